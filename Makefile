@@ -1,0 +1,49 @@
+# Two commands are all that is needed: `make demo` and `make test`. Both set up .venv by themselves.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: help demo test lint bench clean
+help:          ## this list
+	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 16
+
+demo: $(VENV)/core  ## a bilingual conversation goes in, memories come out, searches find them
+	@$(BIN)/jiyi demo
+
+test: $(VENV)/dev  ## style, types and all tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+lint: $(VENV)/dev  ## style and types only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/bench  ## how fast it is, against a floor measured in the same run
+	$(BIN)/python -m bench
+
+clean:         ## remove what was set up here
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/out
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Jiyi needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Say which one: make PYTHON=python3.12 …"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+
+$(VENV)/core: pyproject.toml | $(BIN)/python
+	@echo "Installing Jiyi into $(VENV) …"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/dev: pyproject.toml | $(BIN)/python
+	@echo "Installing Jiyi and its test tools into $(VENV) …"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@ $(VENV)/core
+
+$(VENV)/bench: pyproject.toml | $(BIN)/python
+	@echo "Installing Jiyi and its benchmark tools into $(VENV) …"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . --group bench
+	@touch $@ $(VENV)/core
