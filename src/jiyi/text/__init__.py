@@ -1,0 +1,1 @@
+"""Pure functions on text: language, tokens, keywords, hashes."""

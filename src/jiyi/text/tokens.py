@@ -1,0 +1,101 @@
+"""Search terms for BM25: one function for texts and queries alike, so that both always agree."""
+
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from hashlib import blake2b
+from itertools import islice
+from operator import add
+
+from .normal import fold_case
+from .stopwords import CHINESE, ENGLISH, PARTICLES, STOP_PAIRS, is_stop_word
+from .words import inner_parts, is_spelled_plainly, parts, pieces, prepared, without_contraction
+
+__all__ = ["is_stop_word", "tokens"]
+
+_LONGEST_TERM = 64
+_DECIMAL = re.compile(r"\d+(?:,\d{3})*\.\d+")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+
+
+def tokens(text: str) -> list[str]:
+    """The search terms of a text, with repetition.
+
+    >>> tokens("用户喜欢 green teas")
+    ['用', '户', '喜', '欢', '用户', '户喜', '喜欢', 'green', 'tea']
+    """
+    text = prepared(text)
+    found: list[str] = []
+    han: list[str] = []
+    for span in pieces(text):
+        piece = span.group()
+        match span.lastgroup:
+            case "word":
+                # The cache must not hold on to huge strings.
+                found += _word_terms(piece) if len(piece) <= _LONGEST_TERM else _word_terms.__wrapped__(piece)
+            case "han":
+                found += [char for char in piece if char not in PARTICLES]
+                found += [pair for pair in map(add, piece, islice(piece, 1, None)) if pair not in STOP_PAIRS]
+                if len(piece) > 2:
+                    han.append(piece)
+            case "unspaced":
+                found += piece
+                found += map(add, piece, islice(piece, 1, None))
+            case _:
+                found.append(piece)
+    if han:
+        # Words of two characters are pairs already.
+        found += [bounded(word) for word in _segmenter()(" ".join(han)) if len(word) > 2 and word not in CHINESE]
+    # "The Who" or "的" alone must still be findable.
+    return found or [bounded(fold_case(span.group())) for span in pieces(text)]
+
+
+def bounded(term: str) -> str:
+    """The term itself, or, when it is too long for one, its beginning with a hash of the whole."""
+    if len(term) <= _LONGEST_TERM:
+        return term
+    digest = blake2b(term.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+    return f"{term[: _LONGEST_TERM - 1 - len(digest)]}~{digest}"
+
+
+@lru_cache(maxsize=1 << 16)
+def _word_terms(word: str) -> tuple[str, ...]:
+    word = without_contraction(word)
+    folded = fold_case(word)
+    if folded in ENGLISH or folded.endswith("n't"):
+        return ()
+    if is_spelled_plainly(word):
+        return _plain_terms(folded)
+    if _DECIMAL.fullmatch(folded):
+        return (bounded(folded.replace(",", "")),)
+    terms = [bounded(folded.replace(",", "") if _THOUSANDS.fullmatch(folded) else folded)]
+    for part in parts(word):
+        terms += _plain_terms(fold_case(part))
+        for inner in inner_parts(part):
+            terms += _plain_terms(fold_case(inner))
+    # Whole and part can be the same: that is one occurrence.
+    return tuple(dict.fromkeys(terms)) if any(map(str.isalnum, word)) else ()
+
+
+def _plain_terms(folded: str) -> tuple[str, ...]:
+    if folded in ENGLISH:
+        return ()
+    if folded.isascii() and folded.isalpha():
+        return (bounded(_stemmer()(folded)),)
+    return (bounded(folded),)
+
+
+@cache
+def _stemmer() -> Callable[[str], str]:
+    from Stemmer import Stemmer
+
+    # Without its own cache a stemmer has no state between calls that threads could spoil; ours is above.
+    stem: Callable[[str], str] = Stemmer("english", 0).stemWord
+    return stem
+
+
+@cache
+def _segmenter() -> Callable[[str], list[str]]:
+    from rjieba import cut
+
+    return cut

@@ -1,0 +1,62 @@
+"""A text is cut where its script changes, and its language is the one that carries it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jiyi.text.language import Run, language, runs
+
+any_text = st.text(alphabet=st.characters(exclude_categories=()))
+
+
+def test_runs_of_a_mixed_sentence() -> None:
+    assert runs("用 Rust 写3.5个カナ!") == [
+        Run("han", "用", 0),
+        Run("other", " ", 1),
+        Run("latin", "Rust", 2),
+        Run("other", " ", 6),
+        Run("han", "写", 7),
+        Run("number", "3.5", 8),
+        Run("han", "个", 11),
+        Run("cjk", "カナ", 12),
+        Run("other", "!", 14),
+    ]
+
+
+@given(any_text)
+def test_runs_put_together_are_the_text(text: str) -> None:
+    found = runs(text)
+    assert "".join(run.text for run in found) == text
+    assert all(text.startswith(run.text, run.start) for run in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("我吃素，对花生过敏", "zh"),
+        ("臺灣的龍井茶", "zh"),
+        ("茶", "zh"),
+        ("用 Rust 写的 parser", "zh"),
+        ("我用 TypeScript", "zh"),
+        ("优の良品旗舰店", "zh"),
+        ("IT 行业怎么样", "zh"),
+        ("what can she eat?", "en"),
+        ("I visited my friend Li Wei in 北京 last week", "en"),
+        ("tea", "en"),
+        ("I love 麻辣香锅", "mixed"),
+        ("他说 I love you 然后就走了", "mixed"),
+        ("東京へ行きました", "other"),
+        ("안녕하세요", "other"),
+        ("Привет, как дела", "other"),
+        ("", "other"),
+        ("12:30", "other"),
+        ("👍！", "other"),
+    ],
+)
+def test_language(text: str, expected: str) -> None:
+    assert language(text) == expected
+
+
+@given(any_text)
+def test_every_text_has_a_language(text: str) -> None:
+    assert language(text) in {"zh", "en", "mixed", "other"}

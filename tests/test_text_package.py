@@ -1,0 +1,21 @@
+"""The text package is cheap to import and its examples run."""
+
+import doctest
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+MODULES = ["normal", "traditional", "language", "stopwords", "words", "tokens", "keywords", "hashes"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name: str) -> None:
+    assert doctest.testmod(import_module(f"jiyi.text.{name}")).failed == 0
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    imports = "; ".join(f"import jiyi.text.{name}" for name in MODULES)
+    code = f"import sys; {imports}; print({{'rjieba', 'Stemmer', 'numpy'}} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
