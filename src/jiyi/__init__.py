@@ -1,0 +1,102 @@
+"""Jiyi (记忆): long-term memory for AI agents.
+
+The names are loaded when they are first used, so that `import jiyi` and the command line start quickly.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .embed import Embedder
+    from .errors import (
+        EmbeddingError,
+        EmbeddingModelChanged,
+        IdempotencyConflict,
+        InvalidInput,
+        JiyiError,
+        MemorySearchError,
+        MissingExtra,
+        NotAStore,
+        NotFound,
+        SchemaTooNew,
+        SettingsError,
+        StoreError,
+        StoreUnavailable,
+        VectorSearchError,
+        VersionConflict,
+    )
+    from .memory import UNSET, Memory
+    from .models import (
+        CandidateMemory,
+        Coverage,
+        Deletion,
+        Explanation,
+        Hit,
+        MemoryItem,
+        Message,
+        Page,
+        Receipt,
+        ReceiptState,
+        Revision,
+        ScorePart,
+        SearchResult,
+        Stats,
+    )
+    from .settings import Settings
+
+__version__ = "0.1.0"
+
+_HOMES = ("errors", "models", "embed", "memory", "settings")  # the cheap ones first
+
+__all__ = [
+    "UNSET",
+    "CandidateMemory",
+    "Coverage",
+    "Deletion",
+    "Embedder",
+    "EmbeddingError",
+    "EmbeddingModelChanged",
+    "Explanation",
+    "Hit",
+    "IdempotencyConflict",
+    "InvalidInput",
+    "JiyiError",
+    "Memory",
+    "MemoryItem",
+    "MemorySearchError",
+    "Message",
+    "MissingExtra",
+    "NotAStore",
+    "NotFound",
+    "Page",
+    "Receipt",
+    "ReceiptState",
+    "Revision",
+    "SchemaTooNew",
+    "ScorePart",
+    "SearchResult",
+    "Settings",
+    "SettingsError",
+    "Stats",
+    "StoreError",
+    "StoreUnavailable",
+    "VectorSearchError",
+    "VersionConflict",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for home in _HOMES:
+            module = import_module(f".{home}", __name__)
+            if hasattr(module, name):
+                globals()[name] = value = getattr(module, name)
+                return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

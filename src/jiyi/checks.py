@@ -1,0 +1,143 @@
+"""What callers hand in, checked at the edge. Each check names the argument and says what would be right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from .errors import InvalidInput
+from .models import Layer, Status, in_utc
+from .text.normal import normalise
+
+MAX_TEXT = 100_000
+MAX_QUERY = 8_000
+MAX_NAME = 256
+MAX_TYPE = 64
+MAX_LIMIT = 1_000
+MAX_TAGS = 64
+_OBJECT: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
+LAYER_NAMES: tuple[Layer, ...] = ("episodic", "semantic", "procedural")
+
+
+def text(argument: str, value: object, *, longest: int = MAX_TEXT) -> str:
+    """Text that can be stored and found again: not empty, valid Unicode, not endless. It is kept as it is."""
+    if not isinstance(value, str):
+        raise InvalidInput(argument, f"must be text, not {type(value).__name__}")
+    if not value.strip():
+        raise InvalidInput(argument, "is empty")
+    if len(value) > longest:
+        raise InvalidInput(argument, f"has {len(value):,} characters; the limit is {longest:,}: split it")
+    if "\x00" in value:
+        raise InvalidInput(argument, "contains a NUL character")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(argument, f"is not valid Unicode (lone surrogate at position {error.start})") from None
+    return value
+
+
+def name(argument: str, value: object) -> str:
+    """An opaque id or a short name."""
+    return text(argument, value, longest=MAX_NAME)
+
+
+def memory_type(argument: str, value: object) -> str:
+    return text(argument, value, longest=MAX_TYPE)
+
+
+def optional_name(argument: str, value: str | None) -> str | None:
+    return None if value is None else name(argument, value)
+
+
+def time(argument: str, value: object) -> datetime:
+    if not isinstance(value, datetime):
+        raise InvalidInput(argument, f"must be a datetime, not {type(value).__name__}")
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise InvalidInput(argument, "has no time zone; use datetime.now(UTC) or .replace(tzinfo=…)")
+    try:
+        return in_utc(value)
+    except ValueError as error:
+        raise InvalidInput(argument, str(error)) from None
+
+
+def optional_time(argument: str, value: datetime | None) -> datetime | None:
+    return None if value is None else time(argument, value)
+
+
+def share(argument: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise InvalidInput(argument, f"must be a number from 0 to 1, not {value!r}")
+    return float(value)
+
+
+def whole(argument: str, value: object, *, lowest: int = 1, highest: int = MAX_LIMIT) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+        raise InvalidInput(argument, f"must be a whole number from {lowest:,} to {highest:,}, not {value!r}")
+    return value
+
+
+def choice(argument: str, value: object, allowed: Sequence[str]) -> str:
+    if value not in allowed:
+        raise InvalidInput(argument, f"must be one of {', '.join(allowed)}, not {value!r}")
+    return str(value)
+
+
+def names(argument: str, values: object, *, most: int = MAX_TAGS) -> tuple[str, ...]:
+    """A list of names; one string is refused, because it would be taken letter by letter."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidInput(argument, f"must be a list of names, not {values!r}")
+    found = tuple(name(f"{argument}[{at}]", value) for at, value in enumerate(values))
+    if len(found) > most:
+        raise InvalidInput(argument, f"has {len(found):,} entries; the limit is {most:,}")
+    return tuple(dict.fromkeys(found))
+
+
+def json_object(argument: str, value: object) -> dict[str, JsonValue]:
+    """An object that JSON can hold, with text that can be stored."""
+    try:
+        found = _OBJECT.validate_python(value)
+        json.dumps(found, allow_nan=False, ensure_ascii=False).encode()
+    except (ValidationError, ValueError, RecursionError) as error:
+        raise InvalidInput(argument, f"must be an object of plain JSON values ({str(error).splitlines()[0]})") from None
+    return found
+
+
+def tags(argument: str, values: object) -> tuple[str, ...]:
+    """Tags as they were written, one of those that differ only in case or width."""
+    found = {normalise(tag): tag for tag in names(argument, values)}
+    for normal in found:  # which is longer than the tag for some characters, and nothing for invisible ones
+        name(argument, normal)
+    return tuple(found.values())
+
+
+def status(argument: str, value: object) -> Status:
+    return choice(argument, value, ("active", "archived"))  # type: ignore[return-value]
+
+
+def layers(argument: str, values: object) -> tuple[Layer, ...]:
+    return tuple(choice(argument, value, LAYER_NAMES) for value in names(argument, values))  # type: ignore[misc]
+
+
+def time_span(
+    time_range: tuple[datetime | None, datetime | None] | None, time_range_days: int | None, now: datetime
+) -> tuple[datetime | None, datetime | None]:
+    """From either way of saying it: the start and the end (exclusive)."""
+    if time_range is not None and time_range_days is not None:
+        raise InvalidInput("time_range", "cannot be used together with time_range_days")
+    if time_range_days is not None:
+        days = whole("time_range_days", time_range_days, highest=100_000)
+        try:
+            return now - timedelta(days=days), None
+        except OverflowError:
+            return None, None
+    if time_range is None:
+        return None, None
+    if not isinstance(time_range, (tuple, list)) or len(time_range) != 2:
+        raise InvalidInput("time_range", "must be a pair (start, end)")
+    start, end = (optional_time(f"time_range[{at}]", value) for at, value in enumerate(time_range))
+    if start is not None and end is not None and start >= end:
+        raise InvalidInput("time_range", "ends before it starts")
+    return start, end

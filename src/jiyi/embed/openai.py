@@ -1,0 +1,67 @@
+"""Any server that speaks OpenAI's `/embeddings`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import EmbeddingError, MissingExtra, SettingsError
+from . import Vectors
+
+if TYPE_CHECKING:
+    from ..settings import Settings
+
+TIMEOUT_S = 60.0  # for one try; the client makes three
+
+
+class OpenAIEmbedder:
+    def __init__(self, model: str, settings: Settings) -> None:
+        try:
+            import openai
+        except ImportError as error:
+            raise MissingExtra("llm", "openai") from error
+        api_key = settings.embedding.api_key or settings.llm.api_key
+        if api_key is None:
+            raise SettingsError(
+                "embedder openai: set EMBEDDING_API_KEY or LLM_API_KEY (any word, if the server asks none)"
+            )
+        self._model = model
+        self._batch_size = settings.embedding.batch_size
+        dimension = settings.embedding.dimension
+        self._options: dict[str, Any] = {"dimensions": dimension} if dimension else {}
+        self.id = f"openai:{model}" + (f"@{dimension}" if dimension else "")
+        self._errors = openai.OpenAIError
+        self._client = openai.AsyncOpenAI(
+            api_key=api_key.get_secret_value(),
+            base_url=settings.embedding.base_url or settings.llm.base_url,
+            timeout=TIMEOUT_S,
+        )
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        parts = [texts[at : at + self._batch_size] for at in range(0, len(texts), self._batch_size)]
+        rows = [row for part in parts for row in await self._embed(part)]
+        try:
+            return np.asarray(rows, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise EmbeddingError(f"{self.id} answered with something other than rows of numbers: {error}") from error
+
+    async def embed_query(self, text: str) -> Vectors:
+        vector: Vectors = (await self.embed_documents([text]))[0]
+        return vector
+
+    async def _embed(self, texts: Sequence[str]) -> list[Any]:
+        """The reply's rows in the order of the texts. A server's reply is foreign input: it may be of any shape."""
+        try:
+            reply = await self._client.embeddings.create(
+                model=self._model, input=list(texts), encoding_format="float", **self._options
+            )
+            by_index = {row.index: row.embedding for row in reply.data}
+        except self._errors as error:
+            raise EmbeddingError(f"{self.id}: {error}") from error
+        except (AttributeError, TypeError, ValueError) as error:
+            raise EmbeddingError(f"{self.id} answered with something other than embeddings: {error}") from error
+        if by_index.keys() != set(range(len(texts))):
+            raise EmbeddingError(f"{self.id} was given {len(texts)} texts and answered for {len(by_index)}")
+        return [by_index[at] for at in range(len(texts))]

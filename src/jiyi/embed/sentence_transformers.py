@@ -1,0 +1,39 @@
+"""Any model of the sentence-transformers library, by name or folder."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..errors import EmbeddingError, MissingExtra
+from . import Vectors
+
+
+class SentenceTransformersEmbedder:
+    def __init__(self, model: str, *, batch_size: int) -> None:
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            raise MissingExtra("sentence-transformers", "sentence-transformers") from error
+        try:
+            self._model = SentenceTransformer(model)
+        except (OSError, ValueError) as error:
+            raise EmbeddingError(f"sentence-transformers cannot load {model!r}: {error}") from error
+        self.id = f"sentence-transformers:{model}"
+        self._batch_size = batch_size
+        self._lock = threading.Lock()
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        return await asyncio.to_thread(self._encode, "encode_document", texts)
+
+    async def embed_query(self, text: str) -> Vectors:
+        vector: Vectors = (await asyncio.to_thread(self._encode, "encode_query", [text]))[0]
+        return vector
+
+    def _encode(self, method: str, texts: Sequence[str]) -> Vectors:
+        encode = getattr(self._model, method, self._model.encode)  # before version 5 there is only `encode`
+        with self._lock:
+            return np.asarray(encode(list(texts), batch_size=self._batch_size, show_progress_bar=False))

@@ -1,0 +1,24 @@
+"""Ids: ULIDs, 26 lower-case characters that sort by the time they were made, strictly increasing within a process."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_RANDOM_BITS = 80
+_lock = threading.Lock()
+_last = 0
+
+
+def new_id() -> str:
+    global _last  # noqa: PLW0603 - one counter per process is what makes the ids increase
+    fresh = (time.time_ns() // 1_000_000 << _RANDOM_BITS) | int.from_bytes(os.urandom(_RANDOM_BITS // 8))
+    with _lock:
+        # Within one millisecond (or when the clock steps back) go on from the last id, by a random step:
+        # two processes forked from one share `_last` and must still part ways.
+        if fresh >> _RANDOM_BITS <= _last >> _RANDOM_BITS:
+            fresh = _last + 1 + int.from_bytes(os.urandom(5))
+        _last = value = fresh
+    return "".join(_ALPHABET[value >> shift & 31] for shift in range(125, -1, -5))

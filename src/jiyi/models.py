@@ -1,0 +1,272 @@
+"""The values that go in and come out. All are frozen; times are aware and in UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+Layer = Literal["episodic", "semantic", "procedural"]
+SearchMode = Literal["hybrid", "keyword", "semantic"]
+Status = Literal["active", "archived"]
+
+
+def in_utc(at: datetime) -> datetime:
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("is out of range in UTC") from None
+
+
+Time = Annotated[AwareDatetime, AfterValidator(in_utc)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+# The set of types is open; a type that is not listed belongs to the semantic layer.
+LAYERS: dict[str, Layer] = {
+    "message": "episodic",
+    "episode": "episodic",
+    "event": "episodic",
+    "task": "episodic",
+    "command_output": "episodic",
+    "preference": "semantic",
+    "fact": "semantic",
+    "pattern": "semantic",
+    "profile": "semantic",
+    "skill": "procedural",
+    "lesson": "procedural",
+}
+
+
+def layer_of(memory_type: str) -> Layer:
+    return LAYERS.get(memory_type, "semantic")
+
+
+class Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Message(Value):
+    """One thing somebody said. OpenAI's shape (`content`, `name`) is taken as it is."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    text: str
+    role: str = Field(default="user", max_length=64)
+    speaker: str | None = Field(default=None, max_length=256)
+    sent_at: Time | None = None
+    id: str | None = Field(default=None, max_length=256, description="the caller's own id, by which hits name sources")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_openai_names(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        names = {"content": "text", "name": "speaker", "timestamp": "sent_at"}
+        taken = {names.get(key, key): value for key, value in data.items() if value is not None or key not in names}
+        if isinstance(taken.get("text"), list):
+            taken["text"] = "\n".join(_text_of_part(part) for part in taken["text"])
+        return taken
+
+
+def _text_of_part(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, dict):
+        text = part.get("text", part.get("refusal"))
+        if isinstance(text, str):
+            return text
+        return f"[{part.get('type', 'attachment')}]"
+    raise ValueError("a part of the content is neither text nor an object")
+
+
+class CandidateMemory(Value):
+    """A memory that the caller has already worked out."""
+
+    text: str
+    type: str | None = Field(default=None, max_length=64)
+    summary: str | None = None
+    memory_key: str | None = Field(default=None, max_length=256)
+    importance: Share | None = None
+    confidence: Share | None = None
+    tags: tuple[str, ...] = ()
+    data: dict[str, JsonValue] | None = None
+    metadata: dict[str, JsonValue] | None = None
+    occurred_at: Time | None = None
+    valid_from: Time | None = None
+    valid_to: Time | None = None
+    expires_at: Time | None = None
+
+
+class MemoryItem(Value):
+    """One memory as it is stored."""
+
+    id: str
+    memory_key: str
+    user_id: str
+    agent_id: str | None
+    group_id: str | None
+    session_id: str | None
+    memory_type: str
+    layer: Layer
+    content: str
+    summary: str
+    data: dict[str, JsonValue]
+    metadata: dict[str, JsonValue]
+    importance: float
+    confidence: float
+    tags: tuple[str, ...]
+    keywords: tuple[str, ...]
+    status: Status
+    version: int
+    occurred_at: datetime
+    valid_from: datetime
+    valid_to: datetime | None
+    superseded_by: str | None
+    expires_at: datetime | None
+    access_count: int
+    last_accessed_at: datetime | None
+    source: str
+    trust: float
+    source_ids: tuple[str, ...]
+    created_at: datetime
+    updated_at: datetime
+
+
+class ReceiptState(StrEnum):
+    ACCEPTED = "accepted"  # the input is durable
+    EXTRACTED = "extracted"  # memories were made, but not all of them can be found by meaning yet
+    INDEXED = "indexed"  # everything can be found
+    FAILED = "failed"
+
+
+class Receipt(Value):
+    """What became of one `add`."""
+
+    id: str
+    user_id: str
+    state: ReceiptState
+    memories: tuple[MemoryItem, ...]
+    created: int = Field(description="how many of the memories are new; the others were known already")
+    problems: tuple[str, ...] = Field(default=(), description="what was left out or is not finished, and why")
+
+
+class ScorePart(Value):
+    """One part of a score: `weight × value` enters the sum, or `factor` multiplies it."""
+
+    name: str
+    value: float
+    weight: float
+    contribution: float
+
+
+class Explanation(Value):
+    """How a score came about: `(sum of parts) × (product of factors)`."""
+
+    parts: tuple[ScorePart, ...]
+    factors: tuple[ScorePart, ...]
+    matched_terms: tuple[str, ...]
+    score: float
+
+
+class Hit(Value):
+    """One found memory."""
+
+    id: str
+    memory_key: str
+    summary: str
+    content_preview: str = Field(description="the first 200 characters")
+    memory_type: str
+    layer: Layer
+    relevance_score: float
+    importance: float
+    created_at: datetime
+    occurred_at: datetime
+    keywords: tuple[str, ...]
+    tags: tuple[str, ...]
+    metadata: dict[str, JsonValue]
+    session_id: str | None
+    agent_id: str | None
+    group_id: str | None
+    source_ids: tuple[str, ...] = Field(description="the messages it came from, by the caller's ids where given")
+    explanation: Explanation | None = None
+
+
+class SearchResult(Value):
+    """The answer to one search.
+
+    `searched == 0`: nothing is stored in this scope. `searched > 0` without hits: nothing matched.
+    `degraded`: a part of the search could not run, and why.
+    """
+
+    query: str
+    hits: tuple[Hit, ...]
+    total_found: int
+    searched: int
+    search_strategy_used: SearchMode
+    expanded_keywords: tuple[str, ...]
+    degraded: tuple[str, ...] = ()
+
+
+class Page(Value):
+    """A part of a list; hand `next_cursor` back for the following part."""
+
+    items: tuple[MemoryItem, ...]
+    next_cursor: str | None
+
+
+class Revision(Value):
+    """One change of a memory."""
+
+    memory_id: str
+    version: int
+    action: Literal["add", "update", "archive", "restore"]
+    actor: str
+    reason: str | None
+    changed_at: datetime
+    before: dict[str, JsonValue] | None
+    after: dict[str, JsonValue]
+
+
+class Deletion(Value):
+    """What a delete removed."""
+
+    memories: int
+    messages: int
+
+
+class Coverage(Value):
+    """How many active memories there are and how many of them the present embedder can see."""
+
+    memories: int
+    embedded: int
+    models: dict[str, int]
+
+
+class Stats(Value):
+    """What a store holds; of one user, or of all."""
+
+    users: int
+    memories: int
+    by_type: dict[str, int]
+    coverage: Coverage
+    embedder: str
+    store: str
+    schema_version: str
+    size_bytes: int
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def to_micros(at: datetime) -> int:
+    return (at - EPOCH) // timedelta(microseconds=1)
+
+
+def from_micros(micros: int) -> datetime:
+    return EPOCH + timedelta(microseconds=micros)

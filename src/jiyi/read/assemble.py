@@ -1,0 +1,38 @@
+"""The last stage of `search`: from ranked candidates to hits."""
+
+from __future__ import annotations
+
+from ..models import Explanation, Hit, MemoryItem
+from ..text.tokens import tokens
+
+PREVIEW = 200
+
+
+def hit(memory: MemoryItem, relevance_score: float, explanation: Explanation | None) -> Hit:
+    return Hit(
+        id=memory.id,
+        memory_key=memory.memory_key,
+        summary=memory.summary,
+        content_preview=memory.content[:PREVIEW],
+        memory_type=memory.memory_type,
+        layer=memory.layer,
+        relevance_score=relevance_score,
+        importance=memory.importance,
+        created_at=memory.created_at,
+        occurred_at=memory.occurred_at,
+        keywords=memory.keywords,
+        tags=memory.tags,
+        metadata=memory.metadata,
+        session_id=memory.session_id,
+        agent_id=memory.agent_id,
+        group_id=memory.group_id,
+        source_ids=memory.source_ids,
+        explanation=explanation,
+    )
+
+
+def matched_terms(memory: MemoryItem, terms: tuple[str, ...]) -> tuple[str, ...]:
+    """The query's terms that stand in the memory, for people to see."""
+    speaker = memory.data.get("speaker")
+    there = set(tokens(" ".join((memory.content, memory.summary, str(speaker or ""), *memory.tags))))
+    return tuple(term for term in dict.fromkeys(terms) if term in there)

@@ -1,0 +1,88 @@
+"""The first stage of `search`: a query and its filters, checked, in the form that the legs need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from .. import checks
+from ..models import Layer, SearchMode, Status, utc_now
+from ..store.contract import Filter
+from ..text.keywords import query_keywords
+from ..text.normal import normalise
+from ..text.tokens import tokens
+from .score import LEGS
+
+TimeRange = tuple[datetime | None, datetime | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiry:
+    query: str
+    mode: SearchMode
+    filter: Filter
+    terms: tuple[str, ...]
+    keywords: tuple[str, ...]
+    at_least: float
+    limit: int
+    explain: bool
+
+
+def interpret(
+    query: str,
+    where: Filter,
+    *,
+    mode: SearchMode,
+    keywords: Sequence[str] | None,
+    at_least: float,
+    limit: int,
+    explain: bool,
+) -> Inquiry:
+    checks.text("query", query, longest=checks.MAX_QUERY)
+    checks.choice("search_mode", mode, tuple(LEGS))
+    given = () if keywords is None else tuple(normalise(word) for word in checks.names("keywords", keywords))
+    return Inquiry(
+        query=query,
+        mode=mode,
+        filter=where,
+        terms=tuple(tokens(" ".join((query, *given)))),
+        keywords=given or tuple(query_keywords(query)),
+        at_least=checks.share("min_relevance_score", at_least),
+        limit=checks.whole("limit", limit),
+        explain=explain,
+    )
+
+
+def scope(
+    *,
+    user_id: str,
+    session_id: str | None = None,
+    agent_id: str | None = None,
+    group_id: str | None = None,
+    memory_types: Sequence[str] | None = None,
+    layers: Sequence[Layer] | None = None,
+    tags: Sequence[str] | None = None,
+    time_range: TimeRange | None = None,
+    time_range_days: int | None = None,
+    as_of: datetime | None = None,
+    asked_at: datetime | None = None,
+    status: Status = "active",
+) -> Filter:
+    """The filters that `search`, `list` and `count` share. An empty list of types, layers or tags matches nothing."""
+    now = utc_now() if asked_at is None else checks.time("asked_at", asked_at)
+    start, end = checks.time_span(time_range, time_range_days, now)
+    return Filter(
+        user_id=checks.name("user_id", user_id),
+        session_id=checks.optional_name("session_id", session_id),
+        agent_id=checks.optional_name("agent_id", agent_id),
+        group_id=checks.optional_name("group_id", group_id),
+        memory_types=None if memory_types is None else checks.names("memory_types", memory_types),
+        layers=None if layers is None else checks.layers("layers", layers),
+        tags=None if tags is None else tuple(normalise(tag) for tag in checks.tags("tags", tags)),
+        occurred_from=start,
+        occurred_to=end,
+        as_of=checks.optional_time("as_of", as_of),
+        now=now,
+        status=checks.status("status", status),
+    )

@@ -1,0 +1,214 @@
+"""One settings object. What is given as an argument wins over the environment, that over `jiyi.toml`, that over the
+`memory_system` section of a `config.json`. `docs/settings.md` lists every setting; a test holds the two together."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from .errors import SettingsError
+
+# Names that other systems use in the environment, and where they belong here.
+OUTSIDE_NAMES: dict[str, tuple[str, str]] = {
+    "LLM_PROVIDER": ("llm", "provider"),
+    "LLM_MODEL": ("llm", "model"),
+    "LLM_BASE_URL": ("llm", "base_url"),
+    "LLM_API_KEY": ("llm", "api_key"),
+    "LLM_TEMPERATURE": ("llm", "temperature"),
+    "LLM_MAX_TOKENS": ("llm", "max_tokens"),
+    "EMBEDDING_BASE_URL": ("embedding", "base_url"),
+    "EMBEDDING_API_KEY": ("embedding", "api_key"),
+    "EMBEDDING_DIMENSION": ("embedding", "dimension"),
+    "MONGODB_URI": ("engines", "mongodb_uri"),
+    "ELASTICSEARCH_HOSTS": ("engines", "elasticsearch_hosts"),
+    "MILVUS_HOST": ("engines", "milvus_host"),
+    "MILVUS_PORT": ("engines", "milvus_port"),
+}
+
+
+ITS_NAMES = {"text_similarity_weight": "text_weight", "time_decay_weight": "recency_weight"}  # in memory_system.search
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class EmbeddingSettings(Section):
+    base_url: str | None = Field(default=None, description="address of an OpenAI-compatible server; default: the LLM's")
+    api_key: SecretStr | None = Field(default=None, description="its key; default: the LLM's")
+    dimension: int | None = Field(default=None, gt=0, description="ask the model for vectors of this length")
+    batch_size: int = Field(default=64, gt=0, description="texts embedded at once")
+
+
+class LLMSettings(Section):
+    provider: str = Field(default="openai", description="kind of endpoint; all are spoken to in OpenAI's protocol")
+    model: str | None = Field(default=None, description="name of the model")
+    base_url: str | None = Field(default=None, description="address of the endpoint")
+    api_key: SecretStr | None = Field(default=None, description="its key")
+    temperature: float = Field(default=0.3, ge=0, le=2, description="how freely it writes")
+    max_tokens: int = Field(default=16384, gt=0, description="longest reply")
+
+
+class SearchSettings(Section):
+    default_mode: Literal["hybrid", "keyword", "semantic"] = Field(
+        default="hybrid", description="when none is asked for"
+    )
+    keyword_weight: float = Field(default=0.3, ge=0, description="weight of matching keywords")
+    text_weight: float = Field(
+        default=0.4,
+        ge=0,
+        description="weight of the text's words (BM25); in config.json also `text_similarity_weight`",
+    )
+    semantic_weight: float = Field(default=0.5, ge=0, description="weight of similar meaning (cosine)")
+    recency_weight: float = Field(
+        default=0.1,
+        ge=0,
+        le=1,
+        description="share of a score that fades with age; in config.json also `time_decay_weight`",
+    )
+    importance_weight: float = Field(default=0.1, ge=0, le=1, description="share of a score that importance decides")
+    half_life_days: float = Field(default=30.0, gt=0, description="age at which half of the fading share is gone")
+
+
+class ExtractionSettings(Section):
+    max_keywords_per_memory: int = Field(default=5, ge=1, le=50, description="keywords kept for a memory")
+    min_keyword_weight: float = Field(
+        default=0.3, ge=0, le=1, description="lighter keywords are dropped, but for the best"
+    )
+    enable_synonym_expansion: bool = Field(default=True, description="search for synonyms too (not used yet)")
+
+
+class ToolSettings(Section):
+    enable_proactive_search: bool = Field(default=True, description="search without being asked (not used yet)")
+    proactive_search_threshold: float = Field(default=0.7, ge=0, le=1, description="from this score on (not used yet)")
+    max_results_per_search: int = Field(default=5, ge=1, le=20, description="hits a tool returns (not used yet)")
+
+
+class EngineSettings(Section):
+    mongodb_uri: str | None = Field(default=None, description="MongoDB (not used yet)")
+    elasticsearch_hosts: str | None = Field(default=None, description="Elasticsearch (not used yet)")
+    milvus_host: str | None = Field(default=None, description="Milvus (not used yet)")
+    milvus_port: int = Field(default=19530, description="Milvus (not used yet)")
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(
+        env_prefix="JIYI_", env_nested_delimiter="__", extra="forbid", frozen=True, populate_by_name=True
+    )
+
+    url: str | None = Field(
+        default=None, description="where memories live: a path or a URL; default: a file of the user's"
+    )
+    user: str = Field(default="default", description="the user that the command line works for")
+    embedder: str = Field(default="builtin", description="`builtin`, `openai:MODEL` or `sentence-transformers:MODEL`")
+    busy_timeout_s: float = Field(default=30.0, gt=0, description="how long to wait for another process's write")
+    cache_mb: int = Field(default=512, ge=0, description="RAM for the memories of users searched lately")
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    llm: LLMSettings = LLMSettings()
+    search: SearchSettings = SearchSettings()
+    extraction: ExtractionSettings = ExtractionSettings()
+    tools: ToolSettings = ToolSettings()
+    engines: EngineSettings = EngineSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        outside = InitSettingsSource(settings_cls, _from_outside_names())
+        files: list[PydanticBaseSettingsSource] = []
+        for path in config_files():
+            found = _toml(path) if path.suffix == ".toml" else _memory_system(path)
+            files.append(InitSettingsSource(settings_cls, found))
+        return (init_settings, env_settings, outside, *files)
+
+
+def load_settings(**given: Any) -> Settings:
+    """The settings from all sources, or a `SettingsError` that names what is wrong."""
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
+        files = ", ".join(map(str, config_files()))
+        raise SettingsError(f"settings: {problems}" + (f" (files read: {files})" if files else "")) from None
+    except ValueError as error:
+        raise SettingsError(f"settings: {error}") from error
+
+
+def config_files() -> list[Path]:
+    """The files that are read, the strongest first: `$JIYI_CONFIG` alone, or those of this folder and the user's."""
+    chosen = os.environ.get("JIYI_CONFIG")
+    if chosen:
+        if not Path(chosen).is_file():
+            raise SettingsError(f"JIYI_CONFIG names {chosen}, which is no file")
+        return [Path(chosen)]
+    places = (Path("jiyi.toml"), config_dir() / "jiyi.toml", Path("config.json"))
+    return [path for path in places if _is_file(path)]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a folder that may not be looked into
+        return False
+
+
+def _from_outside_names() -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for variable, (section, name) in OUTSIDE_NAMES.items():
+        if os.environ.get(variable):
+            found.setdefault(section, {})[name] = os.environ[variable]
+    return found
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{path} cannot be read as TOML: {error}") from error
+
+
+def _memory_system(path: Path) -> dict[str, Any]:
+    """Many programs have a config.json; only the section that is meant for a memory system is ours."""
+    try:
+        whole = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{path} cannot be read as JSON: {error}") from error
+    section = whole.get("memory_system", {}) if isinstance(whole, dict) else {}
+    if not isinstance(section, dict):
+        raise SettingsError(f"{path}: memory_system is not an object")
+    if isinstance(section.get("search"), dict):
+        search = {ITS_NAMES.get(name, name): value for name, value in section["search"].items()}
+        section = {**section, "search": search}
+    return section
+
+
+def data_dir() -> Path:
+    """Where this system keeps a program's data for the present user."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData/Local")) / "jiyi"
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Application Support/jiyi"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "jiyi"
+
+
+def config_dir() -> Path:
+    if sys.platform in ("win32", "darwin"):
+        return data_dir()
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "jiyi"

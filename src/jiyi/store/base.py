@@ -1,0 +1,130 @@
+"""The store on any SQL database: a session for each call. A backend adds its engine and its way of gathering."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..models import Coverage, Deletion, MemoryItem, Page, Receipt, Revision, Stats
+from . import reads, saves
+from .contract import Addition, Candidates, Change, Filter, Question, StoreInfo, Unembedded
+from .filters import conditions
+from .tables import MemoryRow
+
+T = TypeVar("T")
+
+
+class Store(ABC):
+    """Holds memories. Every call names its user; none can reach another user's rows."""
+
+    def __init__(self) -> None:
+        self._unfinished: set[asyncio.Future[Any]] = set()
+
+    @abstractmethod
+    def _reading(self) -> AbstractAsyncContextManager[AsyncSession]:
+        """A session that reads. Driver errors leave it as Jiyi's."""
+
+    @abstractmethod
+    def _writing(self) -> AbstractAsyncContextManager[AsyncSession]:
+        """A session in a transaction that has the right to write from its start, and commits at its end."""
+
+    async def _write(self, work: Callable[[AsyncSession], Awaitable[T]]) -> T:
+        """One transaction, brought to its end even if the caller is cancelled: half of one would keep the database
+        locked."""
+
+        async def transaction() -> T:
+            async with self._writing() as session:
+                return await work(session)
+
+        task = asyncio.ensure_future(transaction())
+        self._unfinished.add(task)
+        task.add_done_callback(self._finished)
+        return await asyncio.shield(task)
+
+    def _finished(self, task: asyncio.Future[Any]) -> None:
+        self._unfinished.discard(task)
+        if not task.cancelled():
+            task.exception()  # the caller has seen it, or has left; either way asyncio need not complain
+
+    @abstractmethod
+    async def start(self) -> None: ...
+
+    async def close(self) -> None:
+        """Wait for what is being written."""
+        await asyncio.gather(*self._unfinished, return_exceptions=True)
+
+    @abstractmethod
+    async def info(self) -> StoreInfo: ...
+
+    @abstractmethod
+    async def gather(self, question: Question) -> Candidates: ...
+
+    async def receipt(self, user_id: str, idempotency_key: str, request_hash: str) -> Receipt | None:
+        async with self._reading() as session:
+            return await reads.receipt(session, user_id, idempotency_key, request_hash)
+
+    async def save(self, addition: Addition) -> Receipt:
+        return await self._write(lambda session: saves.save(session, addition))
+
+    async def update(self, user_id: str, memory_id: str, change: Change, *, version: int | None) -> None:
+        await self._write(lambda session: saves.update(session, user_id, memory_id, change, version))
+
+    async def delete(self, user_id: str, memory_ids: Sequence[str]) -> Deletion:
+        return await self._write(lambda session: saves.delete_memories(session, user_id, memory_ids))
+
+    async def delete_all(self, user_id: str) -> Deletion:
+        return await self._write(lambda session: saves.delete_all(session, user_id))
+
+    async def get(self, user_id: str, ids: Sequence[str]) -> list[MemoryItem]:
+        async with self._reading() as session:
+            return await reads.items(session, user_id, ids)
+
+    async def page(self, where: Filter, *, cursor: str | None, limit: int) -> Page:
+        async with self._reading() as session:
+            return await reads.page(session, where, cursor, limit)
+
+    async def count(self, where: Filter) -> int:
+        async with self._reading() as session:
+            return await session.scalar(select(func.count()).select_from(MemoryRow).where(*conditions(where))) or 0
+
+    async def stats(self, model: str, user_id: str | None = None) -> Stats:
+        info = await self.info()
+        async with self._reading() as session:
+            by_type = await reads.count_by_type(session, user_id)
+            return Stats(
+                users=len(await reads.users(session)) if user_id is None else 1,
+                memories=sum(by_type.values()),
+                by_type=by_type,
+                coverage=await reads.coverage(session, model, user_id),
+                embedder=model,
+                store=info.url,
+                schema_version=info.schema,
+                size_bytes=info.size_bytes,
+            )
+
+    async def users(self) -> list[str]:
+        async with self._reading() as session:
+            return await reads.users(session)
+
+    async def history(self, user_id: str, memory_id: str) -> list[Revision]:
+        async with self._reading() as session:
+            return await reads.history(session, user_id, memory_id)
+
+    async def coverage(self, model: str, user_id: str | None = None) -> Coverage:
+        async with self._reading() as session:
+            return await reads.coverage(session, model, user_id)
+
+    async def unembedded(self, model: str, dimension: int, *, after: tuple[str, str], limit: int) -> list[Unembedded]:
+        async with self._reading() as session:
+            return await reads.unembedded(session, model, dimension, after=after, limit=limit)
+
+    async def embed(self, model: str, found: Sequence[Unembedded], vectors: NDArray[np.float32]) -> int:
+        return await self._write(lambda session: saves.embed(session, model, found, vectors))

@@ -1,0 +1,177 @@
+"""What a store takes and gives: with the class `Store`, all that the rest of Jiyi knows of a database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import JsonValue
+
+from ..models import Layer, ReceiptState, Status
+
+Floats = NDArray[np.floating[Any]]
+
+CLOSED = "the memory is not open: use it inside `async with Memory.open(…) as memory`"
+
+# A hash that begins so stands for something that is known for ever, not only while it is current:
+SAID = "said:"  # a message, which does not come back when it was edited or archived and is delivered once more
+PAST = "past:"  # a statement that was over already when it was added
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which memories of one user are meant. What is None does not restrict."""
+
+    user_id: str
+    session_id: str | None = None
+    agent_id: str | None = None
+    group_id: str | None = None
+    memory_types: tuple[str, ...] | None = None
+    layers: tuple[Layer, ...] | None = None
+    tags: tuple[str, ...] | None = None  # any of them, normalised
+    occurred_from: datetime | None = None
+    occurred_to: datetime | None = None  # exclusive
+    as_of: datetime | None = None  # valid at that moment; None: not superseded
+    now: datetime  # what has expired by now is out
+    status: Status = "active"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMessage:
+    id: str
+    external_id: str | None
+    role: str
+    speaker: str | None
+    text: str
+    sent_at: datetime
+    dedupe_hash: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexEntry:
+    """What makes a memory findable; a pure function of its text, speaker and tags (and of the embedding model)."""
+
+    length: int
+    hashes: NDArray[np.int64]
+    counts: NDArray[np.uint16]
+    keywords: tuple[tuple[str, float, str], ...]  # keyword, weight, source
+    near_hash: int
+    vector: NDArray[np.float32] | None
+    model: str | None
+
+
+NOT_INDEXED = IndexEntry(
+    length=0,
+    hashes=np.empty(0, np.int64),
+    counts=np.empty(0, np.uint16),
+    keywords=(),
+    near_hash=0,
+    vector=None,
+    model=None,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMemory:
+    """A memory that is worked out; the index stage makes it findable."""
+
+    id: str
+    memory_key: str
+    memory_type: str
+    layer: Layer
+    content: str
+    summary: str
+    data: dict[str, JsonValue]
+    metadata: dict[str, JsonValue]
+    importance: float
+    confidence: float = 1.0
+    tags: tuple[str, ...]
+    dedupe_hash: str
+    occurred_at: datetime
+    valid_from: datetime
+    valid_to: datetime | None = None
+    expires_at: datetime | None
+    source: str
+    message_ids: tuple[str, ...] = ()
+    index: IndexEntry = NOT_INDEXED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addition:
+    """One `add`, worked out: everything that one transaction has to write."""
+
+    id: str
+    user_id: str
+    session_id: str | None
+    agent_id: str | None
+    group_id: str | None
+    idempotency_key: str | None
+    request_hash: str
+    actor: str
+    at: datetime
+    state: ReceiptState
+    problems: tuple[str, ...]
+    model: str
+    messages: tuple[NewMessage, ...]
+    memories: tuple[NewMemory, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """New values for some fields of a memory; `index` is given when what it is found by has changed."""
+
+    values: dict[str, Any]
+    dedupe_hash: str | None = None
+    index: IndexEntry | None = None
+    action: str
+    actor: str
+    reason: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What the legs need of a query."""
+
+    filter: Filter
+    terms: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    vector: NDArray[np.float32] | None = None
+    model: str  # of the vector, and of the memories' vectors it is compared with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """The memories in scope with what each leg says of them, as parallel arrays; values are in 0..1."""
+
+    ids: NDArray[np.object_]
+    keyword: Floats
+    text: Floats
+    semantic: Floats
+    age_days: Floats
+    importance: Floats
+    unembedded: int = 0  # memories in scope that have no vector of the question's model
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unembedded:
+    """A memory that lacks a vector of the wanted model, with the text that has to be embedded."""
+
+    user_id: str
+    memory_id: str
+    version: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreInfo:
+    url: str
+    schema: str
+    size_bytes: int
+    details: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,154 @@
+"""The users whose memory is in RAM now, within a budget; the least recently searched one leaves first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, or_, select, type_coerce
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..text.normal import normalise
+from .contract import Candidates, Question
+from .reads import chunks, vector_of_memory
+from .saves import erased
+from .tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow
+from .userindex import IndexRow, UserIndex
+
+TOO_FAR_BEHIND = 2000  # changes; from there on, loading anew is cheaper than catching up
+LOAD_AT_ONCE = 5000  # rows
+WORTH_A_THREAD = 5000  # memories; scanning fewer takes less time than handing the work over
+
+# Built once: every search runs it.
+_CHANGES = (
+    select(ChangeRow.seq, ChangeRow.memory_id, ChangeRow.action)
+    .where(
+        or_(ChangeRow.user_id == bindparam("user_id"), ChangeRow.user_id == bindparam("erased")),
+        ChangeRow.seq > bindparam("seen"),
+    )
+    .order_by(ChangeRow.seq)
+    .limit(TOO_FAR_BEHIND)
+)
+
+
+class HotUsers:
+    def __init__(self, reading: Callable[[], AbstractAsyncContextManager[AsyncSession]], *, budget: int) -> None:
+        self._reading = reading
+        self._budget = budget
+        self._users: OrderedDict[str, UserIndex] = OrderedDict()
+        self._sizes: dict[str, int] = {}
+        self._used = 0
+        # One search at a time per user, because catching up changes the arrays that a scan in another thread reads.
+        self._locks = [asyncio.Lock() for _ in range(64)]
+
+    async def gather(self, question: Question) -> Candidates:
+        user_id = question.filter.user_id
+        async with self._locks[hash(user_id) % len(self._locks)]:
+            async with self._reading() as session:
+                index = await self._current(session, question)
+            self._keep(user_id, index)
+            if len(index) < WORTH_A_THREAD:
+                return index.gather(question)
+            return await asyncio.to_thread(index.gather, question)
+
+    async def _current(self, session: AsyncSession, question: Question) -> UserIndex:
+        """The user's index, with everything applied that was committed before this call."""
+        user_id, model = question.filter.user_id, question.model
+        dimension = 0 if question.vector is None else len(question.vector)
+        index = self._users.get(user_id)
+        # A model can change its dimension under its old name; then its earlier vectors count for nothing.
+        if (
+            index is None
+            or index.mostly_dead
+            or index.model != model
+            or (dimension and index.dimension and index.dimension != dimension)
+        ):
+            return await _load(session, user_id, model, dimension)
+        place = {"user_id": user_id, "erased": erased(user_id), "seen": index.seen}
+        changes = (await (await session.connection()).execute(_CHANGES, place)).all()
+        if not changes:
+            return index
+        if len(changes) == TOO_FAR_BEHIND or any(action == "erase" for _, _, action in changes):
+            return await _load(session, user_id, model, dimension)
+        changed = list({memory_id for _, memory_id, _ in changes})
+        index.drop(changed)
+        for some in chunks(changed):
+            index.put(await _rows(session, user_id, model, ids=some))
+            index.learn(await _vocabulary(session, user_id, ids=some))
+        index.seen = changes[-1][0]
+        return index
+
+    def _keep(self, user_id: str, index: UserIndex) -> None:
+        self._users[user_id] = index
+        self._users.move_to_end(user_id)
+        size = index.nbytes
+        self._used += size - self._sizes.get(user_id, 0)
+        self._sizes[user_id] = size
+        while self._used > self._budget and len(self._users) > 1:
+            leaving, _ = self._users.popitem(last=False)
+            self._used -= self._sizes.pop(leaving)
+
+
+async def _load(session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:
+    # The feed's position is read first: what is committed while the rows are read is applied once more, not missed.
+    index = UserIndex(model, dimension, seen=await session.scalar(select(func.max(ChangeRow.seq))) or 0)
+    count = select(func.count()).where(MemoryRow.user_id == user_id, MemoryRow.status == "active")
+    index.reserve(await session.scalar(count) or 0)
+    last = ""
+    while rows := await _rows(session, user_id, model, after=last):
+        await asyncio.to_thread(index.put, rows)
+        last = rows[-1].id
+    await asyncio.to_thread(index.settle)
+    index.learn(await _vocabulary(session, user_id))
+    return index
+
+
+async def _vocabulary(session: AsyncSession, user_id: str, *, ids: Sequence[str] | None = None) -> Iterable[str]:
+    statement = select(KeywordRow.keyword).where(KeywordRow.user_id == user_id).distinct()
+    if ids is not None:
+        statement = statement.where(KeywordRow.memory_id.in_(ids))
+    return await session.scalars(statement)
+
+
+async def _rows(
+    session: AsyncSession, user_id: str, model: str, *, ids: Sequence[str] | None = None, after: str = ""
+) -> list[IndexRow]:
+    memory = MemoryRow
+    times = (memory.occurred_at, memory.valid_from, memory.valid_to, memory.expires_at, memory.last_accessed_at)
+    statement = (
+        select(
+            memory.id,
+            memory.memory_type,
+            memory.layer,
+            memory.session_id,
+            memory.agent_id,
+            memory.group_id,
+            memory.tags,
+            *(type_coerce(column, BigInteger) for column in times),
+            memory.importance,
+            TermsRow.length,
+            type_coerce(TermsRow.hashes, LargeBinary),
+            type_coerce(TermsRow.counts, LargeBinary),
+            type_coerce(TermsRow.keyword_hashes, LargeBinary),
+            type_coerce(TermsRow.keyword_weights, LargeBinary),
+            type_coerce(EmbeddingRow.vector, LargeBinary),
+        )
+        .join(TermsRow, and_(TermsRow.user_id == memory.user_id, TermsRow.memory_id == memory.id))
+        .outerjoin(EmbeddingRow, and_(vector_of_memory(), EmbeddingRow.model == model))
+        .where(memory.user_id == user_id, memory.status == "active")
+    )
+    if ids is not None:
+        statement = statement.where(memory.id.in_(ids))
+    else:
+        statement = statement.where(memory.id > after).order_by(memory.id).limit(LOAD_AT_ONCE)
+    found: Iterable[Any] = await (await session.connection()).execute(statement)  # rows, not objects: there are many
+    return [_index_row(*row) for row in found]
+
+
+def _index_row(*values: Any) -> IndexRow:
+    row = IndexRow(*values)
+    return replace(row, tags=[normalise(tag) for tag in row.tags]) if row.tags else row

@@ -1,0 +1,13 @@
+"""Runs the migrations on the connection that `schema.prepare` hands over, inside its transaction."""
+
+from alembic import context
+
+from jiyi.store.tables import Base
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=Base.metadata,
+    render_as_batch=True,
+    transactional_ddl=False,
+)
+context.run_migrations()

@@ -1,0 +1,328 @@
+"""The first schema."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from jiyi.store.types import Array, Instant
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "api_keys",
+        sa.Column("id", sa.String(length=26), nullable=False),
+        sa.Column("name", sa.String(length=256), nullable=False),
+        sa.Column("key_hash", sa.String(length=64), nullable=False),
+        sa.Column("scopes", sa.JSON(), nullable=False),
+        sa.Column("user_ids", sa.JSON(), nullable=False),
+        sa.Column("created_at", Instant(), nullable=False),
+        sa.Column("expires_at", Instant(), nullable=True),
+        sa.Column("revoked_at", Instant(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_api_keys")),
+        sa.UniqueConstraint("key_hash", name=op.f("uq_api_keys_key_hash")),
+    )
+    op.create_table(
+        "changes",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("memory_id", sa.String(length=26), nullable=False),
+        sa.Column("action", sa.String(length=16), nullable=False),
+        sa.Column("changed_at", Instant(), nullable=False),
+        sa.PrimaryKeyConstraint("seq", name=op.f("pk_changes")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_changes_user", "changes", ["user_id", "seq"], unique=False)
+    op.create_table(
+        "files",
+        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("path", sa.String(length=1024), nullable=False),
+        sa.Column("checksum", sa.String(length=64), nullable=False),
+        sa.Column("synced_at", Instant(), nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "path", name=op.f("pk_files")),
+    )
+    op.create_table(
+        "jobs",
+        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("id", sa.String(length=26), nullable=False),
+        sa.Column("kind", sa.String(length=32), nullable=False),
+        sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("idempotency_key", sa.String(length=256), nullable=True),
+        sa.Column("request_hash", sa.String(length=32), nullable=True),
+        sa.Column("created", sa.Integer(), nullable=False),
+        sa.Column("problems", sa.JSON(), nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("leased_until", Instant(), nullable=True),
+        sa.Column("created_at", Instant(), nullable=False),
+        sa.Column("updated_at", Instant(), nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_jobs")),
+    )
+    op.create_index("uq_jobs_idempotency", "jobs", ["user_id", "idempotency_key"], unique=True)
+    op.create_table(
+        "memories",
+        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("id", sa.String(length=26), nullable=False),
+        sa.Column("memory_key", sa.String(length=256), nullable=False),
+        sa.Column("agent_id", sa.String(length=256), nullable=True),
+        sa.Column("group_id", sa.String(length=256), nullable=True),
+        sa.Column("session_id", sa.String(length=256), nullable=True),
+        sa.Column("memory_type", sa.String(length=64), nullable=False),
+        sa.Column("layer", sa.String(length=16), nullable=False),
+        sa.Column("content", sa.Text(), nullable=False),
+        sa.Column("summary", sa.Text(), nullable=False),
+        sa.Column("data", sa.JSON(), nullable=False),
+        sa.Column("metadata", sa.JSON(), nullable=False),
+        sa.Column("importance", sa.Double(), nullable=False),
+        sa.Column("confidence", sa.Double(), nullable=False),
+        sa.Column("tags", sa.JSON(), nullable=False),
+        sa.Column("dedupe_hash", sa.String(length=64), nullable=True),
+        sa.Column("near_hash", sa.BigInteger(), nullable=False),
+        sa.Column("status", sa.String(length=16), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("occurred_at", Instant(), nullable=False),
+        sa.Column("valid_from", Instant(), nullable=False),
+        sa.Column("valid_to", Instant(), nullable=True),
+        sa.Column("superseded_by", sa.String(length=26), nullable=True),
+        sa.Column("expires_at", Instant(), nullable=True),
+        sa.Column("access_count", sa.Integer(), nullable=False),
+        sa.Column("last_accessed_at", Instant(), nullable=True),
+        sa.Column("source", sa.String(length=64), nullable=False),
+        sa.Column("trust", sa.Double(), nullable=False),
+        sa.Column("created_at", Instant(), nullable=False),
+        sa.Column("updated_at", Instant(), nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_memories")),
+    )
+    op.create_index("ix_memories_session", "memories", ["user_id", "session_id"], unique=False)
+    op.create_index(
+        "uq_memories_dedupe",
+        "memories",
+        ["user_id", "dedupe_hash"],
+        unique=True,
+        sqlite_where=sa.text("status = 'active' AND valid_to IS NULL"),
+        postgresql_where=sa.text("status = 'active' AND valid_to IS NULL"),
+    )
+    op.create_index("uq_memories_key", "memories", ["user_id", "memory_key"], unique=True)
+    op.create_table(
+        "messages",
+        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("id", sa.String(length=26), nullable=False),
+        sa.Column("external_id", sa.String(length=256), nullable=True),
+        sa.Column("session_id", sa.String(length=256), nullable=True),
+        sa.Column("agent_id", sa.String(length=256), nullable=True),
+        sa.Column("group_id", sa.String(length=256), nullable=True),
+        sa.Column("role", sa.String(length=64), nullable=False),
+        sa.Column("speaker", sa.String(length=256), nullable=True),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.Column("sent_at", Instant(), nullable=False),
+        sa.Column("dedupe_hash", sa.String(length=32), nullable=True),
+        sa.Column("created_at", Instant(), nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_messages")),
+    )
+    op.create_index("ix_messages_session", "messages", ["user_id", "session_id", "id"], unique=False)
+    op.create_index("uq_messages_dedupe", "messages", ["user_id", "dedupe_hash"], unique=True)
+    op.create_table(
+        "recalls",
+        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("id", sa.String(length=26), nullable=False),
+        sa.Column("query", sa.Text(), nullable=False),
+        sa.Column("memory_ids", sa.JSON(), nullable=False),
+        sa.Column("recalled_at", Instant(), nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_recalls")),
+    )
+    op.create_table(
+        "synonyms",
+        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("keyword", sa.String(length=256), nullable=False),
+        sa.Column("synonym", sa.String(length=256), nullable=False),
+        sa.Column("similarity", sa.Double(), nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "keyword", "synonym", name=op.f("pk_synonyms")),
+    )
+    op.create_table(
+        "units",
+        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("id", sa.String(length=26), nullable=False),
+        sa.Column("session_id", sa.String(length=256), nullable=True),
+        sa.Column("group_id", sa.String(length=256), nullable=True),
+        sa.Column("subject", sa.Text(), nullable=True),
+        sa.Column("summary", sa.Text(), nullable=False),
+        sa.Column("narrative", sa.Text(), nullable=False),
+        sa.Column("participants", sa.JSON(), nullable=False),
+        sa.Column("started_at", Instant(), nullable=False),
+        sa.Column("ended_at", Instant(), nullable=False),
+        sa.Column("created_at", Instant(), nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_units")),
+    )
+    op.create_table(
+        "embeddings",
+        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("memory_id", sa.String(length=26), nullable=False),
+        sa.Column("part", sa.SmallInteger(), nullable=False),
+        sa.Column("model", sa.String(length=128), nullable=False),
+        sa.Column("dimension", sa.Integer(), nullable=False),
+        sa.Column("vector", Array("<f4"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["user_id", "memory_id"],
+            ["memories.user_id", "memories.id"],
+            name=op.f("fk_embeddings_memories"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("user_id", "memory_id", "part", name=op.f("pk_embeddings")),
+    )
+    op.create_table(
+        "job_memories",
+        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("job_id", sa.String(length=26), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("memory_id", sa.String(length=26), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["user_id", "job_id"],
+            ["jobs.user_id", "jobs.id"],
+            name=op.f("fk_job_memories_jobs"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["user_id", "memory_id"],
+            ["memories.user_id", "memories.id"],
+            name=op.f("fk_job_memories_memories"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("user_id", "job_id", "position", name=op.f("pk_job_memories")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_job_memories_memory", "job_memories", ["user_id", "memory_id"], unique=False)
+    op.create_table(
+        "keywords",
+        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("memory_id", sa.String(length=26), nullable=False),
+        sa.Column("keyword", sa.String(length=256), nullable=False),
+        sa.Column("weight", sa.Double(), nullable=False),
+        sa.Column("source", sa.String(length=16), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["user_id", "memory_id"],
+            ["memories.user_id", "memories.id"],
+            name=op.f("fk_keywords_memories"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("user_id", "memory_id", "keyword", name=op.f("pk_keywords")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_keywords_keyword", "keywords", ["user_id", "keyword"], unique=False)
+    op.create_table(
+        "memory_sources",
+        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("memory_id", sa.String(length=26), nullable=False),
+        sa.Column("message_id", sa.String(length=26), nullable=False),
+        sa.Column("span_start", sa.Integer(), nullable=True),
+        sa.Column("span_end", sa.Integer(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["user_id", "memory_id"],
+            ["memories.user_id", "memories.id"],
+            name=op.f("fk_memory_sources_memories"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["user_id", "message_id"],
+            ["messages.user_id", "messages.id"],
+            name=op.f("fk_memory_sources_messages"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("user_id", "memory_id", "message_id", name=op.f("pk_memory_sources")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_memory_sources_message", "memory_sources", ["user_id", "message_id"], unique=False)
+    op.create_table(
+        "relations",
+        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("memory_id", sa.String(length=26), nullable=False),
+        sa.Column("target_id", sa.String(length=26), nullable=False),
+        sa.Column("relation_type", sa.String(length=16), nullable=False),
+        sa.Column("strength", sa.Double(), nullable=False),
+        sa.Column("created_at", Instant(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["user_id", "memory_id"],
+            ["memories.user_id", "memories.id"],
+            name=op.f("fk_relations_memories"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["user_id", "target_id"],
+            ["memories.user_id", "memories.id"],
+            name="fk_relations_target",
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("user_id", "memory_id", "target_id", "relation_type", name=op.f("pk_relations")),
+    )
+    op.create_index("ix_relations_target", "relations", ["user_id", "target_id"], unique=False)
+    op.create_table(
+        "revisions",
+        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("memory_id", sa.String(length=26), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("action", sa.String(length=16), nullable=False),
+        sa.Column("actor", sa.String(length=256), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("before", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("changed_at", Instant(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["user_id", "memory_id"],
+            ["memories.user_id", "memories.id"],
+            name=op.f("fk_revisions_memories"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("user_id", "memory_id", "version", name=op.f("pk_revisions")),
+    )
+    op.create_table(
+        "terms",
+        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("memory_id", sa.String(length=26), nullable=False),
+        sa.Column("length", sa.Integer(), nullable=False),
+        sa.Column("hashes", Array("<i8"), nullable=False),
+        sa.Column("counts", Array("<u2"), nullable=False),
+        sa.Column("keyword_hashes", Array("<i8"), nullable=False),
+        sa.Column("keyword_weights", Array("<f4"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["user_id", "memory_id"],
+            ["memories.user_id", "memories.id"],
+            name=op.f("fk_terms_memories"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("user_id", "memory_id", name=op.f("pk_terms")),
+    )
+
+
+def downgrade() -> None:
+    op.drop_index("ix_job_memories_memory", table_name="job_memories")
+    op.drop_table("job_memories")
+    op.drop_table("terms")
+    op.drop_table("revisions")
+    op.drop_index("ix_relations_target", table_name="relations")
+    op.drop_table("relations")
+    op.drop_index("ix_memory_sources_message", table_name="memory_sources")
+    op.drop_table("memory_sources")
+    op.drop_index("ix_keywords_keyword", table_name="keywords")
+    op.drop_table("keywords")
+    op.drop_table("embeddings")
+    op.drop_table("units")
+    op.drop_table("synonyms")
+    op.drop_table("recalls")
+    op.drop_index("uq_messages_dedupe", table_name="messages")
+    op.drop_index("ix_messages_session", table_name="messages")
+    op.drop_table("messages")
+    op.drop_index("uq_memories_key", table_name="memories")
+    op.drop_index(
+        "uq_memories_dedupe",
+        table_name="memories",
+        sqlite_where=sa.text("status = 'active' AND valid_to IS NULL"),
+        postgresql_where=sa.text("status = 'active' AND valid_to IS NULL"),
+    )
+    op.drop_index("ix_memories_session", table_name="memories")
+    op.drop_table("memories")
+    op.drop_index("uq_jobs_idempotency", table_name="jobs")
+    op.drop_table("jobs")
+    op.drop_table("files")
+    op.drop_index("ix_changes_user", table_name="changes")
+    op.drop_table("changes")
+    op.drop_table("api_keys")

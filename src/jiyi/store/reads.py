@@ -1,0 +1,223 @@
+"""The statements that read. Each function takes a session and names its user."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    func,
+    literal,
+    or_,
+    select,
+    tuple_,
+    union_all,
+)
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..errors import IdempotencyConflict, NotFound
+from ..models import Coverage, MemoryItem, Page, Receipt, Revision
+from . import rows
+from .contract import PAST, SAID, Filter, Unembedded
+from .filters import conditions
+from .tables import EmbeddingRow, JobMemoryRow, JobRow, KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RevisionRow
+
+T = TypeVar("T")
+
+
+def chunks(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
+    """Parts of a sequence that fit into one IN list."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
+async def memory_row(session: AsyncSession, user_id: str, memory_id: str) -> MemoryRow:
+    """The row of a memory, by id or memory_key. An id always means the memory with that id."""
+    for column in (MemoryRow.id, MemoryRow.memory_key):
+        row = await session.scalar(select(MemoryRow).where(MemoryRow.user_id == user_id, column == memory_id))
+        if row is not None:
+            return row
+    raise NotFound(f"user {user_id!r} has no memory {memory_id!r}")
+
+
+# Built once: every search runs them, and building a statement costs about as much as running it.
+_IDS: BindParameter[list[str]] = bindparam("ids", expanding=True)
+_USER: BindParameter[str] = bindparam("user_id")
+# Two statements, not one with OR: that would make SQLite read all of the user's rows.
+_BY_ID = select(MemoryRow.__table__).where(MemoryRow.user_id == _USER, MemoryRow.id.in_(_IDS))
+_BY_KEY = select(MemoryRow.__table__).where(MemoryRow.user_id == _USER, MemoryRow.memory_key.in_(_IDS))
+_DETAILS = union_all(
+    select(KeywordRow.memory_id, literal("keyword"), KeywordRow.keyword, -KeywordRow.weight, KeywordRow.keyword).where(
+        KeywordRow.user_id == _USER, KeywordRow.memory_id.in_(_IDS)
+    ),
+    select(
+        MemorySourceRow.memory_id,
+        literal("source"),
+        func.coalesce(MessageRow.external_id, MessageRow.id),
+        literal(0.0),
+        MessageRow.id,
+    )
+    .join(
+        MessageRow,
+        and_(MessageRow.user_id == MemorySourceRow.user_id, MessageRow.id == MemorySourceRow.message_id),
+    )
+    .where(MemorySourceRow.user_id == _USER, MemorySourceRow.memory_id.in_(_IDS)),
+)
+
+
+async def items(session: AsyncSession, user_id: str, names: Sequence[str]) -> list[MemoryItem]:
+    """Memories by id or memory_key, in the order asked for; unknown ones are left out."""
+    found: dict[str, MemoryItem] = {}
+    for some in chunks(list(dict.fromkeys(names))):
+        found |= {item.id: item for item in await _items(session, _BY_ID, user_id, some)}
+        # An id always means the memory with that id; only what is none can be a key.
+        keys = [name for name in some if name not in found]
+        if keys:
+            found |= {item.memory_key: item for item in await _items(session, _BY_KEY, user_id, keys)}
+    return list({found[name].id: found[name] for name in names if name in found}.values())
+
+
+async def _items(session: AsyncSession, statement: Select[Any], user_id: str, names: Sequence[str]) -> list[MemoryItem]:
+    connection = await session.connection()
+    memories = (await connection.execute(statement, {"user_id": user_id, "ids": names})).mappings().all()
+    if not memories:
+        return []
+    ids = [memory["id"] for memory in memories]
+    lines = (await connection.execute(_DETAILS, {"user_id": user_id, "ids": ids})).all()
+    details: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for memory_id, kind, value, *_ in sorted(lines, key=lambda line: line[3:]):
+        details[memory_id, kind].append(value)
+    return [rows.item(dict(row), details[row["id"], "keyword"], details[row["id"], "source"]) for row in memories]
+
+
+async def known_by_hash(session: AsyncSession, user_id: str, hashes: Sequence[str]) -> dict[str, str]:
+    """The ids of the memories that say exactly this, by hash."""
+    known: dict[str, str] = {}
+    for some in chunks(hashes):
+        statement = select(MemoryRow.dedupe_hash, MemoryRow.id).where(
+            MemoryRow.user_id == user_id,
+            MemoryRow.dedupe_hash.in_(some),
+            or_(
+                and_(MemoryRow.status == "active", MemoryRow.valid_to.is_(None)),
+                MemoryRow.dedupe_hash.startswith(SAID),
+                MemoryRow.dedupe_hash.startswith(PAST),
+            ),
+        )
+        known.update({found: memory_id for found, memory_id in (await session.execute(statement)) if found})
+    return known
+
+
+async def receipt(session: AsyncSession, user_id: str, idempotency_key: str, request_hash: str) -> Receipt | None:
+    """The receipt of an earlier `add` with this key."""
+    job = await session.scalar(
+        select(JobRow).where(JobRow.user_id == user_id, JobRow.idempotency_key == idempotency_key)
+    )
+    if job is None:
+        return None
+    if job.request_hash != request_hash:
+        raise IdempotencyConflict(
+            f"the idempotency key {idempotency_key!r} was used before for another text: take a new key for new input"
+        )
+    ids = await session.scalars(
+        select(JobMemoryRow.memory_id)
+        .where(JobMemoryRow.user_id == user_id, JobMemoryRow.job_id == job.id)
+        .order_by(JobMemoryRow.position)
+    )
+    return rows.receipt(job, await items(session, user_id, ids.all()))
+
+
+async def page(session: AsyncSession, where: Filter, cursor: str | None, limit: int) -> Page:
+    """Newest first. Ids grow with time, so a page starts after the last id of the one before."""
+    statement = select(MemoryRow.id).where(*conditions(where)).order_by(MemoryRow.id.desc()).limit(limit + 1)
+    if cursor is not None:
+        statement = statement.where(MemoryRow.id < cursor)
+    ids = list(await session.scalars(statement))
+    return Page(
+        items=tuple(await items(session, where.user_id, ids[:limit])),
+        next_cursor=ids[limit - 1] if len(ids) > limit else None,
+    )
+
+
+async def count_by_type(session: AsyncSession, user_id: str | None) -> dict[str, int]:
+    """Active memories by type, the most frequent first; of one user or of all."""
+    statement = (
+        select(MemoryRow.memory_type, func.count())
+        .where(MemoryRow.status == "active")
+        .group_by(MemoryRow.memory_type)
+        .order_by(func.count().desc(), MemoryRow.memory_type)
+    )
+    if user_id is not None:
+        statement = statement.where(MemoryRow.user_id == user_id)
+    return dict((await session.execute(statement)).all())
+
+
+async def users(session: AsyncSession) -> list[str]:
+    memories, messages = (select(table.user_id).distinct() for table in (MemoryRow, MessageRow))
+    return sorted(await session.scalars(memories.union(messages)))
+
+
+async def history(session: AsyncSession, user_id: str, memory_id: str) -> list[Revision]:
+    row = await memory_row(session, user_id, memory_id)
+    changes = await session.scalars(
+        select(RevisionRow)
+        .where(RevisionRow.user_id == user_id, RevisionRow.memory_id == row.id)
+        .order_by(RevisionRow.version)
+    )
+    return rows.revisions(changes.all(), row)
+
+
+def vector_of_memory() -> ColumnElement[bool]:
+    """The condition that joins a memory with its (first) vector."""
+    return and_(
+        EmbeddingRow.user_id == MemoryRow.user_id, EmbeddingRow.memory_id == MemoryRow.id, EmbeddingRow.part == 0
+    )
+
+
+async def without_vector(session: AsyncSession, user_id: str, ids: Sequence[str], model: str) -> list[str]:
+    """Those of the memories that have no vector of this model."""
+    embedded: set[str] = set()
+    for some in chunks(ids):
+        statement = select(EmbeddingRow.memory_id).where(
+            EmbeddingRow.user_id == user_id, EmbeddingRow.memory_id.in_(some), EmbeddingRow.model == model
+        )
+        embedded.update(await session.scalars(statement))
+    return [memory_id for memory_id in ids if memory_id not in embedded]
+
+
+async def coverage(session: AsyncSession, model: str, user_id: str | None) -> Coverage:
+    statement = (
+        select(EmbeddingRow.model, func.count())
+        .select_from(MemoryRow)
+        .outerjoin(EmbeddingRow, vector_of_memory())
+        .where(MemoryRow.status == "active")
+        .group_by(EmbeddingRow.model)
+    )
+    if user_id is not None:
+        statement = statement.where(MemoryRow.user_id == user_id)
+    counted: dict[str | None, int] = dict((await session.execute(statement)).all())
+    models = {name: number for name, number in counted.items() if name is not None}
+    return Coverage(memories=sum(counted.values()), embedded=models.get(model, 0), models=models)
+
+
+async def unembedded(
+    session: AsyncSession, model: str, dimension: int, *, after: tuple[str, str], limit: int
+) -> list[Unembedded]:
+    """Some memories that have no vector of this model and dimension, in order of user and id."""
+    missing = or_(EmbeddingRow.model.is_(None), EmbeddingRow.model != model, EmbeddingRow.dimension != dimension)
+    statement = (
+        select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version, MemoryRow.content)
+        .outerjoin(EmbeddingRow, vector_of_memory())
+        .where(MemoryRow.status == "active", missing, tuple_(MemoryRow.user_id, MemoryRow.id) > after)
+        .order_by(MemoryRow.user_id, MemoryRow.id)
+        .limit(limit)
+    )
+    return [
+        Unembedded(user_id=user_id, memory_id=memory_id, version=version, text=text)
+        for user_id, memory_id, version, text in (await session.execute(statement))
+    ]

@@ -1,0 +1,319 @@
+"""The statements that write. Each function runs inside one transaction that holds the right to write from its start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import and_, delete, func, insert, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..errors import InvalidInput, VersionConflict
+from ..models import Deletion, MemoryItem, Receipt, ReceiptState, utc_now
+from . import reads, rows
+from .contract import Addition, Change, NewMemory, Unembedded
+from .tables import (
+    Base,
+    ChangeRow,
+    EmbeddingRow,
+    JobMemoryRow,
+    JobRow,
+    KeywordRow,
+    MemoryRow,
+    MemorySourceRow,
+    MessageRow,
+    RevisionRow,
+    TermsRow,
+)
+
+INDEX_TABLES: dict[str, type[Base]] = {"embeddings": EmbeddingRow, "terms": TermsRow, "keywords": KeywordRow}
+
+
+def erased(user_id: str) -> str:
+    """Under this name the change feed tells other processes that a user is gone, without keeping the user's id."""
+    return "erased:" + sha256(user_id.encode()).hexdigest()
+
+
+async def save(session: AsyncSession, addition: Addition) -> Receipt:
+    """Write one `add`: messages, memories, what they are found by, history, change feed and receipt."""
+    user_id = addition.user_id
+    if addition.idempotency_key is not None:
+        earlier = await reads.receipt(session, user_id, addition.idempotency_key, addition.request_hash)
+        if earlier is not None:
+            return earlier
+    stored_as = await _save_messages(session, addition)
+    hashes = [new.dedupe_hash for new in addition.memories]
+    await _retire_expired(session, user_id, hashes, addition.at)
+    known = await reads.known_by_hash(session, user_id, hashes)
+    fresh = {new.dedupe_hash: new for new in reversed(addition.memories) if new.dedupe_hash not in known}
+    fresh = dict(reversed(fresh.items()))  # the first of equal ones, in the order given
+    await _refuse_taken_keys(session, user_id, list(fresh.values()))
+    made = await _save_memories(session, addition, list(fresh.values()), stored_as)
+    there = await reads.items(session, user_id, list(known.values()))
+    deaf = await reads.without_vector(session, user_id, [memory.id for memory in there], addition.model)
+    state, problems = addition.state, list(addition.problems)
+    if deaf and state is ReceiptState.INDEXED:
+        state = ReceiptState.EXTRACTED
+        problems.append(f"{len(deaf)} known before, but not found by meaning yet: run `jiyi reindex --embeddings`")
+    by_id = {memory.id: memory for memory in [*made, *there]}
+    ids = {known.get(new.dedupe_hash) or fresh[new.dedupe_hash].id: None for new in addition.memories}
+    job = JobRow(
+        user_id=user_id,
+        id=addition.id,
+        kind="add",
+        state=state.value,
+        idempotency_key=addition.idempotency_key,
+        request_hash=addition.request_hash if addition.idempotency_key is not None else None,
+        created=len(made),
+        problems=problems,
+        attempts=1,
+        leased_until=None,
+        created_at=addition.at,
+        updated_at=addition.at,
+    )
+    session.add(job)
+    await session.flush()
+    await _insert(
+        session,
+        JobMemoryRow,
+        [
+            {"user_id": user_id, "job_id": job.id, "position": position, "memory_id": memory_id}
+            for position, memory_id in enumerate(ids)
+        ],
+    )
+    return rows.receipt(job, [by_id[memory_id] for memory_id in ids])
+
+
+async def _save_messages(session: AsyncSession, addition: Addition) -> dict[str, tuple[str, str]]:
+    """Keep the messages that are not there yet. → for each id: that of the stored message, and the caller's for it"""
+    hashes = [message.dedupe_hash for message in addition.messages if message.dedupe_hash is not None]
+    known: dict[str, str] = {}
+    for some in reads.chunks(hashes):
+        statement = select(MessageRow.dedupe_hash, MessageRow.id).where(
+            MessageRow.user_id == addition.user_id, MessageRow.dedupe_hash.in_(some)
+        )
+        known.update({found: stored for found, stored in (await session.execute(statement)) if found})
+    stored_as: dict[str, tuple[str, str]] = {}
+    new = []
+    for message in addition.messages:
+        stored = known.get(message.dedupe_hash) if message.dedupe_hash is not None else None
+        if stored is None:
+            stored = message.id
+            if message.dedupe_hash is not None:
+                known[message.dedupe_hash] = stored
+            new.append(
+                {
+                    "user_id": addition.user_id,
+                    "id": message.id,
+                    "external_id": message.external_id,
+                    "session_id": addition.session_id,
+                    "agent_id": addition.agent_id,
+                    "group_id": addition.group_id,
+                    "role": message.role,
+                    "speaker": message.speaker,
+                    "text": message.text,
+                    "sent_at": message.sent_at,
+                    "dedupe_hash": message.dedupe_hash,
+                    "created_at": addition.at,
+                }
+            )
+        stored_as[message.id] = (stored, message.external_id or stored)
+    await _insert(session, MessageRow, new)
+    return stored_as
+
+
+async def _retire_expired(session: AsyncSession, user_id: str, hashes: Sequence[str], at: datetime) -> None:
+    """Archive what has expired, so that it does not stand in the way of the same thing said anew."""
+    for some in reads.chunks(hashes):
+        expired = await session.scalars(
+            select(MemoryRow).where(
+                MemoryRow.user_id == user_id,
+                MemoryRow.dedupe_hash.in_(some),
+                MemoryRow.status == "active",
+                MemoryRow.expires_at <= at,
+            )
+        )
+        for row in expired.all():
+            change = Change(
+                values={"status": "archived"}, action="archive", actor="system", reason="it had expired", at=at
+            )
+            await _apply(session, row, change)
+
+
+async def _refuse_taken_keys(session: AsyncSession, user_id: str, new: Sequence[NewMemory]) -> None:
+    """A memory_key that the caller chose must be free, among the new ones and the stored ones."""
+    chosen = [memory.memory_key for memory in new if memory.memory_key != memory.id]
+    taken = {key for key in chosen if chosen.count(key) > 1} if len(set(chosen)) < len(chosen) else set()
+    for some in reads.chunks(chosen):
+        taken.update(
+            await session.scalars(
+                select(MemoryRow.memory_key).where(MemoryRow.user_id == user_id, MemoryRow.memory_key.in_(some))
+            )
+        )
+    if taken:
+        raise InvalidInput("memory_key", f"{sorted(taken)[0]!r} is taken: update that memory, or choose another key")
+
+
+async def _save_memories(
+    session: AsyncSession, addition: Addition, new: Sequence[NewMemory], stored_as: dict[str, tuple[str, str]]
+) -> list[MemoryItem]:
+    user_id = addition.user_id
+    values = [rows.memory_values(addition, memory) for memory in new]
+    await _insert(session, MemoryRow, [_by_attribute(value) for value in values])
+    await _insert_index(session, (rows.index_values(user_id, memory.id, memory.index) for memory in new))
+    sources = [
+        {"user_id": user_id, "memory_id": memory.id, "message_id": stored_as[message_id][0]}
+        for memory in new
+        for message_id in memory.message_ids
+    ]
+    await _insert(session, MemorySourceRow, sources)
+    added = {"version": 1, "action": "add", "actor": addition.actor, "changed_at": addition.at}
+    await _insert(session, RevisionRow, [{"user_id": user_id, "memory_id": memory.id, **added} for memory in new])
+    await _tell(session, user_id, [memory.id for memory in new], "add")
+    return [
+        rows.item(
+            value,
+            keywords=[keyword for keyword, _, _ in memory.index.keywords],
+            source_ids=[stored_as[message_id][1] for message_id in memory.message_ids],
+        )
+        for value, memory in zip(values, new, strict=True)
+    ]
+
+
+def _by_attribute(values: dict[str, Any]) -> dict[str, Any]:
+    return {rows.NO_ATTRIBUTE.get(name, name): value for name, value in values.items()}
+
+
+async def update(session: AsyncSession, user_id: str, memory_id: str, change: Change, version: int | None) -> None:
+    """Change a memory; if a version is named, only that one."""
+    row = await reads.memory_row(session, user_id, memory_id)
+    if version is not None and row.version != version:
+        raise VersionConflict(memory_id, version, row.version)
+    await _refuse_twin(session, row, change)
+    await _apply(session, row, change)
+
+
+async def _refuse_twin(session: AsyncSession, row: MemoryRow, change: Change) -> None:
+    """There is one current memory for each thing said."""
+    said = change.dedupe_hash or row.dedupe_hash
+    status, valid_to = (change.values.get(name, getattr(row, name)) for name in ("status", "valid_to"))
+    if said is None or status != "active" or valid_to is not None:
+        return
+    await _retire_expired(session, row.user_id, [said], change.at)
+    twin = (await reads.known_by_hash(session, row.user_id, [said])).get(said, row.id)
+    if twin != row.id:
+        raise InvalidInput("content", f"memory {twin} says the same already: change or delete that one")
+
+
+async def _apply(session: AsyncSession, row: MemoryRow, change: Change) -> None:
+    """Make the change, and write it into the history and the change feed."""
+    user_id, before = row.user_id, rows.snapshot(row)
+    for name, value in change.values.items():
+        setattr(row, rows.NO_ATTRIBUTE.get(name, name), value)
+    if change.dedupe_hash is not None:
+        row.dedupe_hash = change.dedupe_hash
+    row.version += 1
+    row.updated_at = change.at
+    if change.index is not None:
+        row.near_hash = change.index.near_hash
+        for table in (EmbeddingRow, TermsRow, KeywordRow):
+            await session.execute(delete(table).where(table.user_id == user_id, table.memory_id == row.id))
+        await _insert_index(session, [rows.index_values(user_id, row.id, change.index)])
+    session.add(
+        RevisionRow(
+            user_id=user_id,
+            memory_id=row.id,
+            version=row.version,
+            action=change.action,
+            actor=change.actor,
+            reason=change.reason,
+            before=before,
+            changed_at=change.at,
+        )
+    )
+    await _tell(session, user_id, [row.id], "update")
+
+
+async def delete_memories(session: AsyncSession, user_id: str, memory_ids: Sequence[str]) -> Deletion:
+    """Remove memories with all that belongs to them. A message goes with the last memory that came from it."""
+    memories = messages = 0
+    for some in reads.chunks(memory_ids):
+        mine = and_(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
+        found = list(await session.scalars(select(MemoryRow.id).where(mine)))
+        sources = select(MemorySourceRow.message_id).where(MemorySourceRow.user_id == user_id)
+        touched = list(await session.scalars(sources.where(MemorySourceRow.memory_id.in_(found))))
+        await session.execute(delete(MemoryRow).where(mine))
+        still_there = list(await session.scalars(sources.where(MemorySourceRow.message_id.in_(touched))))
+        orphans = list(set(touched) - set(still_there))
+        for part in reads.chunks(orphans):
+            await session.execute(delete(MessageRow).where(MessageRow.user_id == user_id, MessageRow.id.in_(part)))
+        await _tell(session, user_id, found, "delete")
+        memories += len(found)
+        messages += len(orphans)
+    return Deletion(memories=memories, messages=messages)
+
+
+async def delete_all(session: AsyncSession, user_id: str) -> Deletion:
+    """Remove everything of exactly this user."""
+    memories, messages = [
+        await session.scalar(select(func.count()).select_from(table).where(table.user_id == user_id)) or 0
+        for table in (MemoryRow, MessageRow)
+    ]
+    for table in reversed(Base.metadata.sorted_tables):
+        if "user_id" in table.columns:
+            await session.execute(delete(table).where(table.columns["user_id"] == user_id))
+    await _tell(session, erased(user_id), [""], "erase")
+    return Deletion(memories=memories, messages=messages)
+
+
+async def embed(session: AsyncSession, model: str, found: Sequence[Unembedded], vectors: NDArray[np.float32]) -> int:
+    """Give memories their vectors, unless they were changed or deleted meanwhile. → how many"""
+    key = tuple_(MemoryRow.user_id, MemoryRow.id)
+    wanted = [(memory.user_id, memory.memory_id) for memory in found]
+    statement = select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version).where(key.in_(wanted))
+    versions = {(user_id, memory_id): version for user_id, memory_id, version in await session.execute(statement)}
+    values = [
+        {
+            "user_id": memory.user_id,
+            "memory_id": memory.memory_id,
+            "part": 0,
+            "model": model,
+            "dimension": len(vector),
+            "vector": vector,
+        }
+        for memory, vector in zip(found, vectors, strict=True)
+        if versions.get((memory.user_id, memory.memory_id)) == memory.version
+    ]
+    done = [(value["user_id"], value["memory_id"]) for value in values]
+    await session.execute(delete(EmbeddingRow).where(tuple_(EmbeddingRow.user_id, EmbeddingRow.memory_id).in_(done)))
+    await _insert(session, EmbeddingRow, values)
+    for user_id, memory_id in done:
+        await _tell(session, user_id, [memory_id], "update")
+    return len(done)
+
+
+async def _insert_index(session: AsyncSession, entries: Iterable[dict[str, list[dict[str, Any]]]]) -> None:
+    together: dict[str, list[dict[str, Any]]] = {name: [] for name in INDEX_TABLES}
+    for entry in entries:
+        for name, values in entry.items():
+            together[name].extend(values)
+    for name, table in INDEX_TABLES.items():
+        await _insert(session, table, together[name])
+
+
+async def _tell(session: AsyncSession, user_id: str, memory_ids: Sequence[str], action: str) -> None:
+    """Put a change into the feed."""
+    now = utc_now()
+    changes = [
+        {"user_id": user_id, "memory_id": memory_id, "action": action, "changed_at": now} for memory_id in memory_ids
+    ]
+    await _insert(session, ChangeRow, changes)
+
+
+async def _insert(session: AsyncSession, table: type[Base], values: list[dict[str, Any]]) -> None:
+    if values:
+        await session.execute(insert(table), values)

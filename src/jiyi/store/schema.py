@@ -1,0 +1,59 @@
+"""Bringing a database to today's schema: a fresh one is created, an older one migrated, a newer one refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, insert, inspect, select
+
+from ..errors import NotAStore, SchemaTooNew
+from .tables import Base
+
+HEAD = "0001"  # the newest file in migrations/versions; a test holds the two together
+
+# Alembic's own table, spelled out so that a fresh database can be stamped without loading Alembic.
+version_table = Table(
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+
+
+OURS = {version_table.name, "memories"}
+
+
+def version(connection: Connection, where: Path) -> str | None:
+    """The schema version of a database, None for an empty one."""
+    tables = inspect(connection).get_table_names()
+    if not tables:
+        return None
+    found = connection.scalar(select(version_table.c.version_num)) if set(tables) >= OURS else None
+    if found is None:
+        raise NotAStore(f"{where} was not made by Jiyi: it has tables of its own ({', '.join(tables[:3])}, …)")
+    return str(found)
+
+
+def prepare(connection: Connection, where: Path) -> None:
+    """Create or migrate, in a transaction that excludes other writers: several processes may start at once."""
+    found = version(connection, where)
+    if found is None:
+        Base.metadata.create_all(connection)
+        version_table.create(connection)
+        connection.execute(insert(version_table), {"version_num": HEAD})
+    elif found != HEAD:
+        _migrate(connection, found, where)
+
+
+def _migrate(connection: Connection, found: str, where: Path) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if found not in known:
+        raise SchemaTooNew(f"{where} has schema {found}, this version of Jiyi knows schemas up to {HEAD}: upgrade jiyi")
+    command.upgrade(config, "head")

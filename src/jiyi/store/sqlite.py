@@ -1,0 +1,188 @@
+"""Memories in one SQLite file. Writing goes through SQL; searching scans a copy of the user's memory in RAM, which
+catches up with the change feed before every search, whoever wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+
+from ..errors import NotAStore, StoreError, StoreUnavailable
+from ..models import Deletion
+from . import schema
+from .base import Store
+from .contract import CLOSED, Candidates, Question, StoreInfo
+from .hot import HotUsers
+
+PRAGMAS = (
+    "PRAGMA page_size = 8192",  # for a new file: a page of 4096 would hold one vector and be half empty
+    "PRAGMA synchronous = FULL",  # an acknowledged write survives a power cut
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA secure_delete = ON",  # deleted text is overwritten, not only unlinked
+    "PRAGMA temp_store = MEMORY",
+)
+WRITE_AHEAD = "PRAGMA journal_mode = WAL"
+BEGIN_TO_WRITE = "BEGIN IMMEDIATE"
+EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
+REWRITE = "VACUUM"
+REWRITE_UP_TO = 256 << 20  # bytes; a larger file is rewritten when all of a user is deleted
+
+logger = logging.getLogger(__name__)
+
+
+class SqliteStore(Store):
+    def __init__(self, path: Path, *, busy_timeout_s: float, cache_mb: int) -> None:
+        super().__init__()
+        self.path = path
+        self._busy_timeout_s = busy_timeout_s
+        self._engine: AsyncEngine | None = None
+        self._scraps = False  # something was deleted since the file was last rewritten
+        self._hot = HotUsers(self._reading, budget=cache_mb << 20)
+        # SQLite has one writer at a time; tasks of this process queue here rather than in SQLite's busy loop.
+        self._writer = asyncio.Lock()
+
+    async def start(self) -> None:
+        try:
+            with _translated(self.path):
+                _create_private(self.path)
+                self._engine = _engine(self.path, self._busy_timeout_s)
+                async with self._engine.connect() as connection:
+                    found = await connection.run_sync(schema.version, self.path)
+                    await connection.exec_driver_sql(WRITE_AHEAD)  # once we know that the file is ours to change
+                if found != schema.HEAD:
+                    async with self._engine.execution_options(begin=BEGIN_TO_WRITE).begin() as connection:
+                        await connection.run_sync(schema.prepare, self.path)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        await super().close()
+        if self._engine is not None:
+            if self._scraps and self.path.stat().st_size <= REWRITE_UP_TO:
+                await self._clean(rewrite=True)
+            await self._engine.dispose()
+            self._engine = None
+
+    async def info(self) -> StoreInfo:
+        files = [self.path, *(self.path.with_name(self.path.name + suffix) for suffix in ("-wal", "-shm"))]
+        return StoreInfo(
+            url=f"sqlite:///{self.path}",
+            schema=schema.HEAD,
+            size_bytes=sum(file.stat().st_size for file in files if file.exists()),
+            details={"SQLite": sqlite3.sqlite_version},
+        )
+
+    async def delete(self, user_id: str, memory_ids: Sequence[str]) -> Deletion:
+        deletion = await super().delete(user_id, memory_ids)
+        await self._clean()
+        self._scraps = True
+        return deletion
+
+    async def delete_all(self, user_id: str) -> Deletion:
+        deletion = await super().delete_all(user_id)
+        await self._clean(rewrite=True)
+        return deletion
+
+    async def _clean(self, *, rewrite: bool = False) -> None:
+        """After a delete the write-ahead log still holds the pages as they were: fold it in and cut it to nothing.
+        Scraps can also lie in the unused corners of pages; rewriting the file leaves those behind. It takes time in
+        proportion to the file, so single deletes leave it to closing.
+
+        The deletion itself is done by now: a busy reader or a full disk is no error.
+        """
+        statements = (REWRITE, EMPTY_LOG) if rewrite else (EMPTY_LOG,)
+        try:
+            with _translated(self.path):
+                async with self._writer, self._started().connect() as connection:
+                    for statement in statements:
+                        await connection.exec_driver_sql(statement)
+        except StoreError as error:
+            logger.warning("scraps of deleted text may lie in unused parts of the file: %s", error)
+
+    async def gather(self, question: Question) -> Candidates:
+        return await self._hot.gather(question)
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncIterator[AsyncSession]:
+        with _translated(self.path):
+            async with AsyncSession(self._started(), expire_on_commit=False) as session:
+                yield session
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[AsyncSession]:
+        engine = self._started().execution_options(begin=BEGIN_TO_WRITE)
+        with _translated(self.path):
+            async with self._writer, AsyncSession(engine, expire_on_commit=False) as session, session.begin():
+                yield session
+
+    def _started(self) -> AsyncEngine:
+        if self._engine is None:
+            raise StoreError(CLOSED)
+        return self._engine
+
+
+def _engine(path: Path, busy_timeout_s: float) -> AsyncEngine:
+    url = URL.create("sqlite+aiosqlite", database=str(path))
+    engine = create_async_engine(url, connect_args={"timeout": busy_timeout_s, "isolation_level": None})
+
+    # The driver is in autocommit mode (isolation_level None): a read sees the newest commit and needs no transaction,
+    # a write takes the writer's right at once, so that what it checks still holds when it inserts.
+    @event.listens_for(engine.sync_engine, "connect")
+    def set_pragmas(connection: Any, _: Any) -> None:
+        cursor = connection.cursor()
+        for pragma in PRAGMAS:
+            cursor.execute(pragma)
+        cursor.close()
+
+    @event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: Connection) -> None:
+        statement = connection.get_execution_options().get("begin")
+        if statement is not None:
+            connection.exec_driver_sql(statement)
+
+    return engine
+
+
+def _create_private(path: Path) -> None:
+    """A new file belongs to its owner alone."""
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder: name a file in it, such as {path / 'memory.db'}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise StoreUnavailable(f"{path} cannot be opened for writing: {error.strerror}") from error
+
+
+_TEMPORARY = {
+    "locked": "another process kept it locked for too long: try again",
+    "disk is full": "the disk is full: make room, then try again",
+    "disk I/O error": "the disk answered with an error",
+    "readonly": "it is read-only: check the file's and the folder's permissions",
+    "unable to open": "it cannot be opened: check the file's and the folder's permissions",
+}
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """The one place where SQLite's errors become Jiyi's."""
+    try:
+        yield
+    except DBAPIError as error:
+        problem = str(error.orig)
+        for sign, meaning in _TEMPORARY.items():
+            if sign in problem:
+                raise StoreUnavailable(f"{path}: {meaning} ({problem})") from error
+        if "not a database" in problem or "malformed" in problem:
+            raise NotAStore(f"{path} is not a SQLite database, or it is damaged ({problem})") from error
+        raise StoreError(f"{path}: {problem}") from error

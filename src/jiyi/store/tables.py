@@ -1,0 +1,341 @@
+"""The tables. Everything is keyed by user first: one user's memory lies together and never mixes with another's."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    String,
+    Text,
+    and_,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from .types import COUNTS, HASHES, VECTOR, WEIGHTS, Array, Instant
+
+NAME = 256  # user, session, agent and group ids are opaque strings up to this length
+ID = 26  # ours are ULIDs
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map: ClassVar = {datetime: Instant, dict[str, Any]: JSON, list[str]: JSON}
+
+
+class MessageRow(Base):
+    """What was said, verbatim. Never changes."""
+
+    __tablename__ = "messages"
+    __table_args__ = (
+        Index("uq_messages_dedupe", "user_id", "dedupe_hash", unique=True),
+        Index("ix_messages_session", "user_id", "session_id", "id"),
+    )
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    external_id: Mapped[str | None] = mapped_column(String(NAME))
+    session_id: Mapped[str | None] = mapped_column(String(NAME))
+    agent_id: Mapped[str | None] = mapped_column(String(NAME))
+    group_id: Mapped[str | None] = mapped_column(String(NAME))
+    role: Mapped[str] = mapped_column(String(64))
+    speaker: Mapped[str | None] = mapped_column(String(NAME))
+    text: Mapped[str] = mapped_column(Text)
+    sent_at: Mapped[datetime]
+    dedupe_hash: Mapped[str | None] = mapped_column(String(32))
+    created_at: Mapped[datetime]
+
+
+class UnitRow(Base):
+    """A stretch of conversation about one thing (MemUnit)."""
+
+    __tablename__ = "units"
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    session_id: Mapped[str | None] = mapped_column(String(NAME))
+    group_id: Mapped[str | None] = mapped_column(String(NAME))
+    subject: Mapped[str | None] = mapped_column(Text)
+    summary: Mapped[str] = mapped_column(Text)
+    narrative: Mapped[str] = mapped_column(Text)
+    participants: Mapped[list[str]]
+    started_at: Mapped[datetime]
+    ended_at: Mapped[datetime]
+    created_at: Mapped[datetime]
+
+
+class MemoryRow(Base):
+    """One memory."""
+
+    __tablename__ = "memories"
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    memory_key: Mapped[str] = mapped_column(String(NAME))
+    agent_id: Mapped[str | None] = mapped_column(String(NAME))
+    group_id: Mapped[str | None] = mapped_column(String(NAME))
+    session_id: Mapped[str | None] = mapped_column(String(NAME))
+    memory_type: Mapped[str] = mapped_column(String(64))
+    layer: Mapped[str] = mapped_column(String(16))
+    content: Mapped[str] = mapped_column(Text)
+    summary: Mapped[str] = mapped_column(Text)
+    data: Mapped[dict[str, Any]]
+    # `metadata` is taken by SQLAlchemy's declarative base
+    meta: Mapped[dict[str, Any]] = mapped_column("metadata", JSON)
+    importance: Mapped[float]
+    confidence: Mapped[float]
+    tags: Mapped[list[str]]
+    dedupe_hash: Mapped[str | None] = mapped_column(String(64))
+    near_hash: Mapped[int] = mapped_column(BigInteger)
+    status: Mapped[str] = mapped_column(String(16))
+    version: Mapped[int]
+    occurred_at: Mapped[datetime]
+    valid_from: Mapped[datetime]
+    valid_to: Mapped[datetime | None]
+    superseded_by: Mapped[str | None] = mapped_column(String(ID))
+    expires_at: Mapped[datetime | None]
+    access_count: Mapped[int]
+    last_accessed_at: Mapped[datetime | None]
+    source: Mapped[str] = mapped_column(String(64))
+    trust: Mapped[float]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+    __table_args__ = (
+        Index("uq_memories_key", "user_id", "memory_key", unique=True),
+        Index("ix_memories_session", "user_id", "session_id"),
+    )
+
+
+# One current memory per text and type: a second writer of the same thing meets this wall, not a duplicate.
+_current = and_(MemoryRow.status == "active", MemoryRow.valid_to.is_(None))
+Index(
+    "uq_memories_dedupe",
+    MemoryRow.user_id,
+    MemoryRow.dedupe_hash,
+    unique=True,
+    sqlite_where=_current,
+    postgresql_where=_current,
+)
+
+
+def _of_memory(column: str = "memory_id") -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(["user_id", column], ["memories.user_id", "memories.id"], ondelete="CASCADE")
+
+
+class MemorySourceRow(Base):
+    """Which message a memory came from, and which part of it."""
+
+    __tablename__ = "memory_sources"
+    __table_args__ = (
+        _of_memory(),
+        ForeignKeyConstraint(["user_id", "message_id"], ["messages.user_id", "messages.id"], ondelete="CASCADE"),
+        Index("ix_memory_sources_message", "user_id", "message_id"),
+        {"sqlite_with_rowid": False},
+    )
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    message_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    span_start: Mapped[int | None]
+    span_end: Mapped[int | None]
+
+
+class EmbeddingRow(Base):
+    """A vector of a memory, or of one part of it."""
+
+    __tablename__ = "embeddings"
+    __table_args__ = (_of_memory(),)
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    part: Mapped[int] = mapped_column(SmallInteger, primary_key=True)
+    model: Mapped[str] = mapped_column(String(128))
+    dimension: Mapped[int]
+    vector: Mapped[NDArray[Any]] = mapped_column(Array(VECTOR))
+
+
+class TermsRow(Base):
+    """What a memory is found by, packed for loading: its terms, hashed, with how often each occurs (for BM25), and its
+    keywords, hashed, with their weights."""
+
+    __tablename__ = "terms"
+    __table_args__ = (_of_memory(),)
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    length: Mapped[int]
+    hashes: Mapped[NDArray[Any]] = mapped_column(Array(HASHES))
+    counts: Mapped[NDArray[Any]] = mapped_column(Array(COUNTS))
+    keyword_hashes: Mapped[NDArray[Any]] = mapped_column(Array(HASHES))
+    keyword_weights: Mapped[NDArray[Any]] = mapped_column(Array(WEIGHTS))
+
+
+class KeywordRow(Base):
+    """A weighted keyword of a memory and where it came from (rule, user_tag, llm)."""
+
+    __tablename__ = "keywords"
+    __table_args__ = (
+        _of_memory(),
+        Index("ix_keywords_keyword", "user_id", "keyword"),
+        {"sqlite_with_rowid": False},
+    )
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    keyword: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    weight: Mapped[float]
+    source: Mapped[str] = mapped_column(String(16))
+
+
+class SynonymRow(Base):
+    """Two words that mean the same; the empty user is everybody."""
+
+    __tablename__ = "synonyms"
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    keyword: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    synonym: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    similarity: Mapped[float]
+
+
+class RelationRow(Base):
+    """One memory supports, contradicts or refines another."""
+
+    __tablename__ = "relations"
+    __table_args__ = (
+        _of_memory(),
+        ForeignKeyConstraint(
+            ["user_id", "target_id"],
+            ["memories.user_id", "memories.id"],
+            name="fk_relations_target",
+            ondelete="CASCADE",
+        ),
+        Index("ix_relations_target", "user_id", "target_id"),
+    )
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    target_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    relation_type: Mapped[str] = mapped_column(String(16), primary_key=True)
+    strength: Mapped[float]
+    created_at: Mapped[datetime]
+
+
+class RevisionRow(Base):
+    """One change of a memory: what it was `before`. What it became is the next one's `before`, or the memory."""
+
+    __tablename__ = "revisions"
+    __table_args__ = (_of_memory(),)
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True)
+    action: Mapped[str] = mapped_column(String(16))
+    actor: Mapped[str] = mapped_column(String(NAME))
+    reason: Mapped[str | None] = mapped_column(Text)
+    before: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    changed_at: Mapped[datetime]
+
+
+class RecallRow(Base):
+    """What was asked and what came back."""
+
+    __tablename__ = "recalls"
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    query: Mapped[str] = mapped_column(Text)
+    memory_ids: Mapped[list[str]]
+    recalled_at: Mapped[datetime]
+
+
+class JobRow(Base):
+    """One accepted `add` and how far it has come: the receipt's durable side."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (Index("uq_jobs_idempotency", "user_id", "idempotency_key", unique=True),)
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(32))
+    state: Mapped[str] = mapped_column(String(16))
+    idempotency_key: Mapped[str | None] = mapped_column(String(NAME))
+    request_hash: Mapped[str | None] = mapped_column(String(32))  # with an idempotency key only
+    created: Mapped[int]
+    problems: Mapped[list[str]]
+    attempts: Mapped[int]
+    leased_until: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+class JobMemoryRow(Base):
+    """Which memories an `add` made or met."""
+
+    __tablename__ = "job_memories"
+    __table_args__ = (
+        _of_memory(),
+        ForeignKeyConstraint(["user_id", "job_id"], ["jobs.user_id", "jobs.id"], ondelete="CASCADE"),
+        Index("ix_job_memories_memory", "user_id", "memory_id"),
+        {"sqlite_with_rowid": False},
+    )
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    job_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    memory_id: Mapped[str] = mapped_column(String(ID))
+
+
+class ChangeRow(Base):
+    """The change feed: what happened to which memory, in order of commit."""
+
+    __tablename__ = "changes"
+    __table_args__ = (Index("ix_changes_user", "user_id", "seq"), {"sqlite_autoincrement": True})
+
+    seq: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    user_id: Mapped[str] = mapped_column(String(NAME))
+    memory_id: Mapped[str] = mapped_column(String(ID))
+    action: Mapped[str] = mapped_column(String(16))
+    changed_at: Mapped[datetime]
+
+
+class ApiKeyRow(Base):
+    """A key to the server, hashed, with what it opens."""
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    name: Mapped[str] = mapped_column(String(NAME))
+    key_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    scopes: Mapped[list[str]]
+    user_ids: Mapped[list[str]]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+
+class FileRow(Base):
+    """A workspace file as it was when index and file last agreed."""
+
+    __tablename__ = "files"
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    path: Mapped[str] = mapped_column(String(1024), primary_key=True)
+    checksum: Mapped[str] = mapped_column(String(64))
+    synced_at: Mapped[datetime]

@@ -1,0 +1,299 @@
+"""One user's memory in RAM: vectors, terms and the columns that filters look at, scanned exactly.
+
+It is a copy; the database is the truth. A memory has a slot, its place in every array; a changed memory gets a new
+slot and the old one dies.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..models import to_micros
+from ..text.hashes import term_hash
+from .contract import Candidates, Filter, Floats, Question
+from .postings import Postings
+from .types import COUNTS, HASHES, VECTOR, WEIGHTS
+
+Slots = NDArray[np.integer[Any]]
+Scope = Slots | slice
+
+NEVER = np.iinfo(np.int64).max
+LONG_AGO = np.iinfo(np.int64).min
+DAY = 86_400_000_000  # microseconds
+K1, B = 1.2, 0.75
+EXACT, PREFIX = 1.0, 0.8
+MOST_CONTINUATIONS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """A memory as the index wants it: times in microseconds, arrays as the bytes they are stored as."""
+
+    id: str
+    memory_type: str
+    layer: str
+    session_id: str | None
+    agent_id: str | None
+    group_id: str | None
+    tags: Sequence[str]  # normalised
+    occurred_at: int
+    valid_from: int
+    valid_to: int | None
+    expires_at: int | None
+    last_accessed_at: int | None
+    importance: float
+    length: int
+    hashes: bytes
+    counts: bytes
+    keyword_hashes: bytes
+    keyword_weights: bytes
+    vector: bytes | None
+
+
+class UserIndex:
+    def __init__(self, model: str, dimension: int = 0, *, seen: int) -> None:
+        self.model = model  # whose vectors these are
+        self.seen = seen  # the change feed is applied up to this number
+        self._size = 0
+        self._slots: dict[str, int] = {}
+        self._terms = Postings(COUNTS)
+        self._keywords = Postings(WEIGHTS)
+        self._vocabulary: list[str] = []  # every keyword, sorted, to find those that begin alike
+        self._tagged: defaultdict[str, list[int]] = defaultdict(list)
+        self._codes: dict[str, dict[str | None, int]] = {name: {} for name in _CODED}
+        self._columns: dict[str, NDArray[Any]] = {name: np.empty(0, dtype) for name, dtype in _COLUMNS.items()}
+        self._vectors: NDArray[np.float32] = np.empty((0, dimension), np.float32)
+        self._total_length = 0
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    @property
+    def dimension(self) -> int:
+        """Of the vectors; 0 until there is one."""
+        return int(self._vectors.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        columns = sum(column.nbytes for column in self._columns.values())
+        return columns + self._vectors.nbytes + self._terms.nbytes + self._keywords.nbytes + 200 * len(self._slots)
+
+    @property
+    def mostly_dead(self) -> bool:
+        return self._size > 1000 and len(self._slots) < self._size // 2
+
+    def reserve(self, size: int) -> None:
+        """Make room for so many memories at once."""
+        self._grow(size)
+
+    def settle(self) -> None:
+        """Bring what was taken in into the order that is quickest to search; worth it after a load."""
+        self._terms.fold()
+        self._keywords.fold()
+
+    def learn(self, keywords: Iterable[str]) -> None:
+        """Take in keywords, so that they can be found by their beginning."""
+        new = [keyword for keyword in keywords if not self._knows(keyword)]
+        if len(new) < 100:
+            for keyword in new:
+                insort(self._vocabulary, keyword)
+        else:
+            self._vocabulary = sorted({*self._vocabulary, *new})
+
+    def _knows(self, keyword: str) -> bool:
+        at = bisect_left(self._vocabulary, keyword)
+        return at < len(self._vocabulary) and self._vocabulary[at] == keyword
+
+    def put(self, rows: Sequence[IndexRow]) -> None:
+        """Take in new or changed memories."""
+        if not rows:
+            return
+        self.drop(row.id for row in rows)
+        first, end = self._size, self._size + len(rows)
+        if end > len(self._vectors):
+            self._grow(max(end, len(self._vectors) * 3 // 2))  # so that the cost of copying stays in proportion
+        for name, column in self._columns.items():
+            if name in _CODED:
+                codes = self._codes[name]
+                column[first:end] = [codes.setdefault(getattr(row, name), len(codes)) for row in rows]
+            elif name in _TIMES:
+                empty = LONG_AGO if name == "last_accessed_at" else NEVER
+                column[first:end] = [empty if (at := getattr(row, name)) is None else at for row in rows]
+        self._columns["id"][first:end] = [row.id for row in rows]
+        self._columns["importance"][first:end] = [row.importance for row in rows]
+        self._columns["length"][first:end] = [row.length for row in rows]
+        self._columns["alive"][first:end] = True
+        self._put_vectors(first, rows)
+        self._put_postings(first, rows)
+        for slot, row in enumerate(rows, first):
+            self._slots[row.id] = slot
+            self._total_length += row.length
+            for tag in row.tags:
+                self._tagged[tag].append(slot)
+        self._size = end
+
+    def drop(self, ids: Iterable[str]) -> None:
+        for memory_id in ids:
+            slot = self._slots.pop(memory_id, None)
+            if slot is not None:
+                self._columns["alive"][slot] = False
+                self._total_length -= int(self._columns["length"][slot])
+
+    def gather(self, question: Question) -> Candidates:
+        """What each leg says of every memory in scope."""
+        in_scope = self._in_scope(question.filter)
+        # Where everything is in scope, as it mostly is, a slice spares copying every array.
+        slots: Scope = slice(0, self._size) if in_scope.all() else np.flatnonzero(in_scope)
+        columns = self._columns
+        embedded = columns["embedded"][slots]
+        last_seen = np.maximum(columns["occurred_at"][slots], columns["last_accessed_at"][slots])
+        age_days = np.maximum(to_micros(question.filter.now) - last_seen, 0) / DAY
+        return Candidates(
+            ids=columns["id"][slots],
+            keyword=self._keyword_match(question.keywords)[slots],
+            text=self._bm25(question.terms)[slots],
+            semantic=self._cosine(question.vector, slots),
+            age_days=age_days,
+            importance=columns["importance"][slots],
+            unembedded=len(embedded) - int(np.count_nonzero(embedded)),
+        )
+
+    def _in_scope(self, where: Filter) -> NDArray[np.bool_]:
+        columns = {name: column[: self._size] for name, column in self._columns.items()}
+        scope = columns["alive"] & (columns["expires_at"] > to_micros(where.now))
+        for name, wanted in (
+            ("session_id", where.session_id and (where.session_id,)),
+            ("agent_id", where.agent_id and (where.agent_id,)),
+            ("group_id", where.group_id and (where.group_id,)),
+            ("memory_type", where.memory_types),
+            ("layer", where.layers),
+        ):
+            if wanted is not None:
+                scope &= np.isin(columns[name], [self._codes[name].get(value, -1) for value in wanted])
+        if where.tags is not None:
+            tagged = np.zeros(self._size, np.bool_)
+            for tag in where.tags:
+                tagged[self._tagged.get(tag, [])] = True
+            scope &= tagged
+        if where.occurred_from is not None:
+            scope &= columns["occurred_at"] >= to_micros(where.occurred_from)
+        if where.occurred_to is not None:
+            scope &= columns["occurred_at"] < to_micros(where.occurred_to)
+        if where.as_of is not None:
+            scope &= columns["valid_from"] <= to_micros(where.as_of)
+        scope &= columns["valid_to"] > to_micros(where.as_of or where.now)
+        return scope
+
+    def _keyword_match(self, keywords: Sequence[str]) -> Floats:
+        """The share of the query's keywords that a memory carries, by weight, rare ones counting more."""
+        scores = np.zeros(self._size, np.float32)
+        whole = 0.0
+        for keyword in dict.fromkeys(keywords):
+            best = np.zeros(self._size, np.float32)
+            for word, quality in self._alike(keyword):
+                slots, weights = self._keywords.find(term_hash(word))
+                best[slots] = np.maximum(best[slots], quality * weights)
+            best *= self._columns["alive"][: self._size]
+            rarity = self._rarity(int(np.count_nonzero(best)))
+            scores += np.float32(rarity) * best
+            whole += rarity
+        return scores / whole if whole else scores
+
+    def _alike(self, keyword: str) -> list[tuple[str, float]]:
+        """The keyword, and those that begin with it. One Latin letter or two begin too many words."""
+        words = [(keyword, EXACT)]
+        if len(keyword) >= 3 or not keyword.isascii():
+            start = bisect_right(self._vocabulary, keyword)
+            for word in islice(self._vocabulary, start, start + MOST_CONTINUATIONS):
+                if not word.startswith(keyword):
+                    break
+                words.append((word, PREFIX))
+        return words
+
+    def _rarity(self, holders: int) -> float:
+        """Inverse document frequency."""
+        return math.log(1 + (len(self._slots) - holders + 0.5) / (holders + 0.5))
+
+    def _bm25(self, terms: Sequence[str]) -> Floats:
+        """BM25 over the user's memories; 1.0 = every term of the query once in a memory of average length."""
+        scores = np.zeros(self._size, np.float32)
+        population = len(self._slots)
+        if not population or not terms:
+            return scores
+        alive, lengths = self._columns["alive"], self._columns["length"]
+        average = max(self._total_length / population, 1.0)
+        best_possible = 0.0
+        for term in dict.fromkeys(terms):
+            slots, counts = self._terms.find(term_hash(term))
+            if population < self._size:
+                living = alive[slots]
+                slots, counts = slots[living], counts[living]
+            counts = counts.astype(np.float32)
+            rarity = self._rarity(len(slots))
+            best_possible += rarity
+            saturation = counts + K1 * (1 - B + B * lengths[slots] / average)
+            scores[slots] += (rarity * (K1 + 1)) * counts / saturation
+        np.minimum(scores / best_possible, 1.0, out=scores)
+        return scores
+
+    def _cosine(self, vector: NDArray[np.float32] | None, slots: Scope) -> Floats:
+        if vector is None or not self.dimension:
+            return np.zeros(self._size, np.float32)[slots]
+        # A scan of everything is faster than gathering rows, unless few are wanted.
+        if isinstance(slots, slice) or len(slots) > self._size // 4:
+            similarity: Floats = (self._vectors[: self._size] @ vector)[slots]
+        else:
+            similarity = self._vectors[slots] @ vector
+        similarity.clip(0.0, 1.0, out=similarity)
+        return similarity
+
+    def _put_vectors(self, first: int, rows: Sequence[IndexRow]) -> None:
+        given = [row.vector for row in rows if row.vector is not None]
+        if given and not self._vectors.shape[1]:  # the first vector tells the dimension
+            self._vectors = np.zeros((len(self._vectors), len(given[0]) // 4), np.float32)
+        blank = bytes(4 * self._vectors.shape[1])
+        fitting = [row.vector is not None and len(row.vector) == len(blank) for row in rows]
+        self._columns["embedded"][first : first + len(rows)] = fitting
+        if any(fitting):
+            joined = b"".join(row.vector or blank if fits else blank for row, fits in zip(rows, fitting, strict=True))
+            self._vectors[first : first + len(rows)] = np.frombuffer(joined, VECTOR).reshape(len(rows), -1)
+
+    def _put_postings(self, first: int, rows: Sequence[IndexRow]) -> None:
+        def join(name: str, dtype: str) -> NDArray[Any]:
+            return np.frombuffer(b"".join(getattr(row, name) for row in rows), dtype)
+
+        def slots(name: str) -> Slots:
+            sizes = [len(getattr(row, name)) // 8 for row in rows]
+            return np.repeat(np.arange(first, first + len(rows), dtype=np.int32), sizes)
+
+        self._terms.add(slots("hashes"), join("hashes", HASHES), join("counts", COUNTS))
+        self._keywords.add(slots("keyword_hashes"), join("keyword_hashes", HASHES), join("keyword_weights", WEIGHTS))
+
+    def _grow(self, capacity: int) -> None:
+        for name, column in self._columns.items():
+            self._columns[name] = np.resize(column, capacity) if len(column) else np.zeros(capacity, column.dtype)
+        vectors = np.zeros((capacity, self._vectors.shape[1]), np.float32)
+        vectors[: self._size] = self._vectors[: self._size]
+        self._vectors = vectors
+
+
+_CODED = ("memory_type", "layer", "session_id", "agent_id", "group_id")
+_TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "last_accessed_at")
+_COLUMNS: dict[str, str] = {
+    "id": "O",
+    **dict.fromkeys(_CODED, "i4"),
+    **dict.fromkeys(_TIMES, "i8"),
+    "importance": "f4",
+    "length": "i4",
+    "alive": "?",
+    "embedded": "?",
+}

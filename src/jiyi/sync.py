@@ -1,0 +1,120 @@
+"""The same memory for synchronous callers.
+
+    from jiyi.sync import Memory
+
+    with Memory.open() as memory:
+        memory.add("我吃素，对花生过敏", user_id="mei")
+
+Each verb hands over to the asynchronous engine, which runs in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
+from functools import wraps
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+
+from . import memory as engine
+from .errors import StoreError
+from .store.contract import CLOSED
+
+if TYPE_CHECKING:
+    from .embed import Embedder
+    from .settings import Settings
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _verb(
+    verb: Callable[Concatenate[engine.Memory, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Memory, P], T]:
+    @wraps(verb)
+    def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(verb(self._memory, *args, **kwargs))
+
+    return call
+
+
+async def _cancel_the_rest() -> None:
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)
+
+
+class Memory:
+    """A long-term memory; see `jiyi.Memory` for its verbs."""
+
+    def __init__(self, memory: engine.Memory) -> None:
+        self._memory = memory
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="jiyi", daemon=True)
+        self._thread.start()
+        try:
+            self._run(memory.__aenter__())
+        except BaseException:
+            self._stop()
+            raise
+
+    @classmethod
+    def open(
+        cls, where: str | Path | None = None, *, settings: Settings | None = None, embedder: Embedder | None = None
+    ) -> Self:
+        """A memory at a path or URL, open at once; use it in a `with` block, or close it."""
+        return cls(engine.Memory.open(where, settings=settings, embedder=embedder))
+
+    @property
+    def settings(self) -> Settings:
+        return self._memory.settings
+
+    add = _verb(engine.Memory.add)
+    update = _verb(engine.Memory.update)
+    restore = _verb(engine.Memory.restore)
+    delete = _verb(engine.Memory.delete)
+    delete_all = _verb(engine.Memory.delete_all)
+    search = _verb(engine.Memory.search)
+    get = _verb(engine.Memory.get)
+    get_many = _verb(engine.Memory.get_many)
+    list = _verb(engine.Memory.list)
+    count = _verb(engine.Memory.count)
+    users = _verb(engine.Memory.users)
+    history = _verb(engine.Memory.history)
+    stats = _verb(engine.Memory.stats)
+    reindex = _verb(engine.Memory.reindex)
+
+    def close(self) -> None:
+        """Let go of the database; closing twice does no harm."""
+        if not self._loop.is_closed():
+            try:
+                self._run(self._memory.close())
+            finally:
+                self._stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._loop.is_closed():
+            work.close()
+            raise StoreError(CLOSED)
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except CancelledError:  # another thread closed it meanwhile
+            raise StoreError(CLOSED) from None
+
+    def _stop(self) -> None:
+        asyncio.run_coroutine_threadsafe(_cancel_the_rest(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -1,0 +1,1 @@
+"""Messages in, memories out: accept → extract → index → save."""

@@ -1,0 +1,91 @@
+"""Changing a memory that is there: update, archive, restore."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from ..embed import Embedder
+from ..errors import NotFound, VersionConflict
+from ..models import MemoryItem, layer_of, utc_now
+from ..store.contract import Change
+from .extract import statement_hash, summarise
+from .index import KeywordRules, embed_entries, index_entry
+
+if TYPE_CHECKING:
+    from ..store.base import Store
+
+FOUND_BY = frozenset({"content", "summary", "tags"})  # a change of these changes what the memory is found by
+TRIES = 100
+
+
+async def change(
+    memory_id: str,
+    given: dict[str, Any],
+    *,
+    user_id: str,
+    version: int | None,
+    action: str,
+    actor: str,
+    reason: str | None,
+    store: Store,
+    embedder: Embedder,
+    rules: KeywordRules,
+) -> MemoryItem:
+    """Compare and set. Nothing is locked while the new text is embedded: if somebody else was faster, a caller who
+    named a version is told, and one who did not gets the change applied to what is there now."""
+    for attempt in range(TRIES):
+        memory = await existing(store, user_id, memory_id)
+        prepared = await _prepare(memory, given, embedder, rules, action=action, actor=actor, reason=reason)
+        # What it is found by was worked out from the text as it was; any other change fits whatever is there now.
+        expected = memory.version if version is None and prepared.index is not None else version
+        try:
+            await store.update(user_id, memory.id, prepared, version=expected)
+            break
+        except VersionConflict:
+            if version is not None or attempt == TRIES - 1:
+                raise
+    return await existing(store, user_id, memory.id)
+
+
+async def existing(store: Store, user_id: str, memory_id: str) -> MemoryItem:
+    found = await store.get(user_id, [memory_id])
+    if not found:
+        raise NotFound(f"user {user_id!r} has no memory {memory_id!r}")
+    return found[0]
+
+
+async def _prepare(
+    memory: MemoryItem,
+    given: dict[str, Any],
+    embedder: Embedder,
+    rules: KeywordRules,
+    *,
+    action: str,
+    actor: str,
+    reason: str | None,
+) -> Change:
+    values = dict(given)
+    if "content" in values and "summary" not in values and memory.summary == summarise(memory.content):
+        values["summary"] = summarise(values["content"])  # it was made from the content, and stays so
+    if "memory_type" in values:
+        values["layer"] = layer_of(values["memory_type"])
+    after = memory.model_dump() | values
+    entry = None
+    if FOUND_BY & values.keys():
+        entry = await asyncio.to_thread(
+            index_entry, after["content"], after["summary"], after["tags"], after["data"], rules
+        )
+        [entry], _ = await embed_entries([entry], [after["content"]], embedder)
+    says_otherwise = memory.source == "statement" and {"content", "memory_type"} & values.keys()
+    return Change(
+        values=values,
+        dedupe_hash=statement_hash(after["content"], after["memory_type"], memory.agent_id, memory.group_id)
+        if says_otherwise
+        else None,
+        index=entry,
+        action=action,
+        actor=actor,
+        reason=reason,
+        at=utc_now(),
+    )

@@ -1,0 +1,69 @@
+"""The third stage of `add`: what a memory will be found by. The same functions serve updates and re-indexing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import JsonValue
+
+from ..embed import Embedder, embed_documents
+from ..errors import EmbeddingError
+from ..store.contract import IndexEntry
+from ..text.hashes import near_hash, simhash, term_counts
+from ..text.keywords import keywords
+from ..text.normal import normalise
+from ..text.tokens import tokens
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordRules:
+    most: int
+    lightest: float
+
+
+def index_entry(
+    content: str, summary: str, tags: Sequence[str], data: Mapping[str, JsonValue], rules: KeywordRules
+) -> IndexEntry:
+    """All but the vector. Who said it is a word to search for, but would only blur the meaning of what was said."""
+    speaker = data.get("speaker")
+    of_content = tokens(content)
+    terms = [*of_content, *(tokens(speaker) if isinstance(speaker, str) else ())]
+    if not content.startswith(summary.removesuffix("…")):
+        terms.extend(tokens(summary))
+    for tag in tags:
+        terms.extend(tokens(tag))
+    hashes, counts = term_counts(terms)
+    return IndexEntry(
+        length=len(terms),
+        hashes=hashes,
+        counts=counts,
+        keywords=_keywords(content, tags, rules),
+        near_hash=simhash(of_content) if of_content else near_hash(content),
+        vector=None,
+        model=None,
+    )
+
+
+def _keywords(content: str, tags: Sequence[str], rules: KeywordRules) -> tuple[tuple[str, float, str], ...]:
+    """The user's tags at full weight, then the heaviest words by rule."""
+    found = {normalise(tag): (1.0, "user_tag") for tag in tags}
+    for at, (keyword, weight) in enumerate(keywords(content, limit=rules.most)):
+        if keyword not in found and (at == 0 or weight >= rules.lightest):
+            found[keyword] = (weight, "rule")
+    return tuple(
+        (keyword, weight, source)
+        for keyword, (weight, source) in sorted(found.items(), key=lambda entry: (-entry[1][0], entry[0]))
+    )
+
+
+async def embed_entries(
+    entries: Sequence[IndexEntry], texts: Sequence[str], embedder: Embedder
+) -> tuple[list[IndexEntry], str | None]:
+    """The entries with their vectors. A failing embedder does not stop a memory from being kept; it is reported."""
+    try:
+        vectors = await embed_documents(embedder, texts)
+    except EmbeddingError as error:
+        return list(entries), f"not found by meaning yet: {error} — `jiyi reindex --embeddings` makes up for it"
+    pairs = zip(entries, vectors, strict=True)
+    return [replace(entry, vector=vector, model=embedder.id) for entry, vector in pairs], None

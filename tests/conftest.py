@@ -1,0 +1,91 @@
+"""Fixtures: a memory in a file of its own, and an environment without the developer's settings."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from jiyi import Memory
+from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.testing import FailingEmbedder, WordEmbedder
+
+settings.register_profile("jiyi", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("jiyi")
+
+FOREIGN = ("JIYI_", "LLM_", "EMBEDDING_", "MONGODB_", "ELASTICSEARCH_", "MILVUS_", "OPENAI_")
+
+
+@pytest.fixture(autouse=True)
+def nobodys_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees or touches the settings, the memories or the folder of the person who runs it."""
+    for name in os.environ:
+        if name.startswith(FOREIGN):
+            monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    here = tmp_path / "here"
+    home.mkdir()
+    here.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    monkeypatch.chdir(here)
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store without memories, made by Jiyi; copying it is quicker than making each test's own."""
+    path = tmp_path_factory.mktemp("empty") / "memory.db"
+
+    async def make() -> None:
+        async with Memory.open(path, embedder=WordEmbedder()):
+            pass
+
+    asyncio.run(make())
+    return path
+
+
+@pytest.fixture
+def path(tmp_path: Path, empty_store: Path) -> Path:
+    """Where this test's store lies; it is empty."""
+    return Path(shutil.copy(empty_store, tmp_path))
+
+
+@pytest.fixture
+async def memory(path: Path) -> AsyncIterator[Memory]:
+    """A memory with a quick embedder that knows words but no meaning."""
+    async with Memory.open(path, embedder=WordEmbedder(512)) as memory:
+        yield memory
+
+
+@pytest.fixture
+def switch() -> FailingEmbedder:
+    """An embedder that is down until `switch.failing = False`."""
+    return FailingEmbedder()
+
+
+@pytest.fixture
+async def deaf_memory(path: Path, switch: FailingEmbedder) -> AsyncIterator[Memory]:
+    """A memory whose embedder is down."""
+    async with Memory.open(path, embedder=switch) as memory:
+        yield memory
+
+
+@pytest.fixture(scope="session")
+def builtin() -> BuiltinEmbedder:
+    """The real embedder, loaded once for all tests."""
+    embedder = BuiltinEmbedder()
+    asyncio.run(embedder.embed_query("warm"))
+    return embedder
+
+
+@pytest.fixture
+async def real_memory(path: Path, builtin: BuiltinEmbedder) -> AsyncIterator[Memory]:
+    """A memory that finds by meaning."""
+    async with Memory.open(path, embedder=builtin) as memory:
+        yield memory

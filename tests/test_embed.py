@@ -1,0 +1,482 @@
+"""Embedders: by name, over the network, with bad replies, and after a change of model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jiyi import EmbeddingError, EmbeddingModelChanged, Memory, MissingExtra, SettingsError
+from jiyi.embed import checked, embed_documents, embed_query, resolve
+from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.settings import Settings, load_settings
+from jiyi.testing import FailingEmbedder, WordEmbedder
+from support import contents, dump
+
+# -- by name --------------------------------------------------------------------------------------------------------
+
+
+def test_the_default_is_the_built_in_one() -> None:
+    assert isinstance(resolve(load_settings()), BuiltinEmbedder)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "nonsense", "builtin:large", "openai", "openai:", "sentence-transformers", "OpenAI:x", ":x"]
+)
+def test_an_unknown_name_is_refused_with_those_that_exist(name: str) -> None:
+    with pytest.raises(SettingsError, match=r"builtin, openai:MODEL or sentence-transformers:MODEL"):
+        resolve(load_settings(embedder=name))
+
+
+def test_a_missing_package_is_named_with_its_extra() -> None:
+    with pytest.raises(MissingExtra, match=r"pip install 'jiyi\[sentence-transformers\]'"):
+        resolve(load_settings(embedder="sentence-transformers:BAAI/bge-m3"))
+
+
+def test_a_missing_key_is_named() -> None:
+    with pytest.raises(SettingsError, match="EMBEDDING_API_KEY or LLM_API_KEY"):
+        resolve(load_settings(embedder="openai:text-embedding-3-small"))
+
+
+def test_a_model_may_have_a_colon_in_its_name() -> None:
+    embedder = resolve(load_settings(embedder="openai:nomic-embed-text:v1.5", llm={"api_key": "k"}))
+    assert embedder.id == "openai:nomic-embed-text:v1.5"
+
+
+def test_another_dimension_is_another_model() -> None:
+    settings = load_settings(embedder="openai:m", llm={"api_key": "k"}, embedding={"dimension": 256})
+    assert resolve(settings).id == "openai:m@256"
+
+
+# -- the built-in one -----------------------------------------------------------------------------------------------
+
+
+async def test_the_built_in_one_is_the_same_for_one_and_for_many(builtin: BuiltinEmbedder) -> None:
+    texts = ["我喜欢喝咖啡", "likes tea", "", "🧠", "x" * 5000, "很长" * 3000]
+    together = await embed_documents(builtin, texts)
+    assert together.shape == (6, 512)
+    for text, vector in zip(texts, together, strict=True):
+        assert np.allclose(await embed_query(builtin, text), vector, atol=1e-4)
+
+
+async def test_the_built_in_one_puts_both_languages_into_one_space(builtin: BuiltinEmbedder) -> None:
+    one, other, far = await embed_documents(builtin, ["I like to drink coffee", "我喜欢喝咖啡", "the train was late"])
+    assert one @ other > 0.6 > one @ far
+
+
+async def test_the_built_in_one_serves_several_tasks_at_once(builtin: BuiltinEmbedder) -> None:
+    expected = await embed_query(builtin, "likes tea")
+    for vector in await asyncio.gather(*(embed_query(builtin, "likes tea") for _ in range(8))):
+        assert np.allclose(vector, expected, atol=1e-5)
+
+
+# -- replies that cannot be right -----------------------------------------------------------------------------------
+
+BAD_REPLIES = {
+    "too few": [[1.0, 0.0]],
+    "too many": [[1.0, 0.0]] * 3,
+    "none": [],
+    "no numbers": [[], []],
+    "ragged": [[1.0, 0.0], [1.0]],
+    "flat": [1.0, 0.0],
+    "deep": [[[1.0]], [[1.0]]],
+    "NaN": [[1.0, float("nan")], [1.0, 0.0]],
+    "infinite": [[1.0, float("inf")], [1.0, 0.0]],
+    "words": [["a", "b"], ["c", "d"]],
+    "null": None,
+    "holes": [[1.0, None], [1.0, 0.0]],
+}
+
+
+class Answers:
+    """An embedder that answers what it is told to."""
+
+    id = "testing:answers"
+
+    def __init__(self, reply: Any) -> None:
+        self.reply = reply
+
+    async def embed_documents(self, texts: Sequence[str]) -> Any:
+        return self.reply
+
+    async def embed_query(self, text: str) -> Any:
+        return self.reply
+
+
+@pytest.mark.parametrize("reply", BAD_REPLIES.values(), ids=BAD_REPLIES)
+def test_a_bad_reply_for_documents_is_an_error(reply: Any) -> None:
+    with pytest.raises(EmbeddingError, match="testing:answers"):
+        checked(Answers(reply), reply, 2)
+
+
+@pytest.mark.parametrize("reply", [None, 1.0, [], [[1.0]], [[1.0], [1.0, 2.0]], ["a"], [float("nan")]], ids=repr)
+async def test_a_bad_reply_for_a_query_is_an_error_and_words_answer(path: Path, reply: Any) -> None:
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        await memory.add("likes tea", user_id="mei")
+    async with Memory.open(path, embedder=Answers(reply)) as memory:
+        with pytest.raises(EmbeddingError, match="testing:answers"):
+            await memory.search("tea", user_id="mei", search_mode="semantic")
+        found = await memory.search("tea", user_id="mei")
+        assert contents(found) == ["likes tea"]
+        assert "testing:answers" in found.degraded[0]
+
+
+async def test_a_bad_reply_keeps_every_memory_of_the_batch(path: Path) -> None:
+    """A short answer must not skip some memories; none gets a vector, all are kept and named."""
+    async with Memory.open(path, embedder=Answers([[1.0, 0.0]])) as memory:
+        receipt = await memory.add(["likes tea", "plays chess"], user_id="mei")
+        assert (receipt.state, receipt.created) == ("extracted", 2)
+        assert "(1, 2)" in receipt.problems[0]
+    assert dump(path)["embeddings"] == []
+
+
+def test_vectors_are_made_of_length_one_and_zero_stays_zero() -> None:
+    vectors = checked(Answers(None), [[3, 4], [0, 0]], 2)
+    assert vectors.dtype == np.float32
+    assert np.allclose(vectors, [[0.6, 0.8], [0, 0]])
+
+
+# -- over the network -----------------------------------------------------------------------------------------------
+
+
+class Endpoint:
+    """A server that speaks OpenAI's `/embeddings`, as well or as badly as `reply` says."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.reply: Callable[[list[str]], tuple[int, bytes, str]] = self.well
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                endpoint.asked.append(question)
+                endpoint.keys.append(self.headers["Authorization"])
+                status, body, kind = endpoint.reply(question["input"])
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01})
+        self.thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+    @staticmethod
+    def vector(text: str) -> list[float]:
+        return [float(number) for number in WordEmbedder(32)._embed(text)]
+
+    def well(self, texts: list[str]) -> tuple[int, bytes, str]:
+        """All right, though not in order: the index says which is which."""
+        return self.data(
+            [{"object": "embedding", "index": at, "embedding": self.vector(text)} for at, text in enumerate(texts)][
+                ::-1
+            ]
+        )
+
+    def data(self, rows: Any) -> tuple[int, bytes, str]:
+        whole = {"object": "list", "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}, "data": rows}
+        return 200, json.dumps(whole).encode(), "application/json"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    endpoint = Endpoint()
+    yield endpoint
+    endpoint.close()
+
+
+@pytest.fixture
+def remote(endpoint: Endpoint) -> Settings:
+    return load_settings(
+        embedder="openai:m", embedding={"base_url": endpoint.url, "api_key": "secret-key", "batch_size": 3}
+    )
+
+
+async def test_batches_come_back_in_the_order_of_the_texts(endpoint: Endpoint, remote: Settings) -> None:
+    texts = [f"fact {number}" for number in range(8)]
+    vectors = await embed_documents(resolve(remote), texts)
+    assert [len(question["input"]) for question in endpoint.asked] == [3, 3, 2]
+    assert {question["model"] for question in endpoint.asked} == {"m"}
+    assert set(endpoint.keys) == {"Bearer secret-key"}
+    expected = np.array([endpoint.vector(text) for text in texts])
+    assert np.allclose(vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True))
+
+
+async def test_a_remote_embedder_serves_a_memory(endpoint: Endpoint, remote: Settings, path: Path) -> None:
+    async with Memory.open(path, settings=remote) as memory:
+        receipt = await memory.add(["likes tea", "plays chess"], user_id="mei")
+        assert receipt.state == "indexed"
+        assert contents(await memory.search("chess", user_id="mei", search_mode="semantic", limit=1)) == ["plays chess"]
+
+
+async def test_the_wanted_dimension_is_asked_for(endpoint: Endpoint, remote: Settings) -> None:
+    settings = load_settings(embedder="openai:m", embedding={"base_url": endpoint.url, "api_key": "k", "dimension": 32})
+    await embed_query(resolve(settings), "tea")
+    assert endpoint.asked[0]["dimensions"] == 32
+
+
+async def test_the_llms_endpoint_and_key_serve_when_there_are_no_others(endpoint: Endpoint) -> None:
+    settings = load_settings(embedder="openai:m", llm={"base_url": endpoint.url, "api_key": "llm-key"})
+    await embed_query(resolve(settings), "tea")
+    assert endpoint.keys == ["Bearer llm-key"]
+
+
+def row(at: Any, vector: Any) -> dict[str, Any]:
+    return {"object": "embedding", "index": at, "embedding": vector}
+
+
+FAULTS: dict[str, Callable[[Endpoint, list[str]], tuple[int, bytes, str]]] = {
+    "one missing": lambda e, texts: e.data([row(0, [1.0, 0.0])]),
+    "one twice": lambda e, texts: e.data([row(0, [1.0, 0.0]), row(0, [1.0, 0.0])]),
+    "one too many": lambda e, texts: e.data([row(at, [1.0, 0.0]) for at in range(3)]),
+    "none": lambda e, texts: e.data([]),
+    "data is null": lambda e, texts: e.data(None),
+    "no data": lambda e, texts: (200, b"{}", "application/json"),
+    "a list": lambda e, texts: (200, b"[]", "application/json"),
+    "no index": lambda e, texts: e.data([{"embedding": [1.0, 0.0]}, {"embedding": [1.0, 0.0]}]),
+    "no vector": lambda e, texts: e.data([{"index": 0}, {"index": 1}]),
+    "rows are null": lambda e, texts: e.data([None, None]),
+    "vectors of different length": lambda e, texts: e.data([row(0, [1.0, 0.0]), row(1, [1.0])]),
+    "empty vectors": lambda e, texts: e.data([row(0, []), row(1, [])]),
+    "words": lambda e, texts: e.data([row(0, ["a"]), row(1, ["b"])]),
+    "NaN": lambda e, texts: e.data([row(0, [1.0, float("nan")]), row(1, [1.0, 0.0])]),
+    "infinity": lambda e, texts: e.data([row(0, [1.0, float("inf")]), row(1, [1.0, 0.0])]),
+    "garbage": lambda e, texts: (200, b"<html>gateway</html>", "text/html"),
+    "garbage as JSON": lambda e, texts: (200, b"{not json", "application/json"),
+    "nothing": lambda e, texts: (200, b"", "application/json"),
+    "wrong key": lambda e, texts: (401, b'{"error": {"message": "no such key"}}', "application/json"),
+    "no such model": lambda e, texts: (404, b'{"error": {"message": "no such model"}}', "application/json"),
+    "too long": lambda e, texts: (400, b'{"error": {"message": "too long"}}', "application/json"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+async def test_a_fault_of_the_server_is_an_error_and_the_memories_are_kept(
+    endpoint: Endpoint, remote: Settings, path: Path, fault: Callable[[Endpoint, list[str]], tuple[int, bytes, str]]
+) -> None:
+    endpoint.reply = lambda texts: fault(endpoint, texts)
+    embedder = resolve(remote)
+    with pytest.raises(EmbeddingError, match="openai:m"):
+        await embed_documents(embedder, ["likes tea", "plays chess"])
+    async with Memory.open(path, settings=remote, embedder=embedder) as memory:
+        receipt = await memory.add(["likes tea", "plays chess"], user_id="mei")
+        assert (receipt.state, receipt.created) == ("extracted", 2)
+        assert "openai:m" in receipt.problems[0]
+        assert "secret-key" not in receipt.problems[0]
+        endpoint.reply = endpoint.well
+        assert await memory.reindex() == 2
+        assert contents(await memory.search("chess", user_id="mei", search_mode="semantic", limit=1)) == ["plays chess"]
+
+
+@pytest.mark.parametrize("status", [500, 429])
+async def test_a_server_in_trouble_is_given_up_soon(endpoint: Endpoint, remote: Settings, status: int) -> None:
+    endpoint.reply = lambda texts: (status, b'{"error": {"message": "in trouble"}}', "application/json")
+    started = monotonic()
+    with pytest.raises(EmbeddingError, match="in trouble"):
+        await embed_query(resolve(remote), "tea")
+    assert monotonic() - started < 10
+    assert 1 <= len(endpoint.asked) <= 4
+
+
+async def test_batches_of_different_length_are_an_error(endpoint: Endpoint, remote: Settings) -> None:
+    """A server that changes its model between two batches."""
+    endpoint.reply = lambda texts: endpoint.data([row(at, [1.0] * len(endpoint.asked)) for at in range(len(texts))])
+    with pytest.raises(EmbeddingError, match="openai:m"):
+        await embed_documents(resolve(remote), [f"fact {number}" for number in range(5)])
+
+
+async def test_no_server_is_an_error() -> None:
+    gone = Endpoint()
+    gone.close()
+    settings = load_settings(embedder="openai:m", embedding={"base_url": gone.url, "api_key": "k"})
+    with pytest.raises(EmbeddingError, match="openai:m"):
+        await embed_query(resolve(settings), "tea")
+
+
+async def test_a_server_that_never_answers_is_given_up_within_a_minute_or_so(remote: Settings) -> None:
+    """The client's own default is ten minutes, and that three times."""
+    client = resolve(remote)._client
+    seconds = client.timeout if isinstance(client.timeout, (int, float)) else client.timeout.read
+    assert seconds * (1 + client.max_retries) <= 200
+
+
+# -- another model --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def old(path: Path) -> Path:
+    """A store with memories that carry vectors of another model."""
+    async with Memory.open(path, embedder=WordEmbedder(64, "old")) as memory:
+        await memory.add([f"fact {number} about tea" for number in range(6)], user_id="mei")
+        await memory.add("likes tea", user_id="bo")
+        archived = (await memory.add("archived tea", user_id="mei")).memories[0]
+        await memory.update(archived.id, user_id="mei", status="archived")
+    return path
+
+
+async def test_after_a_change_of_model_words_answer_and_meaning_names_the_way_out(old: Path) -> None:
+    async with Memory.open(old, embedder=WordEmbedder(32, "new")) as memory:
+        found = await memory.search("tea", user_id="mei")
+        assert found.total_found == 6
+        assert "6 of 6 memories have no vector of testing:new@32 but of testing:old@64" in found.degraded[0]
+        assert "`jiyi reindex --embeddings`" in found.degraded[0]
+        assert (await memory.search("tea", user_id="mei", search_mode="keyword")).degraded == ()
+        with pytest.raises(EmbeddingModelChanged, match="jiyi reindex --embeddings"):
+            await memory.search("tea", user_id="mei", search_mode="semantic")
+        assert (await memory.search("tea", user_id="nobody", search_mode="semantic")).searched == 0
+
+
+async def test_reindexing_tells_its_progress_and_repairs_all_users(old: Path) -> None:
+    told: list[tuple[int, int]] = []
+    async with Memory.open(old, embedder=WordEmbedder(32, "new")) as memory:
+        assert await memory.reindex(progress=lambda done, whole: told.append((done, whole))) == 7
+        assert (told[0], told[-1]) == ((0, 7), (7, 7))
+        for user_id in ("mei", "bo"):
+            found = await memory.search("tea", user_id=user_id, search_mode="semantic")
+            assert found.total_found == (await memory.count(user_id=user_id))
+            assert found.degraded == ()
+        coverage = (await memory.stats()).coverage
+        assert (coverage.memories, coverage.embedded, coverage.models) == (7, 7, {"testing:new@32": 7})
+        assert await memory.reindex() == 0
+
+
+async def test_an_archived_memory_that_comes_back_after_a_change_of_model_is_named(old: Path) -> None:
+    async with Memory.open(old, embedder=WordEmbedder(32, "new")) as memory:
+        await memory.reindex()
+        [archived] = (await memory.list(user_id="mei", status="archived")).items
+        await memory.update(archived.id, user_id="mei", status="active")
+        found = await memory.search("tea", user_id="mei")
+        assert found.total_found == 7
+        assert "1 of 7" in found.degraded[0]
+        assert await memory.reindex() == 1
+        assert (await memory.search("tea", user_id="mei")).degraded == ()
+
+
+class Halfway(FailingEmbedder):
+    """Fails from the second batch on, until it is repaired."""
+
+    def __init__(self) -> None:
+        super().__init__(32, "new")
+        self.failing = False
+        self.batches: list[int] = []
+
+    async def embed_documents(self, texts: Sequence[str]) -> Any:
+        self.failing = self.failing or len(self.batches) == 1
+        self.batches.append(len(texts))
+        return await super().embed_documents(texts)
+
+
+async def test_an_interrupted_reindexing_goes_on_where_it_stopped(path: Path) -> None:
+    async with Memory.open(path, embedder=WordEmbedder(64, "old")) as memory:
+        await memory.add([f"fact {number}" for number in range(600)], user_id="mei")
+    embedder = Halfway()
+    async with Memory.open(path, embedder=embedder) as memory:
+        with pytest.raises(EmbeddingError, match="switched off"):
+            await memory.reindex()
+        done = (await memory.stats()).coverage.embedded
+        assert 0 < done < 600
+        embedder.failing, embedder.batches = False, [0, 0]
+        assert await memory.reindex() == 600 - done
+        assert (await memory.stats()).coverage.embedded == 600
+
+
+class ShortOnly(WordEmbedder):
+    """Refuses a request that holds a text beyond its length, as servers do."""
+
+    async def embed_documents(self, texts: Sequence[str]) -> Any:
+        if any(len(text) > 1000 for text in texts):
+            raise EmbeddingError(f"{self.id}: too long")
+        return await super().embed_documents(texts)
+
+
+async def test_one_text_that_cannot_be_embedded_does_not_hold_up_the_others(path: Path) -> None:
+    async with Memory.open(path, embedder=ShortOnly()) as memory:
+        await memory.add(["likes tea", "plays chess", "long " * 1000], user_id="mei")
+        with suppress(EmbeddingError):
+            await memory.reindex()
+        coverage = (await memory.stats()).coverage
+        assert (coverage.memories, coverage.embedded) == (3, 2)
+
+
+class Meanwhile(WordEmbedder):
+    """Somebody else changes and deletes memories while these are embedded."""
+
+    def __init__(self, change: Callable[[], Any]) -> None:
+        super().__init__(32, "new")
+        self.change: Callable[[], Any] | None = change
+
+    async def embed_documents(self, texts: Sequence[str]) -> Any:
+        vectors = await super().embed_documents(texts)
+        if self.change is not None:
+            change, self.change = self.change, None
+            await change()
+        return vectors
+
+
+async def test_what_changes_while_it_is_embedded_gets_the_vector_of_its_new_text(path: Path) -> None:
+    async with Memory.open(path, embedder=WordEmbedder(32, "old")) as old:
+        tea, chess, _ = (await old.add(["likes tea", "plays chess", "has a cat"], user_id="mei")).memories
+
+        async def change() -> None:
+            await old.update(tea.id, user_id="mei", content="prefers water")
+            await old.delete(chess.id, user_id="mei")
+
+        async with Memory.open(path, embedder=Meanwhile(change)) as new:
+            await new.reindex()
+            assert contents(await new.search("water", user_id="mei", search_mode="semantic", limit=1)) == [
+                "prefers water"
+            ]
+            assert (
+                contents(await new.search("likes tea", user_id="mei", search_mode="semantic", min_relevance_score=0.5))
+                == []
+            )
+            coverage = (await new.stats()).coverage
+            assert (coverage.memories, coverage.embedded) == (2, 2)
+
+
+class SameName(WordEmbedder):
+    """A server that kept the model's name when it changed the model."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__(dimension)
+        self.id = "testing:same-name"
+
+
+async def test_vectors_of_another_length_under_the_same_name_are_named_too(path: Path) -> None:
+    """Neither a crash nor silence: words answer, the result says so, and reindexing repairs it."""
+    async with Memory.open(path, embedder=SameName(64)) as memory:
+        await memory.add(["likes tea", "has a cat"], user_id="mei")
+    async with Memory.open(path, embedder=SameName(32)) as memory:
+        found = await memory.search("tea", user_id="mei")
+        assert contents(found) == ["likes tea"]
+        assert "jiyi reindex --embeddings" in found.degraded[0]
+        with pytest.raises(EmbeddingError, match="jiyi reindex --embeddings"):
+            await memory.search("tea", user_id="mei", search_mode="semantic")
+        await memory.add("plays chess", user_id="mei")
+        assert contents(await memory.search("chess", user_id="mei")) == ["plays chess"]
+        await memory.reindex()
+        assert contents(await memory.search("tea", user_id="mei", search_mode="semantic", limit=1)) == ["likes tea"]

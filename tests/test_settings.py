@@ -1,0 +1,281 @@
+"""Settings: where they come from, which wins, and that wrong ones are named."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+
+from jiyi import Memory, Settings, SettingsError
+from jiyi.settings import OUTSIDE_NAMES, load_settings
+from jiyi.testing import WordEmbedder
+
+DOCS = Path(__file__).parent.parent / "docs" / "settings.md"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """The current folder."""
+    return tmp_path / "here"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """The user's configuration directory."""
+    folder = tmp_path / "home/config/jiyi"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def write_json(path: Path, section: Any) -> None:
+    path.write_text(json.dumps({"other": {"x": 1}, "memory_system": section}))
+
+
+def test_the_stronger_source_wins_setting_by_setting(here: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments, then JIYI_ variables, then jiyi.toml here, then the user's, then config.json."""
+    weights = {"keyword_weight": 0.1, "text_weight": 0.1, "semantic_weight": 0.1, "half_life_days": 1}
+    write_json(here / "config.json", {"user": "json", "search": weights})
+    assert load_settings().user == "json"
+    (config / "jiyi.toml").write_text(
+        'user = "home"\n[search]\nkeyword_weight = 0.2\ntext_weight = 0.2\nsemantic_weight = 0.2\n'
+    )
+    assert load_settings().user == "home"
+    (here / "jiyi.toml").write_text('user = "here"\n[search]\nkeyword_weight = 0.3\ntext_weight = 0.3\n')
+    assert load_settings().user == "here"
+    monkeypatch.setenv("JIYI_USER", "environment")
+    monkeypatch.setenv("JIYI_SEARCH__KEYWORD_WEIGHT", "0.4")
+    assert load_settings().user == "environment"
+    settings = load_settings(user="argument")
+    assert settings.user == "argument"
+    found = settings.search
+    assert (found.keyword_weight, found.text_weight, found.semantic_weight, found.half_life_days) == (0.4, 0.3, 0.2, 1)
+    assert found.recency_weight == 0.1
+
+
+def test_ones_own_variables_win_over_those_of_other_programs(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
+    (here / "jiyi.toml").write_text('[llm]\nmodel = "file"\n')
+    monkeypatch.setenv("LLM_MODEL", "shared")
+    assert load_settings().llm.model == "shared"
+    monkeypatch.setenv("JIYI_LLM__MODEL", "own")
+    assert load_settings().llm.model == "own"
+
+
+def test_one_file_can_be_named_instead_of_all(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "jiyi.toml").write_text('user = "here"\ncache_mb = 1\n')
+    (tmp_path / "other.toml").write_text('user = "other"\n')
+    monkeypatch.setenv("JIYI_CONFIG", str(tmp_path / "other.toml"))
+    assert (load_settings().user, load_settings().cache_mb) == ("other", 512)
+    write_json(tmp_path / "other.json", {"user": "json"})
+    monkeypatch.setenv("JIYI_CONFIG", str(tmp_path / "other.json"))
+    assert load_settings().user == "json"
+    monkeypatch.setenv("JIYI_CONFIG", str(tmp_path / "missing.toml"))
+    with pytest.raises(SettingsError, match=r"missing\.toml"):
+        load_settings()
+
+
+def test_the_memory_system_section_of_the_design_is_understood(here: Path) -> None:
+    """As it stands in the design document, with its own names for two weights."""
+    section = {
+        "search": {
+            "default_mode": "hybrid",
+            "keyword_weight": 0.4,
+            "text_similarity_weight": 0.45,
+            "time_decay_weight": 0.2,
+            "half_life_days": 30,
+        },
+        "extraction": {"max_keywords_per_memory": 5, "min_keyword_weight": 0.3, "enable_synonym_expansion": True},
+        "tools": {"enable_proactive_search": True, "proactive_search_threshold": 0.7, "max_results_per_search": 5},
+    }
+    write_json(here / "config.json", section)
+    found = load_settings()
+    assert (found.search.text_weight, found.search.recency_weight, found.search.keyword_weight) == (0.45, 0.2, 0.4)
+
+
+@pytest.mark.parametrize("name", ["text_weight", "text_similarity_weight"])
+def test_the_stronger_source_wins_whichever_name_the_file_uses(
+    here: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    write_json(here / "config.json", {"search": {name: 0.2}})
+    assert load_settings().search.text_weight == 0.2
+    assert load_settings(search={"text_weight": 0.7}).search.text_weight == 0.7
+    (here / "jiyi.toml").write_text("[search]\ntext_weight = 0.8\n")
+    assert load_settings().search.text_weight == 0.8
+    monkeypatch.setenv("JIYI_SEARCH__TEXT_WEIGHT", "0.9")
+    assert load_settings().search.text_weight == 0.9
+
+
+def test_elsewhere_there_is_one_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JIYI_SEARCH__TEXT_SIMILARITY_WEIGHT", "0.9")
+    with pytest.raises(SettingsError, match=r"search\.text_similarity_weight"):
+        load_settings()
+
+
+def test_the_variables_of_the_design_are_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {
+        "LLM_PROVIDER": "qwen",
+        "LLM_MODEL": "gpt-4",
+        "LLM_BASE_URL": "https://llm.example.org/v1",
+        "LLM_API_KEY": "sk-1",
+        "LLM_TEMPERATURE": "0.4",
+        "LLM_MAX_TOKENS": "1000",
+        "EMBEDDING_BASE_URL": "https://e.example.org/v1",
+        "EMBEDDING_API_KEY": "sk-2",
+        "EMBEDDING_DIMENSION": "256",
+        "MONGODB_URI": "mongodb://x",
+        "ELASTICSEARCH_HOSTS": "http://y",
+        "MILVUS_HOST": "z",
+        "MILVUS_PORT": "1234",
+    }
+    assert set(values) == set(OUTSIDE_NAMES)
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    found = load_settings()
+    for variable, (section, name) in OUTSIDE_NAMES.items():
+        value = getattr(getattr(found, section), name)
+        assert str(value.get_secret_value() if isinstance(value, SecretStr) else value) == values[variable]
+
+
+def test_an_empty_variable_of_another_program_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLM_MAX_TOKENS", "")
+    assert load_settings().llm.max_tokens == 16384
+
+
+# -- wrong ones -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('usr = "mei"', "usr"),
+        ("[search]\nkeywrd_weight = 1", "search.keywrd_weight"),
+        ("[serch]\nkeyword_weight = 1", "serch"),
+        ('[search]\nkeyword_weight = "much"', "search.keyword_weight"),
+        ("[search]\nkeyword_weight = -1", "search.keyword_weight"),
+        ('[search]\ndefault_mode = "fuzzy"', "search.default_mode"),
+        ("busy_timeout_s = 0", "busy_timeout_s"),
+        ("user = ", "jiyi.toml"),
+        ("\ufeff[", "jiyi.toml"),
+    ],
+)
+def test_a_wrong_toml_setting_is_named(here: Path, text: str, named: str) -> None:
+    (here / "jiyi.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(SettingsError, match=named):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('{"memory_system": {"usr": "mei"}}', "usr"),
+        ('{"memory_system": {"search": {"half_life_days": 0}}}', "search.half_life_days"),
+        ('{"memory_system": [1]}', r"config\.json: memory_system is not an object"),
+        ("{", r"config\.json (is not|cannot be read as) JSON"),
+    ],
+)
+def test_a_wrong_json_setting_is_named(here: Path, text: str, named: str) -> None:
+    (here / "config.json").write_text(text)
+    with pytest.raises(SettingsError, match=named):
+        load_settings()
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "{}", '{"other": 1}'])
+def test_another_programs_config_json_is_left_alone(here: Path, text: str) -> None:
+    (here / "config.json").write_text(text)
+    assert load_settings() == load_settings(user="default")
+
+
+def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JIYI_CACHE_MB", "lots")
+    with pytest.raises(SettingsError, match="cache_mb"):
+        load_settings()
+    monkeypatch.delenv("JIYI_CACHE_MB")
+    monkeypatch.setenv("JIYI_SEARCH__KEYWRD_WEIGHT", "1")
+    with pytest.raises(SettingsError, match=r"search\.keywrd_weight"):
+        load_settings()
+    monkeypatch.delenv("JIYI_SEARCH__KEYWRD_WEIGHT")
+    monkeypatch.setenv("LLM_TEMPERATURE", "hot")
+    with pytest.raises(SettingsError, match=r"llm\.temperature"):
+        load_settings()
+
+
+def test_a_wrong_argument_is_named() -> None:
+    with pytest.raises(SettingsError, match="usr"):
+        load_settings(usr="mei")
+
+
+async def test_opening_with_wrong_settings_is_a_settings_error(here: Path) -> None:
+    (here / "jiyi.toml").write_text("user = ")
+    with pytest.raises(SettingsError):
+        Memory.open(embedder=WordEmbedder())
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        load_settings().user = "other"  # type: ignore[misc]
+
+
+def test_secrets_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLM_API_KEY", "sk-very-secret")
+    monkeypatch.setenv("JIYI_EMBEDDING__API_KEY", "sk-very-secret")
+    found = load_settings()
+    for shown in (repr(found), str(found), found.model_dump_json(), repr(found.llm)):
+        assert "very-secret" not in shown
+    monkeypatch.setenv("JIYI_LLM__MAX_TOKENS", "-1")
+    with pytest.raises(SettingsError) as wrong:
+        load_settings()
+    assert "very-secret" not in str(wrong.value)
+
+
+# -- the page that lists them ---------------------------------------------------------------------------------------
+
+
+def every_setting(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from every_setting(field.annotation, f"{prefix}{name}.")
+        else:
+            yield prefix + name, field
+
+
+def table_rows() -> dict[str, list[str]]:
+    """The tables of the page: a setting's name → its cells."""
+    rows = {}
+    for line in DOCS.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if line.startswith("| `") and len(cells) >= 3:
+            rows[cells[0].strip("`")] = cells
+    return rows
+
+
+@pytest.mark.parametrize("name", [name for name, _ in every_setting()])
+def test_every_setting_is_documented_with_its_default(name: str) -> None:
+    field = dict(every_setting())[name]
+    assert name in table_rows(), f"docs/settings.md has no row for `{name}`"
+    told = " | ".join(table_rows()[name])
+    default = field.default
+    if default is not None:
+        shown = {True: "true", False: "false"}.get(default, default) if isinstance(default, bool) else default
+        assert f"`{shown}`" in told, f"docs/settings.md does not give `{shown}` as the default of `{name}`"
+    assert f"`JIYI_{name.upper().replace('.', '__')}`" in told
+
+
+def test_no_documented_setting_is_made_up() -> None:
+    names = {name for name, _ in every_setting()}
+    listed = {name for name in table_rows() if "JIYI_" in " ".join(table_rows()[name])}
+    assert listed - names - {"JIYI_CONFIG"} == set()
+
+
+def test_every_name_of_other_programs_is_documented() -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    assert [name for name in OUTSIDE_NAMES if f"`{name}`" not in text] == []
+
+
+def test_the_tests_see_no_settings_of_the_developer() -> None:
+    assert not [name for name in os.environ if name.startswith(("JIYI_", "LLM_", "EMBEDDING_"))]
+    assert load_settings() == load_settings(user="default")

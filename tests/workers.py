@@ -1,0 +1,154 @@
+"""What the test's other processes do. They are forked from a server that has loaded Jiyi already."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+
+from jiyi import Memory, VersionConflict
+from jiyi.settings import load_settings
+from jiyi.testing import WordEmbedder
+
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(["workers", "jiyi.memory", "jiyi.store.sqlite", "aiosqlite", "rjieba", "Stemmer"])
+
+
+def crew(jobs: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]], *, timeout: float = 120) -> list[Any]:
+    """Run each job in a process of its own, all from the same moment. → what they return, or their error's text"""
+    start = processes.Barrier(len(jobs))
+    pipes, running = [], []
+    for work, arguments in jobs:
+        mine, theirs = processes.Pipe(duplex=False)
+        process = processes.Process(target=_work, args=(theirs, start, work, arguments))
+        process.start()
+        theirs.close()
+        pipes.append(mine)
+        running.append(process)
+    told = []
+    until = time.monotonic() + timeout
+    for pipe, process in zip(pipes, running, strict=True):
+        try:
+            told.append(pipe.recv() if pipe.poll(max(until - time.monotonic(), 0)) else "it hangs")
+        except EOFError:
+            told.append("it died")
+        process.join(5)
+        if process.is_alive():
+            process.kill()
+        process.join()
+        process.close()
+        pipe.close()
+    return told
+
+
+def _work(pipe: Any, start: Barrier, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    try:
+        start.wait(60)
+        pipe.send(asyncio.run(work(*arguments)))
+    except BaseException:  # noqa: BLE001 - the test shows it
+        pipe.send(traceback.format_exc())
+
+
+def memory_at(path: Path) -> Memory:
+    return Memory.open(path, settings=load_settings(), embedder=WordEmbedder())
+
+
+def spelled(number: int) -> str:
+    """A number as a word that shares no part with any other."""
+    return "".join("abcdefghij"[int(digit)] for digit in str(number)) + "z"
+
+
+async def open_and_add(path: Path, text: str) -> None:
+    async with memory_at(path) as memory:
+        await memory.add(text, user_id="mei")
+
+
+async def same_statements(path: Path, texts: Sequence[str]) -> int:
+    """Say what all the others say. → how many of them this process was the first to say"""
+    async with memory_at(path) as memory:
+        return sum([(await memory.add(text, user_id="mei")).created for text in texts])
+
+
+async def count_up(path: Path, memory_id: str, times: int) -> None:
+    """Add one to a counter in a memory's metadata, again and again."""
+    async with memory_at(path) as memory:
+        for _ in range(times):
+            while True:
+                now = await memory.get(memory_id, user_id="mei")
+                try:
+                    n = now.metadata["n"] + 1
+                    await memory.update(memory_id, user_id="mei", version=now.version, metadata={"n": n})
+                    break
+                except VersionConflict:
+                    continue
+
+
+async def live(path: Path, number: int, seconds: float) -> list[str]:
+    """Add and search for a while: own words are found at once, and what others wrote is never lost from sight.
+    → the ids of what was acknowledged"""
+    acknowledged: list[str] = []
+    seen = 0
+    async with memory_at(path) as memory:
+        until = time.monotonic() + seconds
+        turn = 0
+        while time.monotonic() < until:
+            word = spelled(number) + "q" + spelled(turn)
+            receipt = await memory.add([f"common {word}", f"common shared {turn}"], user_id="mei")
+            acknowledged += [made.id for made in receipt.memories]
+            found = await memory.search(word, user_id="mei", search_mode="keyword", limit=3)
+            assert [hit.content_preview for hit in found.hits] == [f"common {word}"], found
+            everything = await memory.search("common", user_id="mei", limit=1)
+            assert everything.total_found >= max(seen, len(set(acknowledged)))
+            assert everything.searched == everything.total_found
+            seen = everything.total_found
+            turn += 1
+    return acknowledged
+
+
+async def see_each_other(path: Path, number: int, folder: Path, of: int) -> None:
+    """Write, tell the others by an empty file, and find in the next search what each of them wrote."""
+    async with memory_at(path) as memory:
+        for turn in range(5):
+            await memory.search("anything", user_id="mei")
+            await memory.add(f"{spelled(turn)}turn from {number}", user_id="mei")
+            (folder / f"{turn}-{number}").touch()
+            until = time.monotonic() + 60
+            while not all((folder / f"{turn}-{other}").exists() for other in range(of)):
+                assert time.monotonic() < until
+                await asyncio.sleep(0.01)
+            found = await memory.search(f"{spelled(turn)}turn", user_id="mei", search_mode="keyword", limit=of + 1)
+            expected = [f"{spelled(turn)}turn from {other}" for other in range(of)]
+            assert sorted(hit.content_preview for hit in found.hits) == expected
+
+
+def write_until_killed(path: Path, log: Path, number: int) -> None:
+    """Write down each acknowledged id, after `add` has returned, until killed."""
+
+    async def write() -> None:
+        async with memory_at(path) as memory:
+            with log.open("a") as acknowledged:
+                turn = 0
+                while True:
+                    said = [
+                        {"role": "user", "content": f"process {number} turn {turn} part {part}"} for part in range(3)
+                    ]
+                    receipt = await memory.add(said, user_id="mei")
+                    acknowledged.writelines(f"+{made.id}\n" for made in receipt.memories)
+                    acknowledged.flush()
+                    os.fsync(acknowledged.fileno())
+                    if turn % 5 == 4:
+                        await memory.update(receipt.memories[0].id, user_id="mei", content=f"changed {turn}")
+                        acknowledged.write(f"?{receipt.memories[1].id}\n")  # from here on it may be gone
+                        acknowledged.flush()
+                        await memory.delete(receipt.memories[1].id, user_id="mei")
+                        acknowledged.write(f"-{receipt.memories[1].id}\n")
+                        acknowledged.flush()
+                    turn += 1
+
+    asyncio.run(write())
