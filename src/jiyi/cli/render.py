@@ -1,0 +1,232 @@
+"""What people see: values of the engine as Rich renderables. Nothing here prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, tzinfo
+
+from pydantic import JsonValue
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ..models import Deletion, Explanation, Hit, MemoryItem, Page, Receipt, Revision, ScorePart, SearchResult, Stats
+from .output import counted, plain
+
+BAR = 20
+
+
+def when(at: datetime | None, zone: tzinfo | None = None) -> str:
+    """A moment in local time."""
+    return "—" if at is None else at.astimezone(zone).strftime("%Y-%m-%d %H:%M")
+
+
+def day(at: datetime, zone: tzinfo | None = None) -> str:
+    return when(at, zone)[:10]
+
+
+def memory_text(summary: str, *small: str) -> Text:
+    """A summary, with what identifies it in small letters below."""
+    below = [part for part in small if part]
+    return Text.assemble(plain(summary), *([("\n" + " · ".join(map(plain, below)), "dim")] if below else []))
+
+
+def score_text(score: float) -> Text:
+    """Green: use it; yellow: a hint."""
+    return Text(f"{score:.2f}", style="bold green" if score > 0.8 else "yellow" if score >= 0.6 else "bold")
+
+
+def columns(*headers: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", border_style="dim")
+    for header in headers:
+        is_text = header == headers[-1]
+        table.add_column(header, overflow="fold", no_wrap=not is_text, justify="right" if header == "score" else "left")
+    return table
+
+
+def pairs() -> Table:
+    """Names in small letters, values beside them."""
+    grid = Table(box=None, show_header=False, pad_edge=False)
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    return grid
+
+
+def hits_table(found: SearchResult) -> Table:
+    table = columns("score", "type", "when", "memory")
+    for hit in found.hits:
+        text = memory_text(hit.summary, hit.id)
+        table.add_row(score_text(hit.relevance_score), plain(hit.memory_type), day(hit.occurred_at), text)
+    if found.total_found > len(found.hits):
+        table.caption = f"{len(found.hits)} of {found.total_found} that matched"
+        table.caption_justify = "left"
+    return table
+
+
+def memories_table(page: Page) -> Table:
+    table = columns("type", "when", "memory")
+    for memory in page.items:
+        tags = " ".join(f"#{tag}" for tag in memory.tags)
+        text = memory_text(memory.summary, memory.id, tags)
+        table.add_row(plain(memory.memory_type), day(memory.occurred_at), text)
+    return table
+
+
+def receipt_list(receipt: Receipt) -> Group:
+    """Which memories are new: those of this call share one moment, and what was known is older."""
+    newest = max((memory.created_at for memory in receipt.memories), default=None)
+    table = columns("", "type", "memory")
+    for memory in receipt.memories:
+        new = receipt.created > 0 and memory.created_at == newest
+        mark = Text("+ new", style="green") if new else Text("= known", style="dim")
+        table.add_row(mark, plain(memory.memory_type), memory_text(memory.summary, memory.id))
+    known = len(receipt.memories) - receipt.created
+    return Group(table, f"{receipt.created} new" + (f", {known} known already" if known else ""))
+
+
+def deletion_line(gone: Deletion) -> str:
+    memories = counted(gone.memories, "memory", "memories")
+    return f"deleted {memories} and {counted(gone.messages, 'message', 'messages')}"
+
+
+# -- why a score ----------------------------------------------------------------------------------------------------
+
+
+def explanations(found: SearchResult) -> Group:
+    return Group(*(_explained_hit(place, hit) for place, hit in enumerate(found.hits, 1)))
+
+
+def _explained_hit(place: int, hit: Hit) -> RenderableType:
+    title = Text.assemble(
+        score_text(hit.relevance_score),
+        f"  {plain(hit.summary)}\n",
+        (f"{hit.id} · {plain(hit.memory_type)} · {day(hit.occurred_at)}", "dim"),
+    )
+    grid = pairs()
+    grid.add_row(f"{place}.", Group(title, explanation(hit.explanation)) if hit.explanation else title)
+    return Padding(grid, (0, 0, 1, 0), expand=False)
+
+
+def explanation(why: Explanation) -> Group:
+    """`(sum of value × weight) × factors = score`, each part with a bar as long as its value."""
+    grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True, justify="right")
+    grid.add_column(no_wrap=True)
+    for part in why.parts:
+        grid.add_row(
+            part.name, _bar(part, "cyan"), f"{part.value:.2f} × {part.weight:.2f} =", f"{part.contribution:.3f}"
+        )
+    grid.add_row("", "", "sum  ", f"{sum(part.contribution for part in why.parts):.3f}", style="dim")
+    for factor in why.factors:
+        takes = f"{factor.value:.2f}, up to −{factor.weight:.0%}  ×"
+        grid.add_row(factor.name, _bar(factor, "magenta"), takes, f"{factor.contribution:.3f}")
+    grid.add_row("", "", "score =", f"{why.score:.3f}", style="bold")
+    shared = f"words in common: {' · '.join(why.matched_terms)}"
+    words = shared if why.matched_terms else "no word in common: found by meaning alone"
+    return Group(grid, Text(plain(words), style="dim"))
+
+
+def _bar(part: ScorePart, colour: str) -> Text:
+    filled = round(BAR * min(max(part.value, 0.0), 1.0))
+    return Text.assemble(("█" * filled, colour), ("░" * (BAR - filled), "dim"))
+
+
+# -- one memory -----------------------------------------------------------------------------------------------------
+
+
+def memory_card(memory: MemoryItem) -> Group:
+    grid = pairs()
+    for name, value in _fields(memory).items():
+        if value:
+            grid.add_row(name, plain(value))
+    return Group(Padding(Text(plain(memory.content)), (0, 0, 1, 0)), grid)
+
+
+def _fields(memory: MemoryItem) -> dict[str, str]:
+    key = memory.memory_key
+    return {
+        "id": memory.id,
+        "memory_key": key if key != memory.id else "",
+        "summary": memory.summary if memory.summary != memory.content else "",
+        "type": f"{memory.memory_type} ({memory.layer})",
+        "version": f"{memory.version}, {memory.status}",
+        "occurred": when(memory.occurred_at),
+        "valid": f"{when(memory.valid_from)} to {when(memory.valid_to)}" if memory.valid_to else "",
+        "expires": when(memory.expires_at) if memory.expires_at else "",
+        "importance": f"{memory.importance:.2f}",
+        "tags": ", ".join(memory.tags),
+        "keywords": ", ".join(memory.keywords),
+        "user": memory.user_id,
+        "session": memory.session_id or "",
+        "agent": memory.agent_id or "",
+        "group": memory.group_id or "",
+        "data": _value(memory.data) if memory.data else "",
+        "metadata": _value(memory.metadata) if memory.metadata else "",
+        "source": ", ".join((memory.source, *memory.source_ids)),
+        "created": when(memory.created_at),
+        "updated": when(memory.updated_at) if memory.updated_at != memory.created_at else "",
+    }
+
+
+def _value(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# -- history --------------------------------------------------------------------------------------------------------
+
+
+def timeline(changes: Sequence[Revision], *, with_times: bool = True) -> Table:
+    grid = Table(box=None, show_header=False, pad_edge=False)
+    grid.add_column(no_wrap=True, style="cyan")
+    grid.add_column(overflow="fold")
+    for change in changes:
+        moment = f"{when(change.changed_at)}  " if with_times else ""
+        head = Text.assemble(
+            (moment, "dim"), (change.action, "bold"), (f" by {plain(change.actor)}", "dim"), _reason(change)
+        )
+        grid.add_row(f"● v{change.version}", Group(head, *_differences(change)))
+    return grid
+
+
+def _reason(change: Revision) -> str:
+    return f" — {plain(change.reason)}" if change.reason else ""
+
+
+def _differences(change: Revision) -> list[RenderableType]:
+    if change.before is None:
+        return [Text(plain(str(change.after.get("content", ""))))]
+    before: Mapping[str, JsonValue] = change.before
+    lines: list[RenderableType] = []
+    for name, now in change.after.items():
+        was = before.get(name)
+        follows = name == "summary" and now == change.after.get("content")  # a short text is its own summary
+        if was == now or follows:
+            continue
+        lines.append(Text.assemble((f"{name}  ", "dim"), (plain(_shown(was)), "red")))
+        lines.append(Text.assemble((" " * len(name) + "→ ", "dim"), (plain(_shown(now)), "green")))
+    return lines
+
+
+def _shown(value: JsonValue) -> str:
+    return "—" if value in (None, "", [], {}) else _value(value)
+
+
+# -- the store ------------------------------------------------------------------------------------------------------
+
+
+def stats_table(held: Stats, user: str | None) -> Table:
+    grid = pairs()
+    grid.add_row("store", plain(held.store))
+    grid.add_row("size", f"{held.size_bytes / 1e6:.1f} MB, schema {held.schema_version}")
+    grid.add_row("users" if user is None else "user", str(held.users) if user is None else plain(user))
+    grid.add_row("memories", f"{held.memories:,}")
+    for name, number in held.by_type.items():
+        grid.add_row("", f"{number:>7,}  {plain(name)}")
+    grid.add_row("embedder", held.embedder)
+    grid.add_row("vectors", f"{held.coverage.embedded:,} of {held.coverage.memories:,} memories")
+    return grid

@@ -1,0 +1,92 @@
+"""The commands around the memories: demo, reindex, doctor, version."""
+
+from __future__ import annotations
+
+import asyncio
+
+import typer
+
+from ..errors import InvalidInput
+from . import options as opt
+from .output import emit, err, show
+from .run import call
+
+
+def demo(
+    lang: opt.Lang = "en",
+    as_json: opt.Json = False,
+) -> None:
+    """Watch a bilingual conversation become memories that can be found.
+
+    Examples:
+    $ jiyi demo
+    $ jiyi demo --lang zh
+
+    It runs offline, in a temporary store; your memories are not touched.
+    """
+    from .demo import play
+
+    played = asyncio.run(play(lang, quiet=as_json))
+    if as_json:
+        emit(played)
+
+
+def reindex(
+    embeddings: opt.Embeddings = False,
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Make memories findable again after a change of the embedding model.
+
+    Examples:
+    $ jiyi reindex --embeddings
+    $ jiyi reindex --embeddings --store ./记忆.db
+
+    It can be stopped with Ctrl-C and goes on from there the next time.
+    """
+    if not embeddings:
+        raise InvalidInput("--embeddings", "say what to index anew: jiyi reindex --embeddings")
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err()) as bar:
+        task = bar.add_task("embedding", total=None)
+        embedded = call(
+            lambda memory, _: memory.reindex(
+                progress=lambda done, whole: bar.update(task, completed=done, total=whole)
+            ),
+            store=store,
+        )
+    said = f"{embedded:,} memories embedded" if embedded else "every memory has its vector already"
+    show({"embedded": embedded}, lambda _: said, as_json)
+
+
+def doctor(store: opt.Store = None, as_json: opt.Json = False) -> None:
+    """Say what is configured, what works, and what is degraded.
+
+    Examples:
+    $ jiyi doctor
+    $ jiyi doctor --store ./记忆.db --json
+
+    Secrets are never shown. Exit code 1 if something does not work.
+    """
+    from .doctor import State, examine, report
+
+    with err().status("examining …"):
+        checks = asyncio.run(examine(store))
+    healthy = all(check.state is not State.BROKEN for check in checks)
+    found = {"healthy": healthy, "checks": [check.as_dict() for check in checks]}
+    show(found, lambda _: report(checks, healthy), as_json)
+    raise typer.Exit(0 if healthy else 1)
+
+
+def version(as_json: opt.Json = False) -> None:
+    """Show the versions of Jiyi and of what it stands on.
+
+    Examples:
+    $ jiyi version
+    $ jiyi version --json    # 报告问题时请附上
+    """
+    from .doctor import versions
+
+    show(versions(), lambda found: "\n".join(f"{name:<9} {number}" for name, number in found.items()), as_json)

@@ -1,0 +1,348 @@
+"""The command line, on the real engine: what goes in comes out, and every error has its exit code."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import typer.testing
+from rich.cells import cell_len
+from typer.testing import CliRunner, Result
+
+from jiyi import __version__
+from jiyi.cli.app import app
+from jiyi.cli.options import parse_time
+from jiyi.sync import Memory
+from jiyi.testing import WordEmbedder
+
+# The runner builds all commands anew for each call, which is most of its time.
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+def jiyi(*words: object, code: int = 0, input: str | bytes | None = None) -> Result:  # noqa: A002 - the runner's name
+    """Run a command in this process; its exit code is checked, and errors are one line without a traceback."""
+    result = CliRunner().invoke(app, [str(word) for word in words], input=input, prog_name="jiyi")
+    assert result.exit_code == code, f"{words}: {result.output}"
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def answer(*words: object, input: str | None = None) -> Any:  # noqa: A002
+    """The JSON that a command prints; nothing else may be on stdout."""
+    return json.loads(jiyi(*words, "--json", input=input).stdout)
+
+
+@pytest.fixture(autouse=True)
+def own_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every command works on this test's store, through the setting."""
+    monkeypatch.setenv("JIYI_URL", str(path))
+    monkeypatch.setenv("JIYI_USER", "mei")
+    return path
+
+
+# -- add and search -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_added_is_found_in_both_languages() -> None:
+    added = jiyi("add", "我吃素，对花生过敏", "--type", "preference", "--tag", "饮食")
+    assert "+ new" in added.stdout and "preference" in added.stdout and "1 new" in added.stdout
+    jiyi("add", "I", "moved", "to", "Berlin", "in", "May", "--importance", "0.9", "--occurred-at", "2025-05-01T12:00Z")
+    again = jiyi("add", "I moved to Berlin in May")
+    assert "= known" in again.stdout and "0 new, 1 known already" in again.stdout
+
+    for query, expected in (("过敏", "我吃素"), ("Berlin", "I moved"), ("any food allergies?", "我吃素")):
+        lines = jiyi("search", query).stdout.splitlines()
+        assert expected in lines[2], query
+    table = jiyi("search", "过敏 Berlin").stdout.splitlines()
+    assert len({cell_len(line) for line in table}) == 1, "every line is equally wide on the screen"
+
+    found = answer("search", "Berlin", "--limit", 1, "--explain")
+    [hit] = found["hits"]
+    assert (hit["importance"], hit["occurred_at"], hit["tags"]) == (0.9, "2025-05-01T12:00:00Z", [])
+    assert {part["name"] for part in hit["explanation"]["parts"]} == {"keyword", "text", "semantic"}
+    assert answer("search", "x", "--tag", "饮食", "--type", "preference")["searched"] == 1
+
+
+def test_explain_shows_how_the_score_came_about() -> None:
+    jiyi("add", "parser 用 Rust 写的", "--occurred-at", "2025-05-01T12:00Z")
+    words = ("search", "Rust 写的", "--asked-at", "2025-05-31T12:00Z")
+    why = answer(*words, "--explain")["hits"][0]["explanation"]
+    picture = jiyi(*words, "--explain").stdout
+    for part in why["parts"]:
+        line = next(line for line in picture.splitlines() if part["name"] in line)
+        assert f"{part['value']:.2f} × {part['weight']:.2f} =  {part['contribution']:.3f}" in line
+        assert line.count("█") == round(20 * part["value"])
+    for factor in why["factors"]:
+        assert f"×  {factor['contribution']:.3f}" in next(
+            line for line in picture.splitlines() if factor["name"] in line
+        )
+    assert f"score =  {why['score']:.3f}" in picture
+    assert "rust" in picture.split("words in common:")[1]
+
+
+def test_finding_nothing_says_which_kind_of_nothing(own_store: Path) -> None:
+    nothing = jiyi("search", "茶", "--mode", "keyword")
+    assert nothing.stdout == "" and "nothing is stored for user 'mei'" in nothing.stderr
+    assert own_store.name in nothing.stderr
+    jiyi("add", "Mei drinks coffee")
+    assert "nothing matched among 1 memory" in jiyi("search", "茶", "--mode", "keyword").stderr
+    filtered = jiyi("search", "coffee", "--tag", "none", "--mode", "keyword")
+    assert "user 'mei' has 1 memory; none passes the filters" in filtered.stderr
+
+
+def test_a_degraded_search_says_so_and_reindex_mends_it(own_store: Path) -> None:
+    with Memory.open(own_store, embedder=WordEmbedder()) as memory:
+        memory.add("她对花生过敏", user_id="mei")
+    found = jiyi("search", "过敏")
+    assert "花生" in found.stdout and "found by words only" in found.stderr and "jiyi reindex" in found.stderr
+    nothing = jiyi("search", "茶")
+    assert "nothing matched" in nothing.stderr and "a part of the search failed" in nothing.stderr
+    refused = jiyi("search", "过敏", "--mode", "semantic", code=1)
+    assert refused.stderr.startswith("error: ") and refused.stdout == ""
+
+    jiyi("reindex", code=2)
+    assert answer("reindex", "--embeddings") == {"embedded": 1}
+    assert jiyi("search", "any allergies?").stderr == ""
+    assert "already" in jiyi("reindex", "--embeddings").stdout
+
+
+def test_what_would_steer_a_terminal_or_look_like_markup_is_shown_as_it_is() -> None:
+    text = "\x1b[31mred\x1b[0m [bold]bold[/bold] :smile: \x07"
+    jiyi("add", text)
+    memory_id = answer("list")["items"][0]["id"]
+    assert answer("get", memory_id)["content"] == text
+    jiyi("update", memory_id, "--content", text + "!", "--reason", "[red]why")
+    for words in (("list",), ("search", "bold", "-x"), ("search", "bold"), ("get", memory_id), ("history", memory_id)):
+        shown = jiyi(*words).stdout
+        assert "\x1b" not in shown and "\x07" not in shown
+        assert "[bold]bold[/bold] :smile:" in shown
+
+
+# -- files and stdin ------------------------------------------------------------------------------------------------
+
+MESSAGES = [
+    {"role": "user", "name": "林梅", "content": "下周三去上海出差", "timestamp": "2025-05-07T18:30:00+08:00"},
+    {"role": "assistant", "content": [{"type": "text", "text": "Shall I book a train?"}], "id": "m2"},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "t1"}]},
+]
+CANDIDATES = [{"type": "task", "text": "Renew the passport", "tags": ["travel"], "memory_key": "护照"}]
+
+
+def test_files_and_stdin_go_in_by_their_format(tmp_path: Path) -> None:
+    chat = tmp_path / "chat.json"
+    chat.write_text(json.dumps(MESSAGES), encoding="utf-8")
+    lines = tmp_path / "chat.jsonl"
+    lines.write_text("\n".join(json.dumps(message) for message in MESSAGES) + "\n\n", encoding="utf-8-sig")
+    notes = tmp_path / "notes.txt"
+    notes.write_text("第一条\r\n\r\n  second note  \r\n", encoding="utf-8")
+
+    said = jiyi("add", "--file", chat, "--session", "trip", "--json")
+    receipt = json.loads(said.stdout)
+    assert [memory["content"] for memory in receipt["memories"]] == ["下周三去上海出差", "Shall I book a train?"]
+    assert "! what[2] has no text and was left out" in said.stderr
+    assert receipt["memories"][1]["source_ids"] == ["m2"]
+    assert answer("add", "--file", lines, "--session", "trip")["created"] == 0, "by their time and id they are known"
+    assert [memory["content"] for memory in answer("add", "-f", notes)["memories"]] == ["第一条", "second note"]
+    stdin = answer("add", "-", "--metadata", '{"from": "pipe"}', input="三\nfour\n第一条\n")
+    assert (len(stdin["memories"]), stdin["created"]) == (3, 2)
+    assert jiyi("add", "-", input="第一条\n五\n").stdout.count("+ new") == 1
+    assert answer("add", "-", "--format", "json", input=json.dumps(CANDIDATES))["created"] == 1
+    assert answer("get", "护照")["memory_type"] == "task"
+
+
+@pytest.mark.parametrize(
+    ("words", "input", "problem"),
+    [
+        (["add"], None, "TEXT: is missing"),
+        (["add", "x", "--file", "y.txt"], None, "--file: cannot be used together with TEXT"),
+        (["add", "x", "--format", "text"], None, "--format"),
+        (["add", "--file", "none.txt"], None, "none.txt cannot be read: No such file"),
+        (["add", "-"], "", "stdin: is empty"),
+        (["add", "-"], b"\xff\xfe\x00", "stdin: is not UTF-8"),
+        (["add", "-", "--format", "xml"], "x", "--format: must be one of text, json, jsonl, not 'xml'"),
+        (["add", "-", "--format", "json"], "{", "stdin: is not JSON"),
+        (["add", "-", "--format", "jsonl"], '{"text": "a"}\n\nno\n', "stdin, line 3: is not JSON"),
+        (["add", "-", "--format", "json"], "[]", "what: is an empty list"),
+        (["add", "x", "--metadata", "[1]"], None, "--metadata: must be a JSON object"),
+        (["add", "x", "--importance", "7"], None, "importance: must be a number from 0 to 1"),
+        (["search", "x", "--mode", "psychic"], None, "search_mode: must be one of"),
+        (["search", "x", "--limit", "0"], None, "limit: must be"),
+        (["search", "x", "--since", "2025-02-01", "--until", "2025-01-01"], None, "time_range: ends before it starts"),
+        (["search", "x", "--since", "2025-02-01", "--days", "3"], None, "time_range"),
+        (["list", "--status", "deleted"], None, "status: must be one of"),
+        (["update", "x"], None, "update: names nothing to change"),
+        (["update", "x", "--tag", "a", "--no-tags"], None, "--no-tags"),
+        (["delete"], None, "ID: name one memory"),
+        (["delete", "x", "--all"], None, "ID: name one memory"),
+        (["delete", "--all", "--yes"], None, "--user: is needed with --all"),
+        (["demo", "--lang", "fr"], None, "--lang: must be one of en, zh"),
+    ],
+)
+def test_wrong_input_is_exit_code_2_and_names_what_is_wrong(
+    words: list[str],
+    input: str | bytes | None,  # noqa: A002
+    problem: str,
+) -> None:
+    result = jiyi(*words, code=2, input=input)
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
+    assert problem in result.stderr
+
+
+# -- one memory -----------------------------------------------------------------------------------------------------
+
+
+def test_update_history_restore_and_conflicts() -> None:
+    memory_id = answer("add", "用户喜欢长回答", "--tag", "style")["memories"][0]["id"]
+    changed = answer(
+        "update", memory_id, "--content", "用户喜欢短回答", "--version", 1, "--reason", "更正", "--actor", "mei",
+        "--no-tags", "--metadata", '{"sure": true}', "--valid-to", "2030-01-01T00:00Z",
+    )  # fmt: skip
+    assert (changed["version"], changed["tags"], changed["metadata"]) == (2, [], {"sure": True})
+    assert changed["valid_to"] == "2030-01-01T00:00:00Z"
+    assert answer("update", memory_id, "--valid-to", "none")["valid_to"] is None
+    late = jiyi("update", memory_id, "--content", "x", "--version", 1, code=4)
+    assert "is at version 3, not 1" in late.stderr
+
+    story = jiyi("history", memory_id).stdout
+    assert "● v2" in story and "update by mei — 更正" in story
+    assert story.index("content  用户喜欢长回答") < story.index("→ 用户喜欢短回答")
+    assert "tags" in story and '["style"]' in story
+    assert [change["version"] for change in answer("history", memory_id)] == [1, 2, 3]
+
+    assert "用户喜欢长回答" in jiyi("restore", memory_id, "--version", 1, "--reason", "back").stdout
+    assert answer("get", memory_id)["version"] == 4
+    jiyi("restore", memory_id, "--version", 9, code=2)
+    jiyi("add", "a", "--idempotency-key", "k")
+    assert "error" in jiyi("add", "b", "--idempotency-key", "k", code=4).stderr
+
+
+@pytest.mark.parametrize("command", ["get", "history", "update", "restore", "delete"])
+def test_an_unknown_memory_is_exit_code_3(command: str) -> None:
+    more = {"update": ["--content", "x"], "delete": ["--yes"]}.get(command, [])
+    result = jiyi(command, "nobody", *more, code=3)
+    assert result.stdout == "" and result.stderr.startswith("error: ") and "nobody" in result.stderr
+
+
+def test_list_pages_and_filters() -> None:
+    jiyi("add", "-", input="".join(f"note {number}\n" for number in range(5)))
+    first = answer("list", "--limit", 3)
+    assert [memory["content"] for memory in first["items"]] == ["note 4", "note 3", "note 2"]
+    second = answer("list", "--limit", 3, "--cursor", first["next_cursor"])
+    assert [memory["content"] for memory in second["items"]] == ["note 1", "note 0"] and not second["next_cursor"]
+    shown = jiyi("list", "--limit", 3)
+    assert f"--cursor {first['next_cursor']}" in shown.stderr and "note 4" in shown.stdout
+
+    old = second["items"][-1]["id"]
+    jiyi("update", old, "--status", "archived", "--occurred-at", "2020-01-01")
+    assert [memory["id"] for memory in answer("list", "--status", "archived")["items"]] == [old]
+    assert "no memories here" in jiyi("list", "--until", "2021-01-01").stderr
+    assert len(answer("list", "--since", "2021-01-01", "--layer", "semantic")["items"]) == 4
+    assert answer("stats", "--user", "mei")["memories"] == 4
+    assert "4" in jiyi("stats").stdout
+
+
+# -- delete ---------------------------------------------------------------------------------------------------------
+
+
+def test_delete_asks_and_where_nobody_can_answer_deletes_nothing() -> None:
+    memory_id = answer("add", "keep me")["memories"][0]["id"]
+    for words in (("delete", memory_id), ("delete", "--user", "mei", "--all")):
+        assert "--yes: is needed" in jiyi(*words, code=2, input="y\nmei\n").stderr
+    assert answer("get", memory_id)["content"] == "keep me"
+    assert "deleted 1 memory and 0 messages" in jiyi("delete", memory_id, "--yes").stdout
+    jiyi("get", memory_id, code=3)
+
+
+def test_delete_all_deletes_exactly_that_user() -> None:
+    for user in ("mei", "mei2", "Mei", "m%"):
+        jiyi("add", "something", "--user", user)
+    assert answer("delete", "--user", "mei", "--all", "--yes") == {"memories": 1, "messages": 0}
+    assert answer("delete", "--user", "m%", "--all", "--yes") == {"memories": 1, "messages": 0}
+    assert [len(answer("list", "-u", user)["items"]) for user in ("mei", "mei2", "Mei", "m%")] == [0, 1, 1, 0]
+
+
+# -- everywhere -----------------------------------------------------------------------------------------------------
+
+JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
+    "add": lambda _: ["x"],
+    "search": lambda _: ["x"],
+    "get": lambda memory_id: [memory_id],
+    "list": lambda _: [],
+    "update": lambda memory_id: [memory_id, "--content", "y"],
+    "history": lambda memory_id: [memory_id],
+    "restore": lambda memory_id: [memory_id],
+    "delete": lambda memory_id: [memory_id, "--yes"],
+    "stats": lambda _: [],
+    "reindex": lambda _: ["--embeddings"],
+    "doctor": lambda _: [],
+    "version": lambda _: [],
+    "demo": lambda _: [],
+}
+
+
+def test_every_command_prints_json_and_nothing_else() -> None:
+    assert JSON_EXAMPLES.keys() == COMMANDS.keys()
+    memory_id = answer("add", "记忆 x")["memories"][0]["id"]
+    jiyi("update", memory_id, "--importance", "0.7")
+    printed = {name: answer(name, *words(memory_id)) for name, words in JSON_EXAMPLES.items() if name != "demo"}
+    assert printed["version"]["jiyi"] == __version__
+    assert printed["restore"]["importance"] == 0.7, "back to before the content was changed"
+    assert printed["stats"]["memories"] == 1 and printed["doctor"]["healthy"] is True
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_examples_in_both_languages(name: str) -> None:
+    shown = jiyi(name, "--help").stdout
+    examples = [line.strip() for line in shown.splitlines() if line.strip().startswith("$ ")]
+    assert any(line.isascii() for line in examples), "one in English"
+    if name != "demo":  # it takes no text; its --lang zh is the Chinese example
+        assert any(not line.isascii() for line in examples), "one in Chinese"
+
+
+def test_store_and_user_can_be_named(tmp_path: Path, own_store: Path) -> None:
+    other = tmp_path / "new folder" / "记忆.db"
+    jiyi("add", "elsewhere", "--store", other, "--user", "林梅")
+    assert answer("stats", "--store", f"sqlite:///{other}")["users"] == 1
+    assert answer("stats", "--store", own_store)["users"] == 0
+    jiyi("add", "x", "--user", "", code=2)
+    refused = jiyi("stats", "--store", "oracle://scott:tiger@host/db", code=1)
+    assert refused.stderr.startswith("error: ") and "tiger" not in refused.stderr
+    not_a_store = tmp_path / "letter.txt"
+    not_a_store.write_text("Dear Sir or Madam, " * 100)
+    assert jiyi("list", "--store", not_a_store, code=1).stderr.count("\n") == 1
+
+
+def test_times_without_a_zone_are_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Shanghai")
+    time.tzset()
+    try:
+        assert parse_time("2025-05-07") == datetime(2025, 5, 6, 16, tzinfo=UTC)
+        assert parse_time("2025-05-07T18:30") == datetime(2025, 5, 7, 18, 30, tzinfo=timezone(timedelta(hours=8)))
+        assert parse_time("2025-05-07 18:30:00-05:00") == datetime(2025, 5, 7, 23, 30, tzinfo=UTC)
+        jiyi("add", "x", "--occurred-at", "2025-05-07")
+        assert answer("list")["items"][0]["occurred_at"] == "2025-05-06T16:00:00Z"
+        assert "2025-05-07" in jiyi("list").stdout
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    for wrong in ("yesterday", "昨天", "2025-13-01", ""):
+        assert "ISO 8601" in jiyi("list", "--since", wrong, code=2).stderr
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("jiyi.memory.Memory.stats", broken)
+    with pytest.raises(ZeroDivisionError):
+        jiyi("stats", code=1)

@@ -1,0 +1,57 @@
+"""`jiyi demo`: what it promises a newcomer is what the engine does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from jiyi.cli import story
+from test_cli import answer, jiyi
+
+EXPECTED = {
+    "过敏": "花生过敏",
+    "她什么时候喝咖啡？": "espresso",
+    "What is the cat's name?": "豆包",
+    "v2.14.3": "v2.14.3",
+    "林岚": "林岚",
+    "用 Rust 写的 parser": "Rust",
+}
+
+
+def test_the_demo_finds_what_it_says_and_touches_nothing(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JIYI_URL", str(path))
+    monkeypatch.setenv("JIYI_EMBEDDER", "openai:none")  # whatever is configured, the demo does not care
+    monkeypatch.setenv("JIYI_SEARCH__SEMANTIC_WEIGHT", "0")
+    before = path.read_bytes()
+    shown = jiyi("demo").stdout
+    played = answer("demo")
+    assert path.read_bytes() == before and list((tmp_path / "home").iterdir()) == []
+
+    assert len(played["receipts"]) == len(story.CONVERSATION) + 2
+    best = {found["query"]: found["hits"][0] for found in played["searches"]}
+    assert best.keys() == EXPECTED.keys()
+    for query, expected in EXPECTED.items():
+        assert expected in best[query]["summary"], query
+        score = f"{best[query]['relevance_score']:.2f}"
+        assert any(query in line and score in line for line in shown.splitlines()), "each showing is the same"
+    assert played["where"]["today"]["hits"][0]["summary"] == story.NEW_HOME
+    assert played["where"]["before"]["hits"][0]["summary"] == story.OLD_HOME
+    assert [change["after"]["content"] for change in played["history"]] == [story.STYLE, story.STYLE_CORRECTED]
+    assert played["forgotten"]["deletion"]["memories"] == 1 and played["forgotten"]["after"]["hits"] == []
+
+    assert max(map(cell_len, shown.splitlines())) <= 80
+    assert "nothing matched" in shown.split("Forgetting")[1] and "\x1b" not in shown
+    assert f"score =  {played['why']['hits'][0]['explanation']['score']:.3f}" in shown
+    assert "jiyi doctor" in shown
+
+
+def test_it_is_narrated_in_both_languages() -> None:
+    assert story.ENGLISH.keys() == story.CHINESE.keys()
+    for key, english in story.ENGLISH.items():
+        chinese = story.CHINESE[key]
+        assert any("\u4e00" <= letter <= "\u9fff" for letter in chinese), key
+        assert english.count("{") == chinese.count("{"), key

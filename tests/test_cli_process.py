@@ -1,0 +1,112 @@
+"""`jiyi` as its own process: start-up, pipes, signals, questions at a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jiyi.sync import Memory
+from jiyi.testing import WordEmbedder
+
+JIYI = [sys.executable, "-c", "from jiyi.cli import main; main()"]
+
+
+def start(*words: str, **options: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*JIYI, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        **options,  # type: ignore[call-overload]
+    )
+
+
+@pytest.fixture
+def filled(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    with Memory.open(path, embedder=WordEmbedder()) as memory:
+        memory.add([f"记忆 {number} " + "长 " * 50 for number in range(30)], user_id="mei")
+    monkeypatch.setenv("JIYI_URL", str(path))
+    monkeypatch.setenv("JIYI_USER", "mei")
+    return path
+
+
+def test_help_is_quick_and_loads_nothing_heavy() -> None:
+    """At most 1.3 times as long as importing the libraries that the engine stands on."""
+
+    def took(code: str, *words: str) -> float:
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code, *words], check=True, stdout=subprocess.DEVNULL)
+        return time.perf_counter() - began
+
+    pairs = [(took(JIYI[2], "--help"), took("import sqlalchemy, pydantic, numpy")) for _ in range(3)]
+    ours, floor = (statistics.median(times) for times in zip(*pairs, strict=True))
+    assert ours <= 1.3 * floor
+
+    heavy = "{'sqlalchemy', 'pydantic', 'numpy', 'jiyi.memory', 'jiyi.models', 'jiyi.settings'}"
+    check = f"import sys, atexit; atexit.register(lambda: sys.stderr.write(str({heavy} & sys.modules.keys())))\n"
+    shown = subprocess.run(
+        [sys.executable, "-c", check + JIYI[2], "--help"], capture_output=True, check=True, text=True
+    )
+    assert shown.stderr == "set()"
+
+
+@pytest.mark.parametrize("words", [("list", "--json"), ("list",), ("--help",)])
+@pytest.mark.usefixtures("filled")
+def test_a_reader_that_goes_away_is_no_reason_for_noise(words: tuple[str, ...]) -> None:
+    with start(*words) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait() == 1
+
+
+def test_ctrl_c_is_quiet_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with start("demo", env={**os.environ, "TMPDIR": str(temporary)}) as process:
+        assert process.stdout is not None and process.stderr is not None
+        while "1 · " not in process.stdout.readline():  # the first scene has begun; the model is being loaded
+            pass
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == ""
+        assert process.wait() == 130
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.usefixtures("filled")
+def test_stdout_is_json_alone_even_where_it_must_be_ascii() -> None:
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([*JIYI, "list", "--limit", "1", "--json"], capture_output=True, check=True, env=ascii_only)
+    assert json.loads(done.stdout)["items"][0]["content"].startswith("记忆 29")
+    shown = subprocess.run([*JIYI, "list", "--limit", "1"], capture_output=True, check=True, env=ascii_only)
+    assert b"29" in shown.stdout
+
+
+def test_a_person_is_asked_before_anything_is_deleted(filled: Path) -> None:
+    def asked(*words: str, typed: str) -> tuple[int, str]:
+        ours, theirs = pty.openpty()
+        try:
+            with start(*words, stdin=theirs) as process:
+                os.write(ours, typed.encode())
+                out, question = process.communicate(timeout=60)
+                assert not process.returncode or out == ""
+                return process.returncode, question
+        finally:
+            os.close(ours)
+            os.close(theirs)
+
+    code, question = asked("delete", "--user", "mei", "--all", typed="yes\n")
+    assert code == 1 and "30 active memories" in question and "nothing was deleted" in question
+    code, _ = asked("delete", "--user", "mei", "--all", typed="mei\n")
+    assert code == 0
+    with Memory.open(filled, embedder=WordEmbedder()) as memory:
+        assert memory.stats().memories == 0
