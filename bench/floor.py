@@ -1,0 +1,54 @@
+"""The floor: the least work that answers the same question, with everything in RAM and nothing else asked for."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter, process_time
+
+import bm25s  # type: ignore[import-untyped]
+import numpy as np
+
+from jiyi.embed import Vectors
+from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.text.tokens import tokens
+
+TOP = 10
+SQL = """SELECT content, vector FROM memories JOIN embeddings ON embeddings.user_id = memories.user_id
+AND embeddings.memory_id = memories.id WHERE memories.user_id = ?"""
+
+
+@dataclass(frozen=True, slots=True)
+class FloorTimes:
+    embed: float
+    scan: float
+    bm25: float
+    cpu: float  # of all threads of the process, for the whole
+
+    @property
+    def total(self) -> float:
+        return self.embed + self.scan + self.bm25
+
+
+class Floor:
+    """One user's vectors as a matrix, and one user's texts in bm25s."""
+
+    def __init__(self, path: Path, user_id: str, embedder: BuiltinEmbedder) -> None:
+        database = sqlite3.connect(path)
+        rows = database.execute(SQL, (user_id,)).fetchall()
+        database.close()
+        self._embedder = embedder
+        self._matrix: Vectors = np.frombuffer(b"".join(vector for _, vector in rows), np.float32).reshape(len(rows), -1)
+        self._bm25 = bm25s.BM25()
+        self._bm25.index([tokens(text) for text, _ in rows], show_progress=False)
+
+    async def search(self, query: str) -> FloorTimes:
+        start, cpu = perf_counter(), process_time()
+        vector = await self._embedder.embed_query(query)
+        embedded = perf_counter()
+        similarity = self._matrix @ vector
+        np.argpartition(similarity, -TOP)[-TOP:]
+        scanned = perf_counter()
+        self._bm25.retrieve([tokens(query)], k=TOP, show_progress=False)
+        return FloorTimes(embedded - start, scanned - embedded, perf_counter() - scanned, process_time() - cpu)

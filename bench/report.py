@@ -1,0 +1,171 @@
+"""Plain tables of what was measured, and the same as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .adding import SHARE, AddTimes, Span
+from .searching import SearchTimes
+from .starting import FACTOR, Start
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The file that was searched."""
+
+    memories: int
+    users: int
+    size_bytes: int
+    fill_s: float
+
+
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The first column to the left, numbers to the right."""
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+
+    def line(cells: Sequence[str]) -> str:
+        first, *others = zip(cells, widths, strict=True)
+        return "  ".join([first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)])
+
+    return "\n".join([f"\n{title}", line(head), line(["-" * width for width in widths]), *map(line, rows)])
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1000:.2f}"
+
+
+def verdict(passes: bool) -> str:
+    return "pass" if passes else "FAIL"
+
+
+def print_searches(times: Sequence[SearchTimes], store: Store) -> None:
+    others = store.memories - sum(each.size for each in times)
+    print(table(
+        f"Search, p50 in ms: one user of a store that holds {others:,} memories of others as well",
+        ("memories", "embed", "scan", "bm25s", "floor", "engine", "p95", "ratio", "w/o embed", "CPU", "bound", ""),
+        [
+            (
+                f"{each.size:,}",
+                *(ms(each.floor_part(part)) for part in ("embed", "scan", "bm25")),
+                ms(each.floor_p50),
+                ms(each.p50),
+                ms(each.p95),
+                f"{each.p50 / each.floor_p50:.2f}",
+                f"{each.without_embedding:.2f}",
+                f"{each.cpu_ratio:.2f}",
+                ms(each.bound),
+                verdict(each.passes),
+            )
+            for each in times
+        ],
+    ))  # fmt: skip
+    names = list(times[0].variants)
+    print(table(
+        "Other searches, p50 in ms (after write: each search follows a write by another process)",
+        ("memories", "hybrid", *names, "after write"),
+        [
+            (f"{each.size:,}", ms(each.p50), *(ms(each.variants[name]) for name in names), ms(each.after_write))
+            for each in times
+        ],
+    ))  # fmt: skip
+    print(table(
+        "First searches of a fresh process whose embedder is loaded: one that loads the user, then one in Chinese",
+        ("memories", "open ms", "first ms", "Chinese ms", "load model ms", "model RSS MB", "peak RSS MB"),
+        [
+            (
+                f"{each.size:,}",
+                *(ms(each.cold[f"{name}_s"]) for name in ("open", "first_search", "first_chinese", "load_model")),
+                *(f"{each.cold[f'{name}_rss_mb']:.0f}" for name in ("model", "peak")),
+            )
+            for each in times
+        ],
+    ))  # fmt: skip
+    print_stages(times)
+
+
+def print_stages(times: Sequence[SearchTimes]) -> None:
+    print(table(
+        "Where a search's time goes, p50 in ms (a.b lies inside a)",
+        ("stage", *(f"{each.size:,}" for each in times)),
+        [(stage, *(ms(each.stages[stage]) for each in times)) for stage in times[0].stages],
+    ))  # fmt: skip
+    if times[0].missing_stages:
+        print(f"not found in the engine: {', '.join(times[0].missing_stages)} (see bench/breakdown.py)")
+
+
+def print_adds(adds: AddTimes) -> None:
+    def rate(number: float, span: Span) -> tuple[str, str]:
+        return f"{number / span.wall:.0f}", f"{number / span.cpu:.0f}"
+
+    shares = f"{adds.share:.2f}", f"{adds.cpu_share:.2f}"
+    print(table(
+        f"Bulk add of {adds.memories:,} statements in one call, and the embedder alone before and after it",
+        ("memories per second", "wall", "CPU", "bound", ""),
+        [
+            ("embedder, first half", *rate(adds.memories / 2, adds.embed_halves[0]), "", ""),
+            ("add", *rate(adds.memories, adds.bulk), "", ""),
+            ("embedder, second half", *rate(adds.memories / 2, adds.embed_halves[1]), "", ""),
+            ("share that add reaches", *shares, f"≥ {SHARE}", verdict(adds.passes)),
+        ],
+    ))  # fmt: skip
+    print(table(
+        "Small adds, each durable (fsync) when it returns",
+        ("", "add ms", "of it embedding", "adds/s"),
+        [
+            ("one statement", ms(adds.single), ms(adds.single_embed), f"{1 / adds.single:.1f}"),
+            ("a conversation of 30 messages", ms(adds.conversation), ms(adds.conversation_embed),
+             f"{1 / adds.conversation:.1f}"),
+        ],
+    ))  # fmt: skip
+
+
+def print_footprint(store: Store, times: Sequence[SearchTimes], adds: AddTimes) -> None:
+    print(table(
+        "Space",
+        ("", "", ""),
+        [
+            ("searched store: file", f"{store.size_bytes / 1e6:.0f} MB", f"{store.memories:,} memories"),
+            ("searched store: per memory", f"{store.size_bytes / store.memories:.0f} B", ""),
+            ("bulk store: per memory", f"{adds.bytes_per_memory:.0f} B", f"{adds.memories:,} memories"),
+            ("peak RSS of the bulk add", f"{adds.peak_rss_mb:.0f} MB", "with the model"),
+            ("peak RSS of searching", f"{max(each.cold['peak_rss_mb'] for each in times):.0f} MB",
+             f"{max(each.size for each in times):,} memories, with the model"),
+            ("filling the searched store", f"{store.fill_s:.0f} s", "without the model"),
+        ],
+    ))  # fmt: skip
+
+
+def print_starts(starts: Sequence[Start]) -> None:
+    print(table(
+        "Start, median in ms, against importing SQLAlchemy, Pydantic and numpy",
+        ("", "jiyi", "libraries", "ratio", "bound", ""),
+        [
+            (each.name, ms(each.seconds), ms(each.libraries), f"{each.ratio:.2f}", f"≤ {FACTOR}", verdict(each.passes))
+            for each in starts
+        ],
+    ))  # fmt: skip
+
+
+def as_json(times: Sequence[SearchTimes], adds: AddTimes, starts: Sequence[Start], store: Store) -> dict[str, Any]:
+    searches = [
+        {
+            **{name: value for name, value in asdict(each).items() if name not in ("floor", "engine", "engine_cpu")},
+            "floor_parts": {part: each.floor_part(part) for part in ("embed", "scan", "bm25")},
+            "floor_p50": each.floor_p50,
+            "p50": each.p50,
+            "p95": each.p95,
+            "without_embedding": each.without_embedding,
+            "cpu_ratio": each.cpu_ratio,
+            "bound": each.bound,
+            "passes": each.passes,
+        }
+        for each in times
+    ]
+    return {
+        "store": asdict(store),
+        "search": searches,
+        "add": {**asdict(adds), "share": adds.share, "cpu_share": adds.cpu_share, "passes": adds.passes},
+        "start": [{**asdict(each), "ratio": each.ratio, "passes": each.passes} for each in starts],
+    }
