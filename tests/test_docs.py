@@ -1,0 +1,325 @@
+"""The documentation is true: its examples run and print what it says, its links lead somewhere, nothing is left out."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextlib
+import inspect
+import io
+import os
+import re
+import runpy
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+import jiyi
+import jiyi.sync
+import jiyi.testing
+from jiyi.settings import OUTSIDE_NAMES, Settings
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").glob("*.md"))]
+PROSE = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+NOT_RUN = "<!-- not run -->"
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+# -- running what the pages show ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Block:
+    kind: str
+    text: str
+    line: int
+    run: bool
+
+
+def blocks(page: Path) -> list[Block]:
+    whole = page.read_text(encoding="utf-8")
+    fence = re.compile(rf"(?ms)^(?P<not_run>{NOT_RUN}\n+)?```(?P<kind>\w*)\n(?P<text>.*?)^```$")
+    return [
+        Block(
+            kind=found["kind"],
+            text=found["text"],
+            line=whole.count("\n", 0, found.start("text")) + 1,
+            run=not found["not_run"],
+        )
+        for found in fence.finditer(whole)
+    ]
+
+
+@pytest.fixture
+def clean_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder and a home of its own, and none of the settings of whoever runs the tests."""
+    for variable in tuple(os.environ):
+        if variable.startswith("JIYI_") or variable in OUTSIDE_NAMES:
+            monkeypatch.delenv(variable)
+    for variable in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.usefixtures("clean_place")
+def test_the_examples_of_a_page_run_and_print_what_it_says(page: Path) -> None:
+    """Blocks of one page run in order and share their names, as a reader would type them."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    printed: str | None = None
+    with asyncio.Runner() as loop, contextlib.ExitStack() as at_end:
+        at_end.callback(close_all, names, loop)
+        for block in blocks(page):
+            where = f"{name_of(page)}:{block.line}"
+            if block.kind == "python":
+                printed = run_python(block, where, names, loop)
+            elif block.kind == "text" and block.run and printed is not None:
+                assert_printed(block.text, printed, where)
+            elif block.kind in ("console", "shell") and block.run:
+                run_transcript(block.text, where)
+            if block.kind != "python":
+                printed = None
+
+
+def close_all(names: dict[str, Any], loop: asyncio.Runner) -> None:
+    """A page that fails half-way leaves its memory open; that would only hide what failed."""
+    for value in names.values():
+        if isinstance(value, jiyi.Memory):
+            loop.run(value.close())
+
+
+def run_python(block: Block, where: str, names: dict[str, Any], loop: asyncio.Runner) -> str | None:
+    """Run a block, `await` at its top level included, and return what it printed."""
+    code: CodeType = compile("\n" * (block.line - 1) + block.text, where, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    if not block.run:
+        return None
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        result = eval(code, names)
+        if inspect.iscoroutine(result):
+            loop.run(result)
+    return printed.getvalue()
+
+
+def run_transcript(text: str, where: str) -> None:
+    """Run the `$ jiyi …` lines and look for what the page shows below them. Other programs are not run."""
+    command, expected = "", ""
+    for line in [*text.splitlines(), "$ "]:
+        if line.startswith("$ "):
+            if command:
+                printed, code = run_command(command)
+                assert code == 0 or "error" in expected, f"{where}: {command} ends with {code}: {printed}"
+                assert_printed(expected, printed, f"{where}: {command}")
+            command, expected = runnable(line.removeprefix("$ ")), ""
+        elif command.endswith("\\"):
+            command = command.removesuffix("\\") + line.strip()
+        else:
+            expected += line + "\n"
+
+
+def runnable(command: str) -> str:
+    words = [word for word in command.split() if "=" not in word]
+    return command if words[:1] == ["jiyi"] and "|" not in words and ">" not in words else ""
+
+
+def run_command(command: str) -> tuple[str, int]:
+    """What the command prints, on stdout and stderr, and its exit code."""
+    from jiyi.cli import main
+
+    words = shlex.split(command, comments=True)
+    first = words.index("jiyi")
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+        for setting in words[:first]:
+            patch.setenv(*setting.split("=", 1))
+        patch.setattr(sys, "argv", words[first:])
+        patch.setattr(sys, "stdin", io.StringIO())
+        code = 0
+        try:
+            with contextlib.redirect_stderr(printed):
+                main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return printed.buffer.getvalue().decode(), code
+
+
+# -- comparing ----------------------------------------------------------------------------------------------------
+
+ID = re.compile(r"[0-9a-hjkmnp-tv-z]{26}")
+TIME = re.compile(r"\d{4}-\d\d-\d\d(T?\d\d:\d\d\S*)?|\d\d:\d\d(:\d\d)?")
+NUMBER = re.compile(r"\d+\.\d+")
+DRAWN = re.compile("[─-▟]")  # lines, boxes, bars
+
+
+def assert_printed(expected: str, printed: str, where: str) -> None:
+    """Every line of a page is there, in its order. `…` alone stands for any lines."""
+    rest = iter(printed.splitlines())
+    for line in expected.splitlines():
+        words = split(line)
+        if words and words != ["…"]:
+            assert any(holds(split(actual), words) for actual in rest), f"{where}: {line!r} is not in:\n{printed}"
+
+
+def split(line: str) -> list[str]:
+    return DRAWN.sub(" ", line).split()
+
+
+def holds(actual: list[str], expected: list[str]) -> bool:
+    """Whether a line has these words, in this order."""
+    rest = iter(actual)
+    return all(any(alike(word, wanted) for word in rest) for wanted in expected if wanted != "…")
+
+
+def alike(actual: str, expected: str) -> bool:
+    """Ids and times differ from run to run, scores a little."""
+    if NUMBER.fullmatch(actual) and NUMBER.fullmatch(expected):
+        return abs(float(actual) - float(expected)) <= 0.02
+    return actual == expected or any(kind.fullmatch(actual) and kind.fullmatch(expected) for kind in (ID, TIME))
+
+
+def test_comparing_forgives_what_differs_from_run_to_run_and_nothing_else() -> None:
+    assert_printed("│ 0.75  猫叫豆豆 │\n…\nlast", "0.74 猫叫豆豆\nmiddle\nlast line\n", "here")
+    for wrong in ("0.60  猫叫豆豆", "last\n0.75", "豆豆"):
+        with pytest.raises(AssertionError):
+            assert_printed(wrong, "0.74 猫叫豆豆\nlast\n", "here")
+
+
+# -- the examples ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=name_of)
+@pytest.mark.usefixtures("clean_place")
+def test_an_example_runs_and_says_something(
+    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(example), str(tmp_path / "example.db")])
+    runpy.run_path(str(example), run_name="__main__")
+    assert len(capsys.readouterr().out.splitlines()) >= 3
+    assert (tmp_path / "example.db").is_file()
+
+
+# -- completeness ---------------------------------------------------------------------------------------------------
+
+
+def sections(page: Path) -> dict[str, str]:
+    """The text below each heading, by the names in backticks that the heading has."""
+    found: dict[str, str] = {}
+    for part in re.split(r"(?m)^#+ ", page.read_text(encoding="utf-8")):
+        heading, _, text = part.partition("\n")
+        for name in re.findall(r"`([\w.]+)`", heading):
+            found[name] = found.get(name, "") + text
+    return found
+
+
+REFERENCE = ROOT / "docs" / "reference.md"
+VERBS = [(name, verb) for name, verb in inspect.getmembers(jiyi.Memory, inspect.isroutine) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", [*jiyi.__all__, "jiyi.sync.Memory", "WordEmbedder", "FailingEmbedder"])
+def test_the_reference_names_everything_public(name: str) -> None:
+    described = sections(REFERENCE)
+    assert name in described, f"docs/reference.md has no heading for {name}"
+    value = getattr(jiyi, name, None)
+    if isinstance(value, type) and issubclass(value, BaseModel) and value is not jiyi.Settings:
+        missing = [field for field in value.model_fields if f"`{field}`" not in described[name]]
+        assert not missing, f"docs/reference.md does not tell the fields {missing} of {name}"
+
+
+@pytest.mark.parametrize(("name", "verb"), VERBS, ids=[name for name, _ in VERBS])
+def test_the_reference_shows_every_verb_as_it_is(name: str, verb: Callable[..., Any]) -> None:
+    described = sections(REFERENCE).get(f"Memory.{name}")
+    assert described, f"docs/reference.md has no heading for Memory.{name}"
+    [shown] = ast.parse(described.split("```python\n")[1].split("```")[0]).body
+    assert isinstance(shown, ast.FunctionDef | ast.AsyncFunctionDef)
+    assert isinstance(shown, ast.AsyncFunctionDef) == inspect.iscoroutinefunction(verb)
+    assert shown.name == name
+    assert defaults_shown(shown.args) == {
+        parameter.name: None if parameter.default is parameter.empty else repr(parameter.default)
+        for parameter in inspect.signature(verb).parameters.values()
+        if parameter.name != "self"
+    }
+
+
+def defaults_shown(arguments: ast.arguments) -> dict[str, str | None]:
+    """The parameters of a signature on a page, each with its default as Python would print it."""
+    plain = arguments.args
+    defaults = [*[None] * (len(plain) - len(arguments.defaults)), *arguments.defaults, *arguments.kw_defaults]
+    names = [argument.arg for argument in (*plain, *arguments.kwonlyargs)]
+    shown = {name: ast.unparse(default) if default else None for name, default in zip(names, defaults, strict=True)}
+    return {
+        name: repr(jiyi.UNSET) if default == "UNSET" else default
+        for name, default in shown.items()
+        if name not in ("self", "cls")
+    }
+
+
+def test_the_testing_module_is_covered() -> None:
+    public = {
+        name
+        for name, value in vars(jiyi.testing).items()
+        if isinstance(value, type) and value.__module__ == "jiyi.testing"
+    }
+    assert public <= sections(REFERENCE).keys()
+
+
+def every_setting() -> Iterator[tuple[str, str, Any]]:
+    """Its name, its variable in the environment, its default."""
+    for name, field in Settings.model_fields.items():
+        if isinstance(field.default, BaseModel):
+            for inner, inner_field in type(field.default).model_fields.items():
+                yield f"{name}.{inner}", f"JIYI_{name}__{inner}".upper(), inner_field.default
+        else:
+            yield name, f"JIYI_{name}".upper(), field.default
+
+
+SETTINGS = list(every_setting())
+
+
+@pytest.mark.parametrize(("name", "variable", "default"), SETTINGS, ids=[name for name, *_ in SETTINGS])
+def test_every_setting_is_in_the_table_with_its_default(name: str, variable: str, default: object) -> None:
+    rows = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8").splitlines()
+    [row] = [row for row in rows if row.startswith(f"| `{name}` |")]
+    assert f"`{variable}`" in row
+    for outside, place in OUTSIDE_NAMES.items():
+        assert (f"`{outside}`" in row) == (".".join(place) == name)
+    shown = "none" if default is None else f"`{str(default).lower() if isinstance(default, bool) else default}`"
+    assert row.split("|")[3].strip() == shown
+
+
+# -- words and links --------------------------------------------------------------------------------------------------
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"(?m)^#+ (.+)$", re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8")))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PROSE, ids=name_of)
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if not re.match(r"[a-z]+:", target):
+            file, _, anchor = target.partition("#")
+            there = page.parent / file if file else page
+            assert there.exists(), f"{name_of(page)} links to {target}"
+            assert not anchor or anchor in anchors(there), f"{name_of(page)} links to {target}"
+
+
+FORBIDDEN = re.compile(r"/(?:home|root|tmp|work|Users)/\w|pypi\.|pythonhosted|npmjs|conda\.|index-url|\bTODO\b")
+
+
+@pytest.mark.parametrize("page", [*PROSE, *EXAMPLES], ids=name_of)
+def test_no_page_names_a_machine_or_a_registry(page: Path) -> None:
+    assert not FORBIDDEN.findall(page.read_text(encoding="utf-8"))
