@@ -1,0 +1,106 @@
+"""The times a text speaks of, in Chinese and English, as seen from one moment.
+
+Where words leave a choice:
+
+- A week starts on Monday. "Last Friday" is the nearest Friday before today, "next Friday" the nearest after; 上周五 and
+  下周五, like "Friday last week", are the Fridays of the last and the next calendar week.
+- What comes again ("in May", 5月, 年底) is the most recent one that has begun; a bare day of the week ("on Friday",
+  周五) is never today. "Last May" is the most recent May that is over.
+- "Three weeks ago", 三周前, is the whole week three weeks back, and so for months and years; "a few" is two to six.
+- "The past week", 最近一周, and "since May" end now; "last week", 上周, is a calendar week.
+- Seasons are northern, of three whole months: winter 2022 ends in February 2023.
+- 5/7/2023 is in American order. "Before" begins at 1900; "after" ends now, or, in the future, with 2100.
+- Night lasts until four in the morning. An hour that may be either, such as 三点 or "at 3:30", is passed over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timezone
+from functools import cache
+
+from ..normal import fold_traditional
+from . import chinese_dates, chinese_relative, english_dates, english_relative, numeric
+from .clock import refined
+from .days import Calendar, Grain, Part, in_bounds
+from .ranges import joined
+from .scan import Atom, Scanner, scan
+
+__all__ = ["TimeSpan", "find_times"]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpan:
+    """A stretch of time from `start` up to, not including, `end`, and the words for it."""
+
+    start: datetime
+    end: datetime
+    text: str
+    at: tuple[int, int]
+    grain: Grain
+    # Whether it means something else when it is said at another time.
+    relative: bool
+
+
+def find_times(text: str, now: datetime) -> list[TimeSpan]:
+    """All times a text speaks of, in order, in the time zone of `now`.
+
+    >>> from datetime import UTC
+    >>> [span] = find_times("What did I do last week?", datetime(2023, 6, 14, tzinfo=UTC))
+    >>> span.text, f"{span.start:%F}", f"{span.end:%F}"
+    ('last week', '2023-06-05', '2023-06-12')
+    """
+    if now.utcoffset() is None:
+        raise ValueError("now has no time zone: pass an aware datetime, such as datetime.now(UTC)")
+    folded = _folded(text)
+    calendar = Calendar(now)
+    atoms: list[Atom] = []
+    free = 0
+    for atom in scan(folded, _scanners()[not folded.isascii()], calendar):
+        # A time of day can reach into what comes next.
+        if atom.start >= free:
+            atoms.append(refined(folded, atom, free))
+            free = atoms[-1].end
+    spans = [_span(text, atom) for atom in joined(folded, atoms, calendar)]
+    return [span for span in spans if span is not None]
+
+
+def _folded(text: str) -> str:
+    """The text in one width and script, each character still in its place, also in lower case."""
+    return text if text.isascii() else fold_traditional(text).translate(_narrow())
+
+
+@cache
+def _narrow() -> dict[int, str]:
+    wide = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+    return wide | {0x3000: " ", 0xA0: " ", 0x2019: "'", 0x2010: "-", 0x2011: "-", 0x301C: "~", 0x130: "I"}
+
+
+@cache
+def _scanners() -> tuple[list[Scanner], list[Scanner]]:
+    """What can find something in any text, and what in one that is not all ASCII."""
+    gap = r"[ \t]{1,3}"
+    digits = [Scanner(family, gap, numeric.BEFORE, numeric.AFTER) for family in numeric.FAMILIES]
+    english = [
+        Scanner(family, gap, english_dates.BEFORE, english_dates.AFTER)
+        for family in english_dates.FAMILIES + english_relative.FAMILIES
+    ]
+    chinese = [Scanner(family, r"[ \t]{0,2}") for family in chinese_dates.FAMILIES + chinese_relative.FAMILIES]
+    return digits + english, digits + english + chinese
+
+
+def _span(text: str, atom: Atom) -> TimeSpan | None:
+    part, start, end = atom
+    if not in_bounds(part):
+        return None
+    first, last = _existing(part)
+    return TimeSpan(first, last, text[start:end], (start, end), part.grain, part.relative) if first < last else None
+
+
+def _existing(part: Part) -> tuple[datetime, datetime]:
+    """Both ends as the clocks showed them: some midnights, and an hour in spring, do not exist."""
+    zone = part.start.tzinfo
+    if isinstance(zone, timezone):
+        return part.start, part.end
+    start, end = (moment.astimezone(UTC).astimezone(zone) for moment in (part.start, part.end))
+    return start, end if start < end else start + (part.end - part.start)

@@ -1,0 +1,184 @@
+"""Chinese times of the calendar: days, months, seasons, quarters, years, with or without the year."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from .days import Calendar, Part, edge, one_day, third
+from .numbers import chinese_number, chinese_year
+from .scan import Family, Rule
+
+_HAN_NUMBER = "零〇一二两三四五六七八九十百"
+# Not the end of a longer number.
+NO_NUMBER = rf"(?<![0-9{_HAN_NUMBER}几数第.])"
+_FULL_YEAR = "(?:(?:19|20)[0-9]{2}|2100|(?:一九|二[〇零])[〇零一二三四五六七八九]{2})"
+_YEARS_AWAY = {"大前年": -3, "前年": -2, "去年": -1, "今年": 0, "本年": 0, "明年": 1, "来年": 1, "后年": 2}
+# 以前年轻: no year is named there.
+_YEAR = (
+    rf"(?:{NO_NUMBER}(?P<y>{_FULL_YEAR}) 年|(?P<ry>大前年|(?<![以之])[前后]年|去年|今年|本年|明年|来年))"
+    "(?![轻龄纪级])度?"
+)
+_YEAR_BEFORE = rf"{_YEAR}(?: 的)? "
+_MONTH_NUMBER = "1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]"
+# A year of two digits counts only here: 23年 alone is how long something took. Lunar months are left out.
+_MONTH_START = (
+    rf"(?:(?:{_YEAR}|{NO_NUMBER}(?P<yy>[0-9]{{2}}) 年)(?: 的)? |{NO_NUMBER}(?<![个闰])(?<!农历)(?<!阴历)(?<!旧历))"
+)
+# 一月三次 is how often, 五月初五 lunar, 五月天 a band.
+_MONTH_END = (
+    rf" 月(?![0-9{_HAN_NUMBER}]{{1,3}}[次回])(?!初[一二三四五六七八九十])"
+    "(?![亮龄嫂饼])(?!大[的了宝婴]|怀胎|天(?![气天]))份?"
+)
+_MONTH = rf"{_MONTH_START}(?P<m>{_MONTH_NUMBER}){_MONTH_END}"
+DAY_NUMBER = "3[01]|[12][0-9]|0?[1-9]|三十一?|二十[一二三四五六七八九]?|十[一二三四五六七八九]?|[一二三四五六七八九]"
+# The day of the week adds nothing to a date.
+_WEEKDAY = r"(?: (?P<open>\()?(?:周|星期|礼拜)[一二三四五六日天](?(open)\)))?"
+_DASH = " [到至~—–-] "
+_SEASONS = {"春": 3, "夏": 6, "秋": 9, "冬": 12}
+_THIRDS = {"上": 0, "初": 0, "中": 1, "下": 2, "底": 2, "末": 2}
+THIRD = "(?P<third>[上中下]旬|初(?![一二三四五六七八九十中级恋])|[底末](?![下日线层]))"
+WEEKDAYS = "一二三四五六日天"
+_HOLIDAYS: dict[str, tuple[int, int, int]] = {
+    "元旦": (1, 1, 1), "情人节": (2, 14, 1), "劳动节": (5, 1, 1), "国庆": (10, 1, 7), "万圣节": (10, 31, 1),
+    "双十一": (11, 11, 1), "双11": (11, 11, 1), "平安夜": (12, 24, 1), "圣诞": (12, 25, 1),
+}  # fmt: skip
+
+
+def _said(match: re.Match[str], group: str) -> str:
+    # Not every rule has every group.
+    return match[group] or "" if group in match.re.groupindex else ""
+
+
+def _in_year(match: re.Match[str], calendar: Calendar, make: Callable[[int], Part]) -> Part:
+    """What `make` gives for the year that is written, or else for the most recent that fits."""
+    if year := _said(match, "y"):
+        return make(chinese_year(year))
+    if year := _said(match, "yy"):
+        return make(int(year) + (1900 if int(year) >= 60 else 2000))
+    if year := _said(match, "ry"):
+        return make(calendar.year + _YEARS_AWAY[year])._replace(relative=True)
+    return calendar.yearly(make, "")
+
+
+def _date(match: re.Match[str], calendar: Calendar) -> Part:
+    month, day = chinese_number(match["m"]), chinese_number(match["d"])
+    return _in_year(match, calendar, lambda year: calendar.day(year, month, day))
+
+
+def _days(match: re.Match[str], calendar: Calendar) -> Part | None:
+    first, last = _date(match, calendar), chinese_number(match["d2"])
+    if last <= first.start.day:
+        return None
+    return first._replace(end=one_day(first.start.replace(day=last)).end, grain="range", cycle="")
+
+
+def part_of_month(month: Part, written: str) -> Part:
+    """上旬, 中旬, 下旬; 初 and 底 are taken for the first and the last of them."""
+    return third(month, _THIRDS[written[0]]) if written else month
+
+
+def _month(match: re.Match[str], calendar: Calendar) -> Part:
+    number, written = chinese_number(match["m"]), _said(match, "third")
+    return _in_year(match, calendar, lambda year: part_of_month(calendar.months(year, number, 1, "month"), written))
+
+
+def _months(match: re.Match[str], calendar: Calendar) -> Part | None:
+    first, last = chinese_number(match["m"]), chinese_number(match["m2"])
+    if last == first:
+        return None
+    count = (last - first) % 12 + 1
+    return _in_year(match, calendar, lambda year: calendar.months(year, first, count, "range"))
+
+
+def _nth_of_month(match: re.Match[str], calendar: Calendar) -> Part:
+    number = chinese_number(match["nth"]) if match["nth"] else -1
+    kind: str | int = "week"
+    if match["wd"]:
+        kind = "weekend" if match["wd"] == "末" else min(WEEKDAYS.index(match["wd"]), 6)
+    return calendar.nth(_month(match, calendar), number, kind)
+
+
+def _year(match: re.Match[str], calendar: Calendar) -> Part:
+    return _in_year(match, calendar, lambda year: calendar.months(year, 1, 12, "year"))
+
+
+def _years(match: re.Match[str], calendar: Calendar) -> Part | None:
+    first, last = chinese_year(match["y"]), chinese_year(match["y2"])
+    return calendar.months(first, 1, 12 * (last - first + 1), "range") if first < last else None
+
+
+def _decade(match: re.Match[str], calendar: Calendar) -> Part:
+    said = match["y"]
+    start = int(said) if len(said) == 4 else 1900 + chinese_number(said)
+    return calendar.months(start, 1, 120, "range")
+
+
+def _season(match: re.Match[str], calendar: Calendar) -> Part:
+    return _in_year(match, calendar, lambda year: calendar.months(year, _SEASONS[match["season"]], 3, "season"))
+
+
+def _quarter(match: re.Match[str], calendar: Calendar) -> Part:
+    quarter = chinese_number(match["q"] or _said(match, "qq"))
+    return _in_year(match, calendar, lambda year: calendar.months(year, 3 * quarter - 2, 3, "quarter"))
+
+
+def _half_year(match: re.Match[str], calendar: Calendar) -> Part:
+    first = 1 if match["half"] in "上前" else 7
+    return _in_year(match, calendar, lambda year: calendar.months(year, first, 6, "range"))
+
+
+def _edge_of_year(match: re.Match[str], calendar: Calendar) -> Part:
+    def of(year: int) -> Part:
+        whole = calendar.months(year, 1, 12, "year")
+        return third(whole, 1) if match["edge"] == "中" else edge(whole, first=match["edge"] == "初")
+
+    return _in_year(match, calendar, of)
+
+
+def _holiday(match: re.Match[str], calendar: Calendar) -> Part:
+    month, day, days = _HOLIDAYS[match["holiday"]]
+
+    def of(year: int) -> Part:
+        first = calendar.day(year, month, day)
+        if days == 1:
+            return first
+        return first._replace(end=one_day(first.start.replace(day=day + days - 1)).end, grain="range")
+
+    return _in_year(match, calendar, of)
+
+
+_HOLIDAY = "元旦|情人节|劳动节|万圣节|双十一|双11(?![0-9])|平安夜"
+_NTH = "(?:第(?P<nth>[一二三四五1-5])|最后一)个? (?:周|星期|礼拜)(?P<wd>[一二三四五六日天末])?"
+
+_TO_MONTH = rf"(?P<m2>{_MONTH_NUMBER}){_MONTH_END}(?! (?:{DAY_NUMBER}) [日号])"
+
+_MONTH_RULES: tuple[Rule, ...] = (
+    (rf"{_MONTH} (?P<d>{DAY_NUMBER}) [日号]{_WEEKDAY}", _date),
+    (rf"{_MONTH} (?P<d>{DAY_NUMBER}) [日号]?{_DASH}(?P<d2>{DAY_NUMBER}) [日号]", _days),
+    (rf"{_MONTH}(?: {THIRD})?", _month),
+    (rf"{_MONTH_START}(?P<m>{_MONTH_NUMBER}) 月?{_DASH}{_TO_MONTH}", _months),
+    (rf"{_MONTH}的? {_NTH}", _nth_of_month),
+)
+_YEAR_RULES: tuple[Rule, ...] = (
+    (rf"{_YEAR}(?! [0-9{_HAN_NUMBER}]{{1,3}} 月)(?!代)", _year),
+    (rf"{NO_NUMBER}(?P<y>{_FULL_YEAR}) 年?{_DASH}(?P<y2>{_FULL_YEAR}) 年(?!代)(?! (?:{_MONTH_NUMBER}) 月)", _years),
+    (rf"(?:上世纪|二十世纪|20世纪)?{NO_NUMBER}(?P<y>[5-9]0|[五六七八九]十|(?:19|20)[0-9]0) 年代", _decade),
+    (rf"{_YEAR_BEFORE}(?P<season>[春夏秋冬])[天季]", _season),
+    (rf"{_YEAR_BEFORE}(?:第? (?P<q>[一二三四1-4]) 季度|Q(?P<qq>[1-4])(?![0-9A-Za-z]))", _quarter),
+    (rf"(?:{_YEAR_BEFORE})?(?P<half>[上下前后])半年", _half_year),
+    (rf"{_YEAR_BEFORE}年?(?P<edge>初(?![一二三四五六七八九十中级恋])|[底末](?![下日线层]))", _edge_of_year),
+    (rf"{_YEAR_BEFORE}年(?P<edge>中)(?![国文午心学秋间级])", _edge_of_year),
+    (r"(?<![每到个年])年(?P<edge>[初底])(?![一二三四五六七八九十])", _edge_of_year),
+    (rf"{_YEAR_BEFORE}(?P<holiday>{_HOLIDAY}|国庆|圣诞)节?", _holiday),
+)
+_OTHER_RULES: tuple[Rule, ...] = (
+    (rf"{NO_NUMBER}第? (?P<q>[一二三四1-4]) 季度", _quarter),
+    (rf"(?<!每年)(?P<holiday>{_HOLIDAY}|国庆(?=节|假期|长假|期间)|圣诞(?=节))节?", _holiday),
+)
+
+FAMILIES = (
+    Family("月", _MONTH_RULES),
+    Family("年", _YEAR_RULES),
+    Family("季度|[旦节夜]|双1|双十|国庆", _OTHER_RULES),
+)

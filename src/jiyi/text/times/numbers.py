@@ -1,0 +1,69 @@
+"""Numbers as they are written in front of a unit of time."""
+
+from __future__ import annotations
+
+# Insides of regular expressions. `half` and few (`几`) are amounts of their own, see the rules.
+CHINESE_NUMBER = "[0-9]{1,4}|[一二两三四五六七八九十百]{1,5}"
+ENGLISH_NUMBER = (
+    "[0-9]{1,4}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen"
+    "|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|ninety"
+)
+
+_DIGITS = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
+_SCALES = {"十": 10, "百": 100}
+_WORDS = {
+    word: value
+    for value, word in enumerate(
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+            "twenty",
+        ]
+    )
+} | {"a": 1, "an": 1, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}
+
+
+def chinese_number(written: str) -> int:
+    """The value of 12, 十二, 二十 or 一百零五.
+
+    >>> chinese_number("二十三")
+    23
+    """
+    if written.isdecimal():
+        return int(written)
+    total = digit = 0
+    for char in written:
+        if scale := _SCALES.get(char):
+            total += (digit or 1) * scale
+            digit = 0
+        else:
+            digit = _DIGITS[char]
+    return total + digit
+
+
+def chinese_year(written: str) -> int:
+    """The value of 2023 or 二〇二三, digit by digit."""
+    return int("".join(str(_DIGITS.get(char, char)) for char in written))
+
+
+def english_number(written: str) -> int:
+    """The value of 12, twelve or "a"."""
+    return int(written) if written.isdecimal() else _WORDS[written.lower()]
