@@ -1,0 +1,139 @@
+"""The synonyms that users brought, and the company that words keep. Each function takes a session and names its user.
+
+A pair means the same in both directions and is stored in both, so that finding it is one look at the primary key.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sqlalchemy import BindParameter, and_, bindparam, delete, func, insert, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..errors import NotFound
+from ..models import utc_now
+from ..synonyms import Company, Pair, Synonym, in_order
+from ..text.normal import normalise
+from .contract import Filter
+from .filters import conditions
+from .reads import chunks
+from .tables import ChangeRow, KeywordRow, MemoryRow, SynonymRow
+
+SHARED: Final = ""  # the user that is everybody; no real user can be called so
+NEWEST = 200  # of the memories that have a word; a word's company is counted in these
+COMPANIONS = 30  # words; of those that are often together with it
+
+
+_DELETE = delete(SynonymRow).where(
+    SynonymRow.user_id == bindparam("whose"),
+    SynonymRow.keyword == bindparam("one"),
+    SynonymRow.synonym == bindparam("other"),
+)
+
+
+async def add(session: AsyncSession, user_id: str, given: Mapping[Pair, float]) -> int:
+    """Take pairs in; what is known already gets the new similarity. → how many are new or changed"""
+    known: dict[Pair, float] = {}
+    for some in chunks(list({keyword for keyword, _ in given})):
+        statement = select(SynonymRow.keyword, SynonymRow.synonym, SynonymRow.similarity).where(
+            SynonymRow.user_id == user_id, SynonymRow.keyword.in_(some)
+        )
+        known.update({(one, other): similarity for one, other, similarity in await session.execute(statement)})
+    changed = {pair: similarity for pair, similarity in given.items() if known.get(pair) != similarity}
+    if not changed:
+        return 0
+    both = [(*pair, similarity) for pair, similarity in changed.items()]
+    both += [(other, one, similarity) for one, other, similarity in both]
+    connection = await session.connection()
+    old = [{"whose": user_id, "one": one, "other": other} for one, other, _ in both if in_order(one, other) in known]
+    if old:
+        await connection.execute(_DELETE, old)
+    values = [{"user_id": user_id, "keyword": one, "synonym": other, "similarity": alike} for one, other, alike in both]
+    await connection.execute(insert(SynonymRow), values)
+    await _tell(session, user_id)
+    return len(changed)
+
+
+# Built once: every search runs it.
+_USERS: BindParameter[list[str]] = bindparam("users", expanding=True)
+_WORDS: BindParameter[list[str]] = bindparam("words", expanding=True)
+_OF = select(SynonymRow.user_id, SynonymRow.keyword, SynonymRow.synonym, SynonymRow.similarity).where(
+    SynonymRow.user_id.in_(_USERS), SynonymRow.keyword.in_(_WORDS)
+)
+
+
+async def of(session: AsyncSession, user_id: str, words: Sequence[str]) -> dict[str, list[tuple[str, float]]]:
+    """What the words mean to this user, best first: the user's own pairs and the shared ones.
+
+    Where both have a pair, the user's own similarity counts.
+    """
+    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    connection = await session.connection()
+    for some in chunks(list(dict.fromkeys(map(normalise, words)))):
+        lines = (await connection.execute(_OF, {"users": [user_id, SHARED], "words": some})).all()
+        for _, keyword, synonym, similarity in sorted(lines, key=lambda line: line[0] != SHARED):
+            found[keyword][synonym] = similarity
+    return {
+        keyword: sorted(synonyms.items(), key=lambda entry: (-entry[1], entry[0]))
+        for keyword, synonyms in found.items()
+    }
+
+
+async def listing(session: AsyncSession, user_id: str) -> list[Synonym]:
+    """The user's own pairs and the shared ones, each once, in the order of their words."""
+    statement = (
+        select(SynonymRow)
+        .where(SynonymRow.user_id.in_([user_id, SHARED]), SynonymRow.keyword < SynonymRow.synonym)
+        .order_by(SynonymRow.keyword, SynonymRow.synonym, SynonymRow.user_id)
+    )
+    return [
+        Synonym(keyword=row.keyword, synonym=row.synonym, similarity=row.similarity, shared=row.user_id == SHARED)
+        for row in await session.scalars(statement)
+    ]
+
+
+async def remove(session: AsyncSession, user_id: str, keyword: str, synonym: str | None) -> int:
+    """Remove one pair, or all of a word. → how many pairs"""
+    word, other = normalise(keyword), None if synonym is None else normalise(synonym)
+    forth, back = SynonymRow.keyword == word, SynonymRow.synonym == word
+    if other is not None:
+        forth, back = and_(forth, SynonymRow.synonym == other), and_(back, SynonymRow.keyword == other)
+    mine = SynonymRow.user_id == user_id
+    found = await session.scalar(select(func.count()).select_from(SynonymRow).where(mine, forth)) or 0
+    if not found:
+        pair = f"{keyword!r}" if synonym is None else f"{keyword!r} and {synonym!r}"
+        whose = "no shared synonyms" if user_id == SHARED else f"user {user_id!r} has no synonyms of their own"
+        raise NotFound(f"{whose}: {pair}")
+    await session.execute(delete(SynonymRow).where(mine, or_(forth, back)))
+    await _tell(session, user_id)
+    return found
+
+
+async def company(session: AsyncSession, where: Filter, words: Sequence[str]) -> Company:
+    """With which other keywords the words stand together in this user's memories that pass the filter."""
+    asked = list(dict.fromkeys(map(normalise, words)))
+    keyword, mine = KeywordRow.keyword, KeywordRow.user_id == where.user_id
+    # Sorting and counting are done here: asked to do it, SQLite would walk through all keywords of the user.
+    having = await session.scalars(select(KeywordRow.memory_id).where(mine, keyword.in_(asked)))
+    newest = sorted(set(having), reverse=True)[:NEWEST]
+    ids = list(await session.scalars(select(MemoryRow.id).where(*conditions(where), MemoryRow.id.in_(newest))))
+    together = Counter(await session.scalars(select(keyword).where(mine, KeywordRow.memory_id.in_(ids))))
+    often = {word: count for word, count in together.most_common(COMPANIONS + len(asked)) if word not in asked}
+    if not often:
+        return Company()
+    in_all = select(keyword, func.count()).where(mine, keyword.in_(often)).group_by(keyword)
+    population = select(func.count()).select_from(MemoryRow).where(MemoryRow.user_id == where.user_id)
+    return Company(
+        population=await session.scalar(population) or 0,
+        asked=len(ids),
+        together=often,
+        holders=dict((await session.execute(in_all)).all()),
+    )
+
+
+async def _tell(session: AsyncSession, user_id: str) -> None:
+    """A search may answer differently now: the change feed says so, with no memory's id."""
+    change = {"user_id": user_id, "memory_id": "", "action": "synonyms", "changed_at": utc_now()}
+    await session.execute(insert(ChangeRow), [change])
