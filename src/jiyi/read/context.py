@@ -1,0 +1,307 @@
+"""The block of memories that goes into a prompt: current, grouped, dated, within a budget, and fenced as data."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, get_args
+from unicodedata import combining, east_asian_width
+
+from ..models import MemoryItem, utc_now
+from ..text.budget import token_bound
+from ..text.fence import CLOSING, NOTICES, OPENING, harmless, is_context, strip_context
+from ..text.hashes import content_hash, hamming, near_hash
+from ..text.normal import normalise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    Count = Callable[[str], int]
+
+__all__ = ["ContextLanguage", "Style", "is_context", "log_degraded", "render_context", "strip_context"]
+
+logger = logging.getLogger(__name__)
+
+Style = Literal["sections", "bullets"]
+ContextLanguage = Literal["zh", "en"]
+# In the order in which they stand.
+Section = Literal["preferences", "facts", "patterns", "skills", "tasks", "happened", "other"]
+
+_SECTION_OF: dict[str, Section] = {
+    "preference": "preferences", "fact": "facts", "profile": "facts", "pattern": "patterns",
+    "skill": "skills", "lesson": "skills", "task": "tasks",
+    "message": "happened", "episode": "happened", "event": "happened", "command_output": "happened",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    notice: str
+    title: str
+    bullets: str
+    headings: dict[Section, str]
+    roles: dict[str, str]
+
+
+def _headings(names: str) -> dict[Section, str]:
+    return dict(zip(get_args(Section), (f"## {name}" for name in names.split("/")), strict=True))
+
+
+_FRAMES: dict[ContextLanguage, _Frame] = {
+    "en": _Frame(
+        NOTICES["en"],
+        title="# USER MEMORY",
+        bullets="[Memory]",
+        headings=_headings("User Preferences/Known Facts/User Patterns/Proven Skills/Tasks/What Happened/Other"),
+        roles={"user": "user", "assistant": "assistant"},
+    ),
+    "zh": _Frame(
+        NOTICES["zh"],
+        title="# 用户记忆",
+        bullets="[记忆要点]",
+        headings=_headings("用户偏好/已知事实/行为模式/有效技能/任务/发生过的事/其他"),
+        roles={"user": "用户", "assistant": "助手"},
+    ),
+}
+
+_MOST_BULLETS = 6
+_SHARES = 8  # so many long memories find room before one of them may take more
+_LEAST_SHARE = 48  # tokens: a date and a speaker can take half of that
+_LEAST_CUT = 8  # characters: less of a memory says nothing
+_LONGEST_TOKEN = 8  # characters that one token may stand for, on average
+_LONGEST_WORD = 24  # a longer one is cut in its middle
+_LONGEST_SPEAKER = 40
+_COMPARED = 10_000  # characters that tell whether two texts are nearly the same
+_NEAR = 3  # bits
+_DAY = timedelta(days=1)
+
+
+def render_context(
+    memories: Sequence[MemoryItem],
+    *,
+    max_tokens: int,
+    style: Style,
+    language: ContextLanguage,
+    count: Count = token_bound,
+    as_of: datetime | None = None,
+) -> str:
+    """The memories, best first, as a block for a prompt that is never longer than `max_tokens` by `count`.
+
+    Nothing to tell, or no room to tell it, is the empty text.
+    """
+    frame = _FRAMES[language]
+    longest = max_tokens * _LONGEST_TOKEN
+    distinct = _distinct(_newest(_valid(memories, as_of)), longest)
+    told = (line for memory in distinct if (line := _line(memory, frame, longest)).text)
+    lines = list(islice(told, _MOST_BULLETS if style == "bullets" else None))
+    budget, count = max_tokens, cache(count)
+    while shown := _fill(lines, frame, style, budget, count):
+        block = _layout(shown, frame, style)
+        over = count(block) - max_tokens
+        if over <= 0:
+            return block
+        budget -= over  # together they cost a little more than one by one
+    return ""
+
+
+# -- which memories ---------------------------------------------------------------------------------------------------
+
+
+def log_degraded(problems: Iterable[str]) -> None:
+    """A prompt has no place for what went wrong with its search, but it must not pass unseen."""
+    for problem in problems:
+        logger.warning("a part of the search for a context could not run: %s", problem)
+
+
+def _valid(memories: Iterable[MemoryItem], as_of: datetime | None) -> list[MemoryItem]:
+    """Without what is over; at an earlier time `as_of`, also without what was not known yet."""
+    at = as_of or utc_now()
+    return [
+        memory
+        for memory in memories
+        if (memory.valid_to is None or memory.valid_to > at) and (as_of is None or memory.valid_from <= as_of)
+    ]
+
+
+def _newest(memories: Sequence[MemoryItem]) -> list[MemoryItem]:
+    """Each fact once, in its newest form, which takes the place of the older ones."""
+    by_id, by_key = {memory.id: memory for memory in memories}, dict[tuple[str, str], MemoryItem]()
+    for memory in memories:
+        followed = {memory.id}
+        while (successor := by_id.get(memory.superseded_by or "")) and successor.id not in followed:
+            followed.add(successor.id)
+            memory = successor  # noqa: PLW2901
+        key = memory.user_id, memory.memory_key
+        known = by_key.get(key)
+        by_key[key] = memory if known is None or _age(memory) > _age(known) else known
+    return list(by_key.values())
+
+
+def _age(memory: MemoryItem) -> tuple[datetime, int, datetime]:
+    return memory.valid_from, memory.version, memory.updated_at
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A memory with what tells whether another says the same."""
+
+    memory: MemoryItem
+    speaker: str | None
+    text: str
+    exact: str
+    near: int
+    numbers: tuple[str, ...]
+
+    @classmethod
+    def of(cls, memory: MemoryItem) -> _Said:
+        text = normalise(memory.content).strip(".,;:!。、 ")
+        # Numbers weigh little in a SimHash and much in a fact.
+        numbers = tuple(re.findall(r"\d+", text))
+        exact, near = content_hash(memory.content), near_hash(memory.content[:_COMPARED])
+        return cls(memory, _speaker(memory), text, exact, near, numbers)
+
+    def covers(self, other: _Said) -> bool:
+        """Whether nothing is lost when only this one is told."""
+        if self.speaker and other.speaker and self.speaker != other.speaker:
+            return False
+        if self.exact == other.exact or (self.numbers == other.numbers and hamming(self.near, other.near) <= _NEAR):
+            return _age(self.memory) >= _age(other.memory)
+        if not other.text or other.text not in self.text:
+            return False
+        # As a clause of its own: "likes tea" is not told by "no longer likes tea".
+        end = r"(?![\w+#])" if other.text[-1].isascii() else ""
+        return bool(re.search(rf"(?:^|[.,;:!?。、]\s*){re.escape(other.text)}{end}", self.text))
+
+
+def _distinct(memories: Iterable[MemoryItem], enough: int) -> list[MemoryItem]:
+    """Those that say something of their own, up to about `enough` characters; the better of two takes the place."""
+    kept: list[_Said] = []
+    most = enough // (2 * _SHARES)  # that a long one counts for, as it will be cut
+    for said in map(_Said.of, memories):
+        if any(other.covers(said) for other in kept):
+            continue
+        covered = [place for place, other in enumerate(kept) if said.covers(other)]
+        if covered:
+            kept[covered[0]] = said
+            for place in reversed(covered[1:]):
+                del kept[place]
+        else:
+            kept.append(said)
+            enough -= min(len(said.text) + 1, most)
+            if enough <= 0:
+                break
+    return [said.memory for said in kept]
+
+
+# -- what is said of each ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    section: Section
+    at: datetime
+    label: str
+    text: str
+    whole: bool
+
+    def __str__(self) -> str:
+        return f"- {self.label}{self.text}{'' if self.whole else '…'}"
+
+
+def _line(memory: MemoryItem, frame: _Frame, longest: int) -> _Line:
+    section = _SECTION_OF.get(memory.memory_type, "other")
+    dated = memory.layer == "episodic" or abs(memory.occurred_at - memory.created_at) > _DAY
+    label = f"({memory.occurred_at.date().isoformat()}) " if dated else ""
+    speaker = _speaker(memory)
+    if speaker and section == "happened":
+        known = frame.roles.get(speaker.casefold())
+        # Nobody gets to speak as the system by calling himself so.
+        label += f"{known}: " if known else f"{harmless(f'{speaker[:_LONGEST_SPEAKER]}:')} "
+    text = harmless(memory.content[:longest])
+    return _Line(section, memory.occurred_at, label, text, whole=len(memory.content) <= longest)
+
+
+def _speaker(memory: MemoryItem) -> str | None:
+    names = (memory.data.get("speaker"), memory.data.get("role"))
+    return next((name.strip() for name in names if isinstance(name, str) and name.strip()), None)
+
+
+def _layout(lines: Sequence[_Line], frame: _Frame, style: Style) -> str:
+    if style == "bullets":
+        return "\n".join((OPENING, frame.notice, frame.bullets, *map(str, lines), CLOSING))
+    parts = [OPENING, frame.notice, frame.title]
+    for section, heading in frame.headings.items():
+        inside = [line for line in lines if line.section == section]
+        if section == "happened":
+            inside.sort(key=lambda line: line.at)
+        if inside:
+            parts += ["", heading, *map(str, inside)]
+    return "\n".join((*parts, CLOSING))
+
+
+# -- within the budget ------------------------------------------------------------------------------------------------
+
+
+def _fill(lines: Sequence[_Line], frame: _Frame, style: Style, max_tokens: int, count: Count) -> list[_Line]:
+    """As many lines as fit, best first: long ones cut to their share, then lengthened by what is left."""
+
+    def cost(text: object) -> int:
+        return count(f"{OPENING}\n{text}") - alone
+
+    alone = count(OPENING)
+    left = max_tokens - count(_layout((), frame, style))
+    share = max(left // max(1, min(len(lines), _SHARES)), _LEAST_SHARE)
+    shown: list[tuple[_Line, _Line]] = []
+    opened: set[Section] = set()
+    for line in lines:
+        opens = style == "sections" and line.section not in opened
+        room = left - (cost(f"\n{frame.headings[line.section]}") if opens else 0)
+        # The last one is not cut to a scrap: a shorter one may follow that fits whole.
+        part = _cut(line, min(share, room), cost, whole=bool(shown) and room < share / 2)
+        part = part or (None if shown else _cut(line, room, cost))
+        if part:
+            left = room - cost(part)
+            opened.add(line.section)
+            shown.append((line, part))
+    fitted = []
+    for line, part in shown:
+        longer = part if part is line else _cut(line, cost(part) + left, cost) or part
+        left -= cost(longer) - cost(part)
+        fitted.append(longer)
+    return fitted
+
+
+def _cut(line: _Line, most: int, cost: Callable[[object], int], *, whole: bool = False) -> _Line | None:
+    """The line, or its beginning, for at most so many tokens; nothing if that would say nothing."""
+    longest = min(len(line.text), max(0, most) * _LONGEST_TOKEN)
+    if longest == len(line.text) and cost(line) <= most:
+        return line
+    low, high = 0, 0 if whole else longest
+    while low < high:
+        middle = (low + high + 1) // 2
+        if cost(replace(line, text=line.text[:middle], whole=False)) <= most:
+            low = middle
+        else:
+            high = middle - 1
+    text = line.text[: _boundary(line.text, low)].rstrip()
+    return replace(line, text=text, whole=False) if len(text) >= _LEAST_CUT else None
+
+
+def _boundary(text: str, size: int) -> int:
+    """The last place up to `size` that is not inside a word or a composed character."""
+    if size >= len(text):
+        return size
+    for end in range(size, max(0, size - _LONGEST_WORD), -1):
+        if not _joined(text[end - 1], text[end]):
+            return end
+    return size if size > _LONGEST_WORD else 0
+
+
+def _joined(before: str, after: str) -> bool:
+    if combining(after) or "\u200d" in (before, after) or after == "\ufe0f" or "\U0001f3fb" <= after <= "\U0001f3ff":
+        return True
+    return before.isalnum() and after.isalnum() and "W" not in (east_asian_width(before), east_asian_width(after))
