@@ -21,11 +21,11 @@ MODULES = sorted(ROOT.rglob("*.py"))
 LAYERS: list[set[str]] = [
     {"text", "models", "errors", "ids"},
     {"checks", "settings"},
+    {"synonyms"},
     {"embed", "store"},
     {"write", "read", "testing"},
     {"memory"},
-    {"sync"},
-    {"evaluate"},
+    {"sync", "keywords", "evaluate"},
     {"cli"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}

@@ -429,10 +429,10 @@ def test_the_best_are_those_a_full_sort_gives(data: st.DataObject, size: int, li
     ids = data.draw(st.permutations([f"id{number:03}" for number in range(size)]))
     zeros = np.zeros(size)
     candidates = Candidates(
-        ids=np.array(ids, dtype=object), keyword=zeros, text=np.array(totals), semantic=zeros, age_days=zeros,
-        importance=np.ones(size),
+        ids=np.array(ids, dtype=object), keyword=zeros, text=np.array(totals), semantic=zeros, speaker=zeros,
+        around=zeros, time=zeros, assistant=zeros > 0, asks=zeros, age_days=zeros, importance=np.ones(size),
     )  # fmt: skip
-    flat = Weights(keyword=0, text=1, semantic=0, recency=0, importance=0, half_life_days=30)
+    flat = Weights(**dict.fromkeys((*PARTS, *FACTORS), 0.0) | {"text": 1.0}, half_life_days=30)
     places, total = best(candidates, score(candidates, flat, ("text",)), limit=limit, at_least=at_least)
     reaching = [(value, name) for value, name in zip(totals, ids, strict=True) if value > 0 and value >= at_least]
     assert [ids[place] for place in places] == [name for _, name in sorted(reaching, reverse=True)][:limit]
@@ -496,27 +496,35 @@ weight = st.floats(0, 10, allow_nan=False)
 share = st.floats(0, 1, allow_nan=False, width=32)
 
 
+PARTS = ("keyword", "text", "semantic", "speaker", "around", "time")
+FACTORS = ("assistant", "asks", "recency", "importance")
+
+
 @given(
-    rows=st.lists(st.tuples(share, share, share, st.floats(0, 50_000), share), min_size=1, max_size=8),
+    rows=st.lists(st.tuples(*[share] * 8, st.booleans(), st.floats(0, 50_000)), min_size=1, max_size=8),
     weights=st.builds(
-        Weights, keyword=weight, text=weight, semantic=weight, recency=st.floats(0, 1), importance=st.floats(0, 1),
+        Weights,
         half_life_days=st.floats(0.01, 10_000),
+        **dict.fromkeys(PARTS, weight),
+        **dict.fromkeys(FACTORS, st.floats(0, 1)),
     ),
     mode=st.sampled_from(MODES),
-)  # fmt: skip
+    more=st.sets(st.sampled_from(("speaker", "around", "time"))),
+    unasked=st.booleans(),
+)
 def test_any_score_is_explained_by_its_parts_and_lies_in_0_to_1(
-    rows: list[tuple[float, ...]], weights: Weights, mode: str
+    rows: list[tuple[float, ...]], weights: Weights, mode: str, more: set[str], unasked: bool
 ) -> None:
-    keyword, text, semantic, age_days, importance = (np.array(column) for column in zip(*rows, strict=True))
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    names = (*PARTS, "asks", "importance")
     candidates = Candidates(
         ids=np.array([str(number) for number in range(len(rows))], dtype=object),
-        keyword=keyword.astype(np.float32),
-        text=text.astype(np.float32),
-        semantic=semantic.astype(np.float32),
-        age_days=age_days,
-        importance=importance.astype(np.float32),
+        **{name: column.astype(np.float32) for name, column in zip(names, columns, strict=False)},
+        assistant=columns[8],
+        age_days=columns[9],
     )
-    scores = score(candidates, weights, LEGS[mode])
+    legs = (*LEGS[mode], *sorted(more))
+    scores = score(candidates, weights, legs, unasked=unasked)
     for place in range(len(rows)):
         told = explain(scores, place, ())
         assert told.score == pytest.approx(recomputed(told), abs=1e-9)
@@ -524,7 +532,7 @@ def test_any_score_is_explained_by_its_parts_and_lies_in_0_to_1(
             [math.fsum(part.contribution for part in told.parts), *(f.contribution for f in told.factors)]
         ) == (pytest.approx(told.score, abs=1e-9))
         assert -1e-12 <= told.score <= 1 + 1e-9
-        assert {part.name for part in told.parts} == set(LEGS[mode])
+        assert {part.name for part in told.parts} == set(legs)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -55,7 +55,7 @@ def test_the_stronger_source_wins_setting_by_setting(here: Path, config: Path, m
     assert settings.user == "argument"
     found = settings.search
     assert (found.keyword_weight, found.text_weight, found.semantic_weight, found.half_life_days) == (0.4, 0.3, 0.2, 1)
-    assert found.recency_weight == 0.1
+    assert found.recency_weight == 0.05
 
 
 def test_ones_own_variables_win_over_those_of_other_programs(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:

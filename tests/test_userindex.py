@@ -68,6 +68,8 @@ def row_of(memory_id: str, text: str, tags: tuple[str, ...] = (), vector: Any = 
         session_id=None,
         agent_id=None,
         group_id=None,
+        speaker=None,
+        assistant=False,
         tags=tags,
         occurred_at=0,
         valid_from=0,
@@ -76,6 +78,7 @@ def row_of(memory_id: str, text: str, tags: tuple[str, ...] = (), vector: Any = 
         last_accessed_at=None,
         importance=0.5,
         length=values["length"],
+        asks=values["asks"],
         vector=None if vector is None else np.asarray(vector, "<f4").tobytes(),
         **packed,
     )

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
         VectorSearchError,
         VersionConflict,
     )
-    from .memory import UNSET, Memory
+    from .keywords import KeywordExtractor
+    from .memory import Memory
     from .models import (
+        UNSET,
         CandidateMemory,
         Coverage,
         Deletion,
@@ -45,10 +47,11 @@ if TYPE_CHECKING:
         Stats,
     )
     from .settings import Settings
+    from .synonyms import Synonym
 
 __version__ = "0.1.0"
 
-_HOMES = ("errors", "models", "embed", "memory", "settings")  # the cheap ones first
+_HOMES = ("errors", "models", "embed", "synonyms", "memory", "settings", "keywords")  # the cheap ones first
 
 __all__ = [
     "UNSET",
@@ -63,6 +66,7 @@ __all__ = [
     "IdempotencyConflict",
     "InvalidInput",
     "JiyiError",
+    "KeywordExtractor",
     "Memory",
     "MemoryItem",
     "MemorySearchError",
@@ -82,6 +86,7 @@ __all__ = [
     "Stats",
     "StoreError",
     "StoreUnavailable",
+    "Synonym",
     "VectorSearchError",
     "VersionConflict",
     "__version__",

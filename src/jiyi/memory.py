@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from datetime import datetime
-from enum import Enum
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from pydantic import JsonValue
 
 from . import checks
 from .embed import Embedder, resolve
 from .errors import InvalidInput
-from .models import Deletion, Layer, MemoryItem, Page, Receipt, Revision, SearchMode, SearchResult, Stats, Status
+from .models import (
+    UNSET,
+    Deletion,
+    Layer,
+    MemoryItem,
+    Page,
+    Receipt,
+    Revision,
+    SearchMode,
+    SearchResult,
+    Stats,
+    Status,
+    Unset,
+)
+from .read.context import ContextLanguage, Style, log_degraded, render_context
+from .read.expand import Expansion, expand, related_words
 from .read.interpret import TimeRange, interpret, scope
 from .read.score import Weights
 from .read.search import search
+from .synonyms import GivenPair, Synonym, checked
+from .text.language import language as language_of
 from .write.accept import What, accept
 from .write.add import add
-from .write.change import change, existing
+from .write.change import change, earlier_state, existing
 from .write.extract import Context
 from .write.index import KeywordRules
 from .write.reindex import Progress, reindex_embeddings
@@ -28,15 +45,6 @@ from .write.reindex import Progress, reindex_embeddings
 if TYPE_CHECKING:
     from .settings import Settings
     from .store.base import Store
-
-
-class Unset(Enum):
-    """Says "leave it as it is" where None means "take it away"."""
-
-    UNSET = "unset"
-
-
-UNSET: Final = Unset.UNSET
 
 
 class Memory:
@@ -51,15 +59,9 @@ class Memory:
         self.settings = settings
         self._store = store
         self._embedder = embedder
-        self._weights = Weights(
-            keyword=settings.search.keyword_weight,
-            text=settings.search.text_weight,
-            semantic=settings.search.semantic_weight,
-            recency=settings.search.recency_weight,
-            importance=settings.search.importance_weight,
-            half_life_days=settings.search.half_life_days,
-        )
+        self._weights = Weights.of(settings.search)
         self._rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
+        self._change = partial(change, store=store, embedder=embedder, rules=self._rules)
 
     @classmethod
     def open(
@@ -193,7 +195,9 @@ class Memory:
         if not given:
             raise InvalidInput("update", "names nothing to change")
         action = "archive" if status == "archived" else "update"
-        return await self._change(memory_id, given, user_id, version, action, actor, reason)
+        return await self._change(
+            memory_id, given, user_id=user_id, version=version, action=action, actor=actor, reason=reason
+        )
 
     async def restore(
         self,
@@ -206,38 +210,16 @@ class Memory:
     ) -> MemoryItem:
         """Bring a memory back to an earlier version, by default to the one before its last change."""
         changes = await self.history(memory_id, user_id=user_id)
-        states = {revision.version: revision.after for revision in changes}
-        newest = changes[-1].version
-        wanted = newest - 1 if version is None else checks.whole("version", version, highest=10**9)
-        if wanted not in states or wanted == newest:
-            raise InvalidInput("version", f"memory {memory_id} is at version {newest} and cannot go back to {wanted}")
-        given: dict[str, Any] = dict(states[wanted])
-        for name in ("occurred_at", "valid_from", "valid_to", "expires_at"):
-            given[name] = given[name] and datetime.fromisoformat(given[name])
-        reason = reason or f"back to version {wanted}"
-        return await self._change(memory_id, given, user_id, newest, "restore", actor, reason)
-
-    async def _change(
-        self,
-        memory_id: str,
-        given: dict[str, Any],
-        user_id: str,
-        version: int | None,
-        action: str,
-        actor: str,
-        reason: str | None,
-    ) -> MemoryItem:
-        return await change(
-            checks.name("memory_id", memory_id),
+        wanted = None if version is None else checks.whole("version", version, highest=10**9)
+        number, given = earlier_state(changes, wanted)
+        return await self._change(
+            memory_id,
             given,
-            user_id=checks.name("user_id", user_id),
-            version=None if version is None else checks.whole("version", version, highest=10**9),
-            action=action,
-            actor=checks.name("actor", actor),
-            reason=None if reason is None else checks.text("reason", reason),
-            store=self._store,
-            embedder=self._embedder,
-            rules=self._rules,
+            user_id=user_id,
+            version=changes[-1].version,
+            action="restore",
+            actor=actor,
+            reason=reason or f"back to version {number}",
         )
 
     async def delete(self, memory_id: str, *, user_id: str) -> Deletion:
@@ -301,8 +283,52 @@ class Memory:
             at_least=min_relevance_score,
             limit=limit,
             explain=explain,
+            with_synonyms=self.settings.extraction.enable_synonym_expansion,
         )
         return await search(inquiry, self._store, self._embedder, self._weights)
+
+    async def context(
+        self,
+        query: str,
+        *,
+        user_id: str,
+        max_tokens: int = 1500,
+        style: Style = "sections",
+        language: ContextLanguage | None = None,
+        memory_types: Sequence[str] | None = None,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+        as_of: datetime | None = None,
+        asked_at: datetime | None = None,
+        min_relevance_score: float = 0.0,
+    ) -> str:
+        """What a prompt should know for this query: the best memories as one block, fenced as data, never over budget.
+
+        Its language is that of the query unless one is named. Nothing found, or no room: the empty string.
+
+            prompt = await memory.context("晚饭吃什么？", user_id="mei", max_tokens=400)
+        """
+        checks.whole("max_tokens", max_tokens, highest=1_000_000)
+        checks.choice("style", style, get_args(Style))
+        if language is not None:
+            checks.choice("language", language, get_args(ContextLanguage))
+        found = await self.search(
+            query,
+            user_id=user_id,
+            memory_types=memory_types,
+            session_id=session_id,
+            agent_id=agent_id,
+            group_id=group_id,
+            as_of=as_of,
+            asked_at=asked_at,
+            min_relevance_score=min_relevance_score,
+            limit=min(max(max_tokens // 10, 10), checks.MAX_LIMIT),
+        )
+        log_degraded(found.degraded)
+        memories = await self.get_many([hit.id for hit in found.hits], user_id=user_id)
+        spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
+        return render_context(memories, max_tokens=max_tokens, style=style, language=spoken, as_of=as_of or asked_at)
 
     async def get(self, memory_id: str, *, user_id: str) -> MemoryItem:
         """One memory, by its id or `memory_key`."""
@@ -393,3 +419,31 @@ class Memory:
     async def reindex(self, *, progress: Progress | None = None) -> int:
         """Give every memory a vector of the present embedder that has none. It can be interrupted and started again."""
         return await reindex_embeddings(self._store, self._embedder, progress)
+
+    # -- words ------------------------------------------------------------------------------------------------------
+
+    async def add_synonyms(self, pairs: Iterable[GivenPair], *, user_id: str | None = None) -> int:
+        """Teach it words that mean the same, for one user or, without `user_id`, for all. → how many are new or changed
+
+        await memory.add_synonyms([("k8s", "kubernetes"), ("老王", "王总", 0.9)], user_id="mei")
+        """
+        return await self._store.add_synonyms(checks.optional_name("user_id", user_id), checked(pairs))
+
+    async def synonyms(self, *, user_id: str | None = None) -> Sequence[Synonym]:
+        """The pairs that were added: a user's own and the shared ones, or, without `user_id`, the shared ones."""
+        return await self._store.synonyms(checks.optional_name("user_id", user_id))
+
+    async def remove_synonym(self, keyword: str, synonym: str | None = None, *, user_id: str | None = None) -> int:
+        """Remove one pair, or all pairs of a word: a user's own or, without `user_id`, shared ones. → how many"""
+        return await self._store.remove_synonym(
+            checks.optional_name("user_id", user_id),
+            checks.name("keyword", keyword),
+            checks.optional_name("synonym", synonym),
+        )
+
+    async def expand_keywords(self, keywords: Sequence[str], *, user_id: str) -> Expansion:
+        """Other words for these: synonyms, and words that go together with them in this user's memories."""
+        words = checks.names("keywords", keywords)
+        where = scope(user_id=user_id)
+        own = await self._store.synonyms_of(where.user_id, words)
+        return expand(words, own, related_words(await self._store.company(where, words)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
-from typing import Annotated, Any, Literal
+from enum import Enum, StrEnum
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
@@ -41,6 +41,15 @@ LAYERS: dict[str, Layer] = {
 
 def layer_of(memory_type: str) -> Layer:
     return LAYERS.get(memory_type, "semantic")
+
+
+class Unset(Enum):
+    """Says "leave it as it is" where None means "take it away"."""
+
+    UNSET = "unset"
+
+
+UNSET: Final = Unset.UNSET
 
 
 class Value(BaseModel):

@@ -72,8 +72,22 @@ class SearchSettings(Section):
         description="weight of the text's words (BM25); in config.json also `text_similarity_weight`",
     )
     semantic_weight: float = Field(default=0.5, ge=0, description="weight of similar meaning (cosine)")
+    speaker_weight: float = Field(
+        default=0.35, ge=0, description="weight of being said by somebody whom the query names"
+    )
+    around_weight: float = Field(default=0.45, ge=0, description="weight of what the neighbouring messages have")
+    assistant_weight: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="share of a score that a message of the assistant loses, unless the query asks for what it said",
+    )
+    time_weight: float = Field(default=0.2, ge=0, description="weight of having happened when the query says")
+    asks_weight: float = Field(
+        default=0.3, ge=0, le=1, description="share of a score that a question loses: it asks, it does not tell"
+    )
     recency_weight: float = Field(
-        default=0.1,
+        default=0.05,
         ge=0,
         le=1,
         description="share of a score that fades with age; in config.json also `time_decay_weight`",
@@ -87,7 +101,7 @@ class ExtractionSettings(Section):
     min_keyword_weight: float = Field(
         default=0.3, ge=0, le=1, description="lighter keywords are dropped, but for the best"
     )
-    enable_synonym_expansion: bool = Field(default=True, description="search for synonyms too (not used yet)")
+    enable_synonym_expansion: bool = Field(default=True, description="search for synonyms too")
 
 
 class ToolSettings(Section):

@@ -79,6 +79,7 @@ class Memory:
     delete = _verb(engine.Memory.delete)
     delete_all = _verb(engine.Memory.delete_all)
     search = _verb(engine.Memory.search)
+    context = _verb(engine.Memory.context)
     get = _verb(engine.Memory.get)
     get_many = _verb(engine.Memory.get_many)
     list = _verb(engine.Memory.list)
@@ -87,6 +88,10 @@ class Memory:
     history = _verb(engine.Memory.history)
     stats = _verb(engine.Memory.stats)
     reindex = _verb(engine.Memory.reindex)
+    add_synonyms = _verb(engine.Memory.add_synonyms)
+    synonyms = _verb(engine.Memory.synonyms)
+    remove_synonym = _verb(engine.Memory.remove_synonym)
+    expand_keywords = _verb(engine.Memory.expand_keywords)
 
     def close(self) -> None:
         """Let go of the database; closing twice does no harm."""

@@ -127,7 +127,9 @@ def explanation(why: Explanation) -> Group:
         grid.add_row(factor.name, _bar(factor, "magenta"), takes, f"{factor.contribution:.3f}")
     grid.add_row("", "", "score =", f"{why.score:.3f}", style="bold")
     shared = f"words in common: {' · '.join(why.matched_terms)}"
-    words = shared if why.matched_terms else "no word in common: found by meaning alone"
+    by_words = any(part.value for part in why.parts if part.name in ("keyword", "text"))
+    alone = "found by other words for the same" if by_words else "found by meaning alone"
+    words = shared if why.matched_terms else f"no word in common: {alone}"
     return Group(grid, Text(plain(words), style="dim"))
 
 

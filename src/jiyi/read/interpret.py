@@ -27,6 +27,7 @@ class Inquiry:
     at_least: float
     limit: int
     explain: bool
+    with_synonyms: bool
 
 
 def interpret(
@@ -38,6 +39,7 @@ def interpret(
     at_least: float,
     limit: int,
     explain: bool,
+    with_synonyms: bool,
 ) -> Inquiry:
     checks.text("query", query, longest=checks.MAX_QUERY)
     checks.choice("search_mode", mode, tuple(LEGS))
@@ -51,6 +53,7 @@ def interpret(
         at_least=checks.share("min_relevance_score", at_least),
         limit=checks.whole("limit", limit),
         explain=explain,
+        with_synonyms=with_synonyms,
     )
 
 

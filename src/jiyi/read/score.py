@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..models import Explanation, ScorePart, SearchMode
 from ..store.contract import Candidates, Floats
+
+if TYPE_CHECKING:
+    from ..settings import SearchSettings
 
 LEGS: dict[SearchMode, tuple[str, ...]] = {
     "hybrid": ("keyword", "text", "semantic"),
@@ -19,12 +23,26 @@ LEGS: dict[SearchMode, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
+    """How much each part counts in the sum, and how much each factor can take away."""
+
     keyword: float
     text: float
     semantic: float
+    speaker: float  # said by somebody whom the query names
+    around: float  # what the neighbouring messages have
+    time: float  # happened when the query says
+    assistant: float  # loses this share if said by the assistant, unless that is asked for
+    asks: float  # loses this share if it is a question
     recency: float
     importance: float
     half_life_days: float
+
+    @classmethod
+    def of(cls, settings: SearchSettings) -> Weights:
+        """The settings call each of them `…_weight`."""
+        names = [field.name for field in fields(cls) if field.name != "half_life_days"]
+        given = {name: getattr(settings, f"{name}_weight") for name in names}
+        return cls(half_life_days=settings.half_life_days, **given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +54,7 @@ class Scores:
     total: Floats
 
 
-def score(candidates: Candidates, weights: Weights, legs: tuple[str, ...]) -> Scores:
+def score(candidates: Candidates, weights: Weights, legs: tuple[str, ...], *, unasked: bool = False) -> Scores:
     """A weighted mean of the legs that ran; age and low importance take a share of it away."""
     whole = sum(getattr(weights, leg) for leg in legs) or 1.0
     parts = {leg: (getattr(weights, leg) / whole, getattr(candidates, leg).astype(np.float64)) for leg in legs}
@@ -45,9 +63,12 @@ def score(candidates: Candidates, weights: Weights, legs: tuple[str, ...]) -> Sc
         name: (weight, value, 1.0 - weight + weight * value)
         for name, weight, value in (
             ("recency", weights.recency, freshness),
+            ("assistant", weights.assistant if unasked else 0.0, 1.0 - candidates.assistant.astype(np.float64)),
+            ("asks", weights.asks, 1.0 - candidates.asks.astype(np.float64)),
             ("importance", weights.importance, candidates.importance.astype(np.float64)),
         )
     }
+    factors = {name: factor for name, factor in factors.items() if factor[0]}
     total = np.zeros(len(candidates))
     for weight, value in parts.values():
         total += weight * value
@@ -78,6 +99,7 @@ def explain(scores: Scores, place: int, matched_terms: tuple[str, ...]) -> Expla
         factors=tuple(
             ScorePart(name=name, value=float(value[place]), weight=weight, contribution=float(factor[place]))
             for name, (weight, value, factor) in scores.factors.items()
+            if factor[place] != 1.0  # what takes nothing away explains nothing
         ),
         matched_terms=matched_terms,
         score=float(scores.total[place]),

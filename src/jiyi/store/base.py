@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
@@ -14,7 +14,8 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..models import Coverage, Deletion, MemoryItem, Page, Receipt, Revision, Stats
-from . import reads, saves
+from ..synonyms import Company, Pair, Synonym
+from . import reads, saves, synonyms
 from .contract import Addition, Candidates, Change, Filter, Question, StoreInfo, Unembedded
 from .filters import conditions
 from .tables import MemoryRow
@@ -63,6 +64,10 @@ class Store(ABC):
 
     @abstractmethod
     async def info(self) -> StoreInfo: ...
+
+    @abstractmethod
+    async def people(self, user_id: str, model: str) -> frozenset[str]:
+        """The names, normalised, of those who have said something in this user's memory."""
 
     @abstractmethod
     async def gather(self, question: Question) -> Candidates: ...
@@ -128,3 +133,22 @@ class Store(ABC):
 
     async def embed(self, model: str, found: Sequence[Unembedded], vectors: NDArray[np.float32]) -> int:
         return await self._write(lambda session: saves.embed(session, model, found, vectors))
+
+    async def add_synonyms(self, user_id: str | None, pairs: Mapping[Pair, float]) -> int:
+        """Without a user, for all of them; so in the three below."""
+        return await self._write(lambda session: synonyms.add(session, user_id or synonyms.SHARED, pairs))
+
+    async def synonyms(self, user_id: str | None) -> list[Synonym]:
+        async with self._reading() as session:
+            return await synonyms.listing(session, user_id or synonyms.SHARED)
+
+    async def remove_synonym(self, user_id: str | None, keyword: str, synonym: str | None) -> int:
+        return await self._write(lambda session: synonyms.remove(session, user_id or synonyms.SHARED, keyword, synonym))
+
+    async def synonyms_of(self, user_id: str, words: Sequence[str]) -> dict[str, list[tuple[str, float]]]:
+        async with self._reading() as session:
+            return await synonyms.of(session, user_id, words)
+
+    async def company(self, where: Filter, words: Sequence[str]) -> Company:
+        async with self._reading() as session:
+            return await synonyms.company(session, where, words)

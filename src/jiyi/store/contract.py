@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -55,6 +56,7 @@ class IndexEntry:
     """What makes a memory findable; a pure function of its text, speaker and tags (and of the embedding model)."""
 
     length: int
+    asks: float  # the share of its sentences that are questions
     hashes: NDArray[np.int64]
     counts: NDArray[np.uint16]
     keywords: tuple[tuple[str, float, str], ...]  # keyword, weight, source
@@ -65,6 +67,7 @@ class IndexEntry:
 
 NOT_INDEXED = IndexEntry(
     length=0,
+    asks=0.0,
     hashes=np.empty(0, np.int64),
     counts=np.empty(0, np.uint16),
     keywords=(),
@@ -139,7 +142,11 @@ class Question:
     filter: Filter
     terms: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
+    synonyms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of a keyword
     vector: NDArray[np.float32] | None = None
+    turns: tuple[NDArray[np.float32], ...] = ()  # of a dialogue: a vector for each turn, the last one last
+    spans: tuple[tuple[datetime, datetime], ...] = ()  # times that it speaks of
+    named: frozenset[str] = frozenset()  # people whom it speaks of
     model: str  # of the vector, and of the memories' vectors it is compared with
 
 
@@ -151,6 +158,11 @@ class Candidates:
     keyword: Floats
     text: Floats
     semantic: Floats
+    assistant: NDArray[np.bool_]
+    asks: Floats
+    time: Floats
+    speaker: Floats
+    around: Floats
     age_days: Floats
     importance: Floats
     unembedded: int = 0  # memories in scope that have no vector of the question's model

@@ -6,7 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, or_, select, type_coerce
@@ -54,6 +54,15 @@ class HotUsers:
             if len(index) < WORTH_A_THREAD:
                 return index.gather(question)
             return await asyncio.to_thread(index.gather, question)
+
+    async def people(self, user_id: str, model: str) -> frozenset[str]:
+        """Those who have said something to this user. Somebody new may be missed until the next search."""
+        index = self._users.get(user_id)
+        if index is None:
+            async with self._locks[hash(user_id) % len(self._locks)], self._reading() as session:
+                index = await _load(session, user_id, model, 0)
+                self._keep(user_id, index)
+        return index.people
 
     async def _current(self, session: AsyncSession, question: Question) -> UserIndex:
         """The user's index, with everything applied that was committed before this call."""
@@ -127,10 +136,12 @@ async def _rows(
             memory.session_id,
             memory.agent_id,
             memory.group_id,
+            memory.data,
             memory.tags,
             *(type_coerce(column, BigInteger) for column in times),
             memory.importance,
             TermsRow.length,
+            TermsRow.asks,
             type_coerce(TermsRow.hashes, LargeBinary),
             type_coerce(TermsRow.counts, LargeBinary),
             type_coerce(TermsRow.keyword_hashes, LargeBinary),
@@ -150,5 +161,10 @@ async def _rows(
 
 
 def _index_row(*values: Any) -> IndexRow:
-    row = IndexRow(*values)
-    return replace(row, tags=[normalise(tag) for tag in row.tags]) if row.tags else row
+    data, tags = values[6:8]
+    speaker = data.get("speaker")
+    known = (speaker and _normal(speaker), data.get("role") == "assistant", [normalise(tag) for tag in tags])
+    return IndexRow(*(*values[:6], *known, *values[8:]))
+
+
+_normal = lru_cache(maxsize=4096)(normalise)  # the same few people, again and again

@@ -31,7 +31,6 @@ REVISED = (
     "superseded_by",
     "expires_at",
 )
-TIMES = frozenset({"occurred_at", "valid_from", "valid_to", "expires_at"})
 NO_ATTRIBUTE = {"metadata": "meta"}  # fields whose attribute on the row has another name
 
 
@@ -83,6 +82,7 @@ def index_values(user_id: str, memory_id: str, index: IndexEntry) -> dict[str, l
             {
                 **key,
                 "length": index.length,
+                "asks": index.asks,
                 "hashes": index.hashes,
                 "counts": index.counts,
                 "keyword_hashes": np.array([term_hash(keyword) for keyword, _, _ in index.keywords], np.int64),

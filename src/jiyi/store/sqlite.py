@@ -109,6 +109,9 @@ class SqliteStore(Store):
         except StoreError as error:
             logger.warning("scraps of deleted text may lie in unused parts of the file: %s", error)
 
+    async def people(self, user_id: str, model: str) -> frozenset[str]:
+        return await self._hot.people(user_id, model)
+
     async def gather(self, question: Question) -> Candidates:
         return await self._hot.gather(question)
 

@@ -180,6 +180,7 @@ class TermsRow(Base):
     user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
     memory_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
     length: Mapped[int]
+    asks: Mapped[float]  # the share of its sentences that are questions
     hashes: Mapped[NDArray[Any]] = mapped_column(Array(HASHES))
     counts: Mapped[NDArray[Any]] = mapped_column(Array(COUNTS))
     keyword_hashes: Mapped[NDArray[Any]] = mapped_column(Array(HASHES))

@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -29,8 +30,10 @@ Scope = Slots | slice
 NEVER = np.iinfo(np.int64).max
 LONG_AGO = np.iinfo(np.int64).min
 DAY = 86_400_000_000  # microseconds
+SILENCE = DAY // 6  # a longer one ends a conversation: what follows has nothing to do with what went before
 K1, B = 1.2, 0.75
-EXACT, PREFIX = 1.0, 0.8
+EXACT, PREFIX, SYNONYM = 1.0, 0.8, 0.7
+BEST_TURN, LAST_TURN, WHOLE = 0.5, 0.2, 0.3
 MOST_CONTINUATIONS = 1000
 
 
@@ -44,7 +47,9 @@ class IndexRow:
     session_id: str | None
     agent_id: str | None
     group_id: str | None
-    tags: Sequence[str]  # normalised
+    speaker: str | None  # normalised, as the tags are
+    assistant: bool
+    tags: Sequence[str]
     occurred_at: int
     valid_from: int
     valid_to: int | None
@@ -52,6 +57,7 @@ class IndexRow:
     last_accessed_at: int | None
     importance: float
     length: int
+    asks: float
     hashes: bytes
     counts: bytes
     keyword_hashes: bytes
@@ -73,6 +79,7 @@ class UserIndex:
         self._columns: dict[str, NDArray[Any]] = {name: np.empty(0, dtype) for name, dtype in _COLUMNS.items()}
         self._vectors: NDArray[np.float32] = np.empty((0, dimension), np.float32)
         self._total_length = 0
+        self._order: tuple[tuple[Slots, Slots], tuple[Slots, Slots]] | None = None  # None: to be worked out
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -90,6 +97,11 @@ class UserIndex:
     @property
     def mostly_dead(self) -> bool:
         return self._size > 1000 and len(self._slots) < self._size // 2
+
+    @property
+    def people(self) -> frozenset[str]:
+        """Those who have said something."""
+        return frozenset(name for name in self._codes["speaker"] if name is not None)
 
     def reserve(self, size: int) -> None:
         """Make room for so many memories at once."""
@@ -118,6 +130,7 @@ class UserIndex:
         if not rows:
             return
         self.drop(row.id for row in rows)
+        self._order = None
         first, end = self._size, self._size + len(rows)
         if end > len(self._vectors):
             self._grow(max(end, len(self._vectors) * 3 // 2))  # so that the cost of copying stays in proportion
@@ -131,7 +144,9 @@ class UserIndex:
         self._columns["id"][first:end] = [row.id for row in rows]
         self._columns["importance"][first:end] = [row.importance for row in rows]
         self._columns["length"][first:end] = [row.length for row in rows]
+        self._columns["asks"][first:end] = [row.asks for row in rows]
         self._columns["alive"][first:end] = True
+        self._columns["assistant"][first:end] = [row.assistant for row in rows]
         self._put_vectors(first, rows)
         self._put_postings(first, rows)
         for slot, row in enumerate(rows, first):
@@ -142,6 +157,7 @@ class UserIndex:
         self._size = end
 
     def drop(self, ids: Iterable[str]) -> None:
+        self._order = None
         for memory_id in ids:
             slot = self._slots.pop(memory_id, None)
             if slot is not None:
@@ -155,13 +171,20 @@ class UserIndex:
         slots: Scope = slice(0, self._size) if in_scope.all() else np.flatnonzero(in_scope)
         columns = self._columns
         embedded = columns["embedded"][slots]
+        text = self._bm25(question.terms)
+        semantic = self._meaning(question)
         last_seen = np.maximum(columns["occurred_at"][slots], columns["last_accessed_at"][slots])
         age_days = np.maximum(to_micros(question.filter.now) - last_seen, 0) / DAY
         return Candidates(
             ids=columns["id"][slots],
-            keyword=self._keyword_match(question.keywords)[slots],
-            text=self._bm25(question.terms)[slots],
-            semantic=self._cosine(question.vector, slots),
+            assistant=columns["assistant"][slots],
+            asks=columns["asks"][slots],
+            time=self._happened_in(question.spans)[slots],
+            speaker=self._said_by(question.named)[slots],
+            keyword=self._keyword_match(question)[slots],
+            text=text[slots],
+            semantic=semantic[slots],
+            around=self._around((text + semantic) / 2)[slots],
             age_days=age_days,
             importance=columns["importance"][slots],
             unembedded=len(embedded) - int(np.count_nonzero(embedded)),
@@ -193,13 +216,49 @@ class UserIndex:
         scope &= columns["valid_to"] > to_micros(where.as_of or where.now)
         return scope
 
-    def _keyword_match(self, keywords: Sequence[str]) -> Floats:
+    def _around(self, values: Floats) -> Floats:
+        """The mean of what the messages before and after have; one that is not there has nothing."""
+        before, after = self._neighbours()
+        around = np.zeros(self._size, np.float32)
+        around[before[1]] += values[before[0]] / 2
+        around[after[1]] += values[after[0]] / 2
+        return around
+
+    def _neighbours(self) -> tuple[tuple[Slots, Slots], tuple[Slots, Slots]]:
+        """Pairs (neighbour, message): those that come before, and those that come after, in one conversation.
+
+        People lend each other support; the answers of an assistant repeat the question's words and would drown them.
+        """
+        if self._order is None:
+            columns = {name: column[: self._size] for name, column in self._columns.items()}
+            session, occurred = columns["session_id"], columns["occurred_at"]
+            is_message = columns["memory_type"] == self._codes["memory_type"].get("message", -1)
+            has_session = session != self._codes["session_id"].get(None, -1)
+            said = np.flatnonzero(columns["alive"] & is_message & has_session)
+            said = said[np.lexsort((occurred[said], session[said]))]
+            first, second = said[:-1], said[1:]
+            joined = (
+                (session[first] == session[second])
+                & (occurred[second] - occurred[first] <= SILENCE)
+                & ~(columns["assistant"][first] | columns["assistant"][second])
+            )
+            first, second = first[joined], second[joined]
+            self._order = (first, second), (second, first)
+        return self._order
+
+    def _said_by(self, people: frozenset[str]) -> Floats:
+        codes = [self._codes["speaker"][name] for name in people if name in self._codes["speaker"]]
+        said = np.isin(self._columns["speaker"][: self._size], codes) if codes else np.zeros(self._size, np.bool_)
+        return said.astype(np.float32)
+
+    def _keyword_match(self, question: Question) -> Floats:
         """The share of the query's keywords that a memory carries, by weight, rare ones counting more."""
         scores = np.zeros(self._size, np.float32)
         whole = 0.0
-        for keyword in dict.fromkeys(keywords):
+        for keyword in dict.fromkeys(question.keywords):
             best = np.zeros(self._size, np.float32)
-            for word, quality in self._alike(keyword):
+            alike = self._alike(keyword) + [(word, SYNONYM) for word in question.synonyms.get(keyword, ())]
+            for word, quality in alike:
                 slots, weights = self._keywords.find(term_hash(word))
                 best[slots] = np.maximum(best[slots], quality * weights)
             best *= self._columns["alive"][: self._size]
@@ -245,6 +304,23 @@ class UserIndex:
         np.minimum(scores / best_possible, 1.0, out=scores)
         return scores
 
+    def _meaning(self, question: Question) -> Floats:
+        """Similarity to the query; to a dialogue: mostly to the nearest turn, also to the last and the whole."""
+        everything = slice(0, self._size)
+        whole = self._cosine(question.vector, everything)
+        if not question.turns:
+            return whole
+        turns = np.stack([self._cosine(turn, everything) for turn in question.turns])
+        meaning: Floats = BEST_TURN * turns.max(axis=0) + LAST_TURN * turns[-1] + WHOLE * whole
+        return meaning
+
+    def _happened_in(self, spans: Sequence[tuple[datetime, datetime]]) -> Floats:
+        happened = np.zeros(self._size, np.bool_)
+        occurred = self._columns["occurred_at"][: self._size]
+        for start, end in spans:
+            happened |= (occurred >= to_micros(start)) & (occurred < to_micros(end))
+        return happened.astype(np.float32)
+
     def _cosine(self, vector: NDArray[np.float32] | None, slots: Scope) -> Floats:
         if vector is None or not self.dimension:
             return np.zeros(self._size, np.float32)[slots]
@@ -286,14 +362,16 @@ class UserIndex:
         self._vectors = vectors
 
 
-_CODED = ("memory_type", "layer", "session_id", "agent_id", "group_id")
+_CODED = ("memory_type", "layer", "session_id", "agent_id", "group_id", "speaker")
 _TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "last_accessed_at")
 _COLUMNS: dict[str, str] = {
     "id": "O",
     **dict.fromkeys(_CODED, "i4"),
     **dict.fromkeys(_TIMES, "i8"),
     "importance": "f4",
+    "asks": "f4",
     "length": "i4",
     "alive": "?",
+    "assistant": "?",
     "embedded": "?",
 }

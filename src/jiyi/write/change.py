@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from .. import checks
 from ..embed import Embedder
-from ..errors import NotFound, VersionConflict
-from ..models import MemoryItem, layer_of, utc_now
+from ..errors import InvalidInput, NotFound, VersionConflict
+from ..models import MemoryItem, Revision, layer_of, utc_now
 from ..store.contract import Change
 from .extract import statement_hash, summarise
 from .index import KeywordRules, embed_entries, index_entry
@@ -16,7 +19,9 @@ if TYPE_CHECKING:
     from ..store.base import Store
 
 FOUND_BY = frozenset({"content", "summary", "tags"})  # a change of these changes what the memory is found by
+TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at")
 TRIES = 100
+MAX_VERSION = 10**9
 
 
 async def change(
@@ -34,6 +39,13 @@ async def change(
 ) -> MemoryItem:
     """Compare and set. Nothing is locked while the new text is embedded: if somebody else was faster, a caller who
     named a version is told, and one who did not gets the change applied to what is there now."""
+    checks.name("memory_id", memory_id)
+    checks.name("user_id", user_id)
+    checks.name("actor", actor)
+    if version is not None:
+        checks.whole("version", version, highest=MAX_VERSION)
+    if reason is not None:
+        checks.text("reason", reason)
     for attempt in range(TRIES):
         memory = await existing(store, user_id, memory_id)
         prepared = await _prepare(memory, given, embedder, rules, action=action, actor=actor, reason=reason)
@@ -46,6 +58,20 @@ async def change(
             if version is not None or attempt == TRIES - 1:
                 raise
     return await existing(store, user_id, memory.id)
+
+
+def earlier_state(changes: Sequence[Revision], version: int | None) -> tuple[int, dict[str, Any]]:
+    """The number of an earlier version, by default the one before the last change, and what the memory was then."""
+    newest = changes[-1].version
+    wanted = newest - 1 if version is None else version
+    states = {revision.version: revision.after for revision in changes}
+    if wanted not in states or wanted == newest:
+        memory_id = changes[-1].memory_id
+        raise InvalidInput("version", f"memory {memory_id} is at version {newest} and cannot go back to {wanted}")
+    state: dict[str, Any] = dict(states[wanted])
+    for name in TIMES:
+        state[name] = state[name] and datetime.fromisoformat(state[name])
+    return wanted, state
 
 
 async def existing(store: Store, user_id: str, memory_id: str) -> MemoryItem:

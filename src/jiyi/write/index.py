@@ -13,6 +13,7 @@ from ..store.contract import IndexEntry
 from ..text.hashes import near_hash, simhash, term_counts
 from ..text.keywords import keywords
 from ..text.normal import normalise
+from ..text.sentences import share_of_questions
 from ..text.tokens import tokens
 
 
@@ -36,6 +37,7 @@ def index_entry(
     hashes, counts = term_counts(terms)
     return IndexEntry(
         length=len(terms),
+        asks=share_of_questions(content),
         hashes=hashes,
         counts=counts,
         keywords=_keywords(content, tags, rules),

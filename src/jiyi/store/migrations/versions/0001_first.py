@@ -279,6 +279,7 @@ def upgrade() -> None:
         sa.Column("user_id", sa.String(length=256), nullable=False),
         sa.Column("memory_id", sa.String(length=26), nullable=False),
         sa.Column("length", sa.Integer(), nullable=False),
+        sa.Column("asks", sa.Double(), nullable=False),
         sa.Column("hashes", Array("<i8"), nullable=False),
         sa.Column("counts", Array("<u2"), nullable=False),
         sa.Column("keyword_hashes", Array("<i8"), nullable=False),

@@ -1,0 +1,50 @@
+"""Names in a query. An embedder takes a name for the subject and finds what is said ABOUT somebody; a question that
+names a speaker mostly wants what was said BY them. So names leave the text that is embedded and count as a part."""
+
+from __future__ import annotations
+
+import re
+
+from ..text.normal import normalise
+
+NOBODY = frozenset({"user", "assistant", "system", "tool", "developer"})  # roles that stand for a name
+SHORTEST = 2
+
+
+def people_named(query: str, people: frozenset[str]) -> frozenset[str]:
+    """Those of the people whose name stands in the query."""
+    text = normalise(query)
+    candidates = (name for name in people if name not in NOBODY and len(name) >= SHORTEST and not name.isdigit())
+    return frozenset(name for name in candidates if name in text and _pattern(name).search(text))
+
+
+def without_names(query: str, names: frozenset[str]) -> str:
+    """The query without these names; as it was, if nothing else is left."""
+    text = query
+    for name in sorted(names, key=len, reverse=True):
+        text = _pattern(name).sub("", text)
+    text = " ".join(text.split())
+    return text if any(map(str.isalnum, text)) else query
+
+
+def asks_assistant(query: str) -> bool:
+    """Whether a question is about what the assistant itself has said."""
+    return _ASKS_ASSISTANT.search(query) is not None
+
+
+_SAYING = "said|told|mention|recommend|suggest|gave|given|advis|wrote|list|provid|explain|describ|shar|show|came up"
+_ASKS_ASSISTANT = re.compile(
+    rf"(?<!can )(?<!could )(?<!would )(?<!will )\byou(?:'ve| have| had)? (?:\w+ )?(?:{_SAYING})"
+    r"|\b(?:our|the|that) (?:last |previous |earlier |past )?(?:conversation|chat|discussion|talk)"
+    r"|\bwe (?:\w+ )?(?:talk|discuss|chat|spoke|decid|went over)|\bremind me"
+    r"|\byour (?:\w+ )?(?:suggestion|recommendation|advice|answer|list|reply|explanation)"
+    r"|[你您](?:之前|上次|刚才|曾经|以前)?.{0,4}(?:说|推荐|建议|告诉|提到|讲|给我|列)"
+    r"|我们(?:之前|上次|刚才|以前).{0,4}(?:聊|说|谈|讨论)",
+    re.IGNORECASE,
+)
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    """A name as a word of its own, with its 's; Chinese writes no spaces around one."""
+    edge = r"\b" if name[0].isascii() and name[-1].isascii() else ""
+    return re.compile(rf"{edge}{re.escape(name)}{edge}(?:['’]s)?", re.IGNORECASE)
