@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from jiyi import Memory, NotFound
+from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from support import LONG_AGO, ODD_NAMES, contents, dump, file_bytes, rows_with, stored
 
@@ -194,3 +196,17 @@ async def test_a_deletion_reaches_the_file_while_the_memory_stays_open(memory: M
     await memory.search("canary", user_id="mei")
     await memory.delete(made.id, user_id="mei")
     assert b"canary-in-the-log" not in file_bytes(path)
+
+
+async def test_a_reader_that_keeps_the_log_busy_is_named_and_the_deletion_stands(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Memory.open(path, embedder=WordEmbedder(), settings=load_settings(busy_timeout_s=0.2)) as memory:
+        made = (await memory.add("likes tea", user_id="mei")).memories[0]
+        reader = sqlite3.connect(path)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM memories").fetchone()
+        assert (await memory.delete(made.id, user_id="mei")).memories == 1
+        reader.close()
+        assert "while somebody reads" in caplog.text
+        assert (await memory.search("tea", user_id="mei")).searched == 0

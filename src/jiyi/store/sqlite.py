@@ -105,7 +105,11 @@ class SqliteStore(Store):
             with _translated(self.path):
                 async with self._writer, self._started().connect() as connection:
                     for statement in statements:
-                        await connection.exec_driver_sql(statement)
+                        result = await connection.exec_driver_sql(statement)
+                        if result.returns_rows and result.scalar():  # a checkpoint says so, it does not raise
+                            logger.warning(
+                                "deleted text stays in the write-ahead log while somebody reads: %s", self.path
+                            )
         except StoreError as error:
             logger.warning("scraps of deleted text may lie in unused parts of the file: %s", error)
 
