@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jiyi import Memory, SearchResult
+from jiyi.embed import Vectors
 from jiyi.read.people import asks_assistant, people_named, without_names
 from jiyi.read.turns import turns
+from jiyi.testing import WordEmbedder
 from jiyi.text.sentences import sentences, share_of_questions
 
 MAY = datetime(2023, 5, 7, 9, tzinfo=UTC)
@@ -157,3 +162,35 @@ async def test_context_is_a_fenced_block_in_the_querys_language_within_its_budge
     assert "USER MEMORY" in await memory.context("花生", user_id="mei", language="en")
     assert await memory.context("花生", user_id="mei", max_tokens=5) == ""
     assert await memory.context("花生", user_id="somebody else") == ""
+
+
+async def test_what_a_filter_leaves_out_lends_no_support(memory: Memory) -> None:
+    """A neighbour that is not in scope must not be felt through the score of one that is."""
+    said = [
+        {"role": "user", "name": "Ann", "content": "which pottery class", "sent_at": MAY},
+        {"role": "user", "name": "Bo", "content": "blue bowls", "sent_at": MAY + timedelta(minutes=5)},
+    ]
+    await memory.add(said, user_id="mei", session_id="s")
+    later = (MAY + timedelta(minutes=1), None)
+    assert len((await memory.search("pottery class", user_id="mei")).hits) == 2
+    assert (await memory.search("pottery class", user_id="mei", time_range=later)).hits == ()
+
+
+class Opposite(WordEmbedder):
+    """Nothing is like any question."""
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        return np.tile(np.array([1.0, 0.0], np.float32), (len(texts), 1))
+
+    async def embed_query(self, text: str) -> Vectors:
+        return np.array([0.0, 1.0], np.float32)
+
+
+async def test_by_meaning_alone_no_word_counts_not_even_a_neighbours(path: Path) -> None:
+    said = [
+        {"role": "user", "name": "Ann", "content": "which pottery class", "sent_at": MAY},
+        {"role": "user", "name": "Bo", "content": "blue bowls", "sent_at": MAY + timedelta(minutes=5)},
+    ]
+    async with Memory.open(path, embedder=Opposite()) as memory:
+        await memory.add(said, user_id="mei", session_id="s")
+        assert (await memory.search("pottery class", user_id="mei", search_mode="semantic")).hits == ()

@@ -64,7 +64,7 @@ async def _question(inquiry: Inquiry, store: Store, embedder: Embedder, degraded
         vectors = await _vectors(texts, inquiry, embedder, degraded)
     return Question(
         filter=inquiry.filter,
-        terms=inquiry.terms,
+        terms=inquiry.terms if "text" in LEGS[inquiry.mode] else (),
         keywords=inquiry.keywords,
         synonyms=synonyms,
         vector=vectors[0] if vectors else None,

@@ -57,12 +57,12 @@ class HotUsers:
 
     async def people(self, user_id: str, model: str) -> frozenset[str]:
         """Those who have said something to this user. Somebody new may be missed until the next search."""
-        index = self._users.get(user_id)
-        if index is None:
+        if user_id not in self._users:
             async with self._locks[hash(user_id) % len(self._locks)], self._reading() as session:
-                index = await _load(session, user_id, model, 0)
-                self._keep(user_id, index)
-        return index.people
+                if user_id not in self._users:  # another search may have loaded it while this one waited
+                    self._keep(user_id, await _load(session, user_id, model, 0))
+        index = self._users.get(user_id)
+        return frozenset() if index is None else index.people
 
     async def _current(self, session: AsyncSession, question: Question) -> UserIndex:
         """The user's index, with everything applied that was committed before this call."""

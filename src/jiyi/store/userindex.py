@@ -184,7 +184,7 @@ class UserIndex:
             keyword=self._keyword_match(question)[slots],
             text=text[slots],
             semantic=semantic[slots],
-            around=self._around((text + semantic) / 2)[slots],
+            around=self._around(np.where(in_scope, (text + semantic) / 2, 0))[slots],
             age_days=age_days,
             importance=columns["importance"][slots],
             unembedded=len(embedded) - int(np.count_nonzero(embedded)),
