@@ -32,7 +32,7 @@ RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 
 
 def part_of(path: Path) -> str:
-    """The layer's name for a file: `store` for store/hot.py, `memory` for memory.py."""
+    """The layer's name for a file: `store` for store/hot.py, `memory` for memory/writing.py."""
     inside = path.relative_to(ROOT)
     return inside.parts[0].removesuffix(".py")
 
@@ -167,7 +167,7 @@ def test_every_public_name_is_documented(name: str) -> None:
     assert f"`{name}`" in reference or f"`{name}(" in reference or f"class {name}" in reference
 
 
-@pytest.mark.parametrize("name", [name for name in vars(jiyi.Memory) if not name.startswith("_")])
+@pytest.mark.parametrize("name", [name for name in dir(jiyi.Memory) if not name.startswith("_")])
 def test_every_verb_and_its_arguments_are_documented(name: str) -> None:
     reference = (DOCS / "reference.md").read_text(encoding="utf-8")
     verb = getattr(jiyi.Memory, name)
@@ -178,7 +178,7 @@ def test_every_verb_and_its_arguments_are_documented(name: str) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("name", [name for name in vars(jiyi.Memory) if not name.startswith("_")])
+@pytest.mark.parametrize("name", [name for name in dir(jiyi.Memory) if not name.startswith("_")])
 def test_every_verb_has_a_docstring(name: str) -> None:
     assert getattr(jiyi.Memory, name).__doc__
 

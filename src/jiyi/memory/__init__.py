@@ -1,0 +1,58 @@
+"""The engine. A verb checks its arguments and runs its stages, which are in `write` and `read`.
+
+`Memory` has all verbs; each of these files has those of one kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from ..embed import Embedder, resolve
+from .finding import Finding
+from .upkeep import Upkeep
+from .words import Words
+from .writing import Writing
+
+if TYPE_CHECKING:
+    from ..settings import Settings
+
+__all__ = ["Memory"]
+
+
+class Memory(Writing, Finding, Words, Upkeep):
+    """A long-term memory.
+
+    async with Memory.open() as memory:
+        await memory.add("我吃素，对花生过敏", user_id="mei")
+        found = await memory.search("what can she eat?", user_id="mei")
+    """
+
+    @classmethod
+    def open(
+        cls, where: str | Path | None = None, *, settings: Settings | None = None, embedder: Embedder | None = None
+    ) -> Self:
+        """A memory at a path or URL, by default in a file in the user's data directory.
+
+        Use it as `async with Memory.open() as memory:`, or as `memory = await Memory.open()` with a later
+        `await memory.close()`.
+        """
+        from ..settings import load_settings
+        from ..store import open_store
+
+        settings = settings or load_settings()
+        return cls(open_store(where or settings.url, settings), embedder or resolve(settings), settings)
+
+    async def __aenter__(self) -> Self:
+        await self._start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.__aenter__().__await__()

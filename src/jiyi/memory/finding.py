@@ -1,0 +1,114 @@
+"""The verbs that find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import get_args
+
+from .. import checks
+from ..models import Layer, SearchMode, SearchResult
+from ..read.context import ContextLanguage, Style, log_degraded, render_context
+from ..read.interpret import TimeRange, interpret, scope
+from ..read.search import search
+from ..text.language import language as language_of
+from .looking import Looking
+
+
+class Finding(Looking):
+    async def search(
+        self,
+        query: str,
+        *,
+        user_id: str,
+        search_mode: SearchMode | None = None,
+        keywords: Sequence[str] | None = None,
+        memory_types: Sequence[str] | None = None,
+        layers: Sequence[Layer] | None = None,
+        tags: Sequence[str] | None = None,
+        time_range: TimeRange | None = None,
+        time_range_days: int | None = None,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+        min_relevance_score: float = 0.0,
+        limit: int = 5,
+        as_of: datetime | None = None,
+        asked_at: datetime | None = None,
+        explain: bool = False,
+    ) -> SearchResult:
+        """Find memories: `hybrid` (the default), `keyword` (by words) or `semantic` (by meaning).
+
+        All filters hold in every mode and before the limit. `tags` and `memory_types` mean any of those named,
+        `time_range` is about when things happened, `as_of` asks what was valid then, `asked_at` is the moment from
+        which "now" is counted.
+
+            found = await memory.search("咖啡", user_id="mei", limit=3, explain=True)
+        """
+        where = scope(
+            user_id=user_id,
+            session_id=session_id,
+            agent_id=agent_id,
+            group_id=group_id,
+            memory_types=memory_types,
+            layers=layers,
+            tags=tags,
+            time_range=time_range,
+            time_range_days=time_range_days,
+            as_of=as_of,
+            asked_at=asked_at,
+        )
+        inquiry = interpret(
+            query,
+            where,
+            mode=self.settings.search.default_mode if search_mode is None else search_mode,
+            keywords=keywords,
+            at_least=min_relevance_score,
+            limit=limit,
+            explain=explain,
+            with_synonyms=self.settings.extraction.enable_synonym_expansion,
+        )
+        return await search(inquiry, self._store, self._embedder, self._weights)
+
+    async def context(
+        self,
+        query: str,
+        *,
+        user_id: str,
+        max_tokens: int = 1500,
+        style: Style = "sections",
+        language: ContextLanguage | None = None,
+        memory_types: Sequence[str] | None = None,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+        as_of: datetime | None = None,
+        asked_at: datetime | None = None,
+        min_relevance_score: float = 0.0,
+    ) -> str:
+        """What a prompt should know for this query: the best memories as one block, fenced as data, never over budget.
+
+        Its language is that of the query unless one is named. Nothing found, or no room: the empty string.
+
+            prompt = await memory.context("晚饭吃什么？", user_id="mei", max_tokens=400)
+        """
+        checks.whole("max_tokens", max_tokens, highest=1_000_000)
+        checks.choice("style", style, get_args(Style))
+        if language is not None:
+            checks.choice("language", language, get_args(ContextLanguage))
+        found = await self.search(
+            query,
+            user_id=user_id,
+            memory_types=memory_types,
+            session_id=session_id,
+            agent_id=agent_id,
+            group_id=group_id,
+            as_of=as_of,
+            asked_at=asked_at,
+            min_relevance_score=min_relevance_score,
+            limit=min(max(max_tokens // 10, 10), checks.MAX_LIMIT),
+        )
+        log_degraded(found.degraded)
+        memories = await self.get_many([hit.id for hit in found.hits], user_id=user_id)
+        spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
+        return render_context(memories, max_tokens=max_tokens, style=style, language=spoken, as_of=as_of or asked_at)

@@ -1,0 +1,98 @@
+"""The verbs that look at what is there, without a query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from .. import checks
+from ..models import Layer, MemoryItem, Page, Revision, Stats, Status
+from ..read.interpret import TimeRange, scope
+from ..write.change import existing
+from .parts import Parts
+
+
+class Looking(Parts):
+    async def get(self, memory_id: str, *, user_id: str) -> MemoryItem:
+        """One memory, by its id or `memory_key`."""
+        return await existing(self._store, checks.name("user_id", user_id), checks.name("memory_id", memory_id))
+
+    async def get_many(self, memory_ids: Sequence[str], *, user_id: str) -> Sequence[MemoryItem]:
+        """Several memories, in the order asked for; ids that this user does not have are left out."""
+        ids = checks.names("memory_ids", memory_ids, most=checks.MAX_LIMIT)
+        return await self._store.get(checks.name("user_id", user_id), ids)
+
+    async def list(
+        self,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+        memory_types: Sequence[str] | None = None,
+        layers: Sequence[Layer] | None = None,
+        tags: Sequence[str] | None = None,
+        time_range: TimeRange | None = None,
+        as_of: datetime | None = None,
+        status: Status = "active",
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """Memories, newest first. The next page is asked for with `cursor=page.next_cursor`; what is added meanwhile
+        does not shift it."""
+        where = scope(
+            user_id=user_id,
+            session_id=session_id,
+            agent_id=agent_id,
+            group_id=group_id,
+            memory_types=memory_types,
+            layers=layers,
+            tags=tags,
+            time_range=time_range,
+            as_of=as_of,
+            status=status,
+        )
+        return await self._store.page(
+            where, cursor=checks.optional_name("cursor", cursor), limit=checks.whole("limit", limit)
+        )
+
+    async def count(
+        self,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+        memory_types: Sequence[str] | None = None,
+        layers: Sequence[Layer] | None = None,
+        tags: Sequence[str] | None = None,
+        time_range: TimeRange | None = None,
+        as_of: datetime | None = None,
+        status: Status = "active",
+    ) -> int:
+        """How many memories there are; the filters are those of `list`."""
+        where = scope(
+            user_id=user_id,
+            session_id=session_id,
+            agent_id=agent_id,
+            group_id=group_id,
+            memory_types=memory_types,
+            layers=layers,
+            tags=tags,
+            time_range=time_range,
+            as_of=as_of,
+            status=status,
+        )
+        return await self._store.count(where)
+
+    async def users(self) -> Sequence[str]:
+        """The ids of all users that have memories or messages."""
+        return await self._store.users()
+
+    async def history(self, memory_id: str, *, user_id: str) -> Sequence[Revision]:
+        """Every change of a memory, oldest first: who, when, why, before, after."""
+        return await self._store.history(checks.name("user_id", user_id), checks.name("memory_id", memory_id))
+
+    async def stats(self, user_id: str | None = None) -> Stats:
+        """What the store holds, of one user or of all."""
+        return await self._store.stats(self._embedder.id, checks.optional_name("user_id", user_id))

@@ -1,0 +1,155 @@
+"""The verbs that write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic import JsonValue
+
+from .. import checks
+from ..errors import InvalidInput
+from ..models import UNSET, Deletion, MemoryItem, Receipt, Status, Unset
+from ..write.accept import What, accept
+from ..write.add import add
+from ..write.change import earlier_state
+from ..write.extract import Context
+from .looking import Looking
+
+
+class Writing(Looking):
+    async def add(
+        self,
+        what: What,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+        memory_type: str | None = None,
+        importance: float | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: dict[str, JsonValue] | None = None,
+        occurred_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        idempotency_key: str | None = None,
+        wait: bool = True,
+        actor: str = "user",
+    ) -> Receipt:
+        """Take in a statement, a message, a conversation, or ready candidates.
+
+        When it returns, everything is durable. Adding the same again makes nothing new; with an `idempotency_key`
+        a repeated call returns the first one's receipt. (`wait` is about extraction by a language model, which may
+        go on after `add`; without one there is nothing to wait for.)
+
+            await memory.add("I moved to Berlin in May", user_id="mei")
+            await memory.add([{"role": "user", "content": "下周三去上海出差"}], user_id="mei", session_id="s1")
+        """
+        context = Context(
+            user_id=checks.name("user_id", user_id),
+            session_id=checks.optional_name("session_id", session_id),
+            agent_id=checks.optional_name("agent_id", agent_id),
+            group_id=checks.optional_name("group_id", group_id),
+            memory_type=None if memory_type is None else checks.memory_type("memory_type", memory_type),
+            importance=None if importance is None else checks.share("importance", importance),
+            tags=() if tags is None else checks.tags("tags", tags),
+            metadata={} if metadata is None else checks.json_object("metadata", metadata),
+            occurred_at=checks.optional_time("occurred_at", occurred_at),
+            expires_at=checks.optional_time("expires_at", expires_at),
+        )
+        accepted = accept(what)
+        if accepted.messages and memory_type is not None:
+            raise InvalidInput("memory_type", "is for statements; messages are kept verbatim, as type message")
+        return await add(
+            accepted,
+            context,
+            idempotency_key=checks.optional_name("idempotency_key", idempotency_key),
+            actor=checks.name("actor", actor),
+            store=self._store,
+            embedder=self._embedder,
+            rules=self._rules,
+        )
+
+    async def update(
+        self,
+        memory_id: str,
+        *,
+        user_id: str,
+        version: int | None = None,
+        content: str | None = None,
+        summary: str | None = None,
+        memory_type: str | None = None,
+        importance: float | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: dict[str, JsonValue] | None = None,
+        occurred_at: datetime | None = None,
+        valid_to: datetime | Unset | None = UNSET,
+        expires_at: datetime | Unset | None = UNSET,
+        status: Status | None = None,
+        actor: str = "user",
+        reason: str | None = None,
+    ) -> MemoryItem:
+        """Change some fields of a memory; what it was stays in its history.
+
+        With `version`, only that version of it is changed; if somebody was faster, `VersionConflict` is raised.
+        """
+        given: dict[str, Any] = {}
+        if content is not None:
+            given["content"] = checks.text("content", content)
+        if summary is not None:
+            given["summary"] = checks.text("summary", summary)
+        if memory_type is not None:
+            given["memory_type"] = checks.memory_type("memory_type", memory_type)
+        if importance is not None:
+            given["importance"] = checks.share("importance", importance)
+        if tags is not None:
+            given["tags"] = list(checks.tags("tags", tags))
+        if metadata is not None:
+            given["metadata"] = checks.json_object("metadata", metadata)
+        if occurred_at is not None:
+            given["occurred_at"] = checks.time("occurred_at", occurred_at)
+        if not isinstance(valid_to, Unset):
+            given["valid_to"] = checks.optional_time("valid_to", valid_to)
+        if not isinstance(expires_at, Unset):
+            given["expires_at"] = checks.optional_time("expires_at", expires_at)
+        if status is not None:
+            given["status"] = checks.status("status", status)
+        if not given:
+            raise InvalidInput("update", "names nothing to change")
+        action = "archive" if status == "archived" else "update"
+        return await self._change(
+            memory_id, given, user_id=user_id, version=version, action=action, actor=actor, reason=reason
+        )
+
+    async def restore(
+        self,
+        memory_id: str,
+        *,
+        user_id: str,
+        version: int | None = None,
+        actor: str = "user",
+        reason: str | None = None,
+    ) -> MemoryItem:
+        """Bring a memory back to an earlier version, by default to the one before its last change."""
+        changes = await self.history(memory_id, user_id=user_id)
+        wanted = None if version is None else checks.whole("version", version, highest=10**9)
+        number, given = earlier_state(changes, wanted)
+        return await self._change(
+            memory_id,
+            given,
+            user_id=user_id,
+            version=changes[-1].version,
+            action="restore",
+            actor=actor,
+            reason=reason or f"back to version {number}",
+        )
+
+    async def delete(self, memory_id: str, *, user_id: str) -> Deletion:
+        """Remove a memory and all that belongs to it, its history included. This cannot be undone."""
+        memory = await self.get(memory_id, user_id=user_id)
+        return await self._store.delete(memory.user_id, [memory.id])
+
+    async def delete_all(self, user_id: str) -> Deletion:
+        """Remove everything of exactly this user. This cannot be undone."""
+        return await self._store.delete_all(checks.name("user_id", user_id))
