@@ -1,0 +1,70 @@
+"""What the stages of `add` hand to each other: a stretch of conversation goes in, drafts of memories come out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pydantic import JsonValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A message as extractors see it."""
+
+    id: str
+    role: str  # user, assistant, tool, or a person's role in a group
+    speaker: str | None  # a person's name, where it is known
+    text: str
+    sent_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A stretch of conversation about one thing (MemUnit). `history` is what was said before it: it helps to
+    understand, but what it says has been remembered already."""
+
+    id: str
+    messages: tuple[Said, ...]
+    history: tuple[Said, ...] = ()
+    user_id: str  # whose memory this is; a speaker of role user without a name is this person
+    session_id: str | None = None
+    group_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Where in the conversation a draft comes from."""
+
+    message_id: str
+    start: int | None = None  # characters of the message's text
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A memory that an extractor proposes.
+
+    `subject`, `attribute` and `value` say what it is about in a form that can be compared: ("Mei", "home", "Berlin").
+    Two drafts on the same subject and attribute are about the same thing; whether the newer one takes the older one's
+    place depends on `single` (a person has one home, but many hobbies) and on `ended`.
+    """
+
+    memory_type: str
+    content: str
+    evidence: tuple[Evidence, ...]
+    occurred_at: datetime
+    summary: str | None = None  # by default the beginning of the content
+    subject: str | None = None
+    attribute: str | None = None
+    value: str | None = None
+    single: bool = False  # a new value of this attribute ends the old one
+    ended: bool = False  # says that the value no longer holds: "no longer", 不再, "stopped"
+    replaces: str | None = None  # the value that it says is over: "switched from Vim to Helix"
+    importance: float = 0.5
+    confidence: float = 1.0
+    valid_from: datetime | None = None  # by default when it occurred
+    valid_to: datetime | None = None
+    expires_at: datetime | None = None
+    tags: tuple[str, ...] = ()
+    data: dict[str, JsonValue] = field(default_factory=dict)  # e.g. who extracted it, with which version of what
