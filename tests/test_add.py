@@ -192,6 +192,36 @@ async def test_a_memory_key_of_the_caller_is_unique_per_user(memory: Memory) -> 
     assert [made.content for made in await stored(memory)] == ["likes tea"]
 
 
+async def test_equal_statements_under_different_keys_are_kept_apart(memory: Memory) -> None:
+    """Whoever chose a key must find the memory under it, whatever else says the same."""
+    await memory.add("likes tea", user_id="mei")
+    made = await memory.add([{"text": "likes tea", "memory_key": key} for key in ("a", "b")], user_id="mei")
+    assert made.created == 2
+    assert (await memory.add({"text": "likes tea", "memory_key": "a"}, user_id="mei")).created == 0
+    assert [(await memory.get(key, user_id="mei")).content for key in ("a", "b")] == ["likes tea"] * 2
+    await memory.update("a", user_id="mei", content="likes coffee")
+    await memory.update("b", user_id="mei", content="likes coffee")
+    assert len(await stored(memory)) == 3
+
+
+async def test_a_candidate_may_be_archived_from_the_start(memory: Memory) -> None:
+    made = (await memory.add({"text": "likes tea", "status": "archived"}, user_id="mei")).memories[0]
+    assert made.status == "archived"
+    assert (await memory.search("tea", user_id="mei")).searched == 0
+    assert await stored(memory) == []
+    assert (await memory.update(made.id, user_id="mei", status="active")).status == "active"
+    assert len((await memory.search("tea", user_id="mei")).hits) == 1
+
+
+async def test_groups_are_counted_for_one_user(memory: Memory) -> None:
+    for group, user in (("b", "mei"), ("a", "mei"), ("a", "bo"), (None, "mei")):
+        await memory.add(["likes tea", "likes coffee"], user_id=user, group_id=group)
+    await memory.add("drink tea", user_id="mei", group_id="b", memory_type="task")
+    assert await memory.groups(user_id="mei") == {"a": 2, "b": 3}
+    assert await memory.groups(user_id="mei", memory_types=["task"]) == {"b": 1}
+    assert await memory.groups(user_id="nobody") == {}
+
+
 async def test_an_id_always_means_the_memory_with_that_id(memory: Memory) -> None:
     """A key that a caller chose cannot put itself in front of another memory."""
     first = (await memory.add({"text": "likes tea", "memory_key": "drink"}, user_id="mei")).memories[0]

@@ -54,6 +54,7 @@ def test_every_verb_works(tmp_path: Path) -> None:
         assert memory.update(made.id, user_id="mei", content="likes coffee").version == 2
         assert memory.restore(made.id, user_id="mei").content == "likes tea"
         assert len(memory.history(made.id, user_id="mei")) == 3
+        assert memory.groups(user_id="mei") == {}
         assert memory.users() == ["mei"]
         assert memory.stats().memories == 1
         assert memory.reindex() == 0

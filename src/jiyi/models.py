@@ -102,6 +102,7 @@ class CandidateMemory(Value):
     tags: tuple[str, ...] = ()
     data: dict[str, JsonValue] | None = None
     metadata: dict[str, JsonValue] | None = None
+    status: Status = Field(default="active", description="archived: kept, but out of every search from the start")
     occurred_at: Time | None = None
     valid_from: Time | None = None
     valid_to: Time | None = None

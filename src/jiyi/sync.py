@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
@@ -84,6 +84,7 @@ class Memory:
     get_many = _verb(engine.Memory.get_many)
     list = _verb(engine.Memory.list)
     count = _verb(engine.Memory.count)
+    groups = _verb(engine.Memory.groups)
     users = _verb(engine.Memory.users)
     history = _verb(engine.Memory.history)
     stats = _verb(engine.Memory.stats)
@@ -109,12 +110,16 @@ class Memory:
     ) -> None:
         self.close()
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+    def _begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start something in the engine's thread; adapters that serve both kinds of callers wait for it their way."""
         if self._loop.is_closed():
             work.close()
             raise StoreError(CLOSED)
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
         try:
-            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+            return self._begin(work).result()
         except CancelledError:  # another thread closed it meanwhile
             raise StoreError(CLOSED) from None
 

@@ -85,6 +85,10 @@ class Looking(Parts):
         )
         return await self._store.count(where)
 
+    async def groups(self, *, user_id: str, memory_types: Sequence[str] | None = None) -> dict[str, int]:
+        """The groups that a user's memories belong to, by name, with how many of them each has."""
+        return await self._store.groups(scope(user_id=user_id, memory_types=memory_types))
+
     async def users(self) -> Sequence[str]:
         """The ids of all users that have memories or messages."""
         return await self._store.users()

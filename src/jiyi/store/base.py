@@ -100,6 +100,10 @@ class Store(ABC):
         async with self._reading() as session:
             return await session.scalar(select(func.count()).select_from(MemoryRow).where(*conditions(where))) or 0
 
+    async def groups(self, where: Filter) -> dict[str, int]:
+        async with self._reading() as session:
+            return await reads.count_by_group(session, where)
+
     async def stats(self, model: str, user_id: str | None = None) -> Stats:
         info = await self.info()
         async with self._reading() as session:

@@ -91,6 +91,7 @@ class NewMemory:
     metadata: dict[str, JsonValue]
     importance: float
     confidence: float = 1.0
+    status: Status = "active"
     tags: tuple[str, ...]
     dedupe_hash: str
     occurred_at: datetime

@@ -157,6 +157,14 @@ async def count_by_type(session: AsyncSession, user_id: str | None) -> dict[str,
     return dict((await session.execute(statement)).all())
 
 
+async def count_by_group(session: AsyncSession, where: Filter) -> dict[str, int]:
+    """How many memories each group has; those of no group are not counted."""
+    group = MemoryRow.group_id
+    statement = select(group, func.count()).where(*conditions(where), group.is_not(None)).group_by(group)
+    counted = (await session.execute(statement)).all()
+    return dict(sorted((name, number) for name, number in counted if name is not None))
+
+
 async def users(session: AsyncSession) -> list[str]:
     memories, messages = (select(table.user_id).distinct() for table in (MemoryRow, MessageRow))
     return sorted(await session.scalars(memories.union(messages)))

@@ -54,7 +54,7 @@ def memory_values(addition: Addition, new: NewMemory) -> dict[str, Any]:
         "tags": list(new.tags),
         "dedupe_hash": new.dedupe_hash,
         "near_hash": new.index.near_hash,
-        "status": "active",
+        "status": new.status,
         "version": 1,
         "occurred_at": new.occurred_at,
         "valid_from": new.valid_from,

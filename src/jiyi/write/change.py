@@ -104,11 +104,11 @@ async def _prepare(
         )
         [entry], _ = await embed_entries([entry], [after["content"]], embedder)
     says_otherwise = memory.source == "statement" and {"content", "memory_type"} & values.keys()
+    own_key = memory.memory_key if memory.memory_key != memory.id else None
+    said = statement_hash(after["content"], after["memory_type"], memory.agent_id, memory.group_id, own_key)
     return Change(
         values=values,
-        dedupe_hash=statement_hash(after["content"], after["memory_type"], memory.agent_id, memory.group_id)
-        if says_otherwise
-        else None,
+        dedupe_hash=said if says_otherwise else None,
         index=entry,
         action=action,
         actor=actor,

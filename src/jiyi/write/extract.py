@@ -103,7 +103,7 @@ def _stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMe
     memory_id = new_id()
     memory_type = candidate.type or context.memory_type or "fact"
     occurred_at = candidate.occurred_at or context.occurred_at or at
-    said = statement_hash(candidate.text, memory_type, context.agent_id, context.group_id)
+    said = statement_hash(candidate.text, memory_type, context.agent_id, context.group_id, candidate.memory_key)
     if candidate.valid_to is not None:
         said = PAST + identity(said, candidate.valid_to.isoformat())
     importance = context.importance if candidate.importance is None else candidate.importance
@@ -118,6 +118,7 @@ def _stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMe
         metadata={**context.metadata, **(candidate.metadata or {})},
         importance=0.5 if importance is None else importance,
         confidence=1.0 if candidate.confidence is None else candidate.confidence,
+        status=candidate.status,
         tags=tuple(dict.fromkeys((*context.tags, *candidate.tags))),
         dedupe_hash=said,
         occurred_at=occurred_at,
@@ -128,9 +129,13 @@ def _stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMe
     )
 
 
-def statement_hash(text: str, memory_type: str, agent_id: str | None, group_id: str | None) -> str:
-    """Equal for statements that say the same. An agent's and a group's memories are apart: each must find its own."""
-    return identity("statement", memory_type, agent_id, group_id, content_hash(text))
+def statement_hash(
+    text: str, memory_type: str, agent_id: str | None, group_id: str | None, memory_key: str | None = None
+) -> str:
+    """Equal for statements that say the same. An agent's and a group's memories are apart: each must find its own.
+    So is one with a key that the caller chose: it must be found under that key, whatever others say."""
+    said = identity("statement", memory_type, agent_id, group_id, content_hash(text))
+    return said if memory_key is None else identity(said, memory_key)
 
 
 def identity(*parts: str | None) -> str:
