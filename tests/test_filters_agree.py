@@ -118,7 +118,7 @@ def test_sql_and_numpy_agree_on_every_filter(
             await shared.add(texts, user_id=user_id, **where)
         for one in asked:
             where = Filter(user_id=user_id, **one)
-            async with shared._store._reading() as session:
+            async with shared._store._reading(user_id) as session:
                 by_sql = await session.scalars(select(MemoryRow.id).where(*conditions(where)))
             by_numpy = await shared._store.gather(Question(filter=where, model="testing:words@64"))
             assert sorted(by_numpy.ids) == sorted(by_sql), one

@@ -30,19 +30,20 @@ class Store(ABC):
         self._unfinished: set[asyncio.Future[Any]] = set()
 
     @abstractmethod
-    def _reading(self) -> AbstractAsyncContextManager[AsyncSession]:
-        """A session that reads. Driver errors leave it as Jiyi's."""
+    def _reading(self, user_id: str | None) -> AbstractAsyncContextManager[AsyncSession]:
+        """A session that reads what belongs to one user; without one, to all. Driver errors leave it as Jiyi's."""
 
     @abstractmethod
-    def _writing(self) -> AbstractAsyncContextManager[AsyncSession]:
-        """A session in a transaction that has the right to write from its start, and commits at its end."""
+    def _writing(self, users: Sequence[str]) -> AbstractAsyncContextManager[AsyncSession]:
+        """A session in a transaction that has the right to write for these users from its start, and commits at its
+        end. Without users it may change what is no user's memory, such as the state of jobs."""
 
-    async def _write(self, work: Callable[[AsyncSession], Awaitable[T]]) -> T:
+    async def _write(self, users: Sequence[str], work: Callable[[AsyncSession], Awaitable[T]]) -> T:
         """One transaction, brought to its end even if the caller is cancelled: half of one would keep the database
         locked."""
 
         async def transaction() -> T:
-            async with self._writing() as session:
+            async with self._writing(users) as session:
                 return await work(session)
 
         task = asyncio.ensure_future(transaction())
@@ -73,40 +74,40 @@ class Store(ABC):
     async def gather(self, question: Question) -> Candidates: ...
 
     async def receipt(self, user_id: str, idempotency_key: str, request_hash: str) -> Receipt | None:
-        async with self._reading() as session:
+        async with self._reading(user_id) as session:
             return await reads.receipt(session, user_id, idempotency_key, request_hash)
 
     async def save(self, addition: Addition) -> Receipt:
-        return await self._write(lambda session: saves.save(session, addition))
+        return await self._write([addition.user_id], lambda session: saves.save(session, addition))
 
     async def update(self, user_id: str, memory_id: str, change: Change, *, version: int | None) -> None:
-        await self._write(lambda session: saves.update(session, user_id, memory_id, change, version))
+        await self._write([user_id], lambda session: saves.update(session, user_id, memory_id, change, version))
 
     async def delete(self, user_id: str, memory_ids: Sequence[str]) -> Deletion:
-        return await self._write(lambda session: saves.delete_memories(session, user_id, memory_ids))
+        return await self._write([user_id], lambda session: saves.delete_memories(session, user_id, memory_ids))
 
     async def delete_all(self, user_id: str) -> Deletion:
-        return await self._write(lambda session: saves.delete_all(session, user_id))
+        return await self._write([user_id], lambda session: saves.delete_all(session, user_id))
 
     async def get(self, user_id: str, ids: Sequence[str]) -> list[MemoryItem]:
-        async with self._reading() as session:
+        async with self._reading(user_id) as session:
             return await reads.items(session, user_id, ids)
 
     async def page(self, where: Filter, *, cursor: str | None, limit: int) -> Page:
-        async with self._reading() as session:
+        async with self._reading(where.user_id) as session:
             return await reads.page(session, where, cursor, limit)
 
     async def count(self, where: Filter) -> int:
-        async with self._reading() as session:
+        async with self._reading(where.user_id) as session:
             return await session.scalar(select(func.count()).select_from(MemoryRow).where(*conditions(where))) or 0
 
     async def groups(self, where: Filter) -> dict[str, int]:
-        async with self._reading() as session:
+        async with self._reading(where.user_id) as session:
             return await reads.count_by_group(session, where)
 
     async def stats(self, model: str, user_id: str | None = None) -> Stats:
         info = await self.info()
-        async with self._reading() as session:
+        async with self._reading(user_id) as session:
             by_type = await reads.count_by_type(session, user_id)
             return Stats(
                 users=len(await reads.users(session)) if user_id is None else 1,
@@ -120,39 +121,42 @@ class Store(ABC):
             )
 
     async def users(self) -> list[str]:
-        async with self._reading() as session:
+        async with self._reading(None) as session:
             return await reads.users(session)
 
     async def history(self, user_id: str, memory_id: str) -> list[Revision]:
-        async with self._reading() as session:
+        async with self._reading(user_id) as session:
             return await reads.history(session, user_id, memory_id)
 
     async def coverage(self, model: str, user_id: str | None = None) -> Coverage:
-        async with self._reading() as session:
+        async with self._reading(user_id) as session:
             return await reads.coverage(session, model, user_id)
 
     async def unembedded(self, model: str, dimension: int, *, after: tuple[str, str], limit: int) -> list[Unembedded]:
-        async with self._reading() as session:
+        async with self._reading(None) as session:
             return await reads.unembedded(session, model, dimension, after=after, limit=limit)
 
     async def embed(self, model: str, found: Sequence[Unembedded], vectors: NDArray[np.float32]) -> int:
-        return await self._write(lambda session: saves.embed(session, model, found, vectors))
+        users = sorted({memory.user_id for memory in found})
+        return await self._write(users, lambda session: saves.embed(session, model, found, vectors))
 
     async def add_synonyms(self, user_id: str | None, pairs: Mapping[Pair, float]) -> int:
         """Without a user, for all of them; so in the three below."""
-        return await self._write(lambda session: synonyms.add(session, user_id or synonyms.SHARED, pairs))
+        whose = user_id or synonyms.SHARED
+        return await self._write([whose], lambda session: synonyms.add(session, whose, pairs))
 
     async def synonyms(self, user_id: str | None) -> list[Synonym]:
-        async with self._reading() as session:
+        async with self._reading(user_id) as session:
             return await synonyms.listing(session, user_id or synonyms.SHARED)
 
     async def remove_synonym(self, user_id: str | None, keyword: str, synonym: str | None) -> int:
-        return await self._write(lambda session: synonyms.remove(session, user_id or synonyms.SHARED, keyword, synonym))
+        whose = user_id or synonyms.SHARED
+        return await self._write([whose], lambda session: synonyms.remove(session, whose, keyword, synonym))
 
     async def synonyms_of(self, user_id: str, words: Sequence[str]) -> dict[str, list[tuple[str, float]]]:
-        async with self._reading() as session:
+        async with self._reading(user_id) as session:
             return await synonyms.of(session, user_id, words)
 
     async def company(self, where: Filter, words: Sequence[str]) -> Company:
-        async with self._reading() as session:
+        async with self._reading(where.user_id) as session:
             return await synonyms.company(session, where, words)

@@ -36,7 +36,7 @@ _CHANGES = (
 
 
 class HotUsers:
-    def __init__(self, reading: Callable[[], AbstractAsyncContextManager[AsyncSession]], *, budget: int) -> None:
+    def __init__(self, reading: Callable[[str], AbstractAsyncContextManager[AsyncSession]], *, budget: int) -> None:
         self._reading = reading
         self._budget = budget
         self._users: OrderedDict[str, UserIndex] = OrderedDict()
@@ -48,7 +48,7 @@ class HotUsers:
     async def gather(self, question: Question) -> Candidates:
         user_id = question.filter.user_id
         async with self._locks[hash(user_id) % len(self._locks)]:
-            async with self._reading() as session:
+            async with self._reading(user_id) as session:
                 index = await self._current(session, question)
             self._keep(user_id, index)
             if len(index) < WORTH_A_THREAD:
@@ -58,7 +58,7 @@ class HotUsers:
     async def people(self, user_id: str, model: str) -> frozenset[str]:
         """Those who have said something to this user. Somebody new may be missed until the next search."""
         if user_id not in self._users:
-            async with self._locks[hash(user_id) % len(self._locks)], self._reading() as session:
+            async with self._locks[hash(user_id) % len(self._locks)], self._reading(user_id) as session:
                 if user_id not in self._users:  # another search may have loaded it while this one waited
                     self._keep(user_id, await _load(session, user_id, model, 0))
         index = self._users.get(user_id)
@@ -104,7 +104,8 @@ class HotUsers:
 
 async def _load(session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:
     # The feed's position is read first: what is committed while the rows are read is applied once more, not missed.
-    index = UserIndex(model, dimension, seen=await session.scalar(select(func.max(ChangeRow.seq))) or 0)
+    seen = select(func.max(ChangeRow.seq)).where(ChangeRow.user_id.in_([user_id, erased(user_id)]))
+    index = UserIndex(model, dimension, seen=await session.scalar(seen) or 0)
     count = select(func.count()).where(MemoryRow.user_id == user_id, MemoryRow.status == "active")
     index.reserve(await session.scalar(count) or 0)
     last = ""

@@ -120,13 +120,13 @@ class SqliteStore(Store):
         return await self._hot.gather(question)
 
     @asynccontextmanager
-    async def _reading(self) -> AsyncIterator[AsyncSession]:
+    async def _reading(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
         with _translated(self.path):
             async with AsyncSession(self._started(), expire_on_commit=False) as session:
                 yield session
 
     @asynccontextmanager
-    async def _writing(self) -> AsyncIterator[AsyncSession]:
+    async def _writing(self, users: Sequence[str]) -> AsyncIterator[AsyncSession]:
         engine = self._started().execution_options(begin=BEGIN_TO_WRITE)
         with _translated(self.path):
             async with self._writer, AsyncSession(engine, expire_on_commit=False) as session, session.begin():
