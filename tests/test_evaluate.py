@@ -410,7 +410,7 @@ def test_one_store_alone_cannot_be_asked_foreign_questions(files: dict[str, Path
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["speed"], "WHAT: must be one of retrieval, not 'speed'"),
+        (["speed"], "WHAT: must be one of retrieval, extraction, not 'speed'"),
         (["retrieval", "--mode", "psychic"], "--mode: must be one of"),
         (["retrieval", "--budget", "many"], "--budget: must be numbers of tokens"),
         (["retrieval", "--budget", "0"], "--budget: must be more than 0"),

@@ -1,10 +1,8 @@
-"""`jiyi bench`: how well memories are found, on benchmarks that the user has on disk."""
+"""`jiyi bench`: how well memories are made and found, on data that the user has on disk."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +11,9 @@ import typer
 
 from ..errors import InvalidInput
 from . import options as opt
-from .output import counted, emit, err, out, plain, warn
+from .bench_extraction import extraction
+from .bench_parts import bars, table
+from .output import counted, emit, out, plain, warn
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from ..evaluate.measures import Figure
     from ..evaluate.results import Group, RunResult, SetResult
     from ..evaluate.retrieval import Plan
-    from ..evaluate.run import Progress
 
-What = Annotated[str, typer.Argument(metavar="WHAT", help="What to measure: retrieval.")]
+What = Annotated[str, typer.Argument(metavar="WHAT", help="What to measure: retrieval or extraction.")]
 DATA = "A benchmark's file, or a folder of them; repeatable."
 Data = Annotated[list[Path], typer.Option("--data", metavar="FILE|DIR", help=DATA, show_default=False)]
 EMBEDDER = "builtin, openai:MODEL or sentence-transformers:MODEL. Default: the setting."
@@ -35,6 +34,8 @@ Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the re
 LIMIT = "Only the first N stores of each file."
 LimitStores = Annotated[int | None, typer.Option("--limit-stores", metavar="N", min=1, help=LIMIT)]
 IN_THERE = "Also ask each store another one's questions, and see whether the score tells."
+SHOW = "extraction: also list what was missed, what is false, and what holds at the wrong time."
+ShowMistakes = Annotated[bool, typer.Option("--show", help=SHOW)]
 InThere = Annotated[bool, typer.Option("--is-it-in-there", help=IN_THERE)]
 
 
@@ -48,27 +49,36 @@ def bench(
     seed: Seed = 0,
     limit_stores: LimitStores = None,
     is_it_in_there: InThere = False,
+    show: ShowMistakes = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Measure how well memories are found, on LoCoMo, LongMemEval or a file of yours.
+    """Measure how well memories are found, or how well they are made.
+
+    retrieval reads LoCoMo, LongMemEval or a file of yours; extraction reads
+    conversations that say what should be remembered of them.
 
     Examples:
     $ jiyi bench retrieval --data locomo10.json --out results
     $ jiyi bench retrieval --data 评测/ --mode keyword --is-it-in-there
     $ jiyi bench retrieval --data longmemeval_s.json --limit-stores 20
+    $ jiyi bench extraction --data tests/corpus/dev --show
 
     Your own memories are not touched. With --out it can be stopped with
     Ctrl-C and goes on from there the next time.
     """
-    from ..evaluate.data import load
-    from ..evaluate.retrieval import measure
     from ..settings import load_settings
 
     settings = load_settings(**({} if embedder is None else {"embedder": embedder}))
+    if what == "extraction":
+        extraction(data, settings, show=show, as_json=as_json)
+        return
+    from ..evaluate.data import load
+    from ..evaluate.retrieval import measure
+
     plan = _plan(what, mode or settings.search.default_mode, budget, seed, is_it_in_there)
     sets, passed_over = load(data, limit_stores=limit_stores)
     warn(passed_over)
-    with _bars() as progress:
+    with bars() as progress:
         result, notes = asyncio.run(measure(sets, plan, settings=settings, out=out_folder, progress=progress))
     warn(notes)
     for one in result.sets:
@@ -85,7 +95,7 @@ def _plan(what: str, mode: str, budget: str, seed: int, is_it_in_there: bool) ->
     from .. import checks
     from ..evaluate.retrieval import Plan
 
-    checks.choice("WHAT", what, ("retrieval",))
+    checks.choice("WHAT", what, ("retrieval", "extraction"))
     checks.choice("--mode", mode, ("hybrid", "keyword", "semantic"))
     return Plan(
         mode=mode,  # type: ignore[arg-type]  # checked above
@@ -103,28 +113,6 @@ def _budgets(written: str) -> tuple[int, ...]:
     if min(found) < 1:
         raise InvalidInput("--budget", "must be more than 0 tokens")
     return found
-
-
-@contextmanager
-def _bars() -> Iterator[Progress]:
-    """A bar for each thing that is being done."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-
-    tasks: dict[str, TaskID] = {}
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=err())
-
-    def progress(doing: str, done: int, whole: int) -> None:
-        if doing not in tasks:
-            bar.start()
-            tasks[doing] = bar.add_task(plain(doing), total=whole)
-        bar.update(tasks[doing], completed=done, total=whole)
-
-    try:
-        yield progress
-    finally:
-        if tasks:  # without any it would print an empty line
-            bar.stop()
 
 
 # -- what is shown --------------------------------------------------------------------------------------------------
@@ -156,23 +144,23 @@ def _show(result: RunResult, is_it_in_there: bool) -> None:
 
 
 def _ranks(one: SetResult) -> Table:
-    table = _table("category", "n", *RANKS)
+    shown = table("category", "n", *RANKS)
     for group in one.groups:
         if "recall@10" in group.figures:
             shares = (f"{100 * group.figures[name].value:.1f}" for name in RANKS.values())
-            table.add_row(_name(group), str(group.questions), *shares, style=_style(group))
-    return table
+            shown.add_row(_name(group), str(group.questions), *shares, style=_style(group))
+    return shown
 
 
 def _intervals(one: SetResult, budgets: tuple[int, ...]) -> Table:
     """How sure the two main figures are, and the evidence within a context of so many tokens."""
-    table = _table("category", "R@10 95 %", "hit@3 95 %", *(f"in {budget}" for budget in budgets))
+    shown = table("category", "R@10 95 %", "hit@3 95 %", *(f"in {budget}" for budget in budgets))
     for group in one.groups:
         if "recall@10" in group.figures:
             main = (_interval(group.figures[name]) for name in ("recall@10", "hit@3"))
             evidence = (f"{100 * group.figures[f'evidence@{budget}'].value:.1f}" for budget in budgets)
-            table.add_row(_name(group), *main, *evidence, style=_style(group))
-    return table
+            shown.add_row(_name(group), *main, *evidence, style=_style(group))
+    return shown
 
 
 def _facts(one: SetResult, is_it_in_there: bool) -> str:
@@ -199,18 +187,6 @@ def _facts(one: SetResult, is_it_in_there: bool) -> str:
     elif is_it_in_there:
         lines.append("is it in there? needs a file with two stores or more")
     return "\n".join(map(plain, lines))
-
-
-def _table(*headers: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim", border_style="dim")
-    table.padding = (0, 1, 0, 0)
-    table.add_column(headers[0], overflow="fold")
-    for header in headers[1:]:
-        table.add_column(header, justify="right", no_wrap=True)
-    return table
 
 
 def _name(group: Group) -> str:
