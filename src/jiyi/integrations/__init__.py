@@ -1,0 +1,1 @@
+"""Adapters to agent frameworks: each has a file of its own and needs the extra of the same name."""
