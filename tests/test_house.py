@@ -26,6 +26,7 @@ LAYERS: list[set[str]] = [
     {"write", "read", "testing"},
     {"memory"},
     {"sync", "keywords", "evaluate"},
+    {"tools"},
     {"integrations"},
     {"cli"},
 ]

@@ -105,9 +105,12 @@ class ExtractionSettings(Section):
 
 
 class ToolSettings(Section):
-    enable_proactive_search: bool = Field(default=True, description="search without being asked (not used yet)")
-    proactive_search_threshold: float = Field(default=0.7, ge=0, le=1, description="from this score on (not used yet)")
-    max_results_per_search: int = Field(default=5, ge=1, le=20, description="hits a tool returns (not used yet)")
+    enable_proactive_search: bool = Field(default=True, description="search without being asked, each turn")
+    proactive_search_threshold: float = Field(default=0.7, ge=0, le=1, description="from this relevance on")
+    max_results_per_search: int = Field(default=5, ge=1, le=20, description="hits a tool returns by default")
+    min_relevance_score: float = Field(default=0.2, ge=0, le=1, description="a tool never returns what is below this")
+    calls_per_minute: int = Field(default=30, ge=1, description="tool calls of one agent, in the long run")
+    burst: int = Field(default=15, ge=1, description="tool calls of one agent, at once")
 
 
 class EngineSettings(Section):
