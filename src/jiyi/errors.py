@@ -11,6 +11,11 @@
     │   ├── StoreUnavailable    locked, full, read-only or gone: nothing was written, retry later
     │   ├── NotAStore           the file is something else, or damaged
     │   └── SchemaTooNew        written by a newer Jiyi: upgrade
+    ├── LlmError                the language model; `.temporary` says whether trying later can help
+    │   ├── LlmUnavailable      not reached, too busy or too slow: try later, after `.retry_after_s` if it is set
+    │   │   └── LlmOverBudget   this user's tokens or costs of the hour are spent
+    │   ├── LlmBadReply         it answered nonsense: another try may do better
+    │   └── LlmRefused          it will not: a wrong key, an unknown model, a request or content it refuses
     └── MemorySearchError       searching and what it needs
         ├── EmbeddingError      the embedder failed or answered nonsense
         │   └── EmbeddingModelChanged   the memories carry vectors of another model: re-embed
@@ -82,6 +87,37 @@ class NotAStore(StoreError):
 
 class SchemaTooNew(StoreError):
     """The database was written by a newer Jiyi."""
+
+
+class LlmError(JiyiError):
+    """The language model failed."""
+
+    temporary = False
+    retry_after_s: float | None = None
+
+
+class LlmUnavailable(LlmError):
+    """The language model cannot be reached right now."""
+
+    temporary = True
+
+    def __init__(self, message: str | None = None, *, retry_after_s: float | None = None) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(message)
+
+
+class LlmOverBudget(LlmUnavailable):
+    """This user's budget for the language model is spent for now."""
+
+
+class LlmBadReply(LlmError):
+    """The language model answered something that cannot be used."""
+
+    temporary = True
+
+
+class LlmRefused(LlmError):
+    """The language model refuses this request."""
 
 
 class MemorySearchError(JiyiError):

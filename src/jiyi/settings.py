@@ -59,6 +59,17 @@ class LLMSettings(Section):
     api_key: SecretStr | None = Field(default=None, description="its key")
     temperature: float = Field(default=0.3, ge=0, le=2, description="how freely it writes")
     max_tokens: int = Field(default=16384, gt=0, description="longest reply")
+    timeout_s: float = Field(default=120.0, gt=0, description="how long one reply may take")
+    retries: int = Field(default=2, ge=0, le=10, description="further tries when it is busy or not reached")
+    reply_format: Literal["auto", "json_schema", "json_object", "plain"] = Field(
+        default="auto", description="how it is held to JSON; auto: as strictly as the server can"
+    )
+    prompt_set: Literal["production", "eval"] = Field(default="production", description="how much is extracted")
+    prompts: Path | None = Field(default=None, description="a folder with prompts of your own")
+    tokens_per_hour: int | None = Field(default=None, gt=0, description="budget of one user in one hour")
+    cost_per_hour: float | None = Field(default=None, gt=0, description="the same in money, by the two prices")
+    input_price: float = Field(default=0.0, ge=0, description="price of a million tokens of input")
+    output_price: float = Field(default=0.0, ge=0, description="price of a million tokens of output")
 
 
 class SearchSettings(Section):

@@ -1,0 +1,71 @@
+"""Asks a model what is worth remembering of a unit: one question for each task."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import LlmBadReply
+from ...llm import Usage
+from ...llm.client import Llm
+from ...llm.reading import read_object
+from ..drafts import Draft, Unit
+from .propose import Checker, Rejected, summary_of
+from .schema import EPISODES, MEMORIES
+from .transcript import Transcript, transcript
+
+SCHEMAS: dict[str, dict[str, Any]] = {"memories": MEMORIES, "episodes": EPISODES}
+NOTHING_USED = Usage()
+LEAST_FOR_AN_EPISODE = 3  # messages; less is told best by the messages themselves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmDrafts:
+    """What a model made of a unit. `problems` says what was rejected or is missing, for the receipt."""
+
+    drafts: tuple[Draft, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    problems: tuple[str, ...] = ()
+    usage: Usage = NOTHING_USED
+
+
+async def llm_drafts(unit: Unit, llm: Llm) -> LlmDrafts:
+    """The drafts that hold. Raises an `LlmError`; its `temporary` says whether a later try can help.
+
+    A reply of which nothing holds is a bad reply: somebody who gets nothing must be able to tell why.
+    """
+    talk = transcript(unit)
+    if talk is None:
+        return LlmDrafts()
+    tasks = ["memories"] if len(talk.messages) < LEAST_FOR_AN_EPISODE else ["memories", "episodes"]
+    found = await asyncio.gather(*(_ask(task, talk, unit, llm) for task in tasks))
+    return LlmDrafts(
+        drafts=tuple(draft for part in found for draft in part.drafts),
+        rejected=tuple(one for part in found for one in part.rejected),
+        problems=(*talk.notes, *(problem for part in found for problem in part.problems)),
+        usage=sum((part.usage for part in found), NOTHING_USED),
+    )
+
+
+async def _ask(task: str, talk: Transcript, unit: Unit, llm: Llm) -> LlmDrafts:
+    prompt = llm.prompts.get(task, talk.language)
+    question = prompt.question(
+        SCHEMAS[task],
+        conversation=talk.conversation,
+        earlier=talk.earlier,
+        participants=("、" if talk.language == "zh" else ", ").join(talk.participants),
+    )
+    reply = await llm.ask(question, user_id=unit.user_id)
+    read = read_object(reply.text, task)
+    checker = Checker(talk, unit.history, {"extractor": "llm", "model": llm.id, "prompt": prompt.version})
+    drafts, rejected = getattr(checker, task)(read.value[task])
+    rejected += [Rejected("wrong shape: unreadable", "")] * read.damaged
+    problems = [summary_of(rejected, len(drafts))] if rejected else []
+    if reply.cut_off or read.cut_off:
+        problems.append(f"the reply was cut off: {len(drafts)} {task} before that were kept, others may be missing")
+    if problems and not drafts:
+        raise LlmBadReply("; ".join(problems))
+    return LlmDrafts(
+        drafts=tuple(drafts), rejected=tuple(rejected), problems=tuple(problems), usage=reply.usage or NOTHING_USED
+    )

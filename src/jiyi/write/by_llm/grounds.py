@@ -1,0 +1,266 @@
+"""Whether what a model says was said: its sources, its quotes, its numbers, names and dates, its language.
+
+This cannot prove that a memory is right. It makes sure that a memory points at words that are there, is about what they
+are about, and brings no number, name or date of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from functools import cached_property
+from unicodedata import normalize
+
+from ...text.fence import strip_context
+from ...text.language import language
+from ...text.normal import fold_traditional
+from ...text.stopwords import CHINESE, ENGLISH
+from ...text.times import TimeSpan, find_times
+from ...text.times.numbers import chinese_number, english_number
+from ...text.tokens import tokens
+from ..drafts import Evidence, Said
+from .transcript import LABELS, NOT_PEOPLE, Transcript, name_of
+
+SHORTEST_QUOTE = 2
+LEAST_SHARE = 0.3  # of a memory's words that must stand in the conversation
+REPEATS = 0.3  # a text that packs to less than this share of its size says the same again and again
+
+
+class Unsupported(Exception):
+    """Why a proposal is not taken; the text is one of a few reasons, so that they can be counted."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        self.reason = reason
+        self.detail = detail
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+
+
+def _words(listing: str) -> frozenset[str]:
+    return frozenset(listing.split())
+
+
+# What only a model would be told. A memory of it would be told to one again and again.
+_ORDERS = re.compile(
+    r"(?:ignore|disregard|forget|override)\s+(?:all\s+|any\s+|the\s+|your\s+)*(?:previous|prior|above|earlier|system)"
+    r"|(?:system|developer)\s+(?:prompt|message|instruction)|you\s+are\s+now\b|new\s+instructions?\b|jailbreak"
+    r"|<\s*/?\s*(?:system|assistant|user|jiyi-memory|\|)|<\|\w+\|>|\[/?INST\]"
+    r"|(?:忽略|无视|忘记|忘掉)(?:你)?(?:之前|以上|前面|上面|先前|所有|一切|此前)|系统(?:提示|指令|消息)|(?:你|您)现在是|新的?指令",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(r"\b(?:I|I['’]\w+|me|my|mine|myself|we|our|ours|us)\b|我|咱")
+_QUOTED = re.compile(r"[\"“「『][^\"”」』]*[\"”」』]")
+_DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
+_CHINESE_NUMERAL = re.compile("[零一二两三四五六七八九十百]{1,5}")
+_CAPITALISED = re.compile(r"(?<![\w.!?:;\"“(—-])(?<![.!?:;—] )(?<!^)\b([A-Z][\w’'-]+)")
+_CALENDAR = _words("""
+    january february march april may june july august september october november december monday tuesday wednesday
+    thursday friday saturday sunday jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun am pm
+    utc
+""")
+_ELISION = re.compile(r"\s*(?:…|\.{3,})+\s*")
+
+
+def well_formed(text: str, tongues: frozenset[str]) -> None:
+    """What can be told from a text alone."""
+    if not any(map(str.isalnum, text)):
+        raise Unsupported("empty")
+    if not text.isprintable() and any(not char.isprintable() and char not in "\n\t\u200c\u200d" for char in text):
+        raise Unsupported("unreadable characters")
+    if repeats_itself(text):
+        raise Unsupported("repeats itself")
+    if _ORDERS.search(text):
+        raise Unsupported("an instruction, not a memory")
+    if _FIRST_PERSON.search(_QUOTED.sub("", text)):
+        raise Unsupported("in the first person")
+    if language(text) not in tongues:
+        raise Unsupported("in another language")
+
+
+def tongues_of(messages: Sequence[Said]) -> frozenset[str]:
+    """The languages in which a memory of these messages can be: theirs."""
+    spoken = language(" ".join(strip_context(said.text) for said in messages))
+    return {"en": frozenset({"en"}), "zh": frozenset({"zh", "mixed"})}.get(
+        spoken, frozenset({"en", "zh", "mixed", "other"})
+    )
+
+
+def repeats_itself(text: str) -> bool:
+    """Whether a model got stuck: the same words over and over."""
+    packed = text.encode()
+    return len(packed) >= 60 and len(zlib.compress(packed, 9)) < REPEATS * len(packed)
+
+
+class Grounds:
+    """What was said, in forms that can be compared with."""
+
+    def __init__(self, talk: Transcript, history: Sequence[Said] = ()) -> None:
+        self._talk = talk
+        self._all = (*history, *talk.messages)
+        self._names = {name_of(said, talk.language) for said in self._all}
+
+    def sources(self, numbers: Iterable[int]) -> tuple[Said, ...]:
+        found = []
+        for number in dict.fromkeys(numbers):
+            if not 1 <= number <= len(self._talk.messages):
+                raise Unsupported("no such message", str(number))
+            found.append(self._talk.messages[number - 1])
+        return tuple(found)
+
+    def quoted(self, quote: str, cited: Sequence[Said]) -> tuple[Said, Evidence]:
+        """Where the quote stands: in a message that was cited, or in another one, if the number was wrong."""
+        others = [said for said in self._talk.messages if said not in cited]
+        for said in (*cited, *others):
+            span = find_quote(quote, strip_context(said.text))
+            if span is not None:
+                start = said.text.find(strip_context(said.text)[slice(*span)])
+                place = (start, start + span[1] - span[0]) if start >= 0 else (None, None)
+                return said, Evidence(message_id=said.id, start=place[0], end=place[1])
+        raise Unsupported("the quote is not in the conversation", quote[:80])
+
+    def supported(self, text: str, cited: Sequence[Said]) -> float:
+        """The share of the text's words that were said, if nothing in it is made up."""
+        said_words = self._words
+        words = _content_words(text)
+        share = len(words & said_words) / len(words) if words else 0.0
+        own = _content_words(" ".join(strip_context(said.text) for said in cited))
+        if share < LEAST_SHARE or not words & own:
+            raise Unsupported("not what was said")
+        self._check_numbers(text)
+        self._check_names(text)
+        self._check_dates(text, cited)
+        return share
+
+    def knows(self, words: str) -> bool:
+        """Whether a name or a value stands in the conversation."""
+        wanted = _squeezed(words)[0]
+        return bool(wanted) and (wanted in self._squeezed_all or any(wanted == _squeezed(n)[0] for n in self._names))
+
+    def day_of(self, written: str, cited: Sequence[Said]) -> datetime | None:
+        """A day that a model named, if the messages speak of it or were sent on it."""
+        try:
+            day = datetime.fromisoformat(written)
+        except ValueError:
+            return None
+        day = day.replace(tzinfo=day.tzinfo or cited[0].sent_at.tzinfo, hour=12, minute=0, second=0, microsecond=0)
+        spoken_of = any(start <= day < end for start, end in self._days(cited))
+        return day.replace(hour=0) if spoken_of else None
+
+    # -- what the conversation holds --------------------------------------------------------------------------------
+
+    @cached_property
+    def _text(self) -> str:
+        return "\n".join(strip_context(said.text) for said in self._all)
+
+    @cached_property
+    def _squeezed_all(self) -> str:
+        return _squeezed(self._text)[0]
+
+    @cached_property
+    def _words(self) -> set[str]:
+        labels = " ".join(label for words in LABELS.values() for label in words.values())
+        return _content_words(f"{self._text} {' '.join(self._names)} {labels}")
+
+    @cached_property
+    def _times(self) -> list[TimeSpan]:
+        return [span for said in self._all for span in find_times(strip_context(said.text), said.sent_at)]
+
+    @cached_property
+    def _numbers(self) -> set[str]:
+        found = set(_numbers_in(self._text))
+        moments = [said.sent_at for said in self._all]
+        for span in self._times:
+            moments += (span.start, span.end - timedelta(seconds=1))
+        for at in moments:
+            for delta in (0, 1):  # the end of a span may be said as the day after it
+                day = at + timedelta(days=delta)
+                found |= {str(day.year), str(day.month), str(day.day), f"{day:%m}", f"{day:%d}"}
+            found |= {str(at.hour), str(at.hour % 12 or 12), f"{at:%M}", f"{at:%H:%M}", f"{at.hour}:{at:%M}"}
+        return found
+
+    def _days(self, cited: Sequence[Said]) -> list[tuple[datetime, datetime]]:
+        sent = [(said.sent_at - timedelta(days=1), said.sent_at + timedelta(days=1)) for said in cited]
+        return sent + [(span.start, span.end) for span in self._times]
+
+    # -- what a text brings -----------------------------------------------------------------------------------------
+
+    def _check_numbers(self, text: str) -> None:
+        for number in _DIGITS.findall(normalize("NFKC", text)):
+            plain = number.replace(",", "")
+            if plain not in self._numbers and plain.lstrip("0") not in self._numbers:
+                parts = re.split(r"[.:]", plain)
+                if len(parts) == 1 or any(part.lstrip("0") not in self._numbers for part in parts if part.strip("0")):
+                    raise Unsupported("a number that was not said", number)
+
+    def _check_names(self, text: str) -> None:
+        for name in _CAPITALISED.findall(text):
+            word = re.sub(r"['’]s?$", "", name)
+            if word.lower() in _CALENDAR or word.lower() in ENGLISH or self.knows(word):
+                continue
+            if not set(tokens(word)) <= self._words:
+                raise Unsupported("a name that was not said", word)
+
+    def _check_dates(self, text: str, cited: Sequence[Said]) -> None:
+        spoken_of = self._days(cited)
+        for span in find_times(text, cited[0].sent_at):
+            if not span.relative and not any(start < span.end and span.start < end for start, end in spoken_of):
+                raise Unsupported("a date that was not said", span.text)
+
+
+def said_by_people(messages: Sequence[Said]) -> bool:
+    return any(said.role not in NOT_PEOPLE for said in messages)
+
+
+def find_quote(quote: str, text: str) -> tuple[int, int] | None:
+    """From where to where a quote stands in a text. Width, case, spaces and marks may differ, words may be left out
+    with an ellipsis.
+
+    >>> find_quote("moved to … berlin", "I moved to sunny Berlin.")
+    (2, 23)
+    """
+    folded, places = _squeezed(text)
+    at, first = 0, None
+    for part in filter(None, (_squeezed(part)[0] for part in _ELISION.split(quote))):
+        found = folded.find(part, at)
+        if found < 0 or len(part) < SHORTEST_QUOTE:
+            return None
+        first = found if first is None else first
+        at = found + len(part)
+    return None if first is None else (places[first], places[at - 1] + 1)
+
+
+def stands_in(words: str, text: str) -> bool:
+    """Whether words stand in a text, whatever their width and case."""
+    return bool(wanted := _squeezed(words)[0]) and wanted in _squeezed(text)[0]
+
+
+def _squeezed(text: str) -> tuple[str, list[int]]:
+    """Letters and digits only, in one width, script and case, and where each of them stood."""
+    letters: list[str] = []
+    places: list[int] = []
+    for place, char in enumerate(fold_traditional(text)):
+        for letter in normalize("NFKC", char).casefold():
+            if letter.isalnum():
+                letters.append(letter)
+                places.append(place)
+    return "".join(letters), places
+
+
+def _content_words(text: str) -> set[str]:
+    """Stems of words, and single Chinese characters but for the most common ones."""
+    return {term for term in tokens(text) if (len(term) == 1 or term.isascii()) and term not in CHINESE}
+
+
+def _numbers_in(text: str) -> Iterable[str]:
+    folded = normalize("NFKC", text)
+    for number in _DIGITS.findall(folded):
+        yield number.replace(",", "")
+        yield from re.split(r"[.,:]", number)
+    for numeral in _CHINESE_NUMERAL.findall(folded):
+        yield str(chinese_number(numeral))
+    for word in re.findall(r"[a-z]+", folded.lower()):
+        try:
+            yield str(english_number(word))
+        except KeyError:
+            continue

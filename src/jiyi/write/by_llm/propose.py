@@ -1,0 +1,166 @@
+"""From what a model proposes to drafts, one by one: what does not hold is rejected, with the reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pydantic import JsonValue, ValidationError
+
+from ...errors import LlmBadReply
+from ...llm.keywords import standing_in
+from ...text.hashes import content_hash
+from ..drafts import Draft, Evidence, Said
+from .grounds import Grounds, Unsupported, said_by_people, stands_in, tongues_of, well_formed
+from .schema import ProposedEpisode, ProposedMemory
+from .transcript import LABELS, Transcript
+
+MOST_FOR_A_MESSAGE = 4
+MOST_FOR_ANY = 8
+SHOWN = 5  # reasons and examples that a problem lists
+
+# Of these a person has one; a new value takes the place of the old one.
+SINGLE = frozenset({"name", "birthday", "age", "home", "origin", "job", "employer", "partner"})
+ATTRIBUTES = SINGLE | {
+    "education", "language", "family", "child", "pet", "friend", "health", "diet", "allergy", "likes", "dislikes",
+    "hobby", "tool", "project", "goal", "plan", "decision", "habit", "possession", "contact",
+}  # fmt: skip
+# What an assistant or a tool says can prove how something was done, but nothing about a person.
+PROVED_BY_ANYBODY = frozenset({"skill"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Something that a model proposed and that was not taken."""
+
+    reason: str
+    text: str
+
+
+def summary_of(rejected: Sequence[Rejected], kept: int) -> str:
+    """One line for a receipt: how many, why, and an example."""
+    counted = Counter(one.reason.partition(":")[0] for one in rejected).most_common(SHOWN)
+    reasons = ", ".join(f"{reason} ({count})" if count > 1 else reason for reason, count in counted)
+    return f"{len(rejected)} of {len(rejected) + kept} memories of the language model were rejected: {reasons}"
+
+
+class Checker:
+    """Checks one unit's proposals."""
+
+    def __init__(self, talk: Transcript, history: Sequence[Said], made_by: dict[str, JsonValue]) -> None:
+        self._talk = talk
+        self._grounds = Grounds(talk, history)
+        self._made_by = made_by
+        self._people = {name.casefold(): name for name in talk.participants}
+        for words in LABELS.values():
+            self._people.setdefault(words["user"].casefold(), LABELS[talk.language]["user"])
+        self._people.setdefault("user", LABELS[talk.language]["user"])
+
+    def memories(self, proposals: Any) -> tuple[list[Draft], list[Rejected]]:
+        return self._each(proposals, "memories", "text", self._memory)
+
+    def episodes(self, proposals: Any) -> tuple[list[Draft], list[Rejected]]:
+        return self._each(proposals, "episodes", "content", self._episode)
+
+    def _each(
+        self, proposals: Any, what: str, shown: str, check: Callable[[dict[str, Any]], Draft]
+    ) -> tuple[list[Draft], list[Rejected]]:
+        if not isinstance(proposals, list):
+            raise LlmBadReply(f"the reply's {what} are no list, but {type(proposals).__name__}")
+        most = MOST_FOR_ANY + MOST_FOR_A_MESSAGE * len(self._talk.messages)
+        if len(proposals) > most:
+            raise LlmBadReply(f"the reply has {len(proposals):,} {what} for {len(self._talk.messages)} messages")
+        drafts: dict[str, Draft] = {}
+        rejected: list[Rejected] = []
+        for proposal in proposals:
+            text = str(proposal.get(shown, "") if isinstance(proposal, dict) else proposal)[:200]
+            try:
+                draft = check(proposal)
+                if drafts.setdefault(content_hash(draft.content), draft) is not draft:
+                    raise Unsupported("said twice")
+            except Unsupported as error:
+                rejected.append(Rejected(str(error), text))
+            except ValidationError as error:
+                rejected.append(Rejected(f"wrong shape: {_first(error)}", text))
+        return list(drafts.values()), rejected
+
+    def _memory(self, proposal: dict[str, Any]) -> Draft:
+        found = ProposedMemory.model_validate(proposal)
+        cited = self._grounds.sources(found.messages)
+        where, proof = self._grounds.quoted(found.quote, cited)
+        cited = (where, *(said for said in cited if said is not where)) if where in cited else (where,)
+        if found.type not in PROVED_BY_ANYBODY and not said_by_people([where]):
+            raise Unsupported("said by no person")
+        well_formed(found.text, tongues_of(cited))
+        share = self._grounds.supported(found.text, cited)
+        day = self._grounds.day_of(found.when, cited) if found.when else None
+        data: dict[str, JsonValue] = {**self._made_by}
+        if day is not None:
+            data["when"] = day.date().isoformat()
+        keywords = list(standing_in(found.keywords, found.text))
+        if keywords:
+            data["keywords"] = [*keywords]
+        return Draft(
+            memory_type=found.type,
+            content=found.text,
+            evidence=(proof, *(Evidence(message_id=said.id) for said in cited[1:])),
+            occurred_at=_occurred_at(day, where),
+            importance=found.importance,
+            confidence=round(0.6 + 0.4 * share, 2),
+            data=data,
+            **self._what_about(found),
+        )
+
+    def _what_about(self, found: ProposedMemory) -> dict[str, Any]:
+        """Subject, attribute and value, by which memories are compared: only what is certain, because a wrong one
+        would end another memory."""
+        if found.subject is None:
+            return {}
+        subject = self._people.get(found.subject.casefold())
+        if subject is None and not self._grounds.knows(found.subject):
+            raise Unsupported("a person who was not named", found.subject)
+        about: dict[str, Any] = {"subject": subject or found.subject}
+        attribute = (found.attribute or "").casefold()
+        if attribute in ATTRIBUTES and found.value is not None and stands_in(found.value, found.text):
+            about |= {"attribute": attribute, "value": found.value, "ended": found.ended}
+            about["single"] = attribute in SINGLE and not found.ended
+            if found.replaces is not None and self._grounds.knows(found.replaces):
+                about["replaces"] = found.replaces
+        return about
+
+    def _episode(self, proposal: dict[str, Any]) -> Draft:
+        found = ProposedEpisode.model_validate(proposal)
+        participant = self._people.get(found.participant.casefold())
+        if participant not in self._talk.participants:
+            raise Unsupported("a person who was not named", found.participant)
+        cited = self._grounds.sources(found.messages)
+        if not said_by_people(cited):
+            raise Unsupported("said by no person")
+        for text in (found.title, found.content):
+            well_formed(text, tongues_of(self._talk.by_people()))
+        share = self._grounds.supported(found.content, cited)
+        self._grounds.supported(f"{found.title} {found.content}", cited)
+        return Draft(
+            memory_type="episode",
+            content=found.content,
+            summary=found.title,
+            evidence=tuple(Evidence(message_id=said.id) for said in cited),
+            occurred_at=min(said.sent_at for said in cited),
+            subject=participant,
+            confidence=round(0.6 + 0.4 * share, 2),
+            data={**self._made_by, "participant": participant},
+        )
+
+
+def _occurred_at(day: datetime | None, said: Said) -> datetime:
+    """What is planned has not occurred: it was said."""
+    return day if day is not None and day <= said.sent_at else said.sent_at
+
+
+def _first(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    where = ".".join(map(str, problem["loc"]))
+    return f"{where}: {problem['msg']}" if where else problem["msg"]
