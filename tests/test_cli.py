@@ -287,6 +287,8 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "doctor": lambda _: [],
     "version": lambda _: [],
     "synonyms": lambda _: ["list"],
+    "jobs": lambda _: ["list"],
+    "worker": lambda _: ["--once"],
     "demo": lambda _: [],
     "bench": lambda _: [],
 }

@@ -210,3 +210,13 @@ async def test_a_reader_that_keeps_the_log_busy_is_named_and_the_deletion_stands
         reader.close()
         assert "while somebody reads" in caplog.text
         assert (await memory.search("tea", user_id="mei")).searched == 0
+
+
+async def test_a_unit_forgets_what_was_deleted_from_it(memory: Memory, path: Path) -> None:
+    messages = [{"role": "user", "content": text} for text in (SECRET, "and tea, please")]
+    made = (await memory.add(messages, user_id="mei", session_id="s")).memories
+    for one in made:
+        if SECRET in one.content or any(word in one.content for word in WORDS):
+            await memory.delete(one.id, user_id="mei")
+    assert rows_with(path, *WORDS) == {}
+    assert rows_with(path, "and tea") != {}

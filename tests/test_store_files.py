@@ -405,9 +405,8 @@ def shape(path: Path) -> dict[str, Any]:
                 "without rowid": list(connection.execute(f"SELECT wr FROM pragma_table_list('{table}')")),
             }
         statements = {
-            name: sorted(
-                re.sub(r"\s+", "", statement).lower().split(",")
-            )  # in which order constraints stand is no matter
+            # In which order constraints stand is no matter, nor whether a column was added behind them.
+            name: sorted(part.rstrip(")") for part in re.sub(r"\s+", "", statement).lower().split(","))
             for name, statement in connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
         }
     return {"tables": described, "sql": statements}

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Deletion,
         Explanation,
         Hit,
+        Job,
         MemoryItem,
         Message,
         Page,
@@ -53,24 +54,38 @@ if TYPE_CHECKING:
     )
     from .settings import Settings
     from .synonyms import Synonym
+    from .write.drafts import Draft, Evidence, Extractor, Said, Unit
 
 __version__ = "0.1.0"
 
-_HOMES = ("errors", "models", "embed", "synonyms", "memory", "settings", "keywords")  # the cheap ones first
+_HOMES = (
+    "errors",
+    "models",
+    "embed",
+    "synonyms",
+    "memory",
+    "settings",
+    "keywords",
+    "write.drafts",
+)  # the cheap ones first
 
 __all__ = [
     "UNSET",
     "CandidateMemory",
     "Coverage",
     "Deletion",
+    "Draft",
     "Embedder",
     "EmbeddingError",
     "EmbeddingModelChanged",
+    "Evidence",
     "Explanation",
+    "Extractor",
     "Hit",
     "IdempotencyConflict",
     "InvalidInput",
     "JiyiError",
+    "Job",
     "KeywordExtractor",
     "LlmBadReply",
     "LlmError",
@@ -88,6 +103,7 @@ __all__ = [
     "Receipt",
     "ReceiptState",
     "Revision",
+    "Said",
     "SchemaTooNew",
     "ScorePart",
     "SearchResult",
@@ -97,6 +113,7 @@ __all__ = [
     "StoreError",
     "StoreUnavailable",
     "Synonym",
+    "Unit",
     "VectorSearchError",
     "VersionConflict",
     "__version__",

@@ -79,6 +79,12 @@ def whole(argument: str, value: object, *, lowest: int = 1, highest: int = MAX_L
     return value
 
 
+def seconds(argument: str, value: object, *, most: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
+        raise InvalidInput(argument, f"must be a number of seconds from 0 to {most:,}, not {value!r}")
+    return float(value)
+
+
 def choice(argument: str, value: object, allowed: Sequence[str]) -> str:
     if value not in allowed:
         raise InvalidInput(argument, f"must be one of {', '.join(allowed)}, not {value!r}")

@@ -148,7 +148,7 @@ class ReceiptState(StrEnum):
     ACCEPTED = "accepted"  # the input is durable
     EXTRACTED = "extracted"  # memories were made, but not all of them can be found by meaning yet
     INDEXED = "indexed"  # everything can be found
-    FAILED = "failed"
+    FAILED = "failed"  # the input is kept, but nothing was made of it; `problems` says why
 
 
 class Receipt(Value):
@@ -160,6 +160,22 @@ class Receipt(Value):
     memories: tuple[MemoryItem, ...]
     created: int = Field(description="how many of the memories are new; the others were known already")
     problems: tuple[str, ...] = Field(default=(), description="what was left out or is not finished, and why")
+
+
+class Job(Value):
+    """What is left to do for one `add`, or how it ended."""
+
+    id: str = Field(description="also the receipt's")
+    user_id: str
+    session_id: str | None
+    kind: str
+    state: ReceiptState
+    attempts: int
+    problems: tuple[str, ...]
+    next_attempt_at: datetime | None = Field(description="none: there is nothing left to do")
+    leased_until: datetime | None = Field(description="a worker has it until then")
+    created_at: datetime
+    updated_at: datetime
 
 
 class ScorePart(Value):

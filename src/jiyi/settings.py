@@ -108,11 +108,27 @@ class SearchSettings(Section):
 
 
 class ExtractionSettings(Section):
+    enabled: bool = Field(default=True, description="work memories out of conversations; off: keep messages verbatim")
+    min_importance: float = Field(default=0.3, ge=0, le=1, description="less important finds are dropped")
+    min_confidence: float = Field(default=0.3, ge=0, le=1, description="less certain finds are dropped")
+    unit_gap_minutes: float = Field(default=60, gt=0, description="a longer pause in a conversation begins a new unit")
+    unit_messages: int = Field(default=40, ge=1, le=500, description="most messages of one unit")
+    history_messages: int = Field(default=12, ge=0, le=200, description="earlier messages that help to understand")
     max_keywords_per_memory: int = Field(default=5, ge=1, le=50, description="keywords kept for a memory")
     min_keyword_weight: float = Field(
         default=0.3, ge=0, le=1, description="lighter keywords are dropped, but for the best"
     )
     enable_synonym_expansion: bool = Field(default=True, description="search for synonyms too")
+
+
+class JobSettings(Section):
+    in_process: bool = Field(default=True, description="do jobs where they were made; off: `jiyi worker` does")
+    concurrency: int = Field(default=4, ge=1, le=64, description="jobs that one worker does at once")
+    lease_s: float = Field(default=60.0, gt=0, description="a worker not heard of for this long has lost its job")
+    max_attempts: int = Field(default=6, ge=1, description="a job that failed so often has failed")
+    retry_after_s: float = Field(default=2.0, gt=0, description="pause before the second attempt; then twice as long")
+    longest_pause_s: float = Field(default=300.0, gt=0, description="longest pause between attempts")
+    wait_s: float = Field(default=60.0, ge=0, description="how long `add` with `wait=True` waits for its job")
 
 
 class ToolSettings(Section):
@@ -147,6 +163,7 @@ class Settings(BaseSettings):
     llm: LLMSettings = LLMSettings()
     search: SearchSettings = SearchSettings()
     extraction: ExtractionSettings = ExtractionSettings()
+    jobs: JobSettings = JobSettings()
     tools: ToolSettings = ToolSettings()
     engines: EngineSettings = EngineSettings()
 

@@ -26,6 +26,7 @@ from .store.contract import CLOSED
 if TYPE_CHECKING:
     from .embed import Embedder
     from .settings import Settings
+    from .write.drafts import Extractor
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,10 +65,15 @@ class Memory:
 
     @classmethod
     def open(
-        cls, where: str | Path | None = None, *, settings: Settings | None = None, embedder: Embedder | None = None
+        cls,
+        where: str | Path | None = None,
+        *,
+        settings: Settings | None = None,
+        embedder: Embedder | None = None,
+        extractor: Extractor | None = None,
     ) -> Self:
         """A memory at a path or URL, open at once; use it in a `with` block, or close it."""
-        return cls(engine.Memory.open(where, settings=settings, embedder=embedder))
+        return cls(engine.Memory.open(where, settings=settings, embedder=embedder, extractor=extractor))
 
     @property
     def settings(self) -> Settings:
@@ -88,6 +94,13 @@ class Memory:
     users = _verb(engine.Memory.users)
     history = _verb(engine.Memory.history)
     stats = _verb(engine.Memory.stats)
+    status = _verb(engine.Memory.status)
+    wait = _verb(engine.Memory.wait)
+    jobs = _verb(engine.Memory.jobs)
+    job = _verb(engine.Memory.job)
+    retry_job = _verb(engine.Memory.retry_job)
+    cancel_job = _verb(engine.Memory.cancel_job)
+    work = _verb(engine.Memory.work)
     reindex = _verb(engine.Memory.reindex)
     add_synonyms = _verb(engine.Memory.add_synonyms)
     synonyms = _verb(engine.Memory.synonyms)

@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import IdempotencyConflict, InvalidInput, JiyiError, NotFound, VersionConflict
-from . import bench, reading, synonyms, upkeep, writing
+from . import bench, jobs, reading, synonyms, upkeep, writing
 
 OTHER_ERROR = 1
 EXIT_CODES: dict[type[JiyiError], int] = {InvalidInput: 2, NotFound: 3, VersionConflict: 4, IdempotencyConflict: 4}
@@ -64,8 +64,9 @@ for panel, commands in {
     "Start": (upkeep.demo,),
     "Remember and find": (writing.add, reading.search, reading.get, reading.list_),
     "Change and forget": (writing.update, reading.history, writing.restore, writing.delete),
-    "Look after it": (reading.stats, upkeep.reindex, upkeep.doctor, bench.bench, upkeep.version),
+    "Look after it": (reading.stats, jobs.worker, upkeep.reindex, upkeep.doctor, bench.bench, upkeep.version),
 }.items():
     for command in commands:
         app.command(command.__name__.rstrip("_"), rich_help_panel=panel)(command)
+app.add_typer(jobs.app, name="jobs", rich_help_panel="Look after it")
 app.add_typer(synonyms.app, name="synonyms", rich_help_panel="Look after it")

@@ -13,7 +13,19 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..models import Deletion, Explanation, Hit, MemoryItem, Page, Receipt, Revision, ScorePart, SearchResult, Stats
+from ..models import (
+    Deletion,
+    Explanation,
+    Hit,
+    Job,
+    MemoryItem,
+    Page,
+    Receipt,
+    Revision,
+    ScorePart,
+    SearchResult,
+    Stats,
+)
 from .output import counted, plain
 
 BAR = 20
@@ -85,6 +97,21 @@ def receipt_list(receipt: Receipt) -> Group:
         table.add_row(mark, plain(memory.memory_type), memory_text(memory.summary, memory.id))
     known = len(receipt.memories) - receipt.created
     return Group(table, f"{receipt.created} new" + (f", {known} known already" if known else ""))
+
+
+def job_card(job: Job) -> Table:
+    grid = pairs()
+    grid.add_row("job", job.id)
+    grid.add_row("user", plain(job.user_id))
+    grid.add_row("session", plain(job.session_id or "—"))
+    grid.add_row("state", job.state)
+    grid.add_row("attempts", str(job.attempts))
+    grid.add_row("next attempt", when(job.next_attempt_at))
+    grid.add_row("accepted", when(job.created_at))
+    grid.add_row("changed", when(job.updated_at))
+    for problem in job.problems:
+        grid.add_row("problem", plain(problem))
+    return grid
 
 
 def deletion_line(gone: Deletion) -> str:

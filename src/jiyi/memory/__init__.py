@@ -18,6 +18,7 @@ from .writing import Writing
 
 if TYPE_CHECKING:
     from ..settings import Settings
+    from ..write.drafts import Extractor
 
 __all__ = ["Memory"]
 
@@ -32,7 +33,12 @@ class Memory(Writing, Finding, Words, Upkeep):
 
     @classmethod
     def open(
-        cls, where: str | Path | None = None, *, settings: Settings | None = None, embedder: Embedder | None = None
+        cls,
+        where: str | Path | None = None,
+        *,
+        settings: Settings | None = None,
+        embedder: Embedder | None = None,
+        extractor: Extractor | None = None,
     ) -> Self:
         """A memory at a path or URL, by default in a file in the user's data directory.
 
@@ -43,7 +49,7 @@ class Memory(Writing, Finding, Words, Upkeep):
         from ..store import open_store
 
         settings = settings or load_settings()
-        return cls(open_store(where or settings.url, settings), embedder or resolve(settings), settings)
+        return cls(open_store(where or settings.url, settings), embedder or resolve(settings), settings, extractor)
 
     async def __aenter__(self) -> Self:
         await self._start()

@@ -1,33 +1,74 @@
-"""What all verbs share: the store, the embedder, the settings, and when they are opened and closed."""
+"""What all verbs share: the store, the embedder, the settings, the worker, and when they are opened and closed."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ..embed import Embedder
 from ..read.score import Weights
 from ..write.change import change
+from ..write.flow import Flow
 from ..write.index import KeywordRules
+from ..write.later import do
+from ..write.worker import Worker
 
 if TYPE_CHECKING:
     from ..settings import Settings
     from ..store.base import Store
+    from ..write.drafts import Extractor
 
 
 class Parts:
-    def __init__(self, store: Store, embedder: Embedder, settings: Settings) -> None:
+    def __init__(
+        self, store: Store, embedder: Embedder, settings: Settings, extractor: Extractor | None = None
+    ) -> None:
         self.settings = settings
         self._store = store
         self._embedder = embedder
         self._weights = Weights.of(settings.search)
         self._rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
         self._change = partial(change, store=store, embedder=embedder, rules=self._rules)
+        self._flow = Flow(
+            store=store,
+            embedder=embedder,
+            keyword_rules=self._rules,
+            settings=settings.extraction,
+            extractors=(),
+            slow_extractor=extractor,
+        )
+        self._worker: Worker | None = None
+        self._working: asyncio.Task[None] | None = None
 
     async def _start(self) -> None:
-        """Open the database: `async with` and `await` do it."""
+        """Open the database: `async with` and `await` do it. Jobs that were left behind are gone on with."""
         await self._store.start()
+        if self._does_jobs and await self._store.next_due() is not None:
+            self._work()
 
     async def close(self) -> None:
-        """Let go of the database."""
+        """Let go of the database. Jobs that are not done stay in it."""
+        if self._working is not None:
+            self._working.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._working
+            self._working = None
         await self._store.close()
+
+    @property
+    def _does_jobs(self) -> bool:
+        return self._flow.slow_extractor is not None and self.settings.jobs.in_process
+
+    def _new_worker(self) -> Worker:
+        return Worker(self._store, partial(do, flow=self._flow), self.settings.jobs)
+
+    def _work(self) -> None:
+        """Let jobs be done beside everything else, as long as there are any."""
+        if not self._does_jobs:
+            return
+        if self._working is None or self._working.done() or self._worker is None:
+            self._worker = self._new_worker()
+            self._working = asyncio.create_task(self._worker.run(until_idle=True), name="jiyi-worker")
+        self._worker.wake()

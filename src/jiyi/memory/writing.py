@@ -10,15 +10,16 @@ from pydantic import JsonValue
 
 from .. import checks
 from ..errors import InvalidInput
-from ..models import UNSET, Deletion, MemoryItem, Receipt, Status, Unset
+from ..models import UNSET, Deletion, MemoryItem, Receipt, ReceiptState, Status, Unset
 from ..write.accept import What, accept
 from ..write.add import add
+from ..write.build import Context
 from ..write.change import earlier_state
-from ..write.extract import Context
+from .jobs import Jobs
 from .looking import Looking
 
 
-class Writing(Looking):
+class Writing(Looking, Jobs):
     async def add(
         self,
         what: What,
@@ -40,8 +41,8 @@ class Writing(Looking):
         """Take in a statement, a message, a conversation, or ready candidates.
 
         When it returns, everything is durable. Adding the same again makes nothing new; with an `idempotency_key`
-        a repeated call returns the first one's receipt. (`wait` is about extraction by a language model, which may
-        go on after `add`; without one there is nothing to wait for.)
+        a repeated call returns the first one's receipt. With a language model, memories are worked out after `add` has
+        accepted the messages; `wait=False` does not wait for that, and `status` and `wait` follow it.
 
             await memory.add("I moved to Berlin in May", user_id="mei")
             await memory.add([{"role": "user", "content": "下周三去上海出差"}], user_id="mei", session_id="s1")
@@ -61,15 +62,18 @@ class Writing(Looking):
         accepted = accept(what)
         if accepted.messages and memory_type is not None:
             raise InvalidInput("memory_type", "is for statements; messages are kept verbatim, as type message")
-        return await add(
+        receipt = await add(
             accepted,
             context,
             idempotency_key=checks.optional_name("idempotency_key", idempotency_key),
             actor=checks.name("actor", actor),
-            store=self._store,
-            embedder=self._embedder,
-            rules=self._rules,
+            flow=self._flow,
         )
+        if receipt.state is ReceiptState.ACCEPTED:
+            self._work()
+            if wait:
+                receipt = await self.wait(receipt, user_id=user_id)
+        return receipt
 
     async def update(
         self,

@@ -6,6 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,10 +14,21 @@ from numpy.typing import NDArray
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ..models import Coverage, Deletion, MemoryItem, Page, Receipt, Revision, Stats
+from ..models import Coverage, Deletion, Job, MemoryItem, Page, Receipt, ReceiptState, Revision, Stats
 from ..synonyms import Company, Pair, Synonym
-from . import reads, saves, synonyms
-from .contract import Addition, Candidates, Change, Filter, Question, StoreInfo, Unembedded
+from . import jobs, reads, saves, synonyms, units
+from .contract import (
+    Addition,
+    Candidates,
+    Change,
+    Filter,
+    Lease,
+    Place,
+    Question,
+    StoredMessage,
+    StoreInfo,
+    Unembedded,
+)
 from .filters import conditions
 from .tables import MemoryRow
 
@@ -80,6 +92,26 @@ class Store(ABC):
     async def save(self, addition: Addition) -> Receipt:
         return await self._write([addition.user_id], lambda session: saves.save(session, addition))
 
+    async def complete(self, lease: Lease, addition: Addition) -> None:
+        await self._write([lease.user_id], lambda session: saves.complete(session, lease, addition))
+
+    async def tail(self, place: Place, limit: int, *, before: str | None = None) -> list[StoredMessage]:
+        async with self._reading(place.user_id) as session:
+            return await units.tail(session, place, limit, before=before)
+
+    async def messages(self, user_id: str, ids: Sequence[str]) -> list[StoredMessage]:
+        async with self._reading(user_id) as session:
+            return await units.by_id(session, user_id, ids)
+
+    async def messages_by_hash(self, user_id: str, hashes: Sequence[str]) -> list[StoredMessage]:
+        async with self._reading(user_id) as session:
+            return await units.by_hash(session, user_id, hashes)
+
+    async def known(self, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
+        """The ids of the memories that say exactly this, by hash."""
+        async with self._reading(user_id) as session:
+            return await reads.known_by_hash(session, user_id, hashes, now)
+
     async def update(self, user_id: str, memory_id: str, change: Change, *, version: int | None) -> None:
         await self._write([user_id], lambda session: saves.update(session, user_id, memory_id, change, version))
 
@@ -131,6 +163,43 @@ class Store(ABC):
     async def coverage(self, model: str, user_id: str | None = None) -> Coverage:
         async with self._reading(user_id) as session:
             return await reads.coverage(session, model, user_id)
+
+    async def claim(self, owner: str, now: datetime, until: datetime) -> Lease | None:
+        return await self._write([], lambda session: jobs.claim(session, owner, now, until))
+
+    async def renew(self, lease: Lease, now: datetime, until: datetime) -> None:
+        await self._write([], lambda session: jobs.renew(session, lease, now, until))
+
+    async def put_off(self, lease: Lease, now: datetime, not_before: datetime, problem: str) -> None:
+        await self._write([], lambda session: jobs.put_off(session, lease, now, not_before, problem))
+
+    async def give_up(self, lease: Lease, now: datetime, problem: str) -> None:
+        await self._write([], lambda session: jobs.give_up(session, lease, now, problem))
+
+    async def release(self, lease: Lease, now: datetime) -> None:
+        await self._write([], lambda session: jobs.release(session, lease, now))
+
+    async def next_due(self) -> datetime | None:
+        async with self._reading(None) as session:
+            return await jobs.next_due(session)
+
+    async def job(self, user_id: str, job_id: str) -> Job:
+        async with self._reading(user_id) as session:
+            return await jobs.get(session, user_id, job_id)
+
+    async def jobs(self, user_id: str | None, state: ReceiptState | None, limit: int) -> list[Job]:
+        async with self._reading(user_id) as session:
+            return await jobs.listing(session, user_id, state, limit)
+
+    async def status(self, user_id: str, job_id: str, model: str) -> Receipt:
+        async with self._reading(user_id) as session:
+            return await jobs.receipt(session, user_id, job_id, model)
+
+    async def retry(self, user_id: str, job_id: str, now: datetime) -> Job:
+        return await self._write([user_id], lambda session: jobs.retry(session, user_id, job_id, now))
+
+    async def cancel(self, user_id: str, job_id: str, now: datetime, problem: str) -> Job:
+        return await self._write([user_id], lambda session: jobs.cancel(session, user_id, job_id, now, problem))
 
     async def unembedded(self, model: str, dimension: int, *, after: tuple[str, str], limit: int) -> list[Unembedded]:
         async with self._reading(None) as session:

@@ -40,6 +40,14 @@ class Filter:
     status: Status = "active"
 
 
+class Stale(Exception):
+    """Something else was written meanwhile that this hangs on; nothing of this was."""
+
+
+class LeaseLost(Exception):
+    """The job was taken by another worker, cancelled or deleted; nothing was written."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessage:
     id: str
@@ -49,6 +57,45 @@ class NewMessage:
     text: str
     sent_at: datetime
     dedupe_hash: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMessage(NewMessage):
+    """A message as it is kept, and the unit that it belongs to."""
+
+    unit_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a conversation takes place; messages of one place follow each other."""
+
+    user_id: str
+    session_id: str | None
+    agent_id: str | None
+    group_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A message that a memory came from, and which part of it."""
+
+    message_id: str
+    start: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitPart:
+    """Messages that belong to a unit, which may have some already."""
+
+    id: str
+    message_ids: tuple[str, ...]
+    subject: str | None
+    summary: str
+    participants: tuple[str, ...]
+    started_at: datetime
+    ended_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +146,16 @@ class NewMemory:
     valid_to: datetime | None = None
     expires_at: datetime | None
     source: str
-    message_ids: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    slot: str | None = None
     index: IndexEntry = NOT_INDEXED
+
+
+@dataclass(frozen=True, slots=True)
+class Follows:
+    """After which message of its place something was worked out; it is void if another has come meanwhile."""
+
+    message_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +176,23 @@ class Addition:
     model: str
     messages: tuple[NewMessage, ...]
     memories: tuple[NewMemory, ...]
+    external_ids: Mapping[str, str] = field(default_factory=dict)  # the caller's ids of messages that are there already
+    follows: Follows | None = None
+    units: tuple[UnitPart, ...] = ()
+    payload: dict[str, JsonValue] | None = None  # what is left to do, by a worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to do a job, until it runs out."""
+
+    user_id: str
+    job_id: str
+    session_id: str | None
+    owner: str
+    attempt: int
+    payload: dict[str, Any]
+    accepted_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

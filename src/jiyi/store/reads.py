@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import (
@@ -96,15 +97,19 @@ async def _items(session: AsyncSession, statement: Select[Any], user_id: str, na
     return [rows.item(dict(row), details[row["id"], "keyword"], details[row["id"], "source"]) for row in memories]
 
 
-async def known_by_hash(session: AsyncSession, user_id: str, hashes: Sequence[str]) -> dict[str, str]:
-    """The ids of the memories that say exactly this, by hash."""
+async def known_by_hash(session: AsyncSession, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
+    """The ids of the memories that say exactly this, by hash. What has expired is not known any more."""
     known: dict[str, str] = {}
     for some in chunks(hashes):
         statement = select(MemoryRow.dedupe_hash, MemoryRow.id).where(
             MemoryRow.user_id == user_id,
             MemoryRow.dedupe_hash.in_(some),
             or_(
-                and_(MemoryRow.status == "active", MemoryRow.valid_to.is_(None)),
+                and_(
+                    MemoryRow.status == "active",
+                    MemoryRow.valid_to.is_(None),
+                    or_(MemoryRow.expires_at.is_(None), MemoryRow.expires_at > now),
+                ),
                 MemoryRow.dedupe_hash.startswith(SAID),
                 MemoryRow.dedupe_hash.startswith(PAST),
             ),
@@ -124,12 +129,17 @@ async def receipt(session: AsyncSession, user_id: str, idempotency_key: str, req
         raise IdempotencyConflict(
             f"the idempotency key {idempotency_key!r} was used before for another text: take a new key for new input"
         )
-    ids = await session.scalars(
+    ids = await session.scalars(memories_of_job(job))
+    return rows.receipt(job, await items(session, user_id, ids.all()))
+
+
+def memories_of_job(job: JobRow) -> Select[str]:
+    """The ids of the memories that it made or met."""
+    return (
         select(JobMemoryRow.memory_id)
-        .where(JobMemoryRow.user_id == user_id, JobMemoryRow.job_id == job.id)
+        .where(JobMemoryRow.user_id == job.user_id, JobMemoryRow.job_id == job.id)
         .order_by(JobMemoryRow.position)
     )
-    return rows.receipt(job, await items(session, user_id, ids.all()))
 
 
 async def page(session: AsyncSession, where: Filter, cursor: str | None, limit: int) -> Page:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..models import MemoryItem, Receipt, ReceiptState, Revision
+from ..models import Job, MemoryItem, Receipt, ReceiptState, Revision
 from ..text.hashes import term_hash
 from .contract import Addition, IndexEntry, NewMemory
 from .tables import JobRow, MemoryRow, RevisionRow
@@ -67,6 +67,7 @@ def memory_values(addition: Addition, new: NewMemory) -> dict[str, Any]:
         "trust": 1.0,
         "created_at": addition.at,
         "updated_at": addition.at,
+        "slot": new.slot,
     }
 
 
@@ -98,7 +99,7 @@ def index_values(user_id: str, memory_id: str, index: IndexEntry) -> dict[str, l
 
 def item(values: Mapping[str, Any], keywords: Sequence[str], source_ids: Sequence[str]) -> MemoryItem:
     """A memory from the values of its row, by column name."""
-    fields = {name: value for name, value in values.items() if name not in ("dedupe_hash", "near_hash")}
+    fields = {name: value for name, value in values.items() if name not in ("dedupe_hash", "near_hash", "slot")}
     return MemoryItem.model_validate({**fields, "keywords": tuple(keywords), "source_ids": tuple(source_ids)})
 
 
@@ -136,4 +137,20 @@ def receipt(job: JobRow, memories: Sequence[MemoryItem]) -> Receipt:
         memories=tuple(memories),
         created=job.created,
         problems=tuple(job.problems),
+    )
+
+
+def job(row: JobRow) -> Job:
+    return Job(
+        id=row.id,
+        user_id=row.user_id,
+        session_id=row.session_id,
+        kind=row.kind,
+        state=ReceiptState(row.state),
+        attempts=row.attempts,
+        problems=tuple(row.problems),
+        next_attempt_at=row.not_before,
+        leased_until=row.leased_until,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
     )

@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import InvalidInput, VersionConflict
 from ..models import Deletion, MemoryItem, Receipt, ReceiptState, utc_now
-from . import reads, rows
-from .contract import Addition, Change, NewMemory, Unembedded
+from . import jobs, reads, rows, units
+from .contract import NOT_INDEXED, Addition, Change, Lease, NewMemory, Place, Stale, Unembedded
 from .tables import (
     Base,
     ChangeRow,
@@ -39,28 +39,14 @@ def erased(user_id: str) -> str:
 
 
 async def save(session: AsyncSession, addition: Addition) -> Receipt:
-    """Write one `add`: messages, memories, what they are found by, history, change feed and receipt."""
+    """Write one `add`: messages, memories, what they are found by, history, change feed, and the job or receipt."""
     user_id = addition.user_id
     if addition.idempotency_key is not None:
         earlier = await reads.receipt(session, user_id, addition.idempotency_key, addition.request_hash)
         if earlier is not None:
             return earlier
-    stored_as = await _save_messages(session, addition)
-    hashes = [new.dedupe_hash for new in addition.memories]
-    await _retire_expired(session, user_id, hashes, addition.at)
-    known = await reads.known_by_hash(session, user_id, hashes)
-    fresh = {new.dedupe_hash: new for new in reversed(addition.memories) if new.dedupe_hash not in known}
-    fresh = dict(reversed(fresh.items()))  # the first of equal ones, in the order given
-    await _refuse_taken_keys(session, user_id, list(fresh.values()))
-    made = await _save_memories(session, addition, list(fresh.values()), stored_as)
-    there = await reads.items(session, user_id, list(known.values()))
-    deaf = await reads.without_vector(session, user_id, [memory.id for memory in there], addition.model)
-    state, problems = addition.state, list(addition.problems)
-    if deaf and state is ReceiptState.INDEXED:
-        state = ReceiptState.EXTRACTED
-        problems.append(f"{len(deaf)} known before, but not found by meaning yet: run `jiyi reindex --embeddings`")
-    by_id = {memory.id: memory for memory in [*made, *there]}
-    ids = {known.get(new.dedupe_hash) or fresh[new.dedupe_hash].id: None for new in addition.memories}
+    memories, made = await _save_all(session, addition)
+    state, problems = await _state(session, addition, [memory.id for memory in memories if memory.id not in made])
     job = JobRow(
         user_id=user_id,
         id=addition.id,
@@ -70,60 +56,74 @@ async def save(session: AsyncSession, addition: Addition) -> Receipt:
         request_hash=addition.request_hash if addition.idempotency_key is not None else None,
         created=len(made),
         problems=problems,
-        attempts=1,
+        attempts=0 if addition.payload else 1,
         leased_until=None,
         created_at=addition.at,
         updated_at=addition.at,
+        session_id=addition.session_id,
+        payload=addition.payload,
+        not_before=addition.at if addition.payload else None,
     )
     session.add(job)
     await session.flush()
-    await _insert(
-        session,
-        JobMemoryRow,
-        [
-            {"user_id": user_id, "job_id": job.id, "position": position, "memory_id": memory_id}
-            for position, memory_id in enumerate(ids)
-        ],
+    await _note(session, job, memories)
+    return rows.receipt(job, memories)
+
+
+async def complete(session: AsyncSession, lease: Lease, addition: Addition) -> None:
+    """Write what a worker made of an accepted `add`, if it still has the right to."""
+    job = await jobs.held(session, lease, utc_now())
+    memories, made = await _save_all(session, addition)
+    await _note(session, job, memories)
+    state, problems = await _state(session, addition, list(await session.scalars(reads.memories_of_job(job))))
+    jobs.finish(job, utc_now(), state, problems, created=len(made))
+
+
+async def _save_all(session: AsyncSession, addition: Addition) -> tuple[list[MemoryItem], set[str]]:
+    """→ the memories that it led to, in the order given, and the ids of those that are new"""
+    user_id = addition.user_id
+    place = Place(
+        user_id=user_id, session_id=addition.session_id, agent_id=addition.agent_id, group_id=addition.group_id
     )
-    return rows.receipt(job, [by_id[memory_id] for memory_id in ids])
+    if addition.follows is not None and addition.follows.message_id != await units.last_id(session, place):
+        raise Stale
+    await units.save_messages(session, place, addition.messages, addition.at)
+    await units.save_units(session, place, addition.units, addition.at)
+    hashes = [new.dedupe_hash for new in addition.memories]
+    await _retire_expired(session, user_id, hashes, addition.at)
+    known = await reads.known_by_hash(session, user_id, hashes, addition.at)
+    fresh = {new.dedupe_hash: new for new in reversed(addition.memories) if new.dedupe_hash not in known}
+    fresh = dict(reversed(fresh.items()))  # the first of equal ones, in the order given
+    if any(new.index is NOT_INDEXED for new in fresh.values()):
+        raise Stale  # it was known when this was worked out
+    await _refuse_taken_keys(session, user_id, list(fresh.values()))
+    made = await _save_memories(session, addition, list(fresh.values()))
+    there = await reads.items(session, user_id, list(known.values()))
+    by_id = {memory.id: memory for memory in [*made, *there]}
+    ids = {known.get(new.dedupe_hash) or fresh[new.dedupe_hash].id: None for new in addition.memories}
+    return [by_id[memory_id] for memory_id in ids], {memory.id for memory in made}
 
 
-async def _save_messages(session: AsyncSession, addition: Addition) -> dict[str, tuple[str, str]]:
-    """Keep the messages that are not there yet. → for each id: that of the stored message, and the caller's for it"""
-    hashes = [message.dedupe_hash for message in addition.messages if message.dedupe_hash is not None]
-    known: dict[str, str] = {}
-    for some in reads.chunks(hashes):
-        statement = select(MessageRow.dedupe_hash, MessageRow.id).where(
-            MessageRow.user_id == addition.user_id, MessageRow.dedupe_hash.in_(some)
-        )
-        known.update({found: stored for found, stored in (await session.execute(statement)) if found})
-    stored_as: dict[str, tuple[str, str]] = {}
-    new = []
-    for message in addition.messages:
-        stored = known.get(message.dedupe_hash) if message.dedupe_hash is not None else None
-        if stored is None:
-            stored = message.id
-            if message.dedupe_hash is not None:
-                known[message.dedupe_hash] = stored
-            new.append(
-                {
-                    "user_id": addition.user_id,
-                    "id": message.id,
-                    "external_id": message.external_id,
-                    "session_id": addition.session_id,
-                    "agent_id": addition.agent_id,
-                    "group_id": addition.group_id,
-                    "role": message.role,
-                    "speaker": message.speaker,
-                    "text": message.text,
-                    "sent_at": message.sent_at,
-                    "dedupe_hash": message.dedupe_hash,
-                    "created_at": addition.at,
-                }
-            )
-        stored_as[message.id] = (stored, message.external_id or stored)
-    await _insert(session, MessageRow, new)
-    return stored_as
+async def _state(session: AsyncSession, addition: Addition, earlier: Sequence[str]) -> tuple[ReceiptState, list[str]]:
+    """Everything can be found, unless one of the memories that were there before has no vector."""
+    state, problems = addition.state, list(addition.problems)
+    if state is ReceiptState.INDEXED:
+        deaf = await reads.without_vector(session, addition.user_id, earlier, addition.model)
+        if deaf:
+            state = ReceiptState.EXTRACTED
+            problems.append(f"{len(deaf)} known before, but not found by meaning yet: run `jiyi reindex --embeddings`")
+    return state, problems
+
+
+async def _note(session: AsyncSession, job: JobRow, memories: Sequence[MemoryItem]) -> None:
+    """Which memories a job led to; some may stand there from when it was accepted."""
+    before = list(await session.scalars(reads.memories_of_job(job)))
+    ids = [memory.id for memory in memories if memory.id not in set(before)]
+    values = [
+        {"user_id": job.user_id, "job_id": job.id, "position": position, "memory_id": memory_id}
+        for position, memory_id in enumerate(ids, start=len(before))
+    ]
+    await _insert(session, JobMemoryRow, values)
 
 
 async def _retire_expired(session: AsyncSession, user_id: str, hashes: Sequence[str], at: datetime) -> None:
@@ -158,17 +158,29 @@ async def _refuse_taken_keys(session: AsyncSession, user_id: str, new: Sequence[
         raise InvalidInput("memory_key", f"{sorted(taken)[0]!r} is taken: update that memory, or choose another key")
 
 
-async def _save_memories(
-    session: AsyncSession, addition: Addition, new: Sequence[NewMemory], stored_as: dict[str, tuple[str, str]]
-) -> list[MemoryItem]:
+async def _save_memories(session: AsyncSession, addition: Addition, new: Sequence[NewMemory]) -> list[MemoryItem]:
     user_id = addition.user_id
+    names = {
+        **addition.external_ids,
+        **{message.id: message.external_id or message.id for message in addition.messages},
+    }
+    cited = {source.message_id for memory in new for source in memory.sources}
+    earlier = cited - {message.id for message in addition.messages}
+    if len(await units.by_id(session, user_id, list(earlier))) < len(earlier):
+        raise Stale  # a message was deleted meanwhile
     values = [rows.memory_values(addition, memory) for memory in new]
     await _insert(session, MemoryRow, [_by_attribute(value) for value in values])
     await _insert_index(session, (rows.index_values(user_id, memory.id, memory.index) for memory in new))
     sources = [
-        {"user_id": user_id, "memory_id": memory.id, "message_id": stored_as[message_id][0]}
+        {
+            "user_id": user_id,
+            "memory_id": memory.id,
+            "message_id": source.message_id,
+            "span_start": source.start,
+            "span_end": source.end,
+        }
         for memory in new
-        for message_id in memory.message_ids
+        for source in memory.sources
     ]
     await _insert(session, MemorySourceRow, sources)
     added = {"version": 1, "action": "add", "actor": addition.actor, "changed_at": addition.at}
@@ -178,7 +190,7 @@ async def _save_memories(
         rows.item(
             value,
             keywords=[keyword for keyword, _, _ in memory.index.keywords],
-            source_ids=[stored_as[message_id][1] for message_id in memory.message_ids],
+            source_ids=[names.get(source.message_id, source.message_id) for source in memory.sources],
         )
         for value, memory in zip(values, new, strict=True)
     ]
@@ -204,7 +216,7 @@ async def _refuse_twin(session: AsyncSession, row: MemoryRow, change: Change) ->
     if said is None or status != "active" or valid_to is not None:
         return
     await _retire_expired(session, row.user_id, [said], change.at)
-    twin = (await reads.known_by_hash(session, row.user_id, [said])).get(said, row.id)
+    twin = (await reads.known_by_hash(session, row.user_id, [said], change.at)).get(said, row.id)
     if twin != row.id:
         raise InvalidInput("content", f"memory {twin} says the same already: change or delete that one")
 
@@ -246,11 +258,11 @@ async def delete_memories(session: AsyncSession, user_id: str, memory_ids: Seque
         found = list(await session.scalars(select(MemoryRow.id).where(mine)))
         sources = select(MemorySourceRow.message_id).where(MemorySourceRow.user_id == user_id)
         touched = list(await session.scalars(sources.where(MemorySourceRow.memory_id.in_(found))))
+        await jobs.drop_payloads(session, user_id, found)
         await session.execute(delete(MemoryRow).where(mine))
         still_there = list(await session.scalars(sources.where(MemorySourceRow.message_id.in_(touched))))
         orphans = list(set(touched) - set(still_there))
-        for part in reads.chunks(orphans):
-            await session.execute(delete(MessageRow).where(MessageRow.user_id == user_id, MessageRow.id.in_(part)))
+        await units.delete_messages(session, user_id, orphans)
         await _tell(session, user_id, found, "delete")
         memories += len(found)
         messages += len(orphans)

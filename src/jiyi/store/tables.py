@@ -65,6 +65,7 @@ class UnitRow(Base):
     """A stretch of conversation about one thing (MemUnit)."""
 
     __tablename__ = "units"
+    __table_args__ = (Index("ix_units_session", "user_id", "session_id", "id"),)
 
     user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
     id: Mapped[str] = mapped_column(String(ID), primary_key=True)
@@ -77,6 +78,22 @@ class UnitRow(Base):
     started_at: Mapped[datetime]
     ended_at: Mapped[datetime]
     created_at: Mapped[datetime]
+
+
+class UnitMessageRow(Base):
+    """Which unit a message belongs to."""
+
+    __tablename__ = "unit_messages"
+    __table_args__ = (
+        ForeignKeyConstraint(["user_id", "unit_id"], ["units.user_id", "units.id"], ondelete="CASCADE"),
+        ForeignKeyConstraint(["user_id", "message_id"], ["messages.user_id", "messages.id"], ondelete="CASCADE"),
+        Index("ix_unit_messages_unit", "user_id", "unit_id"),
+        {"sqlite_with_rowid": False},
+    )
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    message_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    unit_id: Mapped[str] = mapped_column(String(ID))
 
 
 class MemoryRow(Base):
@@ -115,10 +132,12 @@ class MemoryRow(Base):
     trust: Mapped[float]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+    slot: Mapped[str | None] = mapped_column(String(32))  # hashed: whom and what about them it tells
 
     __table_args__ = (
         Index("uq_memories_key", "user_id", "memory_key", unique=True),
         Index("ix_memories_session", "user_id", "session_id"),
+        Index("ix_memories_slot", "user_id", "slot"),
     )
 
 
@@ -270,7 +289,10 @@ class JobRow(Base):
     """One accepted `add` and how far it has come: the receipt's durable side."""
 
     __tablename__ = "jobs"
-    __table_args__ = (Index("uq_jobs_idempotency", "user_id", "idempotency_key", unique=True),)
+    __table_args__ = (
+        Index("uq_jobs_idempotency", "user_id", "idempotency_key", unique=True),
+        Index("ix_jobs_due", "not_before"),
+    )
 
     user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
     id: Mapped[str] = mapped_column(String(ID), primary_key=True)
@@ -284,6 +306,10 @@ class JobRow(Base):
     leased_until: Mapped[datetime | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+    session_id: Mapped[str | None] = mapped_column(String(NAME))
+    payload: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))  # what is left to do
+    not_before: Mapped[datetime | None]  # a worker may take it from then on; none: there is nothing to do
+    leased_by: Mapped[str | None] = mapped_column(String(64))
 
 
 class JobMemoryRow(Base):

@@ -76,6 +76,13 @@ def strip_context(text: str) -> str:
     return "".join((*rest, text[end:]))
 
 
+def blank_context(text: str) -> str:
+    """The same, but of the same length: what stands behind a block stays where it was."""
+    for start, stop in list(_blocks(text)):
+        text = text[:start] + " " * (stop - start) + text[stop:]
+    return text
+
+
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
     """From where to where the blocks stand, each with the end of its last line."""
     opened: re.Match[str] | None = None

@@ -12,7 +12,8 @@ from ..embed import Embedder
 from ..errors import InvalidInput, NotFound, VersionConflict
 from ..models import MemoryItem, Revision, layer_of, utc_now
 from ..store.contract import Change
-from .extract import statement_hash, summarise
+from .build import EXTRACTED, summarise
+from .hashes import statement_hash
 from .index import KeywordRules, embed_entries, index_entry
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ async def _prepare(
             index_entry, after["content"], after["summary"], after["tags"], after["data"], rules
         )
         [entry], _ = await embed_entries([entry], [after["content"]], embedder)
-    says_otherwise = memory.source == "statement" and {"content", "memory_type"} & values.keys()
+    says_otherwise = memory.source in ("statement", EXTRACTED) and {"content", "memory_type"} & values.keys()
     own_key = memory.memory_key if memory.memory_key != memory.id else None
     said = statement_hash(after["content"], after["memory_type"], memory.agent_id, memory.group_id, own_key)
     return Change(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from pydantic import JsonValue
 
@@ -68,3 +70,11 @@ class Draft:
     expires_at: datetime | None = None
     tags: tuple[str, ...] = ()
     data: dict[str, JsonValue] = field(default_factory=dict)  # e.g. who extracted it, with which version of what
+
+
+class Extractor(Protocol):
+    """Works memories out of a stretch of conversation."""
+
+    id: str  # names it in what it made
+
+    async def __call__(self, unit: Unit, /) -> Sequence[Draft]: ...

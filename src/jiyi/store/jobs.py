@@ -1,0 +1,178 @@
+"""Jobs: what is left to do after something was accepted. A worker takes one on a lease; only the lease's holder can
+bring it to its end, so a worker that was slow or thought dead writes nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import and_, case, func, null, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
+
+from ..errors import InvalidInput, NotFound
+from ..models import Job, Receipt, ReceiptState
+from . import reads, rows
+from .contract import Lease, LeaseLost
+from .tables import JobMemoryRow, JobRow
+
+OPEN = JobRow.not_before.is_not(None)
+
+
+async def claim(session: AsyncSession, owner: str, now: datetime, until: datetime) -> Lease | None:
+    """Take the job that has been due for longest. Those of one session are done in the order they came in."""
+    earlier = aliased(JobRow)
+    same_session = or_(
+        earlier.session_id == JobRow.session_id, and_(earlier.session_id.is_(None), JobRow.session_id.is_(None))
+    )
+    waits_for_another = (
+        select(earlier.id)
+        .where(earlier.user_id == JobRow.user_id, earlier.not_before.is_not(None), same_session, earlier.id < JobRow.id)
+        .exists()
+    )
+    free = or_(JobRow.leased_until.is_(None), JobRow.leased_until <= now)
+    job = await session.scalar(
+        select(JobRow)
+        .where(JobRow.not_before <= now, free, ~waits_for_another)
+        .order_by(JobRow.not_before, JobRow.id)
+        .limit(1)
+        .with_for_update(of=JobRow, skip_locked=True)
+    )
+    if job is None:
+        return None
+    job.leased_by = owner
+    job.leased_until = until
+    job.attempts += 1
+    return Lease(
+        user_id=job.user_id,
+        job_id=job.id,
+        session_id=job.session_id,
+        owner=owner,
+        attempt=job.attempts,
+        payload=job.payload or {},
+        accepted_at=job.created_at,
+    )
+
+
+async def next_due(session: AsyncSession) -> datetime | None:
+    """From when on one of the jobs that are not done can be taken."""
+    due = case((JobRow.leased_until > JobRow.not_before, JobRow.leased_until), else_=JobRow.not_before)
+    found: datetime | None = await session.scalar(select(func.min(due)).where(OPEN))
+    return found
+
+
+async def held(session: AsyncSession, lease: Lease, now: datetime) -> JobRow:
+    """The job, if the lease still holds; then it stays ours until the transaction ends."""
+    job = await session.scalar(
+        select(JobRow).where(JobRow.user_id == lease.user_id, JobRow.id == lease.job_id).with_for_update()
+    )
+    if job is None or job.leased_by != lease.owner or job.leased_until is None or job.leased_until <= now:
+        raise LeaseLost(lease.job_id)
+    return job
+
+
+async def renew(session: AsyncSession, lease: Lease, now: datetime, until: datetime) -> None:
+    (await held(session, lease, now)).leased_until = until
+
+
+async def put_off(session: AsyncSession, lease: Lease, now: datetime, not_before: datetime, problem: str) -> None:
+    """It did not work this time; it stays accepted, and says why."""
+    job = await held(session, lease, now)
+    _let_go(job, now)
+    job.not_before = not_before
+    job.problems = [problem]
+
+
+async def give_up(session: AsyncSession, lease: Lease, now: datetime, problem: str) -> None:
+    job = await held(session, lease, now)
+    _fail(job, now, problem)
+
+
+async def release(session: AsyncSession, lease: Lease, now: datetime) -> None:
+    """Hand a job back unfinished, because the worker stops: this was no attempt."""
+    job = await held(session, lease, now)
+    _let_go(job, now)
+    job.attempts -= 1
+
+
+def _let_go(job: JobRow, now: datetime) -> None:
+    job.leased_by = job.leased_until = None
+    job.updated_at = now
+
+
+def _fail(job: JobRow, now: datetime, problem: str) -> None:
+    _let_go(job, now)
+    job.state = ReceiptState.FAILED.value
+    job.not_before = None
+    job.problems = [problem]
+
+
+def finish(job: JobRow, now: datetime, state: ReceiptState, problems: Sequence[str], created: int) -> None:
+    _let_go(job, now)
+    job.state = state.value
+    job.not_before = job.payload = None
+    job.problems = list(problems)
+    job.created += created
+
+
+# -- looking at them and changing their course ----------------------------------------------------------------------
+
+
+async def _row(session: AsyncSession, user_id: str, job_id: str) -> JobRow:
+    job = await session.scalar(select(JobRow).where(JobRow.user_id == user_id, JobRow.id == job_id).with_for_update())
+    if job is None:
+        raise NotFound(f"user {user_id!r} has no job {job_id!r}")
+    return job
+
+
+async def get(session: AsyncSession, user_id: str, job_id: str) -> Job:
+    return rows.job(await _row(session, user_id, job_id))
+
+
+async def listing(session: AsyncSession, user_id: str | None, state: ReceiptState | None, limit: int) -> list[Job]:
+    """Newest first; of one user, or of all."""
+    statement = select(JobRow).order_by(JobRow.id.desc()).limit(limit)
+    if user_id is not None:
+        statement = statement.where(JobRow.user_id == user_id)
+    if state is not None:
+        statement = statement.where(JobRow.state == state.value)
+    return [rows.job(job) for job in await session.scalars(statement)]
+
+
+async def receipt(session: AsyncSession, user_id: str, job_id: str, model: str) -> Receipt:
+    """How far it has come by now. What could not be found by meaning may have been embedded since."""
+    job = await _row(session, user_id, job_id)
+    ids = list(await session.scalars(reads.memories_of_job(job)))
+    found = rows.receipt(job, await reads.items(session, user_id, ids))
+    if found.state is ReceiptState.EXTRACTED and not await reads.without_vector(session, user_id, ids, model):
+        found = found.model_copy(update={"state": ReceiptState.INDEXED, "problems": ()})
+    return found
+
+
+async def retry(session: AsyncSession, user_id: str, job_id: str, now: datetime) -> Job:
+    """Try a failed job once more, or one that waits for its next try at once."""
+    job = await _row(session, user_id, job_id)
+    if job.payload is None:
+        raise InvalidInput("job_id", f"job {job_id} is {job.state}: there is nothing left to do")
+    if job.leased_until is None or job.leased_until <= now:
+        _let_go(job, now)
+        job.attempts = 0
+    job.state = ReceiptState.ACCEPTED.value
+    job.not_before = now
+    return rows.job(job)
+
+
+async def cancel(session: AsyncSession, user_id: str, job_id: str, now: datetime, problem: str) -> Job:
+    """End a job that is not done. A worker that has it on a lease can write nothing more for it."""
+    job = await _row(session, user_id, job_id)
+    if job.not_before is None:
+        raise InvalidInput("job_id", f"job {job_id} is {job.state}: there is nothing to cancel")
+    _fail(job, now, problem)
+    return rows.job(job)
+
+
+async def drop_payloads(session: AsyncSession, user_id: str, memory_ids: Sequence[str]) -> None:
+    """What was deleted stays nowhere: a failed job that led to it keeps nothing to be tried again with."""
+    led_to = select(JobMemoryRow.job_id).where(JobMemoryRow.user_id == user_id, JobMemoryRow.memory_id.in_(memory_ids))
+    failed = and_(JobRow.user_id == user_id, JobRow.id.in_(led_to), JobRow.not_before.is_(None))
+    await session.execute(update(JobRow).where(failed).values(payload=null()))

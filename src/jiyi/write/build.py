@@ -1,0 +1,153 @@
+"""From what was handed in or found to memories as they are stored.
+
+A statement becomes one memory, a message becomes a memory that holds it verbatim, and a draft becomes a memory that
+names the messages it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from ..ids import new_id
+from ..models import CandidateMemory, layer_of
+from ..store.contract import PAST, SAID, NewMemory, NewMessage, Place, Source
+from ..text.fence import strip_context
+from .accept import INSTRUCTIONS
+from .drafts import Draft, Evidence
+from .hashes import identity, statement_hash
+
+SUMMARY_LENGTH = 120
+EXTRACTED = "extracted"  # the source of memories that an extractor found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What holds for a whole `add`; candidates may say otherwise for themselves."""
+
+    user_id: str
+    session_id: str | None
+    agent_id: str | None
+    group_id: str | None
+    memory_type: str | None
+    importance: float | None
+    tags: tuple[str, ...]
+    metadata: dict[str, JsonValue]
+    occurred_at: datetime | None
+    expires_at: datetime | None
+
+    @property
+    def place(self) -> Place:
+        return Place(user_id=self.user_id, session_id=self.session_id, agent_id=self.agent_id, group_id=self.group_id)
+
+
+def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
+    """A memory that holds what was said as it was said. What an agent is told is no memory of a user, and neither is
+    what an earlier recall put into the conversation."""
+    said = strip_context(message.text)
+    if message.role in INSTRUCTIONS or not said.strip():
+        return None
+    memory_id = new_id()
+    return NewMemory(
+        id=memory_id,
+        memory_key=memory_id,
+        memory_type="message",
+        layer="episodic",
+        content=said,
+        summary=summarise(said),
+        data={"role": message.role, "speaker": message.speaker},
+        metadata=context.metadata,
+        importance=0.5 if context.importance is None else context.importance,
+        tags=context.tags,
+        dedupe_hash=SAID + identity(context.agent_id, context.group_id, message.dedupe_hash or message.id),
+        occurred_at=message.sent_at,
+        valid_from=message.sent_at,
+        expires_at=context.expires_at,
+        source="message",
+        sources=(Source(message_id=message.id),),
+    )
+
+
+def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMemory:
+    memory_id = new_id()
+    memory_type = candidate.type or context.memory_type or "fact"
+    occurred_at = candidate.occurred_at or context.occurred_at or at
+    said = statement_hash(candidate.text, memory_type, context.agent_id, context.group_id, candidate.memory_key)
+    if candidate.valid_to is not None:
+        said = PAST + identity(said, candidate.valid_to.isoformat())
+    importance = context.importance if candidate.importance is None else candidate.importance
+    return NewMemory(
+        id=memory_id,
+        memory_key=candidate.memory_key or memory_id,
+        memory_type=memory_type,
+        layer=layer_of(memory_type),
+        content=candidate.text,
+        summary=candidate.summary or summarise(candidate.text),
+        data=candidate.data or {},
+        metadata={**context.metadata, **(candidate.metadata or {})},
+        importance=0.5 if importance is None else importance,
+        confidence=1.0 if candidate.confidence is None else candidate.confidence,
+        status=candidate.status,
+        tags=tuple(dict.fromkeys((*context.tags, *candidate.tags))),
+        dedupe_hash=said,
+        occurred_at=occurred_at,
+        valid_from=candidate.valid_from or occurred_at,
+        valid_to=candidate.valid_to,
+        expires_at=candidate.expires_at or context.expires_at,
+        source="statement",
+    )
+
+
+def derived(draft: Draft, context: Context) -> NewMemory:
+    """A memory that an extractor found."""
+    memory_id = new_id()
+    return NewMemory(
+        id=memory_id,
+        memory_key=memory_id,
+        memory_type=draft.memory_type,
+        layer=layer_of(draft.memory_type),
+        content=draft.content,
+        summary=draft.summary or summarise(draft.content),
+        data={**draft.data, **_about(draft)},
+        metadata=context.metadata,
+        importance=draft.importance,
+        confidence=draft.confidence,
+        tags=tuple(dict.fromkeys((*context.tags, *draft.tags))),
+        dedupe_hash=statement_hash(draft.content, draft.memory_type, context.agent_id, context.group_id),
+        occurred_at=draft.occurred_at,
+        valid_from=draft.valid_from or draft.occurred_at,
+        valid_to=draft.valid_to,
+        expires_at=draft.expires_at or context.expires_at,
+        source=EXTRACTED,
+        sources=_sources(draft.evidence),
+    )
+
+
+def _about(draft: Draft) -> dict[str, JsonValue]:
+    """What it is about, as it can be compared later."""
+    told: dict[str, JsonValue] = {"subject": draft.subject, "attribute": draft.attribute, "value": draft.value}
+    flags: dict[str, JsonValue] = {"single": draft.single, "ended": draft.ended}
+    return {name: value for name, value in (told | flags).items() if value}
+
+
+def _sources(evidence: Sequence[Evidence]) -> tuple[Source, ...]:
+    """Each message once; of several spans in one message, the stretch that holds them all."""
+    found: dict[str, Source] = {}
+    for one in evidence:
+        before = found.get(one.message_id)
+        spans = [span for span in (before, one) if span is not None and span.start is not None and span.end is not None]
+        whole = len(spans) < (1 if before is None else 2)
+        found[one.message_id] = Source(
+            message_id=one.message_id,
+            start=None if whole else min(span.start for span in spans if span.start is not None),
+            end=None if whole else max(span.end for span in spans if span.end is not None),
+        )
+    return tuple(found.values())
+
+
+def summarise(text: str) -> str:
+    """The beginning of a text, in one line."""
+    line = " ".join(text[: SUMMARY_LENGTH * 4].split())
+    return line if len(line) <= SUMMARY_LENGTH else line[: SUMMARY_LENGTH - 1].rstrip() + "…"

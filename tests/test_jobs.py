@@ -1,0 +1,247 @@
+"""What is accepted is done: on a lease, again after a failure, once, and in a state that can be seen."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from extractors import SpelledOut
+from jiyi import InvalidInput, Memory, NotFound, ReceiptState
+from jiyi.models import utc_now
+from jiyi.settings import load_settings
+from jiyi.store.contract import LeaseLost
+from jiyi.testing import WordEmbedder
+from support import contents, stored
+
+TALK = [{"role": "user", "content": "Mei home = Berlin"}, {"role": "assistant", "content": "Noted."}]
+
+
+def open_with(path: Path, extractor: SpelledOut, **jobs: Any) -> Memory:
+    settings = load_settings(jobs={"retry_after_s": 0.01, "longest_pause_s": 0.02, **jobs})
+    return Memory.open(path, settings=settings, embedder=WordEmbedder(), extractor=extractor)
+
+
+async def test_add_waits_for_its_job(path: Path) -> None:
+    async with open_with(path, SpelledOut()) as memory:
+        receipt = await memory.add(TALK, user_id="mei", session_id="s")
+        assert receipt.state is ReceiptState.INDEXED and receipt.created == 3
+        made = receipt.memories[-1]
+        assert (made.content, made.source, made.data["value"]) == ("Mei home: Berlin", "extracted", "Berlin")
+        assert made.source_ids == receipt.memories[0].source_ids
+        assert contents(await memory.search("where is home?", user_id="mei", memory_types=["fact"])) == [made.content]
+
+
+async def test_what_is_accepted_is_found_before_the_model_answers(path: Path) -> None:
+    model = SpelledOut(gate=asyncio.Event())
+    async with open_with(path, model) as memory:
+        receipt = await memory.add(TALK, user_id="mei", wait=False)
+        assert receipt.state is ReceiptState.ACCEPTED and receipt.created == 2
+        assert contents(await memory.search("Berlin", user_id="mei")) == ["Mei home = Berlin"]
+        in_vain = await memory.wait(receipt, user_id="mei", timeout=0.05)
+        assert in_vain.state is ReceiptState.ACCEPTED
+        job = await memory.job(receipt.id, user_id="mei")
+        assert job.attempts == 1 and job.leased_until is not None
+        model.gate.set()  # type: ignore[union-attr]
+        done = await memory.wait(receipt.id, user_id="mei")
+        assert done.state is ReceiptState.INDEXED and [one.memory_type for one in done.memories][-1] == "fact"
+        assert done == await memory.status(receipt, user_id="mei")
+
+
+async def test_waiting_is_bounded_by_a_setting(path: Path) -> None:
+    async with open_with(path, SpelledOut(gate=asyncio.Event()), wait_s=0.05) as memory:
+        assert (await memory.add(TALK, user_id="mei")).state is ReceiptState.ACCEPTED
+
+
+async def test_a_failing_model_is_asked_again(path: Path) -> None:
+    model = SpelledOut(failures=2)
+    async with open_with(path, model) as memory:
+        receipt = await memory.add(TALK, user_id="mei")
+        assert receipt.state is ReceiptState.INDEXED and receipt.problems == ()
+        assert (await memory.job(receipt.id, user_id="mei")).attempts == 3
+        assert len(await stored(memory, memory_types=["fact"])) == 1
+
+
+async def test_in_the_end_it_fails_visibly_and_can_be_tried_again(path: Path) -> None:
+    model = SpelledOut(failures=3)
+    async with open_with(path, model, max_attempts=3) as memory:
+        receipt = await memory.add(TALK, user_id="mei")
+        assert receipt.state is ReceiptState.FAILED
+        assert receipt.problems == ("the model is out to lunch",)
+        assert len(await stored(memory)) == 2, "what was said is kept"
+        [job] = await memory.jobs(state="failed")
+        assert job.id == receipt.id and job.next_attempt_at is None
+        await memory.retry_job(job.id, user_id="mei")
+        assert (await memory.wait(receipt, user_id="mei")).state is ReceiptState.INDEXED
+        with pytest.raises(InvalidInput, match="nothing left to do"):
+            await memory.retry_job(job.id, user_id="mei")
+
+
+async def test_a_cancelled_job_writes_nothing_more(path: Path) -> None:
+    model = SpelledOut(gate=asyncio.Event())
+    async with open_with(path, model) as memory:
+        receipt = await memory.add(TALK, user_id="mei", wait=False)
+        while not model.seen:
+            await asyncio.sleep(0.01)
+        await memory.cancel_job(receipt.id, user_id="mei", actor="tom")
+        model.gate.set()  # type: ignore[union-attr]
+        await memory.work()
+        cancelled = await memory.status(receipt, user_id="mei")
+        assert cancelled.state is ReceiptState.FAILED and cancelled.problems == ("cancelled by tom",)
+        assert await stored(memory, memory_types=["fact"]) == []
+        with pytest.raises(InvalidInput, match="nothing to cancel"):
+            await memory.cancel_job(receipt.id, user_id="mei")
+
+
+async def test_closing_hands_jobs_back_and_opening_goes_on(path: Path) -> None:
+    stuck = SpelledOut(gate=asyncio.Event())
+    async with open_with(path, stuck) as memory:
+        receipt = await memory.add(TALK, user_id="mei", wait=False)
+        while not stuck.seen:
+            await asyncio.sleep(0.01)
+    async with open_with(path, SpelledOut()) as memory:  # nobody asks it to
+        for _ in range(200):
+            if (await memory.status(receipt, user_id="mei")).state is ReceiptState.INDEXED:
+                break
+            await asyncio.sleep(0.02)
+        assert (await memory.job(receipt.id, user_id="mei")).attempts == 1, "being closed was no attempt"
+        assert len(await stored(memory, memory_types=["fact"])) == 1
+
+
+async def test_a_lease_that_ran_out_cannot_be_used(path: Path) -> None:
+    """The slow worker's result is thrown away; the quick one's counts."""
+    slow = SpelledOut(gate=asyncio.Event())
+    async with open_with(path, slow, in_process=False) as memory, open_with(path, SpelledOut()) as other:
+        receipt = await memory.add(TALK, user_id="mei", wait=False)
+        now = utc_now()
+        lease = await memory._store.claim("slow", now, now + timedelta(milliseconds=1))
+        assert lease is not None and lease.job_id == receipt.id
+        await asyncio.sleep(0.01)
+        await other.work()
+        assert (await memory.status(receipt, user_id="mei")).state is ReceiptState.INDEXED
+        for late in (
+            memory._store.renew(lease, utc_now(), utc_now()),
+            memory._store.give_up(lease, utc_now(), "x"),
+            memory._store.put_off(lease, utc_now(), utc_now(), "x"),
+            memory._store.release(lease, utc_now()),
+        ):
+            with pytest.raises(LeaseLost):
+                await late
+        assert len(await stored(memory, memory_types=["fact"])) == 1
+
+
+async def test_jobs_of_one_session_are_done_in_order(path: Path) -> None:
+    async with open_with(path, SpelledOut(), in_process=False) as memory:
+        for city in ("Rome", "Oslo", "Berlin"):
+            await memory.add([{"content": f"Mei home = {city}"}], user_id="mei", session_id="s", wait=False)
+        now = utc_now()
+        first = await memory._store.claim("a", now, now + timedelta(seconds=9))
+        assert first is not None
+        assert await memory._store.claim("b", now, now + timedelta(seconds=9)) is None
+        await memory.add([{"content": "Tom home = Rome"}], user_id="tom", session_id="s", wait=False)
+        another = await memory._store.claim("b", now + timedelta(seconds=1), now + timedelta(seconds=9))
+        assert another is not None and another.user_id == "tom"
+
+
+async def test_a_job_whose_worker_dies_again_and_again_fails(path: Path) -> None:
+    async with open_with(path, SpelledOut(), in_process=False, max_attempts=2) as memory:
+        receipt = await memory.add(TALK, user_id="mei", wait=False)
+        for _ in range(2):
+            now = utc_now()
+            assert await memory._store.claim("dies", now, now) is not None
+        await memory.work()
+        job = await memory.job(receipt.id, user_id="mei")
+        assert job.state is ReceiptState.FAILED and "its worker died at it, 2 times" in job.problems[0]
+
+
+async def test_deleting_a_user_ends_their_jobs(path: Path) -> None:
+    model = SpelledOut(gate=asyncio.Event())
+    async with open_with(path, model) as memory:
+        await memory.add(TALK, user_id="mei", wait=False)
+        while not model.seen:
+            await asyncio.sleep(0.01)
+        await memory.delete_all("mei")
+        model.gate.set()  # type: ignore[union-attr]
+        await memory.work()
+        assert await stored(memory) == [] and await memory.jobs() == []
+
+
+async def test_what_was_deleted_meanwhile_is_not_made_anew(path: Path) -> None:
+    async with open_with(path, SpelledOut(), in_process=False) as memory:
+        receipt = await memory.add(TALK, user_id="mei", wait=False)
+        await memory.delete(receipt.memories[0].id, user_id="mei")
+        await memory.work()
+        assert [one.content for one in await stored(memory)] == ["Noted."]
+
+
+async def test_one_user_does_not_see_anothers_jobs(path: Path) -> None:
+    async with open_with(path, SpelledOut()) as memory:
+        receipt = await memory.add(TALK, user_id="mei")
+        for look in (memory.job, memory.retry_job, memory.cancel_job, memory.status, memory.wait):
+            with pytest.raises(NotFound):
+                await look(receipt.id, user_id="tom")
+        assert await memory.jobs(user_id="tom") == []
+
+
+async def test_what_could_not_be_embedded_is_indexed_once_it_is(path: Path, switch: Any) -> None:
+    async with Memory.open(path, embedder=switch) as memory:
+        receipt = await memory.add("likes tea", user_id="mei")
+        assert receipt.state is ReceiptState.EXTRACTED
+        switch.failing = False
+        await memory.reindex()
+        assert (await memory.status(receipt, user_id="mei")).state is ReceiptState.INDEXED
+
+
+async def test_an_idempotency_key_returns_the_job_as_it_stands(path: Path) -> None:
+    model = SpelledOut()
+    async with open_with(path, model) as memory:
+        first = await memory.add(TALK, user_id="mei", idempotency_key="k", wait=False)
+        done = await memory.wait(first, user_id="mei")
+        assert await memory.add(TALK, user_id="mei", idempotency_key="k") == done
+        assert len(model.seen) == 1
+
+
+async def test_a_draft_without_a_message_to_stand_on_is_rejected_and_counted(path: Path) -> None:
+    from dataclasses import replace
+
+    from extractors import drafts_of
+    from jiyi import Draft, Evidence, Unit
+
+    class Inventive(SpelledOut):
+        async def __call__(self, unit: Unit, /) -> list[Draft]:
+            [true] = drafts_of(unit)
+            invented = Evidence(message_id="01invented")
+            beyond = Evidence(message_id=unit.messages[0].id, start=0, end=999)
+            return [true, *(replace(true, content="x", evidence=(one,)) for one in (invented, beyond)),
+                    replace(true, content="y", evidence=()), replace(true, content=" ")]  # fmt: skip
+
+    async with open_with(path, Inventive()) as memory:
+        receipt = await memory.add(TALK, user_id="mei")
+        assert [one.content for one in receipt.memories if one.memory_type == "fact"] == ["Mei home: Berlin"]
+        assert len(receipt.problems) == 4 and all("rejected" in problem for problem in receipt.problems)
+
+
+def test_an_old_store_gets_its_jobs_table_completed(tmp_path: Path) -> None:
+    """A store of schema 0001 with rows in it keeps them."""
+    import sqlite3
+
+    from test_store_files import migrate
+
+    path = tmp_path / "old.db"
+    migrate(path, "0001")
+    with closing(sqlite3.connect(path)) as old:
+        old.execute("INSERT INTO jobs (user_id, id, kind, state, created, problems, attempts, created_at, updated_at)"
+                    " VALUES ('mei', 'j1', 'add', 'indexed', 0, '[]', 1, 0, 0)")  # fmt: skip
+        old.commit()
+
+    async def look() -> None:
+        async with Memory.open(path, embedder=WordEmbedder()) as memory:
+            [job] = await memory.jobs()
+            assert (job.id, job.state, job.next_attempt_at) == ("j1", "indexed", None)
+            assert await memory.work() == 0
+
+    asyncio.run(look())
