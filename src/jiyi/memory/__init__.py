@@ -49,7 +49,9 @@ class Memory(Writing, Finding, Words, Upkeep):
         from ..store import open_store
 
         settings = settings or load_settings()
-        return cls(open_store(where or settings.url, settings), embedder or resolve(settings), settings, extractor)
+        memory = cls(open_store(where or settings.url, settings), embedder or resolve(settings), settings, extractor)
+        memory.where = None if where is None else str(where)
+        return memory
 
     async def __aenter__(self) -> Self:
         await self._start()

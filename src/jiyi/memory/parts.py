@@ -26,6 +26,7 @@ class Parts:
         self, store: Store, embedder: Embedder, settings: Settings, extractor: Extractor | None = None
     ) -> None:
         self.settings = settings
+        self.where: str | None = None  # as it was given to `open`; None if the settings said it
         self._store = store
         self._embedder = embedder
         self._weights = Weights.of(settings.search)

@@ -28,19 +28,22 @@ from .definitions import TOOLS, Tool
 from .functions import Bound, Refused
 from .guide import MEMORY_TOOLS_SYSTEM_PROMPT, MEMORY_TOOLS_SYSTEM_PROMPTS
 from .inputs import SearchMemoriesInput, ToolInput
-from .outputs import GetMemoryDetailOutput, SearchMemoriesOutput, WrittenMemory
+from .outputs import GetMemoryDetailOutput, SearchMemoriesOutput, WrittenMemory, key_of
 from .schema import ToolLanguage
-from .telling import PHRASES
+from .telling import PHRASES, notes
 
 __all__ = [
     "MEMORY_TOOLS_SYSTEM_PROMPT",
     "MEMORY_TOOLS_SYSTEM_PROMPTS",
     "TOOLS",
+    "Bound",
     "MemoryTools",
     "Tool",
     "ToolLanguage",
     "ToolResult",
     "ToolUsage",
+    "key_of",
+    "notes",
 ]
 
 _REPEATED_WITHIN_S = 60.0

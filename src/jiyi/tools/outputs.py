@@ -11,6 +11,7 @@ from ..models import Hit, MemoryItem, Value
 from ..text.fence import harmless
 
 Outcome = Literal["saved", "known", "updated", "archived", "erased"]
+SUMMARY = 500  # a summary is short, unless somebody wrote a long one
 DETAIL = 8_000  # characters of one answer; a longer memory is read in parts
 
 
@@ -30,7 +31,7 @@ class MemorySearchResult(Value):
     def of(cls, hit: Hit) -> MemorySearchResult:
         return cls(
             memory_key=key_of(hit),
-            summary=harmless(hit.summary),
+            summary=harmless(hit.summary[:SUMMARY]),
             content_preview=harmless(hit.content_preview),
             memory_type=harmless(hit.memory_type),
             relevance_score=round(hit.relevance_score, 4),

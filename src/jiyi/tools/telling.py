@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from ..models import Hit
 from ..text.fence import CLOSING, NOTICES, OPENING
 from .outputs import (
     GetMemoryDetailOutput,
@@ -129,6 +130,11 @@ PHRASES: dict[ToolLanguage, Phrases] = {
 
 def fenced(lines: Iterable[str], phrases: Phrases) -> str:
     return "\n".join((OPENING, NOTICES[phrases.language], *lines, CLOSING))
+
+
+def notes(hits: Iterable[Hit], language: ToolLanguage) -> str:
+    """Found memories as one block of summaries with keys, fenced as data."""
+    return fenced((result_line(MemorySearchResult.of(hit)) for hit in hits), PHRASES[language])
 
 
 def tell_search(output: SearchMemoriesOutput, phrases: Phrases) -> str:
