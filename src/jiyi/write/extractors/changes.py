@@ -1,0 +1,23 @@
+"""What somebody uses, and changes from one thing to another: "switched from Vim to Helix", 改用Helix，不再用Vim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .clause import Claim, Clause
+from .kinds import kind_of
+from .rules import claim_by_table
+
+
+def changes(clause: Clause) -> Claim | None:
+    """The attribute is what kind of thing it is, so that the new one is compared with the old one."""
+    found = claim_by_table("changes", clause)
+    if found is None or not (found.value or found.replaces):
+        return None
+    if found.attribute != "uses":
+        return found
+    kind = kind_of(found.value) or (kind_of(found.replaces) if found.replaces else None)
+    if kind is None and found.weight < 0.7:
+        # "I use it a lot": nothing that we know to be a tool, and no change.
+        return replace(found, weight=0.58)
+    return replace(found, attribute=f"uses:{kind}" if kind else f"uses:{found.value.lower()}")

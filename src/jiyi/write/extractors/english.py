@@ -1,0 +1,137 @@
+"""Reads an English clause: its subject, its verbs, and what comes after them."""
+
+from __future__ import annotations
+
+import re
+
+from .english_tokens import ADVERBS, HABITUAL, VERBS, Parsed, Token, lemma, tokens
+from .english_verbs import read_verbs
+from .lexicon import words
+
+_FIRST = {"i": "self", "we": "we"}
+_PRONOUNS = frozenset(("he", "she", "they", "it"))
+_ANYMORE = re.compile(r"\b(?:anymore|any more|any longer)\b", re.IGNORECASE)
+_LONGEST_MARKER = 5  # words
+
+
+def parse(text: str, *, follows: bool = False) -> Parsed:
+    """What the clause says. `follows` says that another one stands before it, whose subject it may share."""
+    read = Parsed()
+    toks = tokens(text)
+    index = _skip_markers(toks, read)
+    read.text_at = toks[index].start if index < len(toks) else len(text)
+    read.subject_at = read.text_at
+    if index >= len(toks):
+        read.about = "other"
+    elif follows and _begins_with_verb(toks, index):
+        read.about, read.dropped = "same", True
+    else:
+        index = _subject(text, toks, index, read)
+    if read.about != "other":
+        read_verbs(toks, index, read)
+    if read.negated and _ANYMORE.search(text):
+        read.ended = True
+    return read
+
+
+def _skip_markers(toks: list[Token], read: Parsed) -> int:
+    """Past "well", "by the way", "just so you know": words that carry nothing."""
+    index = 0
+    markers = words("en", "markers")
+    while index < len(toks):
+        for length in range(_LONGEST_MARKER, 0, -1):
+            phrase = " ".join(token.word for token in toks[index : index + length])
+            if phrase in markers:
+                read.marked |= phrase in words("en", "important markers")
+                index += length
+                break
+        else:
+            if toks[index].word not in ",:-–—…\"'*!.":
+                return index
+            index += 1
+    return index
+
+
+def _begins_with_verb(toks: list[Token], index: int) -> bool:
+    while index < len(toks) and toks[index].word in ADVERBS:
+        index += 1
+    word = toks[index].word if index < len(toks) else ""
+    return lemma(word)[0] in VERBS or word in words("en", "verb beginnings")
+
+
+def _subject(text: str, toks: list[Token], index: int, read: Parsed) -> int:
+    """Finds the subject and returns where the verbs begin."""
+    index = _past_circumstances(toks, index, read)
+    first = toks[index].word
+    read.subject_at = toks[index].start
+    if first in ("my", "our"):
+        return _possessed(text, toks, index + 1, read)
+    if first in _FIRST or first in _PRONOUNS:
+        read.about = _FIRST.get(first, "pronoun")
+        read.noun = "" if first in _FIRST else first
+        return index + 1
+    if first in VERBS or first in words("en", "asking"):
+        read.about = "asked"
+        return index
+    if lemma(first)[1] in ("past", "ing") or first in words("en", "verb beginnings"):
+        # "Moved to Berlin!", "Going to Rome next week"
+        read.about, read.dropped = "self", True
+        return index
+    return _named(text, toks, index, read)
+
+
+def _past_circumstances(toks: list[Token], index: int, read: Parsed) -> int:
+    """ "Last week I …", "Every Tuesday my wife …": a time or a place may stand before the subject."""
+    first = toks[index].word
+    if first not in words("en", "before subject") and first not in HABITUAL and not first[0].isdigit():
+        return index
+    for further in range(index + 1, min(index + 9, len(toks))):
+        if toks[further].word in _FIRST or toks[further].word in ("my", "our"):
+            read.habitual |= first in HABITUAL
+            return further
+    return index
+
+
+def _named(text: str, toks: list[Token], index: int, read: Parsed) -> int:
+    """Somebody by name, in up to three words; otherwise the clause is about something else."""
+    end = index
+    while end < len(toks) and end < index + 3 and text[toks[end].start].isupper() and toks[end].word.isalpha():
+        end += 1
+    read.about = "named" if end > index else "other"
+    read.name = text[toks[index].start : toks[end - 1].end] if end > index else ""
+    return end
+
+
+def _possessed(text: str, toks: list[Token], index: int, read: Parsed) -> int:
+    """ "my little sister Anna", "my favourite colour", "my dog's name": everything up to the verb."""
+    start = index
+    read.about = "kin"
+    while index < min(start + 6, len(toks)) and not _ends_noun(toks, index, start):
+        index += 1
+    if index + 1 < len(toks) and toks[index].word == "and" and toks[index + 1].word in ("i", "me"):
+        # "My wife and I bought a house"
+        read.about = "we"
+        return index + 2
+    inside = toks[start:index]
+    name = [token for token in inside[1:] if text[token.start].isupper()]
+    nouns = inside[: inside.index(name[0])] if name else inside
+    read.name = text[name[0].start : name[-1].end] if name else ""
+    read.noun = " ".join(token.word for token in nouns).replace(" 's", "'s")
+    return index
+
+
+def _ends_noun(toks: list[Token], index: int, start: int) -> bool:
+    word = toks[index].word
+    if word == "'s":
+        # "my dog's name" goes on, "my dog's sick" does not.
+        return index + 1 >= len(toks) or toks[index + 1].word not in words("en", "properties")
+    if not word[0].isalnum() or word == "and":
+        return True
+    if index == start:
+        return False
+    base, form = lemma(word)
+    return (
+        word in words("en", "ends noun")
+        or word in ADVERBS
+        or (form in ("s", "past") and base in VERBS and word not in words("en", "kin"))
+    )

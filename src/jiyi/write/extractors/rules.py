@@ -1,0 +1,185 @@
+"""Rules as rows of a table, and how a row is found for a clause.
+
+The tables are text files in `tables/`, one for each memory type and language, so that they can be read and extended
+without reading code. `docs/extraction.md` describes their format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
+from .clause import Claim, Clause
+from .lexicon import read_table, words
+from .names import property_name
+from .values import plain_value
+
+LANGUAGES = ("en", "zh")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What the rows of one section say: its heading."""
+
+    attribute: str  # the same in both languages; {value}, {kind} and {noun} are filled in
+    memory_type: str = "fact"
+    importance: float = 0.5
+    weight: float = 0.6
+    single: bool = False
+    ended: bool = False
+    says: str = ""  # the value, where the words name a thing and not the value: likes:coffee is "likes"
+    # What "not" does: "no" makes the value "no …", "end" says it holds no longer, "drop" makes it no claim; anything
+    # else is the value itself.
+    negated: str = "no"
+    about: frozenset[str] = frozenset(("self", "we", "kin"))
+    nouns: frozenset[str] = frozenset()  # the section is about "my …": the last word of what is the speaker's
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A pattern for what comes after the verb; or, with a cue, for the whole clause."""
+
+    meaning: Meaning
+    pattern: re.Pattern[str] | None
+    cue: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of one memory type in one language."""
+
+    by_verb: dict[str, list[Row]]
+    phrases: tuple[Row, ...]
+
+
+@cache
+def table(name: str, language: str) -> Table:
+    by_verb: dict[str, list[Row]] = {}
+    phrases: list[Row] = []
+    lists: dict[str, str] = {}
+    meaning = Meaning(attribute=name)
+    for line in _lines(read_table(f"{name}.{language}.txt")):
+        if line.startswith("[") and "]" in line and "::" not in line:
+            meaning = _heading(line)
+        elif found := _DEFINITION.match(line):
+            words = found[3] if found[2] else "(?:" + "|".join(found[3].split()).replace("_", " ") + ")"
+            lists["{" + found[1] + "}"] = _filled(words, lists)
+        else:
+            words, _, pattern = line.partition("::")
+            pattern = _filled(pattern, lists)
+            compiled = re.compile(pattern.strip(), re.IGNORECASE) if pattern.strip() else None
+            if words.startswith("?"):
+                phrases.append(Row(meaning, compiled, words[1:].strip()))
+            else:
+                for verb in words.split():
+                    # A dash stands for no verb: 我30岁.
+                    by_verb.setdefault("" if verb == "-" else verb, []).append(Row(meaning, compiled))
+    return Table(by_verb, tuple(phrases))
+
+
+# {animal} = dog cat guinea_pig: words. {place} := [A-Z].*: a pattern.
+_DEFINITION = re.compile(r"\{(\w+)\} (:?)= (.*)", re.DOTALL)
+
+
+def _filled(pattern: str, lists: dict[str, str]) -> str:
+    for name, value in lists.items():
+        pattern = pattern.replace(name, value)
+    return pattern
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The rows; one that begins with a space goes on with the row before."""
+    row = ""
+    for line in text.splitlines():
+        if line.startswith(("  ", "\t")) and row:
+            row += ("" if "::" in row or ":= " in row or row.endswith(",") else " ") + line.strip()
+            continue
+        if row:
+            yield row
+        row = "" if line.startswith("#") else line.strip()
+    if row:
+        yield row
+
+
+def _heading(line: str) -> Meaning:
+    """[home] single importance=0.75 not=end"""
+    attribute, _, options = line[1:].partition("]")
+    meaning = Meaning(attribute=attribute)
+    for option in options.split():
+        key, _, value = option.partition("=")
+        value = value.replace("_", " ")
+        if key == "type":
+            meaning = replace(meaning, memory_type=value)
+        elif key in ("importance", "weight"):
+            meaning = replace(meaning, **{key: float(value)})  # type: ignore[arg-type]
+        elif key in ("about", "nouns"):
+            meaning = replace(meaning, **{key: frozenset(value.split(","))})  # type: ignore[arg-type]
+        elif key == "not":
+            meaning = replace(meaning, negated=value)
+        elif key == "says":
+            meaning = replace(meaning, says=value)
+        else:
+            meaning = replace(meaning, **{key: True})  # type: ignore[arg-type]
+    return meaning
+
+
+def claim_by_table(name: str, clause: Clause) -> Claim | None:
+    """What the first row that fits says."""
+    rows = table(name, clause.language)
+    lower = clause.text.lower()
+    for row in rows.phrases:
+        if row.cue in lower and row.pattern and (found := row.pattern.search(clause.text)):
+            return _claim(row.meaning, clause, found)
+    for row in rows.by_verb.get(clause.verb, ()):
+        meaning = row.meaning
+        if clause.about not in meaning.about or not _noun_fits(meaning, clause):
+            continue
+        matched = row.pattern.match(clause.rest) if row.pattern else None
+        if (row.pattern and not matched) or (clause.negated and not clause.ended and meaning.negated == "drop"):
+            continue
+        return _claim(meaning, clause, matched)
+    return None
+
+
+def _noun_fits(meaning: Meaning, clause: Clause) -> bool:
+    if not meaning.nouns:
+        return True
+    if clause.about != "kin":
+        return False
+    last = clause.noun.split()[-1] if clause.language == "en" and clause.noun else clause.noun
+    return last in meaning.nouns or any(clause.noun.startswith(noun) for noun in meaning.nouns if noun.endswith("…"))
+
+
+def _claim(meaning: Meaning, clause: Clause, matched: re.Match[str] | None) -> Claim:
+    groups = matched.groupdict() if matched else {}
+    thing = plain_value(groups["value"] or "" if "value" in groups else clause.rest, clause.language)
+    kind = plain_value(groups.get("kind") or "", clause.language).lower()
+    value = meaning.says or thing
+    ended = clause.ended or meaning.ended or (clause.negated and meaning.negated == "end") or _was(meaning, clause)
+    if clause.negated and not ended:
+        value = f"no {value}" if meaning.negated == "no" else meaning.negated
+    old = groups.get("old")
+    return Claim(
+        memory_type=meaning.memory_type,
+        attribute=meaning.attribute.format(
+            value=thing.lower(), kind=property_name(kind), noun=property_name(clause.noun)
+        ),
+        value=value,
+        weight=meaning.weight,
+        importance=meaning.importance,
+        single=meaning.single and not ended,
+        ended=ended,
+        replaces=plain_value(old, clause.language) if old else None,
+    )
+
+
+# "I worked at a bank", 以前住在巴黎: a state that is told as past is over. "I moved to Paris" is none.
+_FOR_GOOD = frozenset(("birthday", "hometown", "name", "education"))
+
+
+def _was(meaning: Meaning, clause: Clause) -> bool:
+    if not clause.past or clause.perfect or meaning.attribute in _FOR_GOOD:
+        return False
+    return clause.language == "zh" or clause.verb in words("en", "states")
