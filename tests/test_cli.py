@@ -291,10 +291,11 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "worker": lambda _: ["--once"],
     "demo": lambda _: [],
     "bench": lambda _: [],
+    "import": lambda _: [],
 }
 
 
-APART = {"demo", "bench"}  # they have tests of their own
+APART = {"demo", "bench", "import"}  # they have tests of their own
 
 
 def test_every_command_prints_json_and_nothing_else() -> None:

@@ -22,7 +22,7 @@ LAYERS: list[set[str]] = [
     {"text", "models", "errors", "ids"},
     {"checks", "settings"},
     {"synonyms"},
-    {"embed", "llm"},
+    {"embed", "llm", "chats"},
     {"store"},
     {"write", "read", "testing"},
     {"memory"},

@@ -262,6 +262,17 @@ class Deletion(Value):
     messages: int
 
 
+class ImportReport(Value):
+    """What became of an import of past chats."""
+
+    files: int
+    conversations: int
+    messages: int = Field(description="how many can be kept; those left out are not among them")
+    new: int = Field(description="how many of the messages were not known already")
+    left_out: dict[str, int] = Field(default_factory=dict, description="why messages were left out, and how many")
+    notes: tuple[str, ...] = Field(default=(), description="what else a reader should know")
+
+
 class Coverage(Value):
     """How many active memories there are and how many of them the present embedder can see."""
 

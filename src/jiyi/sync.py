@@ -101,6 +101,7 @@ class Memory:
     retry_job = _verb(engine.Memory.retry_job)
     cancel_job = _verb(engine.Memory.cancel_job)
     work = _verb(engine.Memory.work)
+    import_chats = _verb(engine.Memory.import_chats)
     reindex = _verb(engine.Memory.reindex)
     add_synonyms = _verb(engine.Memory.add_synonyms)
     synonyms = _verb(engine.Memory.synonyms)

@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import IdempotencyConflict, InvalidInput, JiyiError, NotFound, VersionConflict
-from . import bench, jobs, reading, synonyms, upkeep, writing
+from . import bench, importing, jobs, reading, synonyms, upkeep, writing
 
 OTHER_ERROR = 1
 EXIT_CODES: dict[type[JiyiError], int] = {InvalidInput: 2, NotFound: 3, VersionConflict: 4, IdempotencyConflict: 4}
@@ -62,7 +62,7 @@ def jiyi(
 
 for panel, commands in {
     "Start": (upkeep.demo,),
-    "Remember and find": (writing.add, reading.search, reading.get, reading.list_),
+    "Remember and find": (writing.add, importing.import_, reading.search, reading.get, reading.list_),
     "Change and forget": (writing.update, reading.history, writing.restore, writing.delete),
     "Look after it": (reading.stats, jobs.worker, upkeep.reindex, upkeep.doctor, bench.bench, upkeep.version),
 }.items():

@@ -4,62 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Annotated, Any, TypeVar
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from typing import Any
 
 from .. import checks
+from ..chats.chat import Foreign, Turn, read_as
+from ..chats.locomo import LocomoSample
+from ..chats.locomo import turns as locomo_turns
+from ..chats.longmemeval import Haystack
+from ..chats.longmemeval import turns as longmemeval_turns
+from ..chats.moments import Moment, Name
 from ..errors import InvalidInput
 from .data import BenchMessage, BenchQuery, BenchStore
-from .moments import moment
 
 UNANSWERABLE = "unanswerable"  # the category of questions without evidence
 
 Stores = tuple[tuple[BenchStore, ...], int]
 
 
-def _written(value: Any) -> Any:
-    """Some benchmarks number their speakers and sessions."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _moment(value: Any) -> Any:
-    return moment(value) if isinstance(value, str) else value
-
-
-Name = Annotated[str, BeforeValidator(_written)]
-Moment = Annotated[datetime, BeforeValidator(_moment)]
-
-
-class Foreign(BaseModel):
-    """What is not named here does not matter to us."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-F = TypeVar("F", bound=Foreign)
-
-
-def _read(place: str, model: type[F], value: object) -> F:
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-        raise InvalidInput(place + path, first["msg"].removeprefix("Value error, ")) from None
-
-
-def _message(
-    place: str, message_id: str, text: str, *, session: str | None, speaker: str | None, role: str, at: datetime | None
-) -> BenchMessage:
+def _message(turn: Turn) -> BenchMessage:
     return BenchMessage(
-        id=checks.name(f"{place}.id", message_id),
-        text=checks.text(f"{place}.text", text),
-        session=checks.optional_name(f"{place}.session", session),
-        speaker=checks.optional_name(f"{place}.speaker", speaker),
-        role=checks.memory_type(f"{place}.role", role),
-        sent_at=at,
+        id=checks.name(f"{turn.place}.id", turn.id),
+        text=checks.text(f"{turn.place}.text", turn.text),
+        session=checks.optional_name(f"{turn.place}.session", turn.session),
+        speaker=checks.optional_name(f"{turn.place}.speaker", turn.speaker),
+        role=checks.memory_type(f"{turn.place}.role", turn.role),
+        sent_at=turn.sent_at,
     )
 
 
@@ -99,16 +68,18 @@ def own(file: str, found: Mapping[str, Any]) -> Stores:
 
 
 def _own_store(place: str, value: object) -> BenchStore:
-    store = _read(place, OwnStore, value)
+    store = read_as(place, OwnStore, value)
     messages = [
         _message(
-            f"{place}.messages[{at}]",
-            said.id,
-            said.text,
-            session=said.session,
-            speaker=said.speaker,
-            role=said.role,
-            at=said.sent_at,
+            Turn(
+                place=f"{place}.messages[{at}]",
+                id=said.id,
+                text=said.text,
+                session=said.session,
+                speaker=said.speaker,
+                role=said.role,
+                sent_at=said.sent_at,
+            )
         )
         for at, said in enumerate(store.messages)
     ]
@@ -135,25 +106,7 @@ def _own_store(place: str, value: object) -> BenchStore:
 # -- LoCoMo ---------------------------------------------------------------------------------------------------------
 
 LOCOMO_CATEGORIES = {1: "1-multi-hop", 2: "2-temporal", 3: "3-open-domain", 4: "4-single-hop", 5: "5-adversarial"}
-LOCOMO_SESSION = re.compile(r"session_(\d+)")
 LOCOMO_EVIDENCE = re.compile(r"D:?0*(\d+):0*(\d+)")  # as it is written also where the annotators slipped: "D:11:26"
-
-
-class LocomoTurn(Foreign):
-    speaker: Name
-    dia_id: str
-    text: str = ""
-    blip_caption: str | None = None
-
-    @property
-    def said(self) -> str:
-        shown = f"[image: {self.blip_caption}]" if self.blip_caption else ""
-        return " ".join(part for part in (self.text, shown) if part.strip())
-
-
-class LocomoSession(Foreign):
-    turns: tuple[LocomoTurn, ...]
-    date_time: Moment | None
 
 
 class LocomoQuestion(Foreign):
@@ -162,9 +115,7 @@ class LocomoQuestion(Foreign):
     evidence: tuple[str, ...] = ()
 
 
-class LocomoSample(Foreign):
-    sample_id: Name
-    conversation: dict[str, Any]
+class LocomoAsked(LocomoSample):
     qa: tuple[LocomoQuestion, ...]
 
 
@@ -174,8 +125,8 @@ def locomo(file: str, found: Sequence[object]) -> Stores:
     left_out = 0
     for at, value in enumerate(found):
         place = f"{file}, [{at}]"
-        sample = _read(place, LocomoSample, value)
-        messages = _locomo_messages(f"{place}.conversation", sample)
+        sample = read_as(place, LocomoAsked, value)
+        messages = tuple(map(_message, locomo_turns(place, sample)))
         known = {said.id for said in messages}
         queries = [_locomo_query(f"{place}.qa[{n}]", sample, n, known) for n in range(len(sample.qa))]
         asked = tuple(query for query in queries if query.gold)
@@ -184,29 +135,7 @@ def locomo(file: str, found: Sequence[object]) -> Stores:
     return tuple(stores), left_out
 
 
-def _locomo_messages(place: str, sample: LocomoSample) -> tuple[BenchMessage, ...]:
-    names = [name for name in sample.conversation if LOCOMO_SESSION.fullmatch(name)]
-    messages = []
-    for name in sorted(names, key=lambda name: int(name.removeprefix("session_"))):
-        value = {"turns": sample.conversation[name], "date_time": sample.conversation.get(f"{name}_date_time")}
-        session = _read(f"{place}.{name}", LocomoSession, value)
-        messages += [
-            _message(
-                f"{place}.{name}[{at}]",
-                f"{sample.sample_id}/{turn.dia_id}",
-                turn.said,
-                session=f"{sample.sample_id}/S{name.removeprefix('session_')}",
-                speaker=turn.speaker,
-                role="user",
-                at=session.date_time,
-            )
-            for at, turn in enumerate(session.turns)
-            if turn.said
-        ]
-    return tuple(messages)
-
-
-def _locomo_query(place: str, sample: LocomoSample, number: int, known: set[str]) -> BenchQuery:
+def _locomo_query(place: str, sample: LocomoAsked, number: int, known: set[str]) -> BenchQuery:
     asked = sample.qa[number]
     if asked.category not in LOCOMO_CATEGORIES:
         raise InvalidInput(f"{place}.category", f"must be 1 to 5, not {asked.category}")
@@ -224,20 +153,11 @@ def _locomo_query(place: str, sample: LocomoSample, number: int, known: set[str]
 # -- LongMemEval ----------------------------------------------------------------------------------------------------
 
 
-class LongMemEvalTurn(Foreign):
-    role: str
-    content: str
-    has_answer: bool | None = None
-
-
-class LongMemEvalQuestion(Foreign):
+class LongMemEvalQuestion(Haystack):
     question_id: Name
     question_type: str
     question: str
     question_date: Moment | None = None
-    haystack_dates: tuple[Moment, ...]
-    haystack_session_ids: tuple[Name, ...]
-    haystack_sessions: tuple[tuple[LongMemEvalTurn, ...], ...]
     answer_session_ids: tuple[Name, ...] = ()
 
 
@@ -248,29 +168,16 @@ def longmemeval(file: str, found: Sequence[object]) -> Stores:
 
 
 def _longmemeval_store(place: str, value: object) -> BenchStore:
-    asked = _read(place, LongMemEvalQuestion, value)
-    if not len(asked.haystack_dates) == len(asked.haystack_session_ids) == len(asked.haystack_sessions):
-        raise InvalidInput(f"{place}.haystack_sessions", "there are not as many sessions as dates and session ids")
+    asked = read_as(place, LongMemEvalQuestion, value)
     messages: list[BenchMessage] = []
     marked: list[str] = []
     of_answers: list[str] = []
-    times: dict[str, int] = {}
-    for n, (session, turns) in enumerate(zip(asked.haystack_session_ids, asked.haystack_sessions, strict=True)):
-        times[session] = times.get(session, 0) + 1
-        name = session if times[session] == 1 else f"{session}~{times[session]}"
-        for at, turn in enumerate(turns):
-            if not turn.content.strip():
-                continue
-            there = f"{place}.haystack_sessions[{n}][{at}]"
-            said = f"{name}#{at}"
-            when = asked.haystack_dates[n]
-            messages.append(
-                _message(there, said, turn.content, session=name, speaker=turn.role, role=turn.role, at=when)
-            )
-            if turn.has_answer:
-                marked.append(said)
-            if session in asked.answer_session_ids:
-                of_answers.append(said)
+    for turn, session, has_answer in longmemeval_turns(place, asked):
+        messages.append(_message(turn))
+        if has_answer:
+            marked.append(turn.id)
+        if session in asked.answer_session_ids:
+            of_answers.append(turn.id)
     unanswerable = asked.question_id.endswith("_abs")
     query = BenchQuery(
         id=asked.question_id,

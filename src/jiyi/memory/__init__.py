@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..embed import Embedder, resolve
 from .finding import Finding
+from .importing import Importing
 from .upkeep import Upkeep
 from .words import Words
-from .writing import Writing
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Memory"]
 
 
-class Memory(Writing, Finding, Words, Upkeep):
+class Memory(Importing, Finding, Words, Upkeep):
     """A long-term memory.
 
     async with Memory.open() as memory:
