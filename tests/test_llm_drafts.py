@@ -313,7 +313,7 @@ def llm_at(server: FaultServer, **settings: Any) -> Llm:
 EPISODE = {
     "participant": "Mei",
     "title": "Mei moves to Berlin",
-    "content": "Mei moved to Berlin last week (May 1, 2023). Mei works as a nurse at Charité and is allergic to peanuts.",
+    "content": "Mei moved to Berlin last week (May 1, 2023). Mei is a nurse at Charité and allergic to peanuts.",
     "messages": [1, 3],
 }
 
