@@ -9,12 +9,15 @@ from pydantic import JsonValue
 
 from ..embed import Embedder, embed_documents
 from ..errors import EmbeddingError
+from ..llm.keywords import standing_in
 from ..store.contract import IndexEntry
 from ..text.hashes import near_hash, simhash, term_counts
 from ..text.keywords import keywords
 from ..text.normal import normalise
 from ..text.sentences import share_of_questions
 from ..text.tokens import tokens
+
+FIRST_BY_MODEL = 0.9  # weight of the first word that a language model names; the others follow by tenths
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +43,24 @@ def index_entry(
         asks=share_of_questions(content),
         hashes=hashes,
         counts=counts,
-        keywords=_keywords(content, tags, rules),
+        keywords=_keywords(content, tags, data, rules),
         near_hash=simhash(of_content) if of_content else near_hash(content),
         vector=None,
         model=None,
     )
 
 
-def _keywords(content: str, tags: Sequence[str], rules: KeywordRules) -> tuple[tuple[str, float, str], ...]:
-    """The user's tags at full weight, then the heaviest words by rule."""
+def _keywords(
+    content: str, tags: Sequence[str], data: Mapping[str, JsonValue], rules: KeywordRules
+) -> tuple[tuple[str, float, str], ...]:
+    """The user's tags at full weight, then the words that a language model named, then the heaviest by rule."""
     found = {normalise(tag): (1.0, "user_tag") for tag in tags}
-    for at, (keyword, weight) in enumerate(keywords(content, limit=rules.most)):
+    by_model = data.get("keywords") if data.get("extractor") == "llm" else None
+    for at, word in enumerate(standing_in(by_model, content) if isinstance(by_model, list) else ()):
+        if at < rules.most:
+            found.setdefault(word, (max(FIRST_BY_MODEL - at / 10, rules.lightest), "llm"))
+    room = rules.most - sum(source == "llm" for _, source in found.values())
+    for at, (keyword, weight) in enumerate(keywords(content, limit=rules.most)[: max(room, 0)]):
         if keyword not in found and (at == 0 or weight >= rules.lightest):
             found[keyword] = (weight, "rule")
     return tuple(
