@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from jiyi.cli.doctor import hidden, unknown_variables
+from jiyi.store import schema
 from jiyi.sync import Memory
 from jiyi.testing import WordEmbedder
 from test_cli import answer, jiyi
@@ -33,7 +34,9 @@ def test_a_healthy_place(path: Path) -> None:
     assert "no settings file" in told["settings"] and "builtin" in told["embedder"] and "ms" in told["embedder"]
     assert "not configured" in told["LLM"] and str(path) in told["store"]
     assert (
-        "SQLite 3." in told["database"] and "schema 0001" in told["database"] and "can be written" in told["database"]
+        "SQLite 3." in told["database"]
+        and f"schema {schema.HEAD}" in told["database"]
+        and "can be written" in told["database"]
     )
     assert answer("stats", "--store", path)["users"] == 0, "looking leaves no user behind"
     shown = jiyi("doctor", "--store", path).stdout

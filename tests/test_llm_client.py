@@ -39,6 +39,7 @@ from jiyi.llm.budget import Budget, RamLedger, beginning_of_hour
 from jiyi.llm.client import Llm
 from jiyi.llm.prompts import BUILT_IN, IN_SETS, PLACES, Prompts
 from jiyi.settings import load_settings
+from jiyi.store import open_store
 
 QUESTION = Question(task="memories", system="Be brief.", user="Hello?", schema={"type": "object"})
 
@@ -331,18 +332,36 @@ async def test_what_was_never_answered_is_not_paid_and_what_was_garbage_is(serve
     server.behave(status(503))
     with pytest.raises(LlmUnavailable):
         await llm.ask(QUESTION, user_id="mei")
-    assert (await ledger.llm_usage("mei", hour)).tokens == 0
+    assert await ledger.count_llm_usage("mei", hour, Usage()) == Usage()
     server.behave(raw(http(200, b"garbage")))
     with pytest.raises(LlmBadReply):
         await llm.ask(QUESTION, user_id="mei")
-    assert (await ledger.llm_usage("mei", hour)).tokens > 0
+    assert (await ledger.count_llm_usage("mei", hour, Usage())).tokens > 0
+
+
+async def test_counts_outlive_the_process_and_go_with_the_user(server: FaultServer, path: Path) -> None:
+    server.behave(says("yes"))
+    settings = load_settings(llm={"model": "m", "api_key": "k", "base_url": server.url, "tokens_per_hour": 130})
+    for expected in (None, LlmOverBudget):
+        store = open_store(path, settings)
+        await store.start()
+        llm = resolve(settings, store)
+        assert llm is not None
+        if expected is None:
+            await llm.ask(QUESTION, user_id="mei")
+        else:
+            with pytest.raises(expected):
+                await llm.ask(QUESTION, user_id="mei")
+            await store.delete_all("mei")
+            assert await store.count_llm_usage("mei", beginning_of_hour(datetime.now(UTC)), Usage()) == Usage()
+        await store.close()
 
 
 def test_an_hour_begins_anew() -> None:
     at = datetime(2026, 5, 7, 13, 59, 30, tzinfo=UTC)
     assert beginning_of_hour(at) == datetime(2026, 5, 7, 13, tzinfo=UTC)
     with pytest.raises(LlmOverBudget) as raised:
-        Budget(100, None, 0, 0).check(Usage(1, 60, 30), Usage(1, 20, 0), at)
+        Budget(100, None, 0, 0).check(Usage(1, 80, 30), Usage(1, 20, 0), at)
     assert raised.value.retry_after_s == 30
 
 

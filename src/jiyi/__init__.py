@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     )
     from .settings import Settings
     from .synonyms import Synonym
-    from .write.drafts import Draft, Evidence, Extractor, Said, Unit
+    from .write.drafts import Draft, Evidence, Extracted, Extractor, Said, Unit
 
 __version__ = "0.1.0"
 
@@ -81,6 +81,7 @@ __all__ = [
     "EmbeddingModelChanged",
     "Evidence",
     "Explanation",
+    "Extracted",
     "Extractor",
     "Hit",
     "IdempotencyConflict",

@@ -109,6 +109,9 @@ class SearchSettings(Section):
 
 class ExtractionSettings(Section):
     enabled: bool = Field(default=True, description="work memories out of conversations; off: keep messages verbatim")
+    fall_back: bool = Field(
+        default=True, description="when a language model fails for good, the built-in extractor does without it"
+    )
     min_importance: float = Field(default=0.3, ge=0, le=1, description="less important finds are dropped")
     min_confidence: float = Field(default=0.3, ge=0, le=1, description="less certain finds are dropped")
     unit_gap_minutes: float = Field(default=60, gt=0, description="a longer pause in a conversation begins a new unit")

@@ -19,11 +19,8 @@ MILLION = 1_000_000
 class Ledger(Protocol):
     """Where usage is counted, by user and hour."""
 
-    async def llm_usage(self, user_id: str, hour: datetime) -> Usage:
-        """What a user has used in the hour that begins then."""
-
-    async def count_llm_usage(self, user_id: str, hour: datetime, usage: Usage) -> None:
-        """Add to it; what is negative gives back."""
+    async def count_llm_usage(self, user_id: str, hour: datetime, usage: Usage) -> Usage:
+        """Add to what a user has used in the hour that begins then; what is negative gives back. → what it is now"""
 
 
 class RamLedger:
@@ -32,11 +29,9 @@ class RamLedger:
     def __init__(self) -> None:
         self._used: dict[tuple[str, datetime], Usage] = defaultdict(Usage)
 
-    async def llm_usage(self, user_id: str, hour: datetime) -> Usage:
-        return self._used[user_id, hour]
-
-    async def count_llm_usage(self, user_id: str, hour: datetime, usage: Usage) -> None:
+    async def count_llm_usage(self, user_id: str, hour: datetime, usage: Usage) -> Usage:
         self._used[user_id, hour] += usage
+        return self._used[user_id, hour]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +51,25 @@ class Budget:
         """In the currency of the prices, which are for a million tokens."""
         return (usage.input_tokens * self.input_price + usage.output_tokens * self.output_price) / MILLION
 
-    def check(self, used: Usage, coming: Usage, now: datetime) -> None:
-        """Raise if what is coming does not fit into what is left of this hour."""
+    def check(self, used: Usage, of_these: Usage, now: datetime) -> None:
+        """Raise if what is used is too much; `of_these` are for the question that is about to be asked."""
         for what, limit, spent, wanted in (
-            ("tokens", self.tokens_per_hour, used.tokens, coming.tokens),
-            ("cost", self.cost_per_hour, self.cost(used), self.cost(coming)),
+            ("tokens", self.tokens_per_hour, used.tokens, of_these.tokens),
+            ("cost", self.cost_per_hour, self.cost(used), self.cost(of_these)),
         ):
-            if limit is None:
+            if limit is None or spent <= limit:
                 continue
             if wanted > limit:
                 raise LlmRefused(
                     f"one question needs about {wanted:,} of the user's {limit:,} ({what} per hour): "
                     f"raise llm.{what}_per_hour"
                 )
-            if spent + wanted > limit:
-                wait = beginning_of_hour(now) + timedelta(hours=1) - now
-                raise LlmOverBudget(
-                    f"the user's budget for the language model is spent: {spent:,} of {limit:,} ({what} per hour); "
-                    f"it goes on in {wait.seconds // 60 + 1} min",
-                    retry_after_s=wait.total_seconds(),
-                )
+            wait = beginning_of_hour(now) + timedelta(hours=1) - now
+            raise LlmOverBudget(
+                f"the user's language model budget is spent: {spent - wanted:,} of {limit:,} ({what} per hour); "
+                f"it goes on in {wait.seconds // 60 + 1} min",
+                retry_after_s=wait.total_seconds(),
+            )
 
 
 def beginning_of_hour(at: datetime) -> datetime:

@@ -44,18 +44,18 @@ class Llm:
         """The reply to a question, paid from a user's budget. `hurry_s`: one try, and no longer than that.
 
         The input is paid before the call and the rest after it, so that several processes cannot all spend the last
-        tokens. A server that never took the question is not paid.
+        tokens. A question that was not taken is not paid.
         """
         now = utc_now()
         hour = beginning_of_hour(now)
         expected = Usage(1, token_bound(question.system) + token_bound(question.user), 0)
-        self._budget.check(await self._ledger.llm_usage(user_id, hour), expected, now)
-        await self._ledger.count_llm_usage(user_id, hour, expected)
+        used = await self._ledger.count_llm_usage(user_id, hour, expected)
         try:
+            self._budget.check(used, expected, now)
             reply = await self._patiently(question) if hurry_s is None else await self._in_time(question, hurry_s)
         except (LlmRefused, LlmUnavailable) as error:
             if not isinstance(error, _TooSlow):
-                await self._ledger.count_llm_usage(user_id, hour, Usage(0, -expected.input_tokens, 0))
+                await self._ledger.count_llm_usage(user_id, hour, Usage(-1, -expected.input_tokens, 0))
             raise
         usage = reply.usage or Usage(1, expected.input_tokens, token_bound(reply.text))
         rest = Usage(usage.calls - 1, usage.input_tokens - expected.input_tokens, usage.output_tokens)

@@ -8,7 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..embed import Embedder
+from ..llm import resolve
 from ..read.score import Weights
+from ..write.by_llm import LlmExtractor
 from ..write.change import change
 from ..write.flow import Flow
 from ..write.index import KeywordRules
@@ -32,6 +34,9 @@ class Parts:
         self._weights = Weights.of(settings.search)
         self._rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
         self._change = partial(change, store=store, embedder=embedder, rules=self._rules)
+        self._llm = resolve(settings, store)
+        if extractor is None and self._llm is not None:
+            extractor = LlmExtractor(self._llm)
         self._flow = Flow(
             store=store,
             embedder=embedder,
@@ -56,6 +61,8 @@ class Parts:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._working
             self._working = None
+        if self._llm is not None:
+            await self._llm.close()
         await self._store.close()
 
     @property
@@ -63,7 +70,9 @@ class Parts:
         return self._flow.slow_extractor is not None and self.settings.jobs.in_process
 
     def _new_worker(self) -> Worker:
-        return Worker(self._store, partial(do, flow=self._flow), self.settings.jobs)
+        return Worker(
+            self._store, partial(do, flow=self._flow, max_attempts=self.settings.jobs.max_attempts), self.settings.jobs
+        )
 
     def _work(self) -> None:
         """Let jobs be done beside everything else, as long as there are any."""

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from ..llm import Usage
 from ..models import Coverage, Deletion, Job, MemoryItem, Page, Receipt, ReceiptState, Revision, Stats
 from ..synonyms import Company, Pair, Synonym
 from . import jobs, reads, saves, synonyms, units
+from . import usage as llm_usage
 from .contract import (
     Addition,
     Candidates,
@@ -170,8 +172,10 @@ class Store(ABC):
     async def renew(self, lease: Lease, now: datetime, until: datetime) -> None:
         await self._write([], lambda session: jobs.renew(session, lease, now, until))
 
-    async def put_off(self, lease: Lease, now: datetime, not_before: datetime, problem: str) -> None:
-        await self._write([], lambda session: jobs.put_off(session, lease, now, not_before, problem))
+    async def put_off(
+        self, lease: Lease, now: datetime, not_before: datetime, problem: str, *, counts: bool = True
+    ) -> None:
+        await self._write([], lambda session: jobs.put_off(session, lease, now, not_before, problem, counts=counts))
 
     async def give_up(self, lease: Lease, now: datetime, problem: str) -> None:
         await self._write([], lambda session: jobs.give_up(session, lease, now, problem))
@@ -229,3 +233,6 @@ class Store(ABC):
     async def company(self, where: Filter, words: Sequence[str]) -> Company:
         async with self._reading(where.user_id) as session:
             return await synonyms.company(session, where, words)
+
+    async def count_llm_usage(self, user_id: str, hour: datetime, usage: Usage) -> Usage:
+        return await self._write([user_id], lambda session: llm_usage.count(session, user_id, hour, usage))

@@ -75,10 +75,13 @@ async def renew(session: AsyncSession, lease: Lease, now: datetime, until: datet
     (await held(session, lease, now)).leased_until = until
 
 
-async def put_off(session: AsyncSession, lease: Lease, now: datetime, not_before: datetime, problem: str) -> None:
-    """It did not work this time; it stays accepted, and says why."""
+async def put_off(
+    session: AsyncSession, lease: Lease, now: datetime, not_before: datetime, problem: str, *, counts: bool
+) -> None:
+    """It did not work this time; it stays accepted, and says why. What has only to wait was no attempt."""
     job = await held(session, lease, now)
     _let_go(job, now)
+    job.attempts -= 0 if counts else 1
     job.not_before = not_before
     job.problems = [problem]
 

@@ -329,6 +329,18 @@ class JobMemoryRow(Base):
     memory_id: Mapped[str] = mapped_column(String(ID))
 
 
+class LlmUsageRow(Base):
+    """What asking a language model has cost a user in one hour."""
+
+    __tablename__ = "llm_usage"
+
+    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    hour: Mapped[datetime] = mapped_column(primary_key=True)
+    calls: Mapped[int]
+    input_tokens: Mapped[int] = mapped_column(BigInteger)
+    output_tokens: Mapped[int] = mapped_column(BigInteger)
+
+
 class ChangeRow(Base):
     """The change feed: what happened to which memory, in order of commit."""
 

@@ -13,7 +13,7 @@ from ..store.contract import Place, StoredMessage, UnitPart
 from ..text.fence import blank_context
 from .accept import INSTRUCTIONS
 from .build import summarise
-from .drafts import Draft, Extractor, Said, Unit
+from .drafts import Draft, Extracted, Extractor, Said, Unit
 from .evaluate import evaluate
 from .segment import Limits, segment
 
@@ -57,8 +57,12 @@ async def derive(
             )
         )
         earlier.extend(stretch.messages)
-    found = await asyncio.gather(*(extract(unit) for extract in extractors for unit in units))
-    drafts, problems = evaluate([draft for some in found for draft in some], [*said, *earlier], settings)
+    found = [
+        some if isinstance(some, Extracted) else Extracted(drafts=tuple(some))
+        for some in await asyncio.gather(*(extract(unit) for extract in extractors for unit in units))
+    ]
+    drafts, problems = evaluate([draft for some in found for draft in some.drafts], [*said, *earlier], settings)
+    problems += [problem for some in found for problem in some.problems]
     in_a_unit = {message.id for message in new if isinstance(message, StoredMessage) and message.unit_id}
     parts = [_part(unit, in_a_unit) for unit in units]
     return Derived(units=tuple(filter(None, parts)), drafts=tuple(drafts), problems=tuple(problems))

@@ -72,9 +72,17 @@ class Draft:
     data: dict[str, JsonValue] = field(default_factory=dict)  # e.g. who extracted it, with which version of what
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """Drafts, with what was left out or is missing, and why: it goes to the receipt."""
+
+    drafts: tuple[Draft, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
 class Extractor(Protocol):
     """Works memories out of a stretch of conversation."""
 
     id: str  # names it in what it made
 
-    async def __call__(self, unit: Unit, /) -> Sequence[Draft]: ...
+    async def __call__(self, unit: Unit, /) -> Sequence[Draft] | Extracted: ...

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import JsonValue, TypeAdapter
 
+from ..errors import LlmError, LlmOverBudget
 from ..models import ReceiptState
-from ..store.contract import Addition, Lease, Stale
+from ..store.contract import Addition, Lease, NewMessage, Stale
 from .build import Context
-from .flow import Flow, index, make
+from .flow import Flow, Made, index, make
 
 _CONTEXT = TypeAdapter(Context)
 
@@ -19,15 +21,14 @@ def payload(message_ids: Sequence[str], context: Context, actor: str) -> dict[st
     return {"messages": list(message_ids), "actor": actor, "context": _CONTEXT.dump_python(context, mode="json")}
 
 
-async def do(lease: Lease, flow: Flow) -> None:
+async def do(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
     """Work memories out of the messages that were accepted. Nothing is held meanwhile; all is written at its end, if
     the lease still holds."""
     left: dict[str, Any] = lease.payload
     context = _CONTEXT.validate_python(left["context"])
-    extractors = flow.extractors if flow.slow_extractor is None else (flow.slow_extractor,)
     while True:
         messages = await flow.store.messages(lease.user_id, left["messages"])
-        made = await make(messages, context, extractors, flow)
+        made = await _made(messages, context, flow, last=lease.attempt >= max_attempts)
         memories, problem = await index(made.memories, lease.user_id, lease.accepted_at, flow)
         addition = Addition(
             id=lease.job_id,
@@ -51,3 +52,18 @@ async def do(lease: Lease, flow: Flow) -> None:
             return await flow.store.complete(lease, addition)
         except Stale:
             continue
+
+
+async def _made(messages: Sequence[NewMessage], context: Context, flow: Flow, *, last: bool) -> Made:
+    """By the language model, or, when it fails for good, by the extractors that need none."""
+    if flow.slow_extractor is None:
+        return await make(messages, context, flow.extractors, flow)
+    try:
+        return await make(messages, context, (flow.slow_extractor,), flow)
+    except LlmError as error:
+        hopeless = not error.temporary or (last and not isinstance(error, LlmOverBudget))
+        if not (hopeless and flow.extractors and flow.settings.fall_back):
+            raise
+        made = await make(messages, context, flow.extractors, flow)
+        problem = f"the language model failed, the built-in extractor did without it: {error}"
+        return replace(made, problems=(problem, *made.problems))

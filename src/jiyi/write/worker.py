@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from ..errors import JiyiError, StoreError
+from ..errors import JiyiError, LlmError, LlmOverBudget, StoreError
 from ..ids import new_id
 from ..models import utc_now
 from ..store.contract import Lease, LeaseLost
@@ -97,12 +97,14 @@ class Worker:
         problem = str(error) if known else f"unexpected {type(error).__name__}: {error}"
         logger.warning("job %s, attempt %d: %s", lease.job_id, lease.attempt, problem, exc_info=not known)
         now = utc_now()
-        if lease.attempt >= self._settings.max_attempts:
+        waits = isinstance(error, LlmOverBudget)  # for the next hour, however often
+        hopeless = isinstance(error, LlmError) and not error.temporary
+        if hopeless or (lease.attempt >= self._settings.max_attempts and not waits):
             await self._store.give_up(lease, now, problem)
         else:
-            asked_for: float | None = getattr(error, "retry_after_s", None)
+            asked_for = error.retry_after_s if isinstance(error, LlmError) else None
             pause = self.pause(lease.attempt) if asked_for is None else asked_for
-            await self._store.put_off(lease, now, now + timedelta(seconds=pause), problem)
+            await self._store.put_off(lease, now, now + timedelta(seconds=pause), problem, counts=not waits)
 
     def pause(self, attempt: int) -> float:
         """Twice as long each time, and never the same for many."""

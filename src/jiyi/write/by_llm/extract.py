@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from ...errors import LlmBadReply
 from ...llm import Usage
 from ...llm.client import Llm
 from ...llm.reading import read_object
-from ..drafts import Draft, Unit
+from ..drafts import Draft, Extracted, Unit
 from .propose import Checker, Rejected, summary_of
 from .schema import EPISODES, MEMORIES
 from .transcript import Transcript, transcript
@@ -39,13 +40,29 @@ async def llm_drafts(unit: Unit, llm: Llm) -> LlmDrafts:
     if talk is None:
         return LlmDrafts()
     tasks = ["memories"] if len(talk.messages) < LEAST_FOR_AN_EPISODE else ["memories", "episodes"]
-    found = await asyncio.gather(*(_ask(task, talk, unit, llm) for task in tasks))
+    answers = await asyncio.gather(*(_ask(task, talk, unit, llm) for task in tasks), return_exceptions=True)
+    found, problems = _parts(answers)
     return LlmDrafts(
         drafts=tuple(draft for part in found for draft in part.drafts),
         rejected=tuple(one for part in found for one in part.rejected),
-        problems=(*talk.notes, *(problem for part in found for problem in part.problems)),
+        problems=(*talk.notes, *problems),
         usage=sum((part.usage for part in found), NOTHING_USED),
     )
+
+
+def _parts(answers: Sequence[LlmDrafts | BaseException]) -> tuple[list[LlmDrafts], list[str]]:
+    """What the tasks gave. Episodes that cannot be used are no reason to lose memories that can; any other failure is
+    one of the whole, and it is tried again."""
+    found, problems = [], []
+    for at, answer in enumerate(answers):
+        if isinstance(answer, LlmBadReply) and at > 0:
+            problems.append(str(answer))
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            found.append(answer)
+            problems += answer.problems
+    return found, problems
 
 
 async def _ask(task: str, talk: Transcript, unit: Unit, llm: Llm) -> LlmDrafts:
@@ -69,3 +86,15 @@ async def _ask(task: str, talk: Transcript, unit: Unit, llm: Llm) -> LlmDrafts:
     return LlmDrafts(
         drafts=tuple(drafts), rejected=tuple(rejected), problems=tuple(problems), usage=reply.usage or NOTHING_USED
     )
+
+
+class LlmExtractor:
+    """The extractor that asks a language model."""
+
+    def __init__(self, llm: Llm) -> None:
+        self._llm = llm
+        self.id = llm.id
+
+    async def __call__(self, unit: Unit, /) -> Extracted:
+        found = await llm_drafts(unit, self._llm)
+        return Extracted(drafts=found.drafts, problems=found.problems)
