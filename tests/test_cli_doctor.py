@@ -55,7 +55,6 @@ def test_what_is_degraded_is_named_with_the_next_step(path: Path, monkeypatch: p
     found = findings(code=0)
     told = {check["name"]: check for check in found["degraded"]}
     assert "engines.milvus_host" in told["settings"]["finding"]
-    assert "tools.proactive_search_threshold" in told["settings"]["finding"]
     assert "JIYI_EMBEDER" in told["environment"]["finding"]
     assert "testing:words" in told["vectors"]["finding"] and "reindex" in told["vectors"]["next_step"]
     assert "jiyi.toml" in found["works"][0]["finding"]
