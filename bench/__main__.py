@@ -17,6 +17,7 @@ from jiyi.embed.builtin import BuiltinEmbedder
 
 from . import report
 from .adding import AddTimes, measure_adds
+from .caching import CacheTimes, measure_caching
 from .fill import Advance, PerturbedEmbedder, Plan, fill
 from .searching import SearchTimes, measure_searches, searches_of
 from .starting import Start, measure_starts
@@ -28,6 +29,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sizes", help="memories of the users that are searched (default 1000,10000,100000)")
     parser.add_argument("--queries", type=int, help="searches per size that are compared with the floor (default 100)")
     parser.add_argument("--bulk", type=int, help="statements added at once (default 10000)")
+    parser.add_argument("--requests", type=int, help="searches of the repeated traffic (default 3000)")
     parser.add_argument("--seed", type=int, default=1, help="of texts, questions and vectors")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="fill the searched store there, or use it again")
@@ -36,12 +38,13 @@ def arguments() -> argparse.Namespace:
     given.sizes = tuple(int(size) for size in given.sizes.split(","))
     given.queries = given.queries or (20 if given.quick else 100)
     given.bulk = given.bulk or (500 if given.quick else 10_000)
+    given.requests = given.requests or (300 if given.quick else 3000)
     return given
 
 
 async def measure(
     given: argparse.Namespace, temporary: Path, progress: Progress
-) -> tuple[list[SearchTimes], AddTimes, list[Start], report.Store]:
+) -> tuple[list[SearchTimes], AddTimes, CacheTimes, list[Start], report.Store]:
     def task(name: str, total: int) -> Advance:
         number = progress.add_task(name, total=total)
         return lambda steps: progress.advance(number, steps)
@@ -63,7 +66,10 @@ async def measure(
         times.append(
             await measure_searches(path, size, embedder, queries=given.queries, seed=given.seed, advance=advance)
         )
-    return times, adds, starts, store
+    caching = await measure_caching(
+        path, embedder, requests=given.requests, seed=given.seed, advance=task("repeated traffic", given.requests)
+    )
+    return times, adds, caching, starts, store
 
 
 def main() -> int:
@@ -73,15 +79,17 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="jiyi-bench-") as temporary,
         Progress(*columns, console=Console(stderr=True)) as progress,
     ):
-        times, adds, starts, store = asyncio.run(measure(given, Path(temporary), progress))
+        times, adds, caching, starts, store = asyncio.run(measure(given, Path(temporary), progress))
     report.print_searches(times, store)
+    report.print_caching(caching)
     report.print_adds(adds)
     report.print_starts(starts)
     report.print_footprint(store, times, adds)
     if given.json:
-        given.json.write_text(json.dumps(report.as_json(times, adds, starts, store), indent=2) + "\n")
+        given.json.write_text(json.dumps(report.as_json(times, adds, caching, starts, store), indent=2) + "\n")
     missed = [
         *(f"search at {each.size:,}" for each in times if not each.passes),
+        *(["repeated traffic"] if not caching.passes else []),
         *(["bulk add"] if not adds.passes else []),
         *(each.name for each in starts if not each.passes),
     ]

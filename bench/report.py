@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .adding import SHARE, AddTimes, Span
+from .caching import SHARE as CACHE_SHARE
+from .caching import CacheTimes
 from .searching import SearchTimes
 from .starting import FACTOR, Start
 
@@ -95,6 +97,21 @@ def print_stages(times: Sequence[SearchTimes]) -> None:
         print(f"not found in the engine: {', '.join(times[0].missing_stages)} (see bench/breakdown.py)")
 
 
+def print_caching(times: CacheTimes) -> None:
+    print(table(
+        f"Repeated traffic: {times.searches:,} searches, {times.writes} writes by another process among them",
+        ("", "seen", "bound", ""),
+        [
+            ("share answered from the cache", f"{times.share:.3f}", f"> {CACHE_SHARE}",
+             verdict(times.share > CACHE_SHARE)),
+            ("answers that differ from uncached ones", f"{times.wrong}", "0", verdict(not times.wrong)),
+            ("answered from the cache, p50 ms", ms(times.p50("hits")), "", ""),
+            ("searched, then kept, p50 ms", ms(times.p50("misses")), "", ""),
+            ("without any cache, p50 ms", ms(times.p50("without")), "", ""),
+        ],
+    ))  # fmt: skip
+
+
 def print_adds(adds: AddTimes) -> None:
     def rate(number: float, span: Span) -> tuple[str, str]:
         return f"{number / span.wall:.0f}", f"{number / span.cpu:.0f}"
@@ -148,7 +165,9 @@ def print_starts(starts: Sequence[Start]) -> None:
     ))  # fmt: skip
 
 
-def as_json(times: Sequence[SearchTimes], adds: AddTimes, starts: Sequence[Start], store: Store) -> dict[str, Any]:
+def as_json(
+    times: Sequence[SearchTimes], adds: AddTimes, caching: CacheTimes, starts: Sequence[Start], store: Store
+) -> dict[str, Any]:
     searches = [
         {
             **{name: value for name, value in asdict(each).items() if name not in ("floor", "engine", "engine_cpu")},
@@ -167,5 +186,9 @@ def as_json(times: Sequence[SearchTimes], adds: AddTimes, starts: Sequence[Start
         "store": asdict(store),
         "search": searches,
         "add": {**asdict(adds), "share": adds.share, "cpu_share": adds.cpu_share, "passes": adds.passes},
+        "caching": {
+            **{name: getattr(caching, name) for name in ("searches", "answered", "writes", "wrong", "share", "passes")},
+            **{f"p50_{name}": caching.p50(name) for name in ("hits", "misses", "without")},
+        },
         "start": [{**asdict(each), "ratio": each.ratio, "passes": each.passes} for each in starts],
     }

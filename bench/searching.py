@@ -148,7 +148,7 @@ async def _break_down(memory: Memory, times: SearchTimes, asked: list[str]) -> N
 
 async def _after_writes(memory: Memory, path: Path, user_id: str, asked: list[str]) -> float:
     """Searches of which each follows a write by another process."""
-    writer = await _probe("write", str(path))
+    writer = await start_probe("write", str(path))
     assert writer.stdin and writer.stdout
     await writer.stdout.readline()
     taken = []
@@ -164,12 +164,12 @@ async def _after_writes(memory: Memory, path: Path, user_id: str, asked: list[st
 
 
 async def _cold(path: Path, user_id: str) -> dict[str, float]:
-    output, _ = await (await _probe("cold", str(path), user_id)).communicate()
+    output, _ = await (await start_probe("cold", str(path), user_id)).communicate()
     figures: dict[str, float] = json.loads(output)
     return figures
 
 
-async def _probe(*arguments: str) -> Process:
+async def start_probe(*arguments: str) -> Process:
     return await asyncio.create_subprocess_exec(
         sys.executable, "-m", "bench.probe", *arguments, stdin=PIPE, stdout=PIPE, cwd=Path(__file__).parent.parent
     )

@@ -22,7 +22,7 @@ LAYERS: list[set[str]] = [
     {"text", "models", "errors", "ids"},
     {"checks", "settings"},
     {"synonyms"},
-    {"embed", "llm", "chats"},
+    {"embed", "llm", "chats", "cache"},
     {"store"},
     {"write", "read", "testing"},
     {"memory"},

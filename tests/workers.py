@@ -127,6 +127,25 @@ async def see_each_other(path: Path, number: int, folder: Path, of: int) -> None
             assert sorted(hit.content_preview for hit in found.hits) == expected
 
 
+async def ask_again(path: Path, number: int, folder: Path, of: int) -> None:
+    """Ask the same question before and after each turn, in which everybody writes."""
+    async with memory_at(path) as memory:
+        for turn in range(5):
+            for _ in range(2):
+                await memory.search("turn", user_id="mei", limit=100)
+            await memory.add(f"turn {turn} from {number}", user_id="mei")
+            (folder / f"{turn}-{number}").touch()
+            until = time.monotonic() + 60
+            while not all((folder / f"{turn}-{other}").exists() for other in range(of)):
+                assert time.monotonic() < until
+                await asyncio.sleep(0.01)
+            found = await memory.search("turn", user_id="mei", limit=100)
+            there = {hit.content_preview for hit in found.hits}
+            assert there >= {f"turn {before} from {other}" for before in range(turn + 1) for other in range(of)}
+        use = (await memory.stats()).cache
+        assert use is not None and use.answered
+
+
 def write_until_killed(path: Path, log: Path, number: int) -> None:
     """Write down each acknowledged id, after `add` has returned, until killed."""
 

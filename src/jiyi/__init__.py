@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .memory import Memory
     from .models import (
         UNSET,
+        CacheUse,
         CandidateMemory,
         Coverage,
         Deletion,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         MemoryItem,
         Message,
         Page,
+        Recall,
         Receipt,
         ReceiptState,
         Revision,
@@ -72,6 +74,7 @@ _HOMES = (
 
 __all__ = [
     "UNSET",
+    "CacheUse",
     "CandidateMemory",
     "Coverage",
     "Deletion",
@@ -103,6 +106,7 @@ __all__ = [
     "NotAStore",
     "NotFound",
     "Page",
+    "Recall",
     "Receipt",
     "ReceiptState",
     "Revision",

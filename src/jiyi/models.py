@@ -235,6 +235,16 @@ class SearchResult(Value):
     degraded: tuple[str, ...] = ()
 
 
+class Recall(Value):
+    """One search that found something: what was asked, which memories came back (the best first), and when."""
+
+    id: str
+    user_id: str
+    query: str
+    memory_ids: tuple[str, ...]
+    recalled_at: datetime
+
+
 class Page(Value):
     """A part of a list; hand `next_cursor` back for the following part."""
 
@@ -281,6 +291,15 @@ class Coverage(Value):
     models: dict[str, int]
 
 
+class CacheUse(Value):
+    """How often a search was answered from a cache, since this memory was opened."""
+
+    caches: tuple[str, ...] = Field(description="where answers are kept; none if caching is off")
+    asked: int
+    answered: int
+    problems: tuple[str, ...] = Field(default=(), description="what does not work, and why")
+
+
 class Stats(Value):
     """What a store holds; of one user, or of all."""
 
@@ -292,6 +311,7 @@ class Stats(Value):
     store: str
     schema_version: str
     size_bytes: int
+    cache: CacheUse | None = None
 
 
 def utc_now() -> datetime:

@@ -134,6 +134,17 @@ class JobSettings(Section):
     wait_s: float = Field(default=60.0, ge=0, description="how long `add` with `wait=True` waits for its job")
 
 
+class CacheSettings(Section):
+    answers: int = Field(default=1000, ge=0, description="answers to searches kept in this process; 0: none")
+    seconds: float = Field(default=600.0, gt=0, le=3600, description="the longest that an answer is used again")
+    query_vectors: int = Field(default=1000, ge=0, description="vectors of queries kept in this process; 0: none")
+
+
+class RecallSettings(Section):
+    record: bool = Field(default=True, description="note what searches return, and when")
+    keep: int = Field(default=1000, ge=1, description="recalls kept of each user; older ones go")
+
+
 class ToolSettings(Section):
     enable_proactive_search: bool = Field(default=True, description="search without being asked, each turn")
     proactive_search_threshold: float = Field(default=0.7, ge=0, le=1, description="from this relevance on")
@@ -167,6 +178,8 @@ class Settings(BaseSettings):
     search: SearchSettings = SearchSettings()
     extraction: ExtractionSettings = ExtractionSettings()
     jobs: JobSettings = JobSettings()
+    cache: CacheSettings = CacheSettings()
+    recalls: RecallSettings = RecallSettings()
     tools: ToolSettings = ToolSettings()
     engines: EngineSettings = EngineSettings()
 

@@ -93,6 +93,7 @@ class Memory:
     groups = _verb(engine.Memory.groups)
     users = _verb(engine.Memory.users)
     history = _verb(engine.Memory.history)
+    recalls = _verb(engine.Memory.recalls)
     stats = _verb(engine.Memory.stats)
     status = _verb(engine.Memory.status)
     wait = _verb(engine.Memory.wait)

@@ -57,6 +57,8 @@ async def _measure(
     journal = Journal(folder / ANSWERS)
     results = []
     everything: list[Asked] = []
+    # A question must not change the answers to the next one, nor one run those of another.
+    settings = settings.model_copy(update={"recalls": settings.recalls.model_copy(update={"record": False})})
     async with Memory.open(folder / "memory.db", settings=settings) as memory:
         for one in sets:
             await fill(memory, one, progress)

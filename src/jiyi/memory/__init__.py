@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from ..embed import Embedder, resolve
+from ..embed.remembered import RememberedQueries
 from .finding import Finding
 from .importing import Importing
 from .upkeep import Upkeep
@@ -49,7 +50,10 @@ class Memory(Importing, Finding, Words, Upkeep):
         from ..store import open_store
 
         settings = settings or load_settings()
-        memory = cls(open_store(where or settings.url, settings), embedder or resolve(settings), settings, extractor)
+        embedder = embedder or resolve(settings)
+        if settings.cache.query_vectors:
+            embedder = RememberedQueries(embedder, settings.cache.query_vectors)
+        memory = cls(open_store(where or settings.url, settings), embedder, settings, extractor)
         memory.where = None if where is None else str(where)
         return memory
 

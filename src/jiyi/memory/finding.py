@@ -10,7 +10,6 @@ from .. import checks
 from ..models import Layer, SearchMode, SearchResult
 from ..read.context import ContextLanguage, Style, log_degraded, render_context
 from ..read.interpret import TimeRange, interpret, scope
-from ..read.search import search
 from ..text.language import language as language_of
 from .looking import Looking
 
@@ -68,7 +67,8 @@ class Finding(Looking):
             explain=explain,
             with_synonyms=self.settings.extraction.enable_synonym_expansion,
         )
-        return await search(inquiry, self._store, self._embedder, self._weights)
+        lasting = time_range_days is None or asked_at is not None  # otherwise the last days are others at each moment
+        return await self._answers.search(inquiry, asked_at=asked_at, lasting=lasting)
 
     async def context(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from .. import checks
-from ..models import Layer, MemoryItem, Page, Revision, Stats, Status
+from ..models import Layer, MemoryItem, Page, Recall, Revision, Stats, Status
 from ..read.interpret import TimeRange, scope
 from ..write.change import existing
 from .parts import Parts
@@ -97,6 +97,15 @@ class Looking(Parts):
         """Every change of a memory, oldest first: who, when, why, before, after."""
         return await self._store.history(checks.name("user_id", user_id), checks.name("memory_id", memory_id))
 
+    async def recalls(self, *, user_id: str, since: datetime | None = None, limit: int = 100) -> Sequence[Recall]:
+        """What was asked lately and which memories came back, the newest first."""
+        whose = checks.name("user_id", user_id)
+        await self._accesses.flush()
+        return await self._store.recalls(
+            whose, since=checks.optional_time("since", since), limit=checks.whole("limit", limit)
+        )
+
     async def stats(self, user_id: str | None = None) -> Stats:
         """What the store holds, of one user or of all."""
-        return await self._store.stats(self._embedder.id, checks.optional_name("user_id", user_id))
+        held = await self._store.stats(self._embedder.id, checks.optional_name("user_id", user_id))
+        return held.model_copy(update={"cache": self._answers.use()})

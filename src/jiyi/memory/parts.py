@@ -7,8 +7,11 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..cache import resolve as resolve_caches
 from ..embed import Embedder
 from ..llm import resolve
+from ..read.accesses import Accesses
+from ..read.cached import Answers, Period
 from ..read.score import Weights
 from ..write.by_llm import LlmExtractor
 from ..write.change import change
@@ -47,6 +50,10 @@ class Parts:
         )
         self._worker: Worker | None = None
         self._working: asyncio.Task[None] | None = None
+        caches = resolve_caches(settings)
+        period = Period.of(settings.cache.seconds, settings.search.half_life_days)
+        self._accesses = Accesses(store, on=settings.recalls.record, keep=settings.recalls.keep)
+        self._answers = Answers(store, embedder, self._weights, self._accesses, caches, period)
 
     async def _start(self) -> None:
         """Open the database: `async with` and `await` do it. Jobs that were left behind are gone on with."""
@@ -55,7 +62,7 @@ class Parts:
             self._work()
 
     async def close(self) -> None:
-        """Let go of the database. Jobs that are not done stay in it."""
+        """Write what is pending, and let go of the database. Jobs that are not done stay in it."""
         if self._working is not None:
             self._working.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -63,6 +70,8 @@ class Parts:
             self._working = None
         if self._llm is not None:
             await self._llm.close()
+        await self._accesses.close()
+        await self._answers.close()
         await self._store.close()
 
     @property

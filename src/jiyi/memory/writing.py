@@ -152,8 +152,12 @@ class Writing(Looking, Jobs):
     async def delete(self, memory_id: str, *, user_id: str) -> Deletion:
         """Remove a memory and all that belongs to it, its history included. This cannot be undone."""
         memory = await self.get(memory_id, user_id=user_id)
-        return await self._store.delete(memory.user_id, [memory.id])
+        deletion = await self._store.delete(memory.user_id, [memory.id])
+        await self._answers.forget(memory.user_id)
+        return deletion
 
     async def delete_all(self, user_id: str) -> Deletion:
         """Remove everything of exactly this user. This cannot be undone."""
-        return await self._store.delete_all(checks.name("user_id", user_id))
+        deletion = await self._store.delete_all(checks.name("user_id", user_id))
+        await self._answers.forget(user_id)
+        return deletion

@@ -45,7 +45,7 @@ async def search(inquiry: Inquiry, store: Store, embedder: Embedder, weights: We
         total_found=total,
         searched=len(candidates),
         search_strategy_used=inquiry.mode,
-        expanded_keywords=tuple(dict.fromkeys((*inquiry.keywords, *chain(*question.synonyms.values())))),
+        expanded_keywords=expanded_keywords(inquiry, question.synonyms),
         degraded=tuple(degraded),
     )
 
@@ -54,9 +54,7 @@ async def _question(inquiry: Inquiry, store: Store, embedder: Embedder, degraded
     """What the legs need: the query's words and their synonyms, vectors, people and times."""
     user_id = inquiry.filter.user_id
     named = people_named(inquiry.query, await store.people(user_id, embedder.id))
-    synonyms: Mapping[str, tuple[str, ...]] = {}
-    if inquiry.with_synonyms and "keyword" in LEGS[inquiry.mode]:
-        synonyms = expand(inquiry.keywords, await store.synonyms_of(user_id, inquiry.keywords)).by_word
+    synonyms = await synonyms_of(inquiry, store)
     said = turns(inquiry.query)
     vectors: list[Vectors] = []
     if "semantic" in LEGS[inquiry.mode]:
@@ -73,6 +71,17 @@ async def _question(inquiry: Inquiry, store: Store, embedder: Embedder, degraded
         spans=tuple((span.start, span.end) for span in find_times((said or [inquiry.query])[-1], inquiry.filter.now)),
         model=embedder.id,
     )
+
+
+async def synonyms_of(inquiry: Inquiry, store: Store) -> Mapping[str, tuple[str, ...]]:
+    """What else the keywords may be called, if this search asks for it."""
+    if not inquiry.with_synonyms or "keyword" not in LEGS[inquiry.mode]:
+        return {}
+    return expand(inquiry.keywords, await store.synonyms_of(inquiry.filter.user_id, inquiry.keywords)).by_word
+
+
+def expanded_keywords(inquiry: Inquiry, synonyms: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*inquiry.keywords, *chain(*synonyms.values()))))
 
 
 async def _vectors(texts: list[str], inquiry: Inquiry, embedder: Embedder, degraded: list[str]) -> list[Vectors]:

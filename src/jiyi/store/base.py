@@ -15,9 +15,9 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..llm import Usage
-from ..models import Coverage, Deletion, Job, MemoryItem, Page, Receipt, ReceiptState, Revision, Stats
+from ..models import Coverage, Deletion, Job, MemoryItem, Page, Recall, Receipt, ReceiptState, Revision, Stats
 from ..synonyms import Company, Pair, Synonym
-from . import jobs, reads, saves, synonyms, units
+from . import freshness, jobs, reads, recalls, saves, synonyms, units
 from . import usage as llm_usage
 from .contract import (
     Addition,
@@ -29,10 +29,11 @@ from .contract import (
     Question,
     StoredMessage,
     StoreInfo,
+    Tip,
     Unembedded,
 )
 from .filters import conditions
-from .tables import MemoryRow
+from .tables import SHARED, MemoryRow
 
 T = TypeVar("T")
 
@@ -213,17 +214,38 @@ class Store(ABC):
         users = sorted({memory.user_id for memory in found})
         return await self._write(users, lambda session: saves.embed(session, model, found, vectors))
 
+    async def tip(self, user_id: str) -> Tip | None:
+        """How far this user's memories and synonyms have come; None if there never were any."""
+        async with self._reading(user_id) as session:
+            return await freshness.tip(session, user_id)
+
+    async def next_end(self, user_id: str, now: datetime) -> datetime | None:
+        """The next moment at which a memory of this user expires or ends by itself."""
+        async with self._reading(user_id) as session:
+            return await freshness.next_end(session, user_id, now)
+
+    def touch(self, user_id: str, accessed: Mapping[str, datetime]) -> None:  # noqa: B027 - not every store has one
+        """Let a copy of the user's memories in RAM, if there is one, know when some of them were last accessed."""
+
+    async def record(self, recalled: Sequence[Recall], keep: int) -> None:
+        users = sorted({recall.user_id for recall in recalled})
+        await self._write(users, lambda session: recalls.record(session, recalled, keep))
+
+    async def recalls(self, user_id: str, *, since: datetime | None, limit: int) -> list[Recall]:
+        async with self._reading(user_id) as session:
+            return await recalls.listing(session, user_id, since, limit)
+
     async def add_synonyms(self, user_id: str | None, pairs: Mapping[Pair, float]) -> int:
         """Without a user, for all of them; so in the three below."""
-        whose = user_id or synonyms.SHARED
+        whose = user_id or SHARED
         return await self._write([whose], lambda session: synonyms.add(session, whose, pairs))
 
     async def synonyms(self, user_id: str | None) -> list[Synonym]:
         async with self._reading(user_id) as session:
-            return await synonyms.listing(session, user_id or synonyms.SHARED)
+            return await synonyms.listing(session, user_id or SHARED)
 
     async def remove_synonym(self, user_id: str | None, keyword: str, synonym: str | None) -> int:
-        whose = user_id or synonyms.SHARED
+        whose = user_id or SHARED
         return await self._write([whose], lambda session: synonyms.remove(session, whose, keyword, synonym))
 
     async def synonyms_of(self, user_id: str, words: Sequence[str]) -> dict[str, list[tuple[str, float]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -252,6 +252,15 @@ class Unembedded:
     memory_id: str
     version: int
     text: str
+
+
+class Tip(NamedTuple):
+    """The newest entry of the change feed that concerns a user. Where it is the same, nothing has changed; the id and
+    the time tell two stores apart that have come equally far, such as a copy that went its own way."""
+
+    seq: int
+    memory_id: str
+    changed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

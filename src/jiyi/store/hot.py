@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -15,8 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from ..text.normal import normalise
 from .contract import Candidates, Question
 from .reads import chunks, vector_of_memory
-from .saves import erased
-from .tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow
+from .tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow, erased
 from .userindex import IndexRow, UserIndex
 
 TOO_FAR_BEHIND = 2000  # changes; from there on, loading anew is cheaper than catching up
@@ -41,6 +41,7 @@ class HotUsers:
         self._budget = budget
         self._users: OrderedDict[str, UserIndex] = OrderedDict()
         self._sizes: dict[str, int] = {}
+        self._expected: dict[str, int] = {}  # how far the change feed is known to have come
         self._used = 0
         # One search at a time per user, because catching up changes the arrays that a scan in another thread reads.
         self._locks = [asyncio.Lock() for _ in range(64)]
@@ -49,25 +50,47 @@ class HotUsers:
         user_id = question.filter.user_id
         async with self._locks[hash(user_id) % len(self._locks)]:
             async with self._reading(user_id) as session:
-                index = await self._current(session, question)
+                dimension = 0 if question.vector is None else len(question.vector)
+                index = await self._current(session, user_id, question.model, dimension)
             self._keep(user_id, index)
             if len(index) < WORTH_A_THREAD:
                 return index.gather(question)
             return await asyncio.to_thread(index.gather, question)
 
     async def people(self, user_id: str, model: str) -> frozenset[str]:
-        """Those who have said something to this user. Somebody new may be missed until the next search."""
-        if user_id not in self._users:
+        """Those who have said something to this user. Somebody new may be missed until the next search, unless it is
+        known that the copy is behind."""
+        if self._is_behind(user_id):
             async with self._locks[hash(user_id) % len(self._locks)], self._reading(user_id) as session:
-                if user_id not in self._users:  # another search may have loaded it while this one waited
-                    self._keep(user_id, await _load(session, user_id, model, 0))
+                if self._is_behind(user_id):  # another search may have brought it up while this one waited
+                    expected = self._expected.get(user_id, 0)
+                    current = await self._current(session, user_id, model, 0)
+                    current.seen = max(current.seen, expected)
+                    self._keep(user_id, current)
         index = self._users.get(user_id)
         return frozenset() if index is None else index.people
 
-    async def _current(self, session: AsyncSession, question: Question) -> UserIndex:
+    def _is_behind(self, user_id: str) -> bool:
+        index = self._users.get(user_id)
+        return index is None or index.seen < self._expected.get(user_id, 0)
+
+    def expect(self, user_id: str, seq: int) -> None:
+        """The change feed has come this far, so a copy that has seen less is behind."""
+        if user_id in self._users:
+            self._expected[user_id] = seq
+
+    def next_end(self, user_id: str, now: datetime) -> tuple[bool, datetime | None]:
+        """Whether the user is in RAM, and if so when the next memory expires or ends."""
+        index = self._users.get(user_id)
+        return (False, None) if index is None else (True, index.next_end(now))
+
+    def touch(self, user_id: str, accessed: Mapping[str, datetime]) -> None:
+        index = self._users.get(user_id)
+        if index is not None:
+            index.touch(accessed)
+
+    async def _current(self, session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:
         """The user's index, with everything applied that was committed before this call."""
-        user_id, model = question.filter.user_id, question.model
-        dimension = 0 if question.vector is None else len(question.vector)
         index = self._users.get(user_id)
         # A model can change its dimension under its old name; then its earlier vectors count for nothing.
         if (
@@ -100,6 +123,7 @@ class HotUsers:
         while self._used > self._budget and len(self._users) > 1:
             leaving, _ = self._users.popitem(last=False)
             self._used -= self._sizes.pop(leaving)
+            self._expected.pop(leaving, None)
 
 
 async def _load(session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:

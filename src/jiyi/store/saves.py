@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import InvalidInput, VersionConflict
 from ..models import Deletion, MemoryItem, Receipt, ReceiptState, utc_now
-from . import jobs, reads, rows, units
+from . import jobs, reads, recalls, rows, units
 from .contract import NOT_INDEXED, Addition, Change, Lease, NewMemory, Place, Stale, Unembedded
 from .tables import (
     Base,
@@ -28,14 +27,10 @@ from .tables import (
     MessageRow,
     RevisionRow,
     TermsRow,
+    erased,
 )
 
 INDEX_TABLES: dict[str, type[Base]] = {"embeddings": EmbeddingRow, "terms": TermsRow, "keywords": KeywordRow}
-
-
-def erased(user_id: str) -> str:
-    """Under this name the change feed tells other processes that a user is gone, without keeping the user's id."""
-    return "erased:" + sha256(user_id.encode()).hexdigest()
 
 
 async def save(session: AsyncSession, addition: Addition) -> Receipt:
@@ -263,6 +258,7 @@ async def delete_memories(session: AsyncSession, user_id: str, memory_ids: Seque
         still_there = list(await session.scalars(sources.where(MemorySourceRow.message_id.in_(touched))))
         orphans = list(set(touched) - set(still_there))
         await units.delete_messages(session, user_id, orphans)
+        await recalls.forget(session, user_id, found)
         await _tell(session, user_id, found, "delete")
         memories += len(found)
         messages += len(orphans)

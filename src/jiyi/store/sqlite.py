@@ -7,8 +7,9 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ..errors import NotAStore, StoreError, StoreUnavailable
 from ..models import Deletion
 from . import schema
 from .base import Store
-from .contract import CLOSED, Candidates, Question, StoreInfo
+from .contract import CLOSED, Candidates, Question, StoreInfo, Tip
 from .hot import HotUsers
 
 PRAGMAS = (
@@ -115,6 +116,18 @@ class SqliteStore(Store):
 
     async def people(self, user_id: str, model: str) -> frozenset[str]:
         return await self._hot.people(user_id, model)
+
+    async def tip(self, user_id: str) -> Tip | None:
+        tip = await super().tip(user_id)
+        self._hot.expect(user_id, 0 if tip is None else tip.seq)
+        return tip
+
+    async def next_end(self, user_id: str, now: datetime) -> datetime | None:
+        known, end = self._hot.next_end(user_id, now)
+        return end if known else await super().next_end(user_id, now)
+
+    def touch(self, user_id: str, accessed: Mapping[str, datetime]) -> None:
+        self._hot.touch(user_id, accessed)
 
     async def gather(self, question: Question) -> Candidates:
         return await self._hot.gather(question)

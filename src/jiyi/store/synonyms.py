@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from sqlalchemy import BindParameter, and_, bindparam, delete, func, insert, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -19,9 +18,8 @@ from ..text.normal import normalise
 from .contract import Filter
 from .filters import conditions
 from .reads import chunks
-from .tables import ChangeRow, KeywordRow, MemoryRow, SynonymRow
+from .tables import SHARED, ChangeRow, KeywordRow, MemoryRow, SynonymRow
 
-SHARED: Final = ""  # the user that is everybody; no real user can be called so
 NEWEST = 200  # of the memories that have a word; a word's company is counted in these
 COMPANIONS = 30  # words; of those that are often together with it
 

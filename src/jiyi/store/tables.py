@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar
+from hashlib import sha256
+from typing import Any, ClassVar, Final
 
 from numpy.typing import NDArray
 from sqlalchemy import (
@@ -24,6 +25,12 @@ from .types import COUNTS, HASHES, VECTOR, WEIGHTS, Array, Instant
 
 NAME = 256  # user, session, agent and group ids are opaque strings up to this length
 ID = 26  # ours are ULIDs
+SHARED: Final = ""  # the user that is everybody; no real user can be called so
+
+
+def erased(user_id: str) -> str:
+    """Under this name the change feed tells other processes that a user is gone, without keeping the user's id."""
+    return "erased:" + sha256(user_id.encode()).hexdigest()
 
 
 class Base(DeclarativeBase):

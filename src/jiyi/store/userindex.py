@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models import to_micros
+from ..models import from_micros, to_micros
 from ..text.hashes import term_hash
 from .contract import Candidates, Filter, Floats, Question
 from .postings import Postings
@@ -163,6 +163,23 @@ class UserIndex:
             if slot is not None:
                 self._columns["alive"][slot] = False
                 self._total_length -= int(self._columns["length"][slot])
+
+    def next_end(self, now: datetime) -> datetime | None:
+        """The next moment at which a memory expires or ends."""
+        at = to_micros(now)
+        ends = NEVER
+        for name in ("expires_at", "valid_to"):
+            times = self._columns[name][: self._size]
+            coming = times[(times > at) & (times < ends) & self._columns["alive"][: self._size]]
+            ends = int(coming.min()) if len(coming) else ends
+        return None if ends == NEVER else from_micros(ends)
+
+    def touch(self, accessed: Mapping[str, datetime]) -> None:
+        """Note when memories were last accessed."""
+        for memory_id, at in accessed.items():
+            slot = self._slots.get(memory_id)
+            if slot is not None:
+                self._columns["last_accessed_at"][slot] = max(self._columns["last_accessed_at"][slot], to_micros(at))
 
     def gather(self, question: Question) -> Candidates:
         """What each leg says of every memory in scope."""

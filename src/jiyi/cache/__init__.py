@@ -1,0 +1,35 @@
+"""Where answers to repeated searches are kept for a while: in this process, or in Redis for all of them.
+
+A cache holds small opaque values and may lose any of them at any time. What makes a value right or wrong is in its
+key; see `read/cached.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ..settings import Settings
+
+
+class Cache(Protocol):
+    """None of these raises: a cache that does not work finds nothing, and says so in `problem`."""
+
+    name: str
+    problem: str | None  # why it does not work at the moment
+
+    async def get(self, user_id: str, key: str) -> bytes | None: ...
+
+    async def put(self, user_id: str, key: str, value: bytes, seconds: float) -> None: ...
+
+    async def forget(self, user_id: str) -> None:
+        """Drop everything of this user."""
+
+    async def close(self) -> None: ...
+
+
+def resolve(settings: Settings) -> list[Cache]:
+    """The caches that the settings name, the nearest first."""
+    from .local import LocalCache
+
+    return [LocalCache(settings.cache.answers)] if settings.cache.answers else []

@@ -1,0 +1,90 @@
+"""What searches returned: noted in RAM, written in batches by a task in the background.
+
+A search pays a few microseconds for it. A crash can lose the accesses of the last moments, and never a memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from ..errors import StoreError
+from ..ids import new_id
+from ..models import Recall, utc_now
+
+if TYPE_CHECKING:
+    from ..store.base import Store
+
+MOST_NOTED = 20  # hits of one search: the best ones
+MOST_PENDING = 10_000  # recalls; while the database cannot be written, the oldest are given up
+BATCH = 500
+PAUSE_S = 1.0  # between a search and the write, in which further searches join it
+
+logger = logging.getLogger(__name__)
+
+
+class Accesses:
+    """In scores an access counts from the next period on, by default every ten minutes. So equal searches within a
+    period have equal answers, and a cache of answers is not made void by the very searches that fill it."""
+
+    def __init__(self, store: Store, *, on: bool, keep: int) -> None:
+        self._store = store
+        self._on = on
+        self._keep = keep
+        self._pending: deque[Recall] = deque()
+        self._writing = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        self._period = 0
+        self._fresh: dict[str, dict[str, datetime]] = {}  # of this period, by user and memory
+
+    def settle(self, period: int) -> None:
+        """Before a search: let what was accessed before this period count in scores."""
+        if period != self._period:
+            fresh, self._fresh, self._period = self._fresh, {}, period
+            for user_id, accessed in fresh.items():
+                self._store.touch(user_id, accessed)
+
+    def note(self, user_id: str, query: str, memory_ids: Sequence[str]) -> None:
+        """After a search."""
+        if not self._on or not memory_ids:
+            return
+        now = utc_now()
+        best = tuple(memory_ids[:MOST_NOTED])
+        if len(self._pending) >= MOST_PENDING:
+            self._pending.popleft()
+        self._pending.append(Recall(id=new_id(), user_id=user_id, query=query, memory_ids=best, recalled_at=now))
+        self._fresh.setdefault(user_id, {}).update(dict.fromkeys(best, now))
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._write_soon())
+
+    async def flush(self) -> None:
+        """Write what is pending."""
+        async with self._writing:  # one batch at a time, so that they are written in order
+            while self._pending:
+                batch = [self._pending.popleft() for _ in range(min(BATCH, len(self._pending)))]
+                try:
+                    await self._store.record(batch, self._keep)
+                except StoreError:
+                    self._pending.extendleft(reversed(batch))
+                    raise
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._try_to_flush()
+
+    async def _write_soon(self) -> None:
+        await asyncio.sleep(PAUSE_S)
+        await self._try_to_flush()
+
+    async def _try_to_flush(self) -> None:
+        """Nobody waits for this: what cannot be written now is tried again with the next batch."""
+        try:
+            await self.flush()
+        except StoreError as error:
+            logger.warning("%d recalls wait to be written: %s", len(self._pending), error)

@@ -1,0 +1,96 @@
+"""What was asked and what came back: written in batches, read by user. Each function takes a session.
+
+Nothing here enters the change feed or a memory's history: a memory that was looked at is the same memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import String, bindparam, case, cast, delete, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..models import Recall
+from .reads import chunks
+from .tables import MemoryRow, RecallRow
+from .types import Instant
+
+_AT = bindparam("at", type_=Instant)
+# Built once: every flush runs it. Another process may have noted a later access.
+_LOOKED_AT = (
+    update(MemoryRow)
+    .where(MemoryRow.user_id == bindparam("whose"), MemoryRow.id == bindparam("memory"))
+    .values(
+        access_count=MemoryRow.access_count + bindparam("times"),
+        last_accessed_at=case((MemoryRow.last_accessed_at > _AT, MemoryRow.last_accessed_at), else_=_AT),
+    )
+)
+
+
+async def record(session: AsyncSession, recalls: Sequence[Recall], keep: int) -> None:
+    """Keep what was recalled, the newest `keep` of each user, and count the accesses of the memories.
+
+    A memory may have been deleted since it was recalled. Then the whole recall is dropped, because a question often
+    repeats what its answer says.
+    """
+    by_user: defaultdict[str, list[Recall]] = defaultdict(list)
+    for recall in recalls:
+        by_user[recall.user_id].append(recall)
+    connection = await session.connection()
+    for user_id, theirs in sorted(by_user.items()):  # in one order, lest two processes wait for each other
+        alive = await _alive(session, user_id, {memory_id for recall in theirs for memory_id in recall.memory_ids})
+        kept = [recall for recall in theirs if alive.issuperset(recall.memory_ids)]
+        if not kept:
+            continue
+        times = Counter(memory_id for recall in kept for memory_id in recall.memory_ids)
+        last = {memory_id: recall.recalled_at for recall in kept for memory_id in recall.memory_ids}
+        looked_at = [
+            {"whose": user_id, "memory": memory_id, "times": times[memory_id], "at": last[memory_id]}
+            for memory_id in sorted(times)
+        ]
+        await connection.execute(_LOOKED_AT, looked_at)
+        values = [{**recall.model_dump(), "memory_ids": list(recall.memory_ids)} for recall in kept]
+        await session.execute(insert(RecallRow), values)
+        await _forget_older(session, user_id, keep)
+
+
+async def _alive(session: AsyncSession, user_id: str, ids: set[str]) -> set[str]:
+    found: set[str] = set()
+    for some in chunks(sorted(ids)):
+        statement = select(MemoryRow.id).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
+        found.update(await session.scalars(statement))
+    return found
+
+
+async def _forget_older(session: AsyncSession, user_id: str, keep: int) -> None:
+    newest_first = select(RecallRow.id).where(RecallRow.user_id == user_id).order_by(RecallRow.id.desc())
+    too_old = await session.scalar(newest_first.offset(keep).limit(1))
+    if too_old is not None:
+        await session.execute(delete(RecallRow).where(RecallRow.user_id == user_id, RecallRow.id <= too_old))
+
+
+async def listing(session: AsyncSession, user_id: str, since: datetime | None, limit: int) -> list[Recall]:
+    """The newest first."""
+    statement = select(RecallRow).where(RecallRow.user_id == user_id).order_by(RecallRow.id.desc()).limit(limit)
+    if since is not None:
+        statement = statement.where(RecallRow.recalled_at >= since)
+    return [
+        Recall(
+            id=row.id,
+            user_id=row.user_id,
+            query=row.query,
+            memory_ids=tuple(row.memory_ids),
+            recalled_at=row.recalled_at,
+        )
+        for row in await session.scalars(statement)
+    ]
+
+
+async def forget(session: AsyncSession, user_id: str, memory_ids: Sequence[str]) -> None:
+    """Remove every recall that names one of these memories."""
+    listed = cast(RecallRow.memory_ids, String)
+    for some in chunks(memory_ids, 100):
+        named = or_(*(listed.contains(memory_id) for memory_id in some))  # ids are of one length, in letters and digits
+        await session.execute(delete(RecallRow).where(RecallRow.user_id == user_id, named))

@@ -1,0 +1,225 @@
+"""What was asked and what came back is kept, cheaply, and leaves with what it names."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from jiyi import InvalidInput, Memory, MemoryItem
+from jiyi.read import accesses
+from jiyi.settings import load_settings
+from jiyi.testing import WordEmbedder
+from support import LONG_AGO, dump, file_bytes, rows_with, stored
+
+
+async def two(memory: Memory, user_id: str = "mei") -> tuple[MemoryItem, ...]:
+    return (await memory.add(["likes green tea", "喜欢绿茶和咖啡"], user_id=user_id)).memories
+
+
+async def test_a_search_is_recorded_with_what_it_found_and_when(memory: Memory) -> None:
+    await two(memory)
+    found = await memory.search("green tea", user_id="mei")
+    again = await memory.search("绿茶", user_id="mei")
+    newest, oldest = await memory.recalls(user_id="mei")
+    assert (oldest.query, oldest.memory_ids) == ("green tea", tuple(hit.id for hit in found.hits))
+    assert (newest.query, newest.memory_ids) == ("绿茶", tuple(hit.id for hit in again.hits))
+    assert oldest.user_id == "mei"
+    assert oldest.recalled_at < newest.recalled_at
+
+
+async def test_recalls_are_read_newest_first_from_a_moment_on_up_to_a_limit(memory: Memory) -> None:
+    await two(memory)
+    for number in range(4):
+        await memory.search(f"tea {number}", user_id="mei")
+    everything = await memory.recalls(user_id="mei")
+    assert [recall.query for recall in everything] == ["tea 3", "tea 2", "tea 1", "tea 0"]
+    assert await memory.recalls(user_id="mei", limit=2) == everything[:2]
+    assert await memory.recalls(user_id="mei", since=everything[1].recalled_at) == everything[:2]
+    later = everything[0].recalled_at + timedelta(seconds=1)
+    assert await memory.recalls(user_id="mei", since=later) == []
+
+
+async def test_recalls_check_what_they_are_given(memory: Memory) -> None:
+    for wrong in ({"user_id": ""}, {"user_id": "mei", "limit": 0}, {"user_id": "mei", "since": 5}):
+        with pytest.raises(InvalidInput):
+            await memory.recalls(**wrong)
+
+
+async def test_one_user_does_not_see_what_another_asked(memory: Memory) -> None:
+    await two(memory)
+    await two(memory, "bo")
+    await memory.search("green tea", user_id="bo")
+    assert await memory.recalls(user_id="mei") == []
+    assert len(await memory.recalls(user_id="bo")) == 1
+    assert {kept.access_count for kept in await stored(memory)} == {0}
+
+
+async def test_a_search_that_found_nothing_is_no_recall(memory: Memory) -> None:
+    await two(memory)
+    await memory.search("xylophone", user_id="mei", search_mode="keyword")
+    await memory.search("anything", user_id="nobody")
+    assert await memory.recalls(user_id="mei") == await memory.recalls(user_id="nobody") == []
+
+
+async def test_a_context_is_a_recall_and_names_its_best_memories_only(memory: Memory) -> None:
+    await memory.add([f"tea number {number}" for number in range(40)], user_id="mei")
+    await memory.context("tea", user_id="mei")
+    [recall] = await memory.recalls(user_id="mei")
+    assert len(recall.memory_ids) == accesses.MOST_NOTED == 20
+
+
+async def test_accesses_are_counted_without_a_trace_in_history_or_feed(memory: Memory, path: Path) -> None:
+    made = (await memory.add("likes green tea", user_id="mei")).memories[0]
+    before = dump(path)
+    for _ in range(3):
+        await memory.search("tea", user_id="mei")
+    last = (await memory.recalls(user_id="mei"))[0]
+    after = await memory.get(made.id, user_id="mei")
+    assert (after.access_count, after.last_accessed_at) == (3, last.recalled_at)
+    assert after.model_copy(update={"access_count": 0, "last_accessed_at": None}) == made
+    changed = {table for table, rows in dump(path).items() if rows != before[table]}
+    assert changed == {"memories", "recalls"}
+
+
+async def test_an_earlier_access_noted_late_does_not_turn_the_clock_back(memory: Memory, path: Path) -> None:
+    made = (await memory.add("likes green tea", user_id="mei")).memories[0]
+    async with Memory.open(path, embedder=WordEmbedder(512)) as other:
+        await memory.search("tea", user_id="mei")
+        await other.search("tea", user_id="mei")
+        newest = (await other.recalls(user_id="mei"))[0]
+        await memory.recalls(user_id="mei")
+        kept = await memory.get(made.id, user_id="mei")
+        assert (kept.access_count, kept.last_accessed_at) == (2, newest.recalled_at)
+
+
+async def test_recalls_are_written_in_the_background(
+    memory: Memory, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accesses, "PAUSE_S", 0.01)
+    await two(memory)
+    await memory.search("green tea", user_id="mei")
+    until = time.monotonic() + 60
+    while not dump(path)["recalls"]:
+        assert time.monotonic() < until
+        await asyncio.sleep(0.01)
+
+
+async def test_closing_writes_what_is_pending(path: Path) -> None:
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        await two(memory)
+        for number in range(accesses.BATCH + 5):
+            await memory.search(f"tea {number % 3}", user_id="mei")
+    assert len(dump(path)["recalls"]) == accesses.BATCH + 5
+
+
+async def test_recording_can_be_switched_off(path: Path) -> None:
+    settings = load_settings(recalls={"record": False})
+    async with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
+        await two(memory)
+        await memory.search("green tea", user_id="mei")
+        assert await memory.recalls(user_id="mei") == []
+        assert {kept.access_count for kept in await stored(memory)} == {0}
+
+
+async def test_only_the_newest_recalls_of_each_user_are_kept(path: Path) -> None:
+    async with Memory.open(path, settings=load_settings(recalls={"keep": 3}), embedder=WordEmbedder()) as memory:
+        for user_id in ("mei", "bo"):
+            await two(memory, user_id)
+        await memory.search("tea", user_id="bo")
+        for number in range(8):
+            await memory.search(f"tea {number}", user_id="mei")
+            if number % 3 == 0:
+                await memory.recalls(user_id="mei")
+        assert [recall.query for recall in await memory.recalls(user_id="mei")] == ["tea 7", "tea 6", "tea 5"]
+        assert len(await memory.recalls(user_id="bo")) == 1
+
+
+async def test_what_cannot_be_written_now_is_written_later(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A search does not fail because its access cannot be noted."""
+    settings = load_settings(busy_timeout_s=0.05)
+    async with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
+        await two(memory)
+        rival = sqlite3.connect(path, isolation_level=None)
+        rival.execute("BEGIN IMMEDIATE")
+        assert (await memory.search("green tea", user_id="mei")).hits
+        await memory._accesses._try_to_flush()
+        assert "1 recalls wait to be written" in caplog.text
+        rival.execute("ROLLBACK")
+        rival.close()
+        assert [recall.query for recall in await memory.recalls(user_id="mei")] == ["green tea"]
+
+
+async def test_a_pile_that_cannot_be_written_is_bounded(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accesses, "MOST_PENDING", 3)
+    await two(memory)
+    for number in range(5):
+        await memory.search(f"tea {number}", user_id="mei")
+    assert [recall.query for recall in await memory.recalls(user_id="mei")] == ["tea 4", "tea 3", "tea 2"]
+
+
+# -- delete means gone ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("written", [True, False])
+async def test_a_deleted_memory_takes_along_the_recalls_that_name_it(memory: Memory, path: Path, written: bool) -> None:
+    """The question may repeat the secret. Those that found other things stay."""
+    secret, other = (await memory.add(["the zanzibarquartz is red", "likes green tea"], user_id="mei")).memories
+    await memory.search("where is the zanzibarquartz", user_id="mei", search_mode="keyword")
+    await memory.search("green tea", user_id="mei", search_mode="keyword")
+    if written:
+        assert len(await memory.recalls(user_id="mei")) == 2
+    await memory.delete(secret.id, user_id="mei")
+    [left] = await memory.recalls(user_id="mei")
+    assert (left.query, left.memory_ids) == ("green tea", (other.id,))
+    assert rows_with(path, "zanzibarquartz") == {}
+    assert b"zanzibarquartz" not in file_bytes(path)
+
+
+@pytest.mark.parametrize("written", [True, False])
+async def test_an_erased_user_leaves_no_recall(memory: Memory, path: Path, written: bool) -> None:
+    await two(memory, "zanzibar")
+    await memory.search("quartzquestion tea", user_id="zanzibar")
+    if written:
+        assert len(await memory.recalls(user_id="zanzibar")) == 1
+    await memory.delete_all("zanzibar")
+    assert await memory.recalls(user_id="zanzibar") == []
+    assert rows_with(path, "quartzquestion", "zanzibar") == {}
+    assert b"quartzquestion" not in file_bytes(path)
+
+
+async def test_another_process_does_not_write_a_recall_of_what_was_deleted_meanwhile(
+    memory: Memory, path: Path
+) -> None:
+    [made, _] = await two(memory)
+    async with Memory.open(path, embedder=WordEmbedder(512)) as other:
+        await other.search("green tea zanzibarquartz", user_id="mei")
+        await memory.delete(made.id, user_id="mei")
+        assert await other.recalls(user_id="mei") == []
+    assert rows_with(path, "zanzibarquartz") == {}
+
+
+# -- in scores ------------------------------------------------------------------------------------------------------
+
+
+async def test_an_access_makes_an_old_memory_fresh_from_the_next_period_on(path: Path) -> None:
+    """Within a period equal searches have equal answers, whether a cache is used or not."""
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        await memory.add("likes green tea", user_id="mei", occurred_at=LONG_AGO)
+
+    async def scores(seconds: float) -> list[float]:
+        settings = load_settings(cache={"seconds": seconds, "answers": 0})
+        async with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
+            return [(await memory.search("green tea", user_id="mei")).hits[0].relevance_score for _ in range(2)]
+
+    first, second = await scores(3600)
+    assert first == pytest.approx(second, abs=1e-6)
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        await memory.delete_all("mei")
+        await memory.add("likes green tea", user_id="mei", occurred_at=LONG_AGO)
+    first, second = await scores(0.000001)
+    assert first < second - 0.01
