@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import threading
+from collections.abc import Iterable, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 
@@ -43,3 +48,158 @@ class FailingEmbedder(WordEmbedder):
         if self.failing:
             raise EmbeddingError(f"{self.id} is switched off")
         return super()._embed(text)
+
+
+class ScriptedModel:
+    """A language model over HTTP that reads its answers from a script, for tests of agents with the real clients.
+
+        with ScriptedModel(["Hello!", {"search_memories": {"query": "tea"}}]) as model:
+            client = OpenAI(base_url=model.base_url, api_key="none")
+
+    An answer is text, or an object of tool calls: names with arguments. It speaks OpenAI's Chat Completions and
+    Responses, streamed and not, and Anthropic's Messages. `requests` are the bodies that came.
+    """
+
+    def __init__(self, script: Iterable[str | dict[str, Any]]) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self._script = list(script)
+        model = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                model._answer(self)
+
+            def log_message(self, *_: object) -> None:
+                """Quiet."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def base_url(self) -> str:
+        """For OpenAI's clients; Anthropic's add `/v1` themselves: see `root_url`."""
+        return f"{self.root_url}/v1"
+
+    @property
+    def root_url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+        body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+        self.requests.append(body)
+        if len(self.requests) > len(self._script):
+            _send(handler, 400, "application/json", json.dumps({"error": {"message": "the script is over"}}))
+            return
+        answer = self._script[len(self.requests) - 1]
+        shape = next(shape for path, shape in _SHAPES.items() if handler.path.split("?")[0].endswith(path))
+        reply, events = shape(answer)
+        if body.get("stream"):
+            lines = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
+            _send(handler, 200, "text/event-stream", "".join([*lines, "data: [DONE]\n\n"]))
+        else:
+            _send(handler, 200, "application/json", json.dumps(reply))
+
+
+Shaped = tuple[dict[str, Any], list[dict[str, Any]]]
+
+
+def _send(handler: BaseHTTPRequestHandler, status: int, kind: str, body: str) -> None:
+    data = body.encode()
+    handler.send_response(status)
+    handler.send_header("Content-Type", kind)
+    handler.send_header("Content-Length", str(len(data)))
+    handler.end_headers()
+    handler.wfile.write(data)
+
+
+def _as_chat(answer: str | dict[str, Any]) -> Shaped:
+    if isinstance(answer, str):
+        message: dict[str, Any] = {"role": "assistant", "content": answer}
+    else:
+        calls = [
+            {"id": f"call_{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+            for at, (name, given) in enumerate(answer.items())
+        ]
+        message = {"role": "assistant", "content": None, "tool_calls": calls}
+    about = {"id": "scripted", "created": 0, "model": "scripted"}
+    choice = {"index": 0, "message": message, "finish_reason": "stop" if isinstance(answer, str) else "tool_calls"}
+    events = [
+        {
+            **about,
+            "type": "chunk",
+            "object": "chat.completion.chunk",
+            "choices": [{"index": 0, "delta": {"role": "assistant", "content": piece}, "finish_reason": None}],
+        }
+        for piece in _pieces(answer)
+    ]
+    return {**about, "object": "chat.completion", "choices": [choice]}, events
+
+
+def _as_response(answer: str | dict[str, Any]) -> Shaped:
+    output: list[dict[str, Any]]
+    if isinstance(answer, str):
+        text = {"type": "output_text", "text": answer, "annotations": []}
+        output = [{"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [text]}]
+    else:
+        calls = enumerate((name, json.dumps(given)) for name, given in answer.items())
+        output = [
+            {"type": "function_call", "id": f"f{at}", "call_id": f"call_{at}", "name": name, "arguments": given}
+            for at, (name, given) in calls
+        ]
+    reply = {
+        "id": "scripted",
+        "object": "response",
+        "created_at": 0,
+        "model": "scripted",
+        "status": "completed",
+        "output": output,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+    place = {"item_id": "m", "output_index": 0, "content_index": 0, "logprobs": []}
+    events: list[dict[str, Any]] = [
+        {"type": "response.output_text.delta", "delta": piece, "sequence_number": at, **place}
+        for at, piece in enumerate(_pieces(answer))
+    ]
+    return reply, [*events, {"type": "response.completed", "sequence_number": len(events), "response": reply}]
+
+
+def _as_anthropic(answer: str | dict[str, Any]) -> Shaped:
+    content: list[dict[str, Any]]
+    if isinstance(answer, str):
+        content = [{"type": "text", "text": answer}]
+    else:
+        content = [
+            {"type": "tool_use", "id": f"toolu_{at}", "name": name, "input": given}
+            for at, (name, given) in enumerate(answer.items())
+        ]
+    reply = {
+        "id": "scripted",
+        "type": "message",
+        "role": "assistant",
+        "model": "scripted",
+        "content": content,
+        "stop_reason": "end_turn" if isinstance(answer, str) else "tool_use",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 0, "output_tokens": 0},
+    }
+    return reply, []
+
+
+_SHAPES = {"/chat/completions": _as_chat, "/responses": _as_response, "/messages": _as_anthropic}
+
+
+def _pieces(answer: str | dict[str, Any]) -> list[str]:
+    """The text of an answer as a stream brings it."""
+    return [answer[at : at + 4] for at in range(0, len(answer), 4)] if isinstance(answer, str) else []

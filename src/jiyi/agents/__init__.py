@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from .chat import Chat
+from .hooks import MemoryHooks
 from .recall import MemRecallAgent, PlannedSearch, Recall
+from .with_memory import AgentReply, AgentWithMemory
 
-__all__ = ["Chat", "MemRecallAgent", "PlannedSearch", "Recall"]
+__all__ = ["AgentReply", "AgentWithMemory", "Chat", "MemRecallAgent", "MemoryHooks", "PlannedSearch", "Recall"]

@@ -7,6 +7,7 @@ messages += await tools.answer_openai(reply.choices[0].message)
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections import OrderedDict
@@ -20,6 +21,7 @@ from .. import checks
 from ..errors import InvalidInput, JiyiError, NotFound, StoreUnavailable, VersionConflict
 from ..memory import Memory
 from ..models import Value
+from ..sync import Memory as SyncMemory
 from ..text.fence import harmless
 from ..text.normal import normalise
 from . import formats
@@ -28,11 +30,13 @@ from .definitions import TOOLS, Tool
 from .functions import Bound, Refused
 from .guide import MEMORY_TOOLS_SYSTEM_PROMPT, MEMORY_TOOLS_SYSTEM_PROMPTS
 from .inputs import SearchMemoriesInput, ToolInput
+from .langmem import LANGMEM_TOOLS, SearchMemoryInput
 from .outputs import GetMemoryDetailOutput, SearchMemoriesOutput, WrittenMemory, key_of
 from .schema import ToolLanguage
 from .telling import PHRASES, notes
 
 __all__ = [
+    "LANGMEM_TOOLS",
     "MEMORY_TOOLS_SYSTEM_PROMPT",
     "MEMORY_TOOLS_SYSTEM_PROMPTS",
     "TOOLS",
@@ -48,6 +52,8 @@ __all__ = [
 
 _REPEATED_WITHIN_S = 60.0
 _REMEMBERED_SEARCHES = 16
+_SEARCHES = (SearchMemoriesInput, SearchMemoryInput)
+Search = SearchMemoriesInput | SearchMemoryInput
 
 
 class ToolResult(Value):
@@ -63,12 +69,13 @@ class MemoryTools:
 
     The user and the scope are bound here and are no arguments of the tools, so a model cannot choose them. `agent_id`,
     `session_id` and `group_id` mark what is saved; with `private`, the tools also see only what the agent and the group
-    have. `only` names the tools to offer. A call never raises because of what a model wrote.
+    have. `only` names the tools to offer. A call never raises because of what a model wrote. `memory` may be a
+    `jiyi.sync.Memory`; then there is `call_sync` too.
     """
 
     def __init__(
         self,
-        memory: Memory,
+        memory: Memory | SyncMemory,
         *,
         user_id: str,
         agent_id: str | None = None,
@@ -79,8 +86,10 @@ class MemoryTools:
         only: Sequence[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        engine = memory._memory if isinstance(memory, SyncMemory) else memory
+        self._thread = memory if isinstance(memory, SyncMemory) else None
         self.bound = Bound(
-            memory=memory,
+            memory=engine,
             user_id=checks.name("user_id", user_id),
             agent_id=checks.optional_name("agent_id", agent_id),
             session_id=checks.optional_name("session_id", session_id),
@@ -92,7 +101,7 @@ class MemoryTools:
         self._phrases = PHRASES[language]
         self._tools = {tool.name: tool for tool in chosen(only)}
         self._clock = clock
-        self._activity = activity_of(memory, user_id, agent_id)
+        self._activity = activity_of(engine, user_id, agent_id)
         self._searched: OrderedDict[str, tuple[float, list[str]]] = OrderedDict()
 
     @property
@@ -116,6 +125,17 @@ class MemoryTools:
 
         await tools.call("search_memories", '{"query": "咖啡", "limit": "3"}')
         """
+        if self._thread is not None:  # the engine lives there
+            return await asyncio.wrap_future(self._thread._begin(self._call(name, arguments)))
+        return await self._call(name, arguments)
+
+    def call_sync(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> ToolResult:
+        """The same for synchronous programs, with a `jiyi.sync.Memory`."""
+        if self._thread is None:
+            raise InvalidInput("memory", "is an asynchronous one: await call, or open a jiyi.sync.Memory")
+        return self._thread._run(self._call(name, arguments))
+
+    async def _call(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
         record = self._activity
         record.call(name if name in self._tools else "unknown")
         wait_s = record.bucket.take(self._clock())
@@ -154,7 +174,7 @@ class MemoryTools:
         if tool is None:
             raise Refused("unknown_tool", name=harmless(str(name)), tools=", ".join(self._tools))
         given = self._read(tool, arguments)
-        if isinstance(given, SearchMemoriesInput):
+        if isinstance(given, _SEARCHES):
             earlier = self._just_searched(given)
             if earlier is not None:
                 self._activity.repeated += 1
@@ -188,14 +208,14 @@ class MemoryTools:
 
     # -- searching in a loop ------------------------------------------------------------------------------------------
 
-    def _just_searched(self, given: SearchMemoriesInput) -> list[str] | None:
+    def _just_searched(self, given: Search) -> list[str] | None:
         """The keys that the same search gave a moment ago, in this turn."""
         at, keys = self._searched.get(_fingerprint(given), (None, []))
         return keys if at is not None and self._clock() - at <= _REPEATED_WITHIN_S else None
 
     def _note(self, given: ToolInput, output: Value) -> None:
         record = self._activity
-        if isinstance(given, SearchMemoriesInput) and isinstance(output, SearchMemoriesOutput):
+        if isinstance(given, _SEARCHES) and isinstance(output, SearchMemoriesOutput):
             keys = [result.memory_key for result in output.results]
             record.searches += 1
             record.searches_with_hits += bool(keys)
@@ -259,11 +279,11 @@ class MemoryTools:
 def chosen(only: Sequence[str] | None) -> tuple[Tool, ...]:
     if only is None:
         return TOOLS
-    known = {tool.name: tool for tool in TOOLS}
+    known = {tool.name: tool for tool in (*TOOLS, *LANGMEM_TOOLS)}
     return tuple(known[checks.choice("only", name, tuple(known))] for name in checks.names("only", only))
 
 
-def _fingerprint(given: SearchMemoriesInput) -> str:
+def _fingerprint(given: Search) -> str:
     return given.model_copy(update={"query": normalise(given.query).strip(" ?!.。")}).model_dump_json()
 
 
