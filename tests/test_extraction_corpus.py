@@ -108,7 +108,9 @@ MOVED = "Dana moved to Leeds on Saturday (March 2, 2024)"
         (draft("event", "Dana moved to Leeds", 0, occurred_at=datetime(2024, 3, 2, 12, tzinfo=UTC)), "expected"),
         (draft("preference", MOVED.replace("on Saturday", ""), 0), "wrong"),  # no place is a preference
         (draft("event", "I moved to Leeds (March 2, 2024)", 0), "wrong"),  # who?
-        (draft("event", "Dana moved to Leeds", 0), "wrong"),  # when?
+        (draft("event", "Dana moved to Leeds", 0), "also fine"),  # true, but when?
+        (draft("event", "Dana moved to Leeds (March 9, 2024)", 0), "wrong"),  # not then
+        (draft("profile", MOVED, 0), "expected"),  # it gathers what is said elsewhere
         (draft("event", MOVED.replace("on Saturday", ""), 2), "wrong"),  # it was not said there
         (draft("fact", "It was Saturday", 0), "also fine"),
         (draft("preference", "Dana no longer eats pork", 2), "expected"),
@@ -205,6 +207,10 @@ def test_words_begin_where_words_begin_and_numbers_end_where_they_end() -> None:
         ("2023年5月", ["2023-05"]),
         ("since 2019.", ["2019"]),
         ("2019年开始", ["2019"]),
+        ("joining on April 8 (2024)", ["2024-04-08"]),
+        ("at the end of March (2024)", ["2024-03"]),
+        ("7月1号到12号（2024年）", ["2024-07-01"]),
+        ("三月底（2024年）", ["2024-03"]),
         ("room 4471, 12,000 dollars, version 2.0.2019", []),
         ("2023-02-31", []),
     ],

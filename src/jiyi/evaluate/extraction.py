@@ -108,15 +108,13 @@ def judge(conversation: Conversation, found: Iterable[Found], slips: tuple[Slip,
 
 
 def _judged(conversation: Conversation, found: Found) -> Judged:
-    matches = tuple(at for at, entry in enumerate(conversation.expected) if _is_expected(entry, found))
+    fitting = [(at, entry) for at, entry in enumerate(conversation.expected) if _fits(entry, found)]
+    matches = tuple(at for at, entry in fitting if not entry.days or _agrees(entry.days, found.days))
     verdict: Verdict
     if matches:
         verdict = "expected"
-    elif any(
-        set(entry.messages) & set(found.messages) and holds(found.content, entry.must_contain)
-        for entry in conversation.also_fine
-    ):
-        verdict = "also fine"
+    elif (fitting and not any(days_written(found.content))) or _is_fine(conversation, found):
+        verdict = "also fine"  # to leave a day out is less than was wanted, but to name a wrong one is an error
     elif any(_is_forbidden(conversation, at, found) for at in range(len(conversation.never))):
         verdict = "forbidden"
     else:
@@ -130,13 +128,20 @@ def _judged(conversation: Conversation, found: Found) -> Judged:
     )
 
 
-def _is_expected(entry: Expected, found: Found) -> bool:
+def _fits(entry: Expected, found: Found) -> bool:
+    """In all but the date. A profile gathers what other memories say, so it may hold what is expected as any type."""
     return (
-        found.memory_type in entry.type
+        found.memory_type in (*entry.type, "profile")
         and bool(set(entry.messages) & set(found.messages))
         and holds(found.content, entry.must_contain)
         and (entry.subject is None or _names(entry.subject, found))
-        and (not entry.days or _agrees(entry.days, found.days))
+    )
+
+
+def _is_fine(conversation: Conversation, found: Found) -> bool:
+    return any(
+        set(entry.messages) & set(found.messages) and holds(found.content, entry.must_contain)
+        for entry in conversation.also_fine
     )
 
 
