@@ -1,11 +1,14 @@
-"""Fixtures: a memory in a file of its own, and an environment without the developer's settings."""
+"""Fixtures: a memory in a file or a database of its own, and an environment without the developer's settings.
+
+What takes a `memory` runs twice, on SQLite and on PostgreSQL; what takes a `path` too is about the file.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from jiyi import Memory
 from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.testing import FailingEmbedder, WordEmbedder
+from postgres_server import QUICK, Databases, Server, Unavailable
 
 settings.register_profile("jiyi", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("jiyi")
@@ -56,10 +60,62 @@ def path(tmp_path: Path, empty_store: Path) -> Path:
     return Path(shutil.copy(empty_store, tmp_path))
 
 
+MISSING: list[str] = []  # what was not there to be tested
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for message in MISSING:
+        terminalreporter.write_line(message, red=True, bold=True)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "backend" in metafunc.fixturenames:
+        backends = ["sqlite"] if "path" in metafunc.fixturenames else ["sqlite", "postgres"]
+        metafunc.parametrize("backend", backends)
+
+
+@pytest.fixture(scope="session")
+def databases() -> Iterator[Databases]:
+    """A PostgreSQL server on which each test gets a database. Without one: skipped here, failed in CI."""
+    server = None
+    try:
+        if not os.environ.get("TEST_DATABASE_URL"):
+            server = Server(*QUICK)
+        databases = Databases(os.environ.get("TEST_DATABASE_URL") or server.url())
+        asyncio.run(databases.prepare())
+    except (Unavailable, ImportError, OSError) as error:
+        message = f"NO POSTGRESQL, so nothing is tested on it: {error}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        MISSING.append(message)
+        pytest.skip(message)
+    try:
+        yield databases
+        asyncio.run(databases.cleanup())
+    finally:
+        if server is not None:
+            server.stop()
+
+
 @pytest.fixture
-async def memory(path: Path) -> AsyncIterator[Memory]:
+def database(databases: Databases) -> Iterator[str]:
+    """The URL of a store in PostgreSQL; it is empty."""
+    name = asyncio.run(databases.new())
+    yield databases.url(name)
+    asyncio.run(databases.drop(name))
+
+
+@pytest.fixture
+def place(backend: str, request: pytest.FixtureRequest) -> str | Path:
+    """Where this test's store is: a file, or a database."""
+    where: str | Path = request.getfixturevalue("path" if backend == "sqlite" else "database")
+    return where
+
+
+@pytest.fixture
+async def memory(place: str | Path) -> AsyncIterator[Memory]:
     """A memory with a quick embedder that knows words but no meaning."""
-    async with Memory.open(path, embedder=WordEmbedder(512)) as memory:
+    async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
         yield memory
 
 
@@ -70,9 +126,9 @@ def switch() -> FailingEmbedder:
 
 
 @pytest.fixture
-async def deaf_memory(path: Path, switch: FailingEmbedder) -> AsyncIterator[Memory]:
+async def deaf_memory(place: str | Path, switch: FailingEmbedder) -> AsyncIterator[Memory]:
     """A memory whose embedder is down."""
-    async with Memory.open(path, embedder=switch) as memory:
+    async with Memory.open(place, embedder=switch) as memory:
         yield memory
 
 
@@ -85,7 +141,7 @@ def builtin() -> BuiltinEmbedder:
 
 
 @pytest.fixture
-async def real_memory(path: Path, builtin: BuiltinEmbedder) -> AsyncIterator[Memory]:
+async def real_memory(place: str | Path, builtin: BuiltinEmbedder) -> AsyncIterator[Memory]:
     """A memory that finds by meaning."""
-    async with Memory.open(path, embedder=builtin) as memory:
+    async with Memory.open(place, embedder=builtin) as memory:
         yield memory

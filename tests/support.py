@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from jiyi import Memory, MemoryItem, SearchResult
+
+Place = str | Path  # of a store: a file, or the URL of a database
 
 NOW = datetime.now(UTC)
 LONG_AGO = datetime(2021, 3, 4, 5, 6, 7, 89, tzinfo=UTC)
@@ -60,17 +64,40 @@ async def stored(memory: Memory, user_id: str = "mei", **filters: Any) -> list[M
             return found
 
 
-def dump(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of every table in a store's file."""
-    with closing(sqlite3.connect(path)) as connection:
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return {table: sorted(connection.execute(f'SELECT * FROM "{table}"'), key=repr) for table in tables}
+def ask(place: Place, statement: str) -> list[tuple[Any, ...]]:
+    """The rows that a statement in SQL finds, past Jiyi."""
+    if isinstance(place, Path):
+        with closing(sqlite3.connect(place)) as connection:
+            return connection.execute(statement).fetchall()
+    with ThreadPoolExecutor(1) as thread:  # there may be a loop in this one
+        return thread.submit(asyncio.run, _ask_postgres(place, statement)).result()
 
 
-def rows_with(path: Path, *needles: str) -> dict[str, int]:
+async def _ask_postgres(url: str, statement: str) -> list[tuple[Any, ...]]:
+    import asyncpg
+
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute("SET jiyi.everybody = 'on'")
+        return [tuple(row) for row in await connection.fetch(statement)]
+    finally:
+        await connection.close()
+
+
+def dump(place: Place) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table of a store."""
+    listing = (
+        "SELECT name FROM sqlite_master WHERE type = 'table'"
+        if isinstance(place, Path)
+        else "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+    )
+    return {table: sorted(ask(place, f'SELECT * FROM "{table}"'), key=repr) for (table,) in ask(place, listing)}
+
+
+def rows_with(place: Place, *needles: str) -> dict[str, int]:
     """In how many rows of which tables one of the needles stands, in any column."""
     found = {}
-    for table, rows in dump(path).items():
+    for table, rows in dump(place).items():
         count = sum(any(_holds(value, needle) for value in row for needle in needles) for row in rows)
         if count:
             found[table] = count

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from jiyi import CandidateMemory, IdempotencyConflict, InvalidInput, Memory, Message
 from jiyi.settings import load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
-from support import DAY, LONG_AGO, NOW, contents, dump, stored
+from support import DAY, LONG_AGO, NOW, Place, contents, dump, stored
 
 # -- what can be handed in ------------------------------------------------------------------------------------------
 
@@ -351,13 +350,13 @@ async def test_the_same_words_at_the_same_time_in_one_delivery_are_kept_as_often
     assert (await memory.add(said, user_id="mei")).created == 0
 
 
-async def test_a_message_of_two_agents_belongs_to_both(memory: Memory, path: Path) -> None:
+async def test_a_message_of_two_agents_belongs_to_both(memory: Memory, place: Place) -> None:
     """Each agent finds it; what one agent deletes stays whole for the other."""
     said = {"role": "user", "content": "I like tea", "id": "m1"}
     one = (await memory.add(said, user_id="mei", agent_id="a")).memories[0]
     other = (await memory.add(said, user_id="mei", agent_id="b")).memories[0]
     assert one.id != other.id
-    assert len(dump(path)["messages"]) == 1
+    assert len(dump(place)["messages"]) == 1
     await memory.delete(one.id, user_id="mei")
     assert (await memory.get(other.id, user_id="mei")).source_ids == ("m1",)
 
@@ -365,12 +364,12 @@ async def test_a_message_of_two_agents_belongs_to_both(memory: Memory, path: Pat
 # -- idempotency keys -----------------------------------------------------------------------------------------------
 
 
-async def test_a_repeated_call_returns_the_first_receipt(memory: Memory, path: Path) -> None:
+async def test_a_repeated_call_returns_the_first_receipt(memory: Memory, place: Place) -> None:
     said = [{"role": "user", "content": "ok"}, {"role": "user", "content": "I work on compilers in Berlin with Rust"}]
     first = await memory.add(said, user_id="mei", idempotency_key="k1")
-    before = dump(path)
+    before = dump(place)
     assert await memory.add(said, user_id="mei", idempotency_key="k1") == first
-    assert dump(path) == before
+    assert dump(place) == before
 
 
 @pytest.mark.parametrize(
@@ -445,10 +444,10 @@ async def test_a_receipt_never_says_indexed_of_what_is_not(deaf_memory: Memory, 
     assert again.state == ("indexed" if coverage.embedded == coverage.memories else "extracted")
 
 
-async def test_an_update_without_an_embedder_takes_the_old_vector_away(path: Path, switch: FailingEmbedder) -> None:
+async def test_an_update_without_an_embedder_takes_the_old_vector_away(place: Place, switch: FailingEmbedder) -> None:
     """A vector of the old text would find the new one for the wrong reason."""
     switch.failing = False
-    async with Memory.open(path, embedder=switch) as memory:
+    async with Memory.open(place, embedder=switch) as memory:
         made = (await memory.add("likes tea", user_id="mei")).memories[0]
         switch.failing = True
         await memory.update(made.id, user_id="mei", content="plays chess")
@@ -462,11 +461,11 @@ async def test_an_update_without_an_embedder_takes_the_old_vector_away(path: Pat
 # -- interruptions --------------------------------------------------------------------------------------------------
 
 
-async def test_a_cancelled_call_leaves_the_store_usable(path: Path) -> None:
+async def test_a_cancelled_call_leaves_the_store_usable(place: Place) -> None:
     """Agents put timeouts around calls. Wherever one strikes, nothing is half written and nothing stays locked."""
     acknowledged = set()
     slowest = 0.0
-    async with Memory.open(path, embedder=WordEmbedder(), settings=load_settings(busy_timeout_s=3)) as memory:
+    async with Memory.open(place, embedder=WordEmbedder(), settings=load_settings(busy_timeout_s=3)) as memory:
         for number in range(150):
             text = f"fact {number} about number {number * 7}"
             started = monotonic()
@@ -484,7 +483,7 @@ async def test_a_cancelled_call_leaves_the_store_usable(path: Path) -> None:
         assert acknowledged < set(there.values())
         found = await memory.search("number", user_id="mei", limit=1000)
         assert {hit.id for hit in found.hits} == set(there)
-    rows = dump(path)
+    rows = dump(place)
     assert (
         {row[:2] for row in rows["terms"]} == {row[:2] for row in rows["embeddings"]} == {("mei", one) for one in there}
     )

@@ -11,24 +11,24 @@ import pytest
 from jiyi import Memory, NotFound
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
-from support import LONG_AGO, ODD_NAMES, contents, dump, file_bytes, rows_with, stored
+from support import LONG_AGO, ODD_NAMES, Place, contents, dump, file_bytes, rows_with, stored
 
 SECRET = "Zanzibarquartz 鑰匙藏在紅磚下"  # no other text holds any of this
 WORDS = ("zanzibarquartz", "Zanzibarquartz", "鑰匙", "钥匙", "紅磚", "红砖")
 
 
-async def test_a_deleted_memory_leaves_no_row_behind(memory: Memory, path: Path) -> None:
+async def test_a_deleted_memory_leaves_no_row_behind(memory: Memory, place: Place) -> None:
     made = (await memory.add(SECRET, user_id="mei", idempotency_key="k", tags=["紅磚"])).memories[0]
     await memory.update(made.id, user_id="mei", content=SECRET + " 吧", reason="zanzibarquartz")
     await memory.search("zanzibarquartz", user_id="mei")
-    assert {"memories", "terms", "embeddings", "keywords", "revisions"} <= set(rows_with(path, made.id))
+    assert {"memories", "terms", "embeddings", "keywords", "revisions"} <= set(rows_with(place, made.id))
     deletion = await memory.delete(made.id, user_id="mei")
     assert (deletion.memories, deletion.messages) == (1, 0)
-    assert set(rows_with(path, made.id)) <= {"changes"}  # the feed tells other processes by id
-    assert rows_with(path, *WORDS) == {}
+    assert set(rows_with(place, made.id)) <= {"changes"}  # the feed tells other processes by id
+    assert rows_with(place, *WORDS) == {}
 
 
-async def test_a_deleted_message_takes_its_verbatim_text_along(memory: Memory, path: Path) -> None:
+async def test_a_deleted_message_takes_its_verbatim_text_along(memory: Memory, place: Place) -> None:
     said = [
         {"role": "user", "name": "Zanzibarquartz", "content": SECRET, "id": "m1"},
         {"role": "user", "content": "hi"},
@@ -36,21 +36,21 @@ async def test_a_deleted_message_takes_its_verbatim_text_along(memory: Memory, p
     made, kept = (await memory.add(said, user_id="mei", session_id="s")).memories
     deletion = await memory.delete(made.id, user_id="mei")
     assert (deletion.memories, deletion.messages) == (1, 1)
-    assert rows_with(path, *WORDS) == {}
+    assert rows_with(place, *WORDS) == {}
     assert [left.id for left in await stored(memory)] == [kept.id]
     assert (await memory.get(kept.id, user_id="mei")).source_ids
 
 
-async def test_a_message_goes_with_its_memory_whatever_type_that_has_now(memory: Memory, path: Path) -> None:
+async def test_a_message_goes_with_its_memory_whatever_type_that_has_now(memory: Memory, place: Place) -> None:
     made = (await memory.add({"role": "user", "content": SECRET}, user_id="mei")).memories[0]
     await memory.update(made.id, user_id="mei", memory_type="fact")
     await memory.delete(made.id, user_id="mei")
-    assert rows_with(path, *WORDS) == {}
+    assert rows_with(place, *WORDS) == {}
 
 
-async def test_a_deleted_memory_is_not_found_again(memory: Memory, path: Path) -> None:
+async def test_a_deleted_memory_is_not_found_again(memory: Memory, place: Place) -> None:
     made = (await memory.add(SECRET, user_id="mei")).memories[0]
-    async with Memory.open(path, embedder=WordEmbedder(512)) as other:
+    async with Memory.open(place, embedder=WordEmbedder(512)) as other:
         for one in (memory, other):
             assert contents(await one.search("zanzibarquartz", user_id="mei")) == [SECRET]
         await memory.delete(made.id, user_id="mei")
@@ -81,16 +81,16 @@ async def test_a_deleted_memorys_key_is_free(memory: Memory) -> None:
 # -- a whole user ---------------------------------------------------------------------------------------------------
 
 
-async def test_delete_all_removes_exactly_that_user(memory: Memory, path: Path) -> None:
+async def test_delete_all_removes_exactly_that_user(memory: Memory, place: Place) -> None:
     """Not those whose names begin alike, differ in case or width, are patterns, or are composed otherwise."""
     for name in ODD_NAMES:
         await memory.add(f"the tea of {ODD_NAMES.index(name)}", user_id=name, idempotency_key="k")
         await memory.add({"role": "user", "content": "tea"}, user_id=name)
     for erased in ("mei", "m%", "m_i", "cafe\u0301", "x" * 256):
-        before = dump(path)
+        before = dump(place)
         deletion = await memory.delete_all(erased)
         assert (deletion.memories, deletion.messages) == (2, 1)
-        after = dump(path)
+        after = dump(place)
         for table in before:
             if table not in ("changes", "sqlite_sequence"):
                 assert after[table] == [row for row in before[table] if row[0] != erased], (table, erased)
@@ -115,9 +115,9 @@ async def test_an_erased_user_can_start_anew(memory: Memory) -> None:
     assert contents(await memory.search("chess", user_id="mei")) == ["plays chess"]
 
 
-async def test_another_process_forgets_an_erased_user_too(memory: Memory, path: Path) -> None:
+async def test_another_process_forgets_an_erased_user_too(memory: Memory, place: Place) -> None:
     await memory.add(["likes tea", "plays chess"], user_id="mei")
-    async with Memory.open(path, embedder=WordEmbedder(512)) as other:
+    async with Memory.open(place, embedder=WordEmbedder(512)) as other:
         assert (await other.search("tea", user_id="mei")).searched == 2
         await memory.delete_all("mei")
         assert (await other.search("tea", user_id="mei")).searched == 0

@@ -20,7 +20,7 @@ from jiyi.embed import checked, embed_documents, embed_query, resolve
 from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
-from support import contents, dump
+from support import Place, contents, dump
 
 # -- by name --------------------------------------------------------------------------------------------------------
 
@@ -119,10 +119,10 @@ def test_a_bad_reply_for_documents_is_an_error(reply: Any) -> None:
 
 
 @pytest.mark.parametrize("reply", [None, 1.0, [], [[1.0]], [[1.0], [1.0, 2.0]], ["a"], [float("nan")]], ids=repr)
-async def test_a_bad_reply_for_a_query_is_an_error_and_words_answer(path: Path, reply: Any) -> None:
-    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+async def test_a_bad_reply_for_a_query_is_an_error_and_words_answer(place: Place, reply: Any) -> None:
+    async with Memory.open(place, embedder=WordEmbedder()) as memory:
         await memory.add("likes tea", user_id="mei")
-    async with Memory.open(path, embedder=Answers(reply)) as memory:
+    async with Memory.open(place, embedder=Answers(reply)) as memory:
         with pytest.raises(EmbeddingError, match="testing:answers"):
             await memory.search("tea", user_id="mei", search_mode="semantic")
         found = await memory.search("tea", user_id="mei")
@@ -130,13 +130,13 @@ async def test_a_bad_reply_for_a_query_is_an_error_and_words_answer(path: Path, 
         assert "testing:answers" in found.degraded[0]
 
 
-async def test_a_bad_reply_keeps_every_memory_of_the_batch(path: Path) -> None:
+async def test_a_bad_reply_keeps_every_memory_of_the_batch(place: Place) -> None:
     """A short answer must not skip some memories; none gets a vector, all are kept and named."""
-    async with Memory.open(path, embedder=Answers([[1.0, 0.0]])) as memory:
+    async with Memory.open(place, embedder=Answers([[1.0, 0.0]])) as memory:
         receipt = await memory.add(["likes tea", "plays chess"], user_id="mei")
         assert (receipt.state, receipt.created) == ("extracted", 2)
         assert "(1, 2)" in receipt.problems[0]
-    assert dump(path)["embeddings"] == []
+    assert dump(place)["embeddings"] == []
 
 
 def test_vectors_are_made_of_length_one_and_zero_stays_zero() -> None:
@@ -226,8 +226,8 @@ async def test_batches_come_back_in_the_order_of_the_texts(endpoint: Endpoint, r
     assert np.allclose(vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True))
 
 
-async def test_a_remote_embedder_serves_a_memory(endpoint: Endpoint, remote: Settings, path: Path) -> None:
-    async with Memory.open(path, settings=remote) as memory:
+async def test_a_remote_embedder_serves_a_memory(endpoint: Endpoint, remote: Settings, place: Place) -> None:
+    async with Memory.open(place, settings=remote) as memory:
         receipt = await memory.add(["likes tea", "plays chess"], user_id="mei")
         assert receipt.state == "indexed"
         assert contents(await memory.search("chess", user_id="mei", search_mode="semantic", limit=1)) == ["plays chess"]
@@ -276,13 +276,13 @@ FAULTS: dict[str, Callable[[Endpoint, list[str]], tuple[int, bytes, str]]] = {
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 async def test_a_fault_of_the_server_is_an_error_and_the_memories_are_kept(
-    endpoint: Endpoint, remote: Settings, path: Path, fault: Callable[[Endpoint, list[str]], tuple[int, bytes, str]]
+    endpoint: Endpoint, remote: Settings, place: Place, fault: Callable[[Endpoint, list[str]], tuple[int, bytes, str]]
 ) -> None:
     endpoint.reply = lambda texts: fault(endpoint, texts)
     embedder = resolve(remote)
     with pytest.raises(EmbeddingError, match="openai:m"):
         await embed_documents(embedder, ["likes tea", "plays chess"])
-    async with Memory.open(path, settings=remote, embedder=embedder) as memory:
+    async with Memory.open(place, settings=remote, embedder=embedder) as memory:
         receipt = await memory.add(["likes tea", "plays chess"], user_id="mei")
         assert (receipt.state, receipt.created) == ("extracted", 2)
         assert "openai:m" in receipt.problems[0]
@@ -328,14 +328,14 @@ async def test_a_server_that_never_answers_is_given_up_within_a_minute_or_so(rem
 
 
 @pytest.fixture
-async def old(path: Path) -> Path:
+async def old(place: Place) -> Path:
     """A store with memories that carry vectors of another model."""
-    async with Memory.open(path, embedder=WordEmbedder(64, "old")) as memory:
+    async with Memory.open(place, embedder=WordEmbedder(64, "old")) as memory:
         await memory.add([f"fact {number} about tea" for number in range(6)], user_id="mei")
         await memory.add("likes tea", user_id="bo")
         archived = (await memory.add("archived tea", user_id="mei")).memories[0]
         await memory.update(archived.id, user_id="mei", status="archived")
-    return path
+    return place
 
 
 async def test_after_a_change_of_model_words_answer_and_meaning_names_the_way_out(old: Path) -> None:
@@ -390,11 +390,11 @@ class Halfway(FailingEmbedder):
         return await super().embed_documents(texts)
 
 
-async def test_an_interrupted_reindexing_goes_on_where_it_stopped(path: Path) -> None:
-    async with Memory.open(path, embedder=WordEmbedder(64, "old")) as memory:
+async def test_an_interrupted_reindexing_goes_on_where_it_stopped(place: Place) -> None:
+    async with Memory.open(place, embedder=WordEmbedder(64, "old")) as memory:
         await memory.add([f"fact {number}" for number in range(600)], user_id="mei")
     embedder = Halfway()
-    async with Memory.open(path, embedder=embedder) as memory:
+    async with Memory.open(place, embedder=embedder) as memory:
         with pytest.raises(EmbeddingError, match="switched off"):
             await memory.reindex()
         done = (await memory.stats()).coverage.embedded
@@ -413,8 +413,8 @@ class ShortOnly(WordEmbedder):
         return await super().embed_documents(texts)
 
 
-async def test_one_text_that_cannot_be_embedded_does_not_hold_up_the_others(path: Path) -> None:
-    async with Memory.open(path, embedder=ShortOnly()) as memory:
+async def test_one_text_that_cannot_be_embedded_does_not_hold_up_the_others(place: Place) -> None:
+    async with Memory.open(place, embedder=ShortOnly()) as memory:
         await memory.add(["likes tea", "plays chess", "long " * 1000], user_id="mei")
         with suppress(EmbeddingError):
             await memory.reindex()
@@ -437,15 +437,15 @@ class Meanwhile(WordEmbedder):
         return vectors
 
 
-async def test_what_changes_while_it_is_embedded_gets_the_vector_of_its_new_text(path: Path) -> None:
-    async with Memory.open(path, embedder=WordEmbedder(32, "old")) as old:
+async def test_what_changes_while_it_is_embedded_gets_the_vector_of_its_new_text(place: Place) -> None:
+    async with Memory.open(place, embedder=WordEmbedder(32, "old")) as old:
         tea, chess, _ = (await old.add(["likes tea", "plays chess", "has a cat"], user_id="mei")).memories
 
         async def change() -> None:
             await old.update(tea.id, user_id="mei", content="prefers water")
             await old.delete(chess.id, user_id="mei")
 
-        async with Memory.open(path, embedder=Meanwhile(change)) as new:
+        async with Memory.open(place, embedder=Meanwhile(change)) as new:
             await new.reindex()
             assert contents(await new.search("water", user_id="mei", search_mode="semantic", limit=1)) == [
                 "prefers water"
@@ -466,11 +466,11 @@ class SameName(WordEmbedder):
         self.id = "testing:same-name"
 
 
-async def test_vectors_of_another_length_under_the_same_name_are_named_too(path: Path) -> None:
+async def test_vectors_of_another_length_under_the_same_name_are_named_too(place: Place) -> None:
     """Neither a crash nor silence: words answer, the result says so, and reindexing repairs it."""
-    async with Memory.open(path, embedder=SameName(64)) as memory:
+    async with Memory.open(place, embedder=SameName(64)) as memory:
         await memory.add(["likes tea", "has a cat"], user_id="mei")
-    async with Memory.open(path, embedder=SameName(32)) as memory:
+    async with Memory.open(place, embedder=SameName(32)) as memory:
         found = await memory.search("tea", user_id="mei")
         assert contents(found) == ["likes tea"]
         assert "jiyi reindex --embeddings" in found.degraded[0]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jiyi import InvalidInput, Memory, MemoryItem, VersionConflict
 from jiyi.testing import WordEmbedder
-from support import DAY, LONG_AGO, NOW, contents, stored
+from support import DAY, LONG_AGO, NOW, Place, contents, stored
 
 
 @pytest.fixture
@@ -118,11 +117,11 @@ async def test_without_a_version_every_change_is_applied(memory: Memory, tea: Me
     assert (await memory.get(tea.id, user_id="mei")).version == 41
 
 
-async def test_changes_of_different_fields_at_once_are_all_kept(path: Path) -> None:
+async def test_changes_of_different_fields_at_once_are_all_kept(place: Place) -> None:
     """Two processes change one memory without a version: the later one keeps what the earlier one did."""
     async with (
-        Memory.open(path, embedder=WordEmbedder()) as one,
-        Memory.open(path, embedder=WordEmbedder()) as other,
+        Memory.open(place, embedder=WordEmbedder()) as one,
+        Memory.open(place, embedder=WordEmbedder()) as other,
     ):
         made = (await one.add("likes tea", user_id="mei")).memories[0]
         await asyncio.gather(

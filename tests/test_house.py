@@ -93,7 +93,7 @@ def test_the_database_is_spoken_to_in_the_store_only(path: Path) -> None:
     if part_of(path) == "store":
         return
     for module, line, _ in imports(path):
-        assert module.split(".")[0] not in ("sqlalchemy", "alembic", "aiosqlite"), (
+        assert module.split(".")[0] not in ("sqlalchemy", "alembic", "aiosqlite", "asyncpg"), (
             f"{path.name}:{line} imports {module}"
         )
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jiyi import Memory, NotFound
-from support import ODD_NAMES, contents, dump, stored
+from support import ODD_NAMES, Place, contents, dump, stored
 
 Verb = Callable[[Memory, str, str], Awaitable[Any]]
 
@@ -27,12 +26,12 @@ BY_ID: dict[str, Verb] = {
 
 
 @pytest.mark.parametrize("verb", BY_ID.values(), ids=BY_ID)
-async def test_another_users_memory_is_as_if_it_did_not_exist(memory: Memory, path: Path, verb: Verb) -> None:
+async def test_another_users_memory_is_as_if_it_did_not_exist(memory: Memory, place: Place, verb: Verb) -> None:
     """By id and by key, the error is the one that an invented id gets, letter for letter but for the id."""
     made = (await memory.add({"text": "likes tea", "memory_key": "drink"}, user_id="mei")).memories[0]
     await memory.update(made.id, user_id="mei", content="likes green tea")
     await memory.add("plays chess", user_id="bo")
-    before = dump(path)
+    before = dump(place)
     for name in (made.id, "drink"):
         with pytest.raises(NotFound) as foreign:
             await verb(memory, "bo", name)
@@ -40,7 +39,7 @@ async def test_another_users_memory_is_as_if_it_did_not_exist(memory: Memory, pa
             await verb(memory, "bo", "01hzzzzzzzzzzzzzzzzzzzzzzz")
         assert str(foreign.value).replace(name, "ID") == str(invented.value).replace("01hzzzzzzzzzzzzzzzzzzzzzzz", "ID")
         assert "mei" not in str(foreign.value)
-    assert dump(path) == before
+    assert dump(place) == before
 
 
 async def test_searching_and_listing_stay_within_the_user(memory: Memory) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from jiyi.read.people import asks_assistant, people_named, without_names
 from jiyi.read.turns import turns
 from jiyi.testing import WordEmbedder
 from jiyi.text.sentences import sentences, share_of_questions
+from support import Place
 
 MAY = datetime(2023, 5, 7, 9, tzinfo=UTC)
 
@@ -186,11 +186,11 @@ class Opposite(WordEmbedder):
         return np.array([0.0, 1.0], np.float32)
 
 
-async def test_by_meaning_alone_no_word_counts_not_even_a_neighbours(path: Path) -> None:
+async def test_by_meaning_alone_no_word_counts_not_even_a_neighbours(place: Place) -> None:
     said = [
         {"role": "user", "name": "Ann", "content": "which pottery class", "sent_at": MAY},
         {"role": "user", "name": "Bo", "content": "blue bowls", "sent_at": MAY + timedelta(minutes=5)},
     ]
-    async with Memory.open(path, embedder=Opposite()) as memory:
+    async with Memory.open(place, embedder=Opposite()) as memory:
         await memory.add(said, user_id="mei", session_id="s")
         assert (await memory.search("pottery class", user_id="mei", search_mode="semantic")).hits == ()

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from jiyi.settings import load_settings
 from jiyi.store.contract import Candidates
 from jiyi.sync import Memory as SyncMemory
 from jiyi.testing import FailingEmbedder, WordEmbedder
-from support import DAY, NOW, contents, stored
+from support import DAY, NOW, Place, contents, stored
 
 MODES = ("hybrid", "keyword", "semantic")
 
@@ -474,9 +473,9 @@ async def test_a_hit_carries_what_the_tools_need(memory: Memory) -> None:
     assert 0 < hit.relevance_score <= 1
 
 
-async def test_the_default_mode_is_a_setting(path: Path) -> None:
+async def test_the_default_mode_is_a_setting(place: Place) -> None:
     async with Memory.open(
-        path, embedder=WordEmbedder(), settings=load_settings(search={"default_mode": "keyword"})
+        place, embedder=WordEmbedder(), settings=load_settings(search={"default_mode": "keyword"})
     ) as memory:
         assert (await memory.search("x", user_id="mei")).search_strategy_used == "keyword"
         assert (await memory.search("x", user_id="mei", search_mode="hybrid")).search_strategy_used == "hybrid"
@@ -554,9 +553,9 @@ def test_an_explanation_shows_the_words_that_matched(library: SyncMemory) -> Non
     assert {"rust", "parser"} <= set(hit.explanation.matched_terms)
 
 
-async def test_half_of_the_fading_share_is_gone_after_the_half_life(path: Path) -> None:
+async def test_half_of_the_fading_share_is_gone_after_the_half_life(place: Place) -> None:
     weights = {"recency_weight": 0.4, "importance_weight": 0.0, "half_life_days": 10}
-    async with Memory.open(path, embedder=WordEmbedder(), settings=load_settings(search=weights)) as memory:
+    async with Memory.open(place, embedder=WordEmbedder(), settings=load_settings(search=weights)) as memory:
         await memory.add("apple", user_id="mei", occurred_at=AT)
         fresh, old = [
             (await memory.search("apple", user_id="mei", asked_at=AT + days * DAY)).hits[0].relevance_score
@@ -565,10 +564,10 @@ async def test_half_of_the_fading_share_is_gone_after_the_half_life(path: Path) 
         assert old == pytest.approx(fresh * (0.6 + 0.4 * 0.5))
 
 
-async def test_age_counts_from_when_it_happened_however_long_ago(path: Path) -> None:
+async def test_age_counts_from_when_it_happened_however_long_ago(place: Place) -> None:
     """Also before 1970, where the clock's numbers are negative."""
     weights = {"recency_weight": 0.5, "importance_weight": 0.0, "half_life_days": 20_000}
-    async with Memory.open(path, embedder=WordEmbedder(), settings=load_settings(search=weights)) as memory:
+    async with Memory.open(place, embedder=WordEmbedder(), settings=load_settings(search=weights)) as memory:
         born = datetime(1940, 1, 1, tzinfo=UTC)
         await memory.add("apple", user_id="mei", occurred_at=born)
         [hit] = (await memory.search("apple", user_id="mei", asked_at=AT, explain=True)).hits

@@ -19,11 +19,11 @@ import jiyi.sync
 from jiyi import NotAStore, NotFound, StoreError
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
-from support import contents
+from support import Place, contents
 
 
-def open_at(path: Path, embedder: Any = None) -> jiyi.sync.Memory:
-    return jiyi.sync.Memory.open(path, settings=load_settings(), embedder=embedder or WordEmbedder())
+def open_at(place: Place, embedder: Any = None) -> jiyi.sync.Memory:
+    return jiyi.sync.Memory.open(place, settings=load_settings(), embedder=embedder or WordEmbedder())
 
 
 def public(face: type) -> dict[str, Any]:
@@ -65,9 +65,9 @@ def test_every_verb_works(tmp_path: Path) -> None:
         assert memory.settings.user == "default"
 
 
-def test_closing_ends_its_thread_and_twice_does_no_harm(path: Path) -> None:
+def test_closing_ends_its_thread_and_twice_does_no_harm(place: Place) -> None:
     before = threading.active_count()
-    memory = open_at(path)
+    memory = open_at(place)
     memory.add("likes tea", user_id="mei")
     assert threading.active_count() > before
     memory.close()
@@ -84,17 +84,17 @@ def test_a_refused_file_leaves_no_thread_behind(tmp_path: Path) -> None:
     assert not [thread for thread in threading.enumerate() if thread.name == "jiyi"]
 
 
-def test_many_threads_may_use_one_memory(path: Path) -> None:
-    with open_at(path) as memory, ThreadPoolExecutor(8) as threads:
+def test_many_threads_may_use_one_memory(place: Place) -> None:
+    with open_at(place) as memory, ThreadPoolExecutor(8) as threads:
         made = list(threads.map(lambda number: memory.add(f"fact {number}", user_id="mei").created, range(40)))
         assert sum(made) == 40
         found = list(threads.map(lambda _: memory.search("fact", user_id="mei").total_found, range(16)))
         assert found == [40] * 16
 
 
-async def test_it_can_be_used_inside_a_running_loop(path: Path) -> None:
+async def test_it_can_be_used_inside_a_running_loop(place: Place) -> None:
     """A notebook has one; the engine's is another."""
-    with open_at(path) as memory:
+    with open_at(place) as memory:
         assert memory.add("likes tea", user_id="mei").created == 1
 
 

@@ -20,7 +20,7 @@ from jiyi.synonyms import Company, Synonym, checked, parse_synonyms
 from jiyi.text.keywords import query_keywords
 from jiyi.text.normal import normalise
 from jiyi.text.synonyms import _groups, builtin_phrases, builtin_synonyms
-from support import dump, rows_with
+from support import Place, dump, rows_with
 from test_cli import COMMANDS, answer
 from test_cli import jiyi as run
 from test_cli_docs import SECTIONS
@@ -221,11 +221,11 @@ async def test_a_pair_holds_in_both_directions_and_in_every_dress(memory: Memory
     assert pair == Synonym(keyword="k8s", synonym="kubernetes", similarity=0.9, shared=False)
 
 
-async def test_adding_again_counts_only_what_changes(memory: Memory, path: Path) -> None:
+async def test_adding_again_counts_only_what_changes(memory: Memory, place: Place) -> None:
     assert await memory.add_synonyms([("a", "b"), ("b", "a"), ("c", "d", 0.5)], user_id="mei") == 2
-    before = dump(path)
+    before = dump(place)
     assert await memory.add_synonyms([("B", "A"), ("d", "c", 0.5)], user_id="mei") == 0
-    assert dump(path) == before, "nothing was written, not even to the change feed"
+    assert dump(place) == before, "nothing was written, not even to the change feed"
     assert await memory.add_synonyms([("b", "a", 0.4)], user_id="mei") == 1
     assert pairs_of(await memory.synonyms(user_id="mei")) == {("a", "b", 0.4, False), ("c", "d", 0.5, False)}
 
@@ -263,21 +263,21 @@ async def test_removing(memory: Memory) -> None:
     assert list(await memory.synonyms(user_id="mei")) == []
 
 
-async def test_deleting_a_user_takes_the_users_synonyms_and_no_others(memory: Memory, path: Path) -> None:
+async def test_deleting_a_user_takes_the_users_synonyms_and_no_others(memory: Memory, place: Place) -> None:
     await memory.add_synonyms([("secretword", "b")], user_id="mei")
     await memory.add_synonyms([("a", "b")], user_id="li")
     await memory.add_synonyms([("a", "c")])
     await memory.delete_all("mei")
-    assert rows_with(path, "secretword") == {}
+    assert rows_with(place, "secretword") == {}
     assert len(await memory.synonyms(user_id="mei")) == 1 and len(await memory.synonyms(user_id="li")) == 2
 
 
-async def test_the_change_feed_says_that_answers_may_change(memory: Memory, path: Path) -> None:
+async def test_the_change_feed_says_that_answers_may_change(memory: Memory, place: Place) -> None:
     await memory.add("tea", user_id="mei")
     await memory.search("tea", user_id="mei")
     await memory.add_synonyms([("a", "b")], user_id="mei")
     await memory.add_synonyms([("a", "b")])
-    assert [row[1:4] for row in dump(path)["changes"]][1:] == [("mei", "", "synonyms"), ("", "", "synonyms")]
+    assert [row[1:4] for row in dump(place)["changes"]][1:] == [("mei", "", "synonyms"), ("", "", "synonyms")]
     assert (await memory.search("tea", user_id="mei")).total_found == 1
     assert list(await memory.users()) == ["mei"]
 

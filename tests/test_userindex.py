@@ -28,6 +28,7 @@ from jiyi.testing import WordEmbedder
 from jiyi.text.keywords import query_keywords
 from jiyi.text.tokens import tokens
 from jiyi.write.index import KeywordRules, index_entry
+from support import Place
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ANYWHERE = Filter(user_id="mei", now=NOW)
@@ -238,8 +239,8 @@ async def test_the_words_of_deleted_memories_do_not_crowd_out_others(memory: Mem
     assert (await memory.search("appl", user_id="mei", search_mode="keyword")).total_found == 1
 
 
-async def test_users_beyond_the_budget_are_found_all_the_same(path: Path) -> None:
-    async with Memory.open(path, embedder=WordEmbedder(), settings=load_settings(cache_mb=0)) as memory:
+async def test_users_beyond_the_budget_are_found_all_the_same(place: Place) -> None:
+    async with Memory.open(place, embedder=WordEmbedder(), settings=load_settings(cache_mb=0)) as memory:
         for user in "abc":
             await memory.add(f"tea of {user}", user_id=user)
         for _ in range(2):

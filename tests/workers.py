@@ -15,9 +15,12 @@ from typing import Any
 from jiyi import Memory, VersionConflict
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
+from support import Place
 
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["workers", "jiyi.memory", "jiyi.store.sqlite", "aiosqlite", "rjieba", "Stemmer"])
+processes.set_forkserver_preload(
+    ["workers", "jiyi.memory", "jiyi.store.sqlite", "jiyi.store.postgres", "aiosqlite", "rjieba", "Stemmer"]
+)
 
 
 def crew(jobs: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]], *, timeout: float = 120) -> list[Any]:
@@ -55,8 +58,8 @@ def _work(pipe: Any, start: Barrier, work: Callable[..., Any], arguments: tuple[
         pipe.send(traceback.format_exc())
 
 
-def memory_at(path: Path) -> Memory:
-    return Memory.open(path, settings=load_settings(), embedder=WordEmbedder())
+def memory_at(place: Place) -> Memory:
+    return Memory.open(place, settings=load_settings(), embedder=WordEmbedder())
 
 
 def spelled(number: int) -> str:
@@ -64,20 +67,20 @@ def spelled(number: int) -> str:
     return "".join("abcdefghij"[int(digit)] for digit in str(number)) + "z"
 
 
-async def open_and_add(path: Path, text: str) -> None:
-    async with memory_at(path) as memory:
+async def open_and_add(place: Place, text: str) -> None:
+    async with memory_at(place) as memory:
         await memory.add(text, user_id="mei")
 
 
-async def same_statements(path: Path, texts: Sequence[str]) -> int:
+async def same_statements(place: Place, texts: Sequence[str]) -> int:
     """Say what all the others say. → how many of them this process was the first to say"""
-    async with memory_at(path) as memory:
+    async with memory_at(place) as memory:
         return sum([(await memory.add(text, user_id="mei")).created for text in texts])
 
 
-async def count_up(path: Path, memory_id: str, times: int) -> None:
+async def count_up(place: Place, memory_id: str, times: int) -> None:
     """Add one to a counter in a memory's metadata, again and again."""
-    async with memory_at(path) as memory:
+    async with memory_at(place) as memory:
         for _ in range(times):
             while True:
                 now = await memory.get(memory_id, user_id="mei")
@@ -89,12 +92,12 @@ async def count_up(path: Path, memory_id: str, times: int) -> None:
                     continue
 
 
-async def live(path: Path, number: int, seconds: float) -> list[str]:
+async def live(place: Place, number: int, seconds: float) -> list[str]:
     """Add and search for a while: own words are found at once, and what others wrote is never lost from sight.
     → the ids of what was acknowledged"""
     acknowledged: list[str] = []
     seen = 0
-    async with memory_at(path) as memory:
+    async with memory_at(place) as memory:
         until = time.monotonic() + seconds
         turn = 0
         while time.monotonic() < until:
@@ -111,9 +114,9 @@ async def live(path: Path, number: int, seconds: float) -> list[str]:
     return acknowledged
 
 
-async def see_each_other(path: Path, number: int, folder: Path, of: int) -> None:
+async def see_each_other(place: Place, number: int, folder: Path, of: int) -> None:
     """Write, tell the others by an empty file, and find in the next search what each of them wrote."""
-    async with memory_at(path) as memory:
+    async with memory_at(place) as memory:
         for turn in range(5):
             await memory.search("anything", user_id="mei")
             await memory.add(f"{spelled(turn)}turn from {number}", user_id="mei")
@@ -127,9 +130,9 @@ async def see_each_other(path: Path, number: int, folder: Path, of: int) -> None
             assert sorted(hit.content_preview for hit in found.hits) == expected
 
 
-async def ask_again(path: Path, number: int, folder: Path, of: int) -> None:
+async def ask_again(place: Place, number: int, folder: Path, of: int) -> None:
     """Ask the same question before and after each turn, in which everybody writes."""
-    async with memory_at(path) as memory:
+    async with memory_at(place) as memory:
         for turn in range(5):
             for _ in range(2):
                 await memory.search("turn", user_id="mei", limit=100)
@@ -146,11 +149,11 @@ async def ask_again(path: Path, number: int, folder: Path, of: int) -> None:
         assert use is not None and use.answered
 
 
-def write_until_killed(path: Path, log: Path, number: int) -> None:
+def write_until_killed(place: Place, log: Path, number: int) -> None:
     """Write down each acknowledged id, after `add` has returned, until killed."""
 
     async def write() -> None:
-        async with memory_at(path) as memory:
+        async with memory_at(place) as memory:
             with log.open("a") as acknowledged:
                 turn = 0
                 while True:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .embed import Embedder
     from .errors import (
+        ConnectionLost,
         EmbeddingError,
         EmbeddingModelChanged,
         IdempotencyConflict,
@@ -76,6 +77,7 @@ __all__ = [
     "UNSET",
     "CacheUse",
     "CandidateMemory",
+    "ConnectionLost",
     "Coverage",
     "Deletion",
     "Draft",

@@ -9,6 +9,7 @@
     ├── MissingExtra            a package is not installed; the message says which extra to install
     ├── StoreError              the database
     │   ├── StoreUnavailable    locked, full, read-only or gone: nothing was written, retry later
+    │   │   └── ConnectionLost  to a database server, halfway: what was being written may or may not be kept
     │   ├── NotAStore           the file is something else, or damaged
     │   └── SchemaTooNew        written by a newer Jiyi: upgrade
     ├── LlmError                the language model; `.temporary` says whether trying later can help
@@ -79,6 +80,10 @@ class StoreError(JiyiError):
 
 class StoreUnavailable(StoreError):
     """The database cannot be used right now; nothing was written."""
+
+
+class ConnectionLost(StoreUnavailable):
+    """The connection to the database server was lost; what was being written may or may not be kept."""
 
 
 class NotAStore(StoreError):

@@ -145,6 +145,14 @@ class RecallSettings(Section):
     keep: int = Field(default=1000, ge=1, description="recalls kept of each user; older ones go")
 
 
+class PostgresSettings(Section):
+    pool_size: int = Field(default=10, ge=1, description="connections that a process keeps to the server")
+    pool_timeout_s: float = Field(default=30.0, gt=0, description="how long to wait for a free connection")
+    statement_timeout_s: float = Field(
+        default=120.0, gt=0, description="when a statement without an answer is given up: the server is out of reach"
+    )
+
+
 class ToolSettings(Section):
     enable_proactive_search: bool = Field(default=True, description="search without being asked, each turn")
     proactive_search_threshold: float = Field(default=0.7, ge=0, le=1, description="from this relevance on")
@@ -173,6 +181,7 @@ class Settings(BaseSettings):
     embedder: str = Field(default="builtin", description="`builtin`, `openai:MODEL` or `sentence-transformers:MODEL`")
     busy_timeout_s: float = Field(default=30.0, gt=0, description="how long to wait for another process's write")
     cache_mb: int = Field(default=512, ge=0, description="RAM for the memories of users searched lately")
+    postgres: PostgresSettings = PostgresSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     llm: LLMSettings = LLMSettings()
     search: SearchSettings = SearchSettings()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, TypeVar
@@ -61,10 +61,14 @@ class Store(ABC):
             async with self._writing(users) as session:
                 return await work(session)
 
-        task = asyncio.ensure_future(transaction())
+        return await asyncio.shield(self._begin(transaction()))
+
+    def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Something that goes on although its caller may be cancelled; closing waits for it."""
+        task = asyncio.ensure_future(work)
         self._unfinished.add(task)
         task.add_done_callback(self._finished)
-        return await asyncio.shield(task)
+        return task
 
     def _finished(self, task: asyncio.Future[Any]) -> None:
         self._unfinished.discard(task)
@@ -76,7 +80,8 @@ class Store(ABC):
 
     async def close(self) -> None:
         """Wait for what is being written."""
-        await asyncio.gather(*self._unfinished, return_exceptions=True)
+        while self._unfinished:
+            await asyncio.gather(*self._unfinished, return_exceptions=True)
 
     @abstractmethod
     async def info(self) -> StoreInfo: ...

@@ -129,8 +129,18 @@ async def receipt(session: AsyncSession, user_id: str, idempotency_key: str, req
         raise IdempotencyConflict(
             f"the idempotency key {idempotency_key!r} was used before for another text: take a new key for new input"
         )
+    return await _receipt(session, job)
+
+
+async def receipt_by_id(session: AsyncSession, user_id: str, job_id: str) -> Receipt | None:
+    """The receipt of one certain `add`, if it was kept."""
+    job = await session.scalar(select(JobRow).where(JobRow.user_id == user_id, JobRow.id == job_id))
+    return None if job is None else await _receipt(session, job)
+
+
+async def _receipt(session: AsyncSession, job: JobRow) -> Receipt:
     ids = await session.scalars(memories_of_job(job))
-    return rows.receipt(job, await items(session, user_id, ids.all()))
+    return rows.receipt(job, await items(session, job.user_id, ids.all()))
 
 
 def memories_of_job(job: JobRow) -> Select[str]:

@@ -23,7 +23,7 @@ version_table = Table(
 OURS = {version_table.name, "memories"}
 
 
-def version(connection: Connection, where: Path) -> str | None:
+def version(connection: Connection, where: object) -> str | None:
     """The schema version of a database, None for an empty one."""
     tables = inspect(connection).get_table_names()
     if not tables:
@@ -34,7 +34,7 @@ def version(connection: Connection, where: Path) -> str | None:
     return str(found)
 
 
-def prepare(connection: Connection, where: Path) -> None:
+def prepare(connection: Connection, where: object) -> None:
     """Create or migrate, in a transaction that excludes other writers: several processes may start at once."""
     found = version(connection, where)
     if found is None:
@@ -45,7 +45,7 @@ def prepare(connection: Connection, where: Path) -> None:
         _migrate(connection, found, where)
 
 
-def _migrate(connection: Connection, found: str, where: Path) -> None:
+def _migrate(connection: Connection, found: str, where: object) -> None:
     from alembic import command
     from alembic.config import Config
     from alembic.script import ScriptDirectory

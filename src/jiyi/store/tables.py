@@ -15,13 +15,12 @@ from sqlalchemy import (
     Integer,
     MetaData,
     SmallInteger,
-    String,
     Text,
     and_,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from .types import COUNTS, HASHES, VECTOR, WEIGHTS, Array, Instant
+from .types import COUNTS, HASHES, WEIGHTS, Array, Instant, short_text, vector
 
 NAME = 256  # user, session, agent and group ids are opaque strings up to this length
 ID = 26  # ours are ULIDs
@@ -54,17 +53,17 @@ class MessageRow(Base):
         Index("ix_messages_session", "user_id", "session_id", "id"),
     )
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    id: Mapped[str] = mapped_column(String(ID), primary_key=True)
-    external_id: Mapped[str | None] = mapped_column(String(NAME))
-    session_id: Mapped[str | None] = mapped_column(String(NAME))
-    agent_id: Mapped[str | None] = mapped_column(String(NAME))
-    group_id: Mapped[str | None] = mapped_column(String(NAME))
-    role: Mapped[str] = mapped_column(String(64))
-    speaker: Mapped[str | None] = mapped_column(String(NAME))
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    external_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    session_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    agent_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    group_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    role: Mapped[str] = mapped_column(short_text(64))
+    speaker: Mapped[str | None] = mapped_column(short_text(NAME))
     text: Mapped[str] = mapped_column(Text)
     sent_at: Mapped[datetime]
-    dedupe_hash: Mapped[str | None] = mapped_column(String(32))
+    dedupe_hash: Mapped[str | None] = mapped_column(short_text(32))
     created_at: Mapped[datetime]
 
 
@@ -74,10 +73,10 @@ class UnitRow(Base):
     __tablename__ = "units"
     __table_args__ = (Index("ix_units_session", "user_id", "session_id", "id"),)
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    id: Mapped[str] = mapped_column(String(ID), primary_key=True)
-    session_id: Mapped[str | None] = mapped_column(String(NAME))
-    group_id: Mapped[str | None] = mapped_column(String(NAME))
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    session_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    group_id: Mapped[str | None] = mapped_column(short_text(NAME))
     subject: Mapped[str | None] = mapped_column(Text)
     summary: Mapped[str] = mapped_column(Text)
     narrative: Mapped[str] = mapped_column(Text)
@@ -98,9 +97,9 @@ class UnitMessageRow(Base):
         {"sqlite_with_rowid": False},
     )
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    message_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
-    unit_id: Mapped[str] = mapped_column(String(ID))
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    message_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    unit_id: Mapped[str] = mapped_column(short_text(ID))
 
 
 class MemoryRow(Base):
@@ -108,14 +107,14 @@ class MemoryRow(Base):
 
     __tablename__ = "memories"
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    id: Mapped[str] = mapped_column(String(ID), primary_key=True)
-    memory_key: Mapped[str] = mapped_column(String(NAME))
-    agent_id: Mapped[str | None] = mapped_column(String(NAME))
-    group_id: Mapped[str | None] = mapped_column(String(NAME))
-    session_id: Mapped[str | None] = mapped_column(String(NAME))
-    memory_type: Mapped[str] = mapped_column(String(64))
-    layer: Mapped[str] = mapped_column(String(16))
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    memory_key: Mapped[str] = mapped_column(short_text(NAME))
+    agent_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    group_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    session_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    memory_type: Mapped[str] = mapped_column(short_text(64))
+    layer: Mapped[str] = mapped_column(short_text(16))
     content: Mapped[str] = mapped_column(Text)
     summary: Mapped[str] = mapped_column(Text)
     data: Mapped[dict[str, Any]]
@@ -124,22 +123,22 @@ class MemoryRow(Base):
     importance: Mapped[float]
     confidence: Mapped[float]
     tags: Mapped[list[str]]
-    dedupe_hash: Mapped[str | None] = mapped_column(String(64))
+    dedupe_hash: Mapped[str | None] = mapped_column(short_text(64))
     near_hash: Mapped[int] = mapped_column(BigInteger)
-    status: Mapped[str] = mapped_column(String(16))
+    status: Mapped[str] = mapped_column(short_text(16))
     version: Mapped[int]
     occurred_at: Mapped[datetime]
     valid_from: Mapped[datetime]
     valid_to: Mapped[datetime | None]
-    superseded_by: Mapped[str | None] = mapped_column(String(ID))
+    superseded_by: Mapped[str | None] = mapped_column(short_text(ID))
     expires_at: Mapped[datetime | None]
     access_count: Mapped[int]
     last_accessed_at: Mapped[datetime | None]
-    source: Mapped[str] = mapped_column(String(64))
+    source: Mapped[str] = mapped_column(short_text(64))
     trust: Mapped[float]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
-    slot: Mapped[str | None] = mapped_column(String(32))  # hashed: whom and what about them it tells
+    slot: Mapped[str | None] = mapped_column(short_text(32))  # hashed: whom and what about them it tells
 
     __table_args__ = (
         Index("uq_memories_key", "user_id", "memory_key", unique=True),
@@ -175,9 +174,9 @@ class MemorySourceRow(Base):
         {"sqlite_with_rowid": False},
     )
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    memory_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
-    message_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    message_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
     span_start: Mapped[int | None]
     span_end: Mapped[int | None]
 
@@ -188,12 +187,12 @@ class EmbeddingRow(Base):
     __tablename__ = "embeddings"
     __table_args__ = (_of_memory(),)
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    memory_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
     part: Mapped[int] = mapped_column(SmallInteger, primary_key=True)
-    model: Mapped[str] = mapped_column(String(128))
+    model: Mapped[str] = mapped_column(short_text(128))
     dimension: Mapped[int]
-    vector: Mapped[NDArray[Any]] = mapped_column(Array(VECTOR))
+    vector: Mapped[NDArray[Any]] = mapped_column(vector())
 
 
 class TermsRow(Base):
@@ -203,8 +202,8 @@ class TermsRow(Base):
     __tablename__ = "terms"
     __table_args__ = (_of_memory(),)
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    memory_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
     length: Mapped[int]
     asks: Mapped[float]  # the share of its sentences that are questions
     hashes: Mapped[NDArray[Any]] = mapped_column(Array(HASHES))
@@ -223,11 +222,11 @@ class KeywordRow(Base):
         {"sqlite_with_rowid": False},
     )
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    memory_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
-    keyword: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    keyword: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
     weight: Mapped[float]
-    source: Mapped[str] = mapped_column(String(16))
+    source: Mapped[str] = mapped_column(short_text(16))
 
 
 class SynonymRow(Base):
@@ -235,9 +234,9 @@ class SynonymRow(Base):
 
     __tablename__ = "synonyms"
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    keyword: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    synonym: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    keyword: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    synonym: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
     similarity: Mapped[float]
 
 
@@ -256,10 +255,10 @@ class RelationRow(Base):
         Index("ix_relations_target", "user_id", "target_id"),
     )
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    memory_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
-    target_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
-    relation_type: Mapped[str] = mapped_column(String(16), primary_key=True)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    target_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    relation_type: Mapped[str] = mapped_column(short_text(16), primary_key=True)
     strength: Mapped[float]
     created_at: Mapped[datetime]
 
@@ -270,11 +269,11 @@ class RevisionRow(Base):
     __tablename__ = "revisions"
     __table_args__ = (_of_memory(),)
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    memory_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
     version: Mapped[int] = mapped_column(primary_key=True)
-    action: Mapped[str] = mapped_column(String(16))
-    actor: Mapped[str] = mapped_column(String(NAME))
+    action: Mapped[str] = mapped_column(short_text(16))
+    actor: Mapped[str] = mapped_column(short_text(NAME))
     reason: Mapped[str | None] = mapped_column(Text)
     before: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     changed_at: Mapped[datetime]
@@ -285,8 +284,8 @@ class RecallRow(Base):
 
     __tablename__ = "recalls"
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
     query: Mapped[str] = mapped_column(Text)
     memory_ids: Mapped[list[str]]
     recalled_at: Mapped[datetime]
@@ -301,22 +300,22 @@ class JobRow(Base):
         Index("ix_jobs_due", "not_before"),
     )
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    id: Mapped[str] = mapped_column(String(ID), primary_key=True)
-    kind: Mapped[str] = mapped_column(String(32))
-    state: Mapped[str] = mapped_column(String(16))
-    idempotency_key: Mapped[str | None] = mapped_column(String(NAME))
-    request_hash: Mapped[str | None] = mapped_column(String(32))  # with an idempotency key only
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    kind: Mapped[str] = mapped_column(short_text(32))
+    state: Mapped[str] = mapped_column(short_text(16))
+    idempotency_key: Mapped[str | None] = mapped_column(short_text(NAME))
+    request_hash: Mapped[str | None] = mapped_column(short_text(32))  # with an idempotency key only
     created: Mapped[int]
     problems: Mapped[list[str]]
     attempts: Mapped[int]
     leased_until: Mapped[datetime | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
-    session_id: Mapped[str | None] = mapped_column(String(NAME))
+    session_id: Mapped[str | None] = mapped_column(short_text(NAME))
     payload: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))  # what is left to do
     not_before: Mapped[datetime | None]  # a worker may take it from then on; none: there is nothing to do
-    leased_by: Mapped[str | None] = mapped_column(String(64))
+    leased_by: Mapped[str | None] = mapped_column(short_text(64))
 
 
 class JobMemoryRow(Base):
@@ -330,10 +329,10 @@ class JobMemoryRow(Base):
         {"sqlite_with_rowid": False},
     )
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    job_id: Mapped[str] = mapped_column(String(ID), primary_key=True)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    job_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True)
-    memory_id: Mapped[str] = mapped_column(String(ID))
+    memory_id: Mapped[str] = mapped_column(short_text(ID))
 
 
 class LlmUsageRow(Base):
@@ -341,7 +340,7 @@ class LlmUsageRow(Base):
 
     __tablename__ = "llm_usage"
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
     hour: Mapped[datetime] = mapped_column(primary_key=True)
     calls: Mapped[int]
     input_tokens: Mapped[int] = mapped_column(BigInteger)
@@ -355,9 +354,9 @@ class ChangeRow(Base):
     __table_args__ = (Index("ix_changes_user", "user_id", "seq"), {"sqlite_autoincrement": True})
 
     seq: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
-    user_id: Mapped[str] = mapped_column(String(NAME))
-    memory_id: Mapped[str] = mapped_column(String(ID))
-    action: Mapped[str] = mapped_column(String(16))
+    user_id: Mapped[str] = mapped_column(short_text(NAME))
+    memory_id: Mapped[str] = mapped_column(short_text(ID))
+    action: Mapped[str] = mapped_column(short_text(16))
     changed_at: Mapped[datetime]
 
 
@@ -366,9 +365,9 @@ class ApiKeyRow(Base):
 
     __tablename__ = "api_keys"
 
-    id: Mapped[str] = mapped_column(String(ID), primary_key=True)
-    name: Mapped[str] = mapped_column(String(NAME))
-    key_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    name: Mapped[str] = mapped_column(short_text(NAME))
+    key_hash: Mapped[str] = mapped_column(short_text(64), unique=True)
     scopes: Mapped[list[str]]
     user_ids: Mapped[list[str]]
     created_at: Mapped[datetime]
@@ -381,7 +380,7 @@ class FileRow(Base):
 
     __tablename__ = "files"
 
-    user_id: Mapped[str] = mapped_column(String(NAME), primary_key=True)
-    path: Mapped[str] = mapped_column(String(1024), primary_key=True)
-    checksum: Mapped[str] = mapped_column(String(64))
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    path: Mapped[str] = mapped_column(short_text(1024), primary_key=True)
+    checksum: Mapped[str] = mapped_column(short_text(64))
     synced_at: Mapped[datetime]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import BigInteger, Dialect, LargeBinary
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy import BigInteger, ColumnElement, Dialect, Float, LargeBinary, String
+from sqlalchemy.types import TypeDecorator, TypeEngine, UserDefinedType
 
 from ..models import from_micros, to_micros
 
@@ -41,6 +41,44 @@ class Array(TypeDecorator[NDArray[Any]]):
 
     def process_result_value(self, value: bytes | None, dialect: Dialect) -> NDArray[Any] | None:
         return None if value is None else np.frombuffer(value, dtype=self.dtype)
+
+
+class Pgvector(UserDefinedType[NDArray[Any]]):
+    """PostgreSQL's `vector`, of any dimension or of one. The connection hands it over as float32 bytes, as they are
+    in a file: see `postgres.py`."""
+
+    cache_ok = True
+    render_bind_cast = True
+
+    def __init__(self, dimension: int | None = None) -> None:
+        self.dimension = dimension
+
+    def get_col_spec(self, **_: Any) -> str:
+        return "VECTOR" if self.dimension is None else f"VECTOR({self.dimension})"
+
+    def bind_processor(self, dialect: Dialect) -> Any:
+        return lambda value: None if value is None else np.ascontiguousarray(value, dtype=VECTOR).tobytes()
+
+    def result_processor(self, dialect: Dialect, coltype: Any) -> Any:
+        return lambda value: None if value is None else np.frombuffer(value, dtype=VECTOR)
+
+    class Comparator(UserDefinedType.Comparator[NDArray[Any]]):
+        def cosine_distance(self, other: Any) -> ColumnElement[float]:
+            distance: ColumnElement[float] = self.op("<=>", return_type=Float())(other)  # type: ignore[assignment]
+            return distance
+
+    comparator_factory = Comparator
+
+
+def vector() -> TypeEngine[NDArray[Any]]:
+    """A vector of float32: bytes in a file, pgvector's type in PostgreSQL."""
+    return Array(VECTOR).with_variant(Pgvector(), "postgresql")
+
+
+def short_text(length: int) -> TypeEngine[str]:
+    """A short text that is compared and sorted byte by byte, as SQLite and Python do, whatever the database's
+    language."""
+    return String(length).with_variant(String(length, collation="C"), "postgresql")
 
 
 VECTOR = "<f4"

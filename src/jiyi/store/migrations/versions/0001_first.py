@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from jiyi.store.types import Array, Instant
+from jiyi.store.types import Array, Instant, short_text, vector
 
 revision = "0001"
 down_revision = None
@@ -14,9 +14,9 @@ depends_on = None
 def upgrade() -> None:
     op.create_table(
         "api_keys",
-        sa.Column("id", sa.String(length=26), nullable=False),
-        sa.Column("name", sa.String(length=256), nullable=False),
-        sa.Column("key_hash", sa.String(length=64), nullable=False),
+        sa.Column("id", short_text(26), nullable=False),
+        sa.Column("name", short_text(256), nullable=False),
+        sa.Column("key_hash", short_text(64), nullable=False),
         sa.Column("scopes", sa.JSON(), nullable=False),
         sa.Column("user_ids", sa.JSON(), nullable=False),
         sa.Column("created_at", Instant(), nullable=False),
@@ -28,9 +28,9 @@ def upgrade() -> None:
     op.create_table(
         "changes",
         sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("memory_id", sa.String(length=26), nullable=False),
-        sa.Column("action", sa.String(length=16), nullable=False),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("memory_id", short_text(26), nullable=False),
+        sa.Column("action", short_text(16), nullable=False),
         sa.Column("changed_at", Instant(), nullable=False),
         sa.PrimaryKeyConstraint("seq", name=op.f("pk_changes")),
         sqlite_autoincrement=True,
@@ -38,20 +38,20 @@ def upgrade() -> None:
     op.create_index("ix_changes_user", "changes", ["user_id", "seq"], unique=False)
     op.create_table(
         "files",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("path", sa.String(length=1024), nullable=False),
-        sa.Column("checksum", sa.String(length=64), nullable=False),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("path", short_text(1024), nullable=False),
+        sa.Column("checksum", short_text(64), nullable=False),
         sa.Column("synced_at", Instant(), nullable=False),
         sa.PrimaryKeyConstraint("user_id", "path", name=op.f("pk_files")),
     )
     op.create_table(
         "jobs",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("id", sa.String(length=26), nullable=False),
-        sa.Column("kind", sa.String(length=32), nullable=False),
-        sa.Column("state", sa.String(length=16), nullable=False),
-        sa.Column("idempotency_key", sa.String(length=256), nullable=True),
-        sa.Column("request_hash", sa.String(length=32), nullable=True),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("id", short_text(26), nullable=False),
+        sa.Column("kind", short_text(32), nullable=False),
+        sa.Column("state", short_text(16), nullable=False),
+        sa.Column("idempotency_key", short_text(256), nullable=True),
+        sa.Column("request_hash", short_text(32), nullable=True),
         sa.Column("created", sa.Integer(), nullable=False),
         sa.Column("problems", sa.JSON(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
@@ -63,14 +63,14 @@ def upgrade() -> None:
     op.create_index("uq_jobs_idempotency", "jobs", ["user_id", "idempotency_key"], unique=True)
     op.create_table(
         "memories",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("id", sa.String(length=26), nullable=False),
-        sa.Column("memory_key", sa.String(length=256), nullable=False),
-        sa.Column("agent_id", sa.String(length=256), nullable=True),
-        sa.Column("group_id", sa.String(length=256), nullable=True),
-        sa.Column("session_id", sa.String(length=256), nullable=True),
-        sa.Column("memory_type", sa.String(length=64), nullable=False),
-        sa.Column("layer", sa.String(length=16), nullable=False),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("id", short_text(26), nullable=False),
+        sa.Column("memory_key", short_text(256), nullable=False),
+        sa.Column("agent_id", short_text(256), nullable=True),
+        sa.Column("group_id", short_text(256), nullable=True),
+        sa.Column("session_id", short_text(256), nullable=True),
+        sa.Column("memory_type", short_text(64), nullable=False),
+        sa.Column("layer", short_text(16), nullable=False),
         sa.Column("content", sa.Text(), nullable=False),
         sa.Column("summary", sa.Text(), nullable=False),
         sa.Column("data", sa.JSON(), nullable=False),
@@ -78,18 +78,18 @@ def upgrade() -> None:
         sa.Column("importance", sa.Double(), nullable=False),
         sa.Column("confidence", sa.Double(), nullable=False),
         sa.Column("tags", sa.JSON(), nullable=False),
-        sa.Column("dedupe_hash", sa.String(length=64), nullable=True),
+        sa.Column("dedupe_hash", short_text(64), nullable=True),
         sa.Column("near_hash", sa.BigInteger(), nullable=False),
-        sa.Column("status", sa.String(length=16), nullable=False),
+        sa.Column("status", short_text(16), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("occurred_at", Instant(), nullable=False),
         sa.Column("valid_from", Instant(), nullable=False),
         sa.Column("valid_to", Instant(), nullable=True),
-        sa.Column("superseded_by", sa.String(length=26), nullable=True),
+        sa.Column("superseded_by", short_text(26), nullable=True),
         sa.Column("expires_at", Instant(), nullable=True),
         sa.Column("access_count", sa.Integer(), nullable=False),
         sa.Column("last_accessed_at", Instant(), nullable=True),
-        sa.Column("source", sa.String(length=64), nullable=False),
+        sa.Column("source", short_text(64), nullable=False),
         sa.Column("trust", sa.Double(), nullable=False),
         sa.Column("created_at", Instant(), nullable=False),
         sa.Column("updated_at", Instant(), nullable=False),
@@ -107,17 +107,17 @@ def upgrade() -> None:
     op.create_index("uq_memories_key", "memories", ["user_id", "memory_key"], unique=True)
     op.create_table(
         "messages",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("id", sa.String(length=26), nullable=False),
-        sa.Column("external_id", sa.String(length=256), nullable=True),
-        sa.Column("session_id", sa.String(length=256), nullable=True),
-        sa.Column("agent_id", sa.String(length=256), nullable=True),
-        sa.Column("group_id", sa.String(length=256), nullable=True),
-        sa.Column("role", sa.String(length=64), nullable=False),
-        sa.Column("speaker", sa.String(length=256), nullable=True),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("id", short_text(26), nullable=False),
+        sa.Column("external_id", short_text(256), nullable=True),
+        sa.Column("session_id", short_text(256), nullable=True),
+        sa.Column("agent_id", short_text(256), nullable=True),
+        sa.Column("group_id", short_text(256), nullable=True),
+        sa.Column("role", short_text(64), nullable=False),
+        sa.Column("speaker", short_text(256), nullable=True),
         sa.Column("text", sa.Text(), nullable=False),
         sa.Column("sent_at", Instant(), nullable=False),
-        sa.Column("dedupe_hash", sa.String(length=32), nullable=True),
+        sa.Column("dedupe_hash", short_text(32), nullable=True),
         sa.Column("created_at", Instant(), nullable=False),
         sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_messages")),
     )
@@ -125,8 +125,8 @@ def upgrade() -> None:
     op.create_index("uq_messages_dedupe", "messages", ["user_id", "dedupe_hash"], unique=True)
     op.create_table(
         "recalls",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("id", sa.String(length=26), nullable=False),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("id", short_text(26), nullable=False),
         sa.Column("query", sa.Text(), nullable=False),
         sa.Column("memory_ids", sa.JSON(), nullable=False),
         sa.Column("recalled_at", Instant(), nullable=False),
@@ -134,18 +134,18 @@ def upgrade() -> None:
     )
     op.create_table(
         "synonyms",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("keyword", sa.String(length=256), nullable=False),
-        sa.Column("synonym", sa.String(length=256), nullable=False),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("keyword", short_text(256), nullable=False),
+        sa.Column("synonym", short_text(256), nullable=False),
         sa.Column("similarity", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("user_id", "keyword", "synonym", name=op.f("pk_synonyms")),
     )
     op.create_table(
         "units",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("id", sa.String(length=26), nullable=False),
-        sa.Column("session_id", sa.String(length=256), nullable=True),
-        sa.Column("group_id", sa.String(length=256), nullable=True),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("id", short_text(26), nullable=False),
+        sa.Column("session_id", short_text(256), nullable=True),
+        sa.Column("group_id", short_text(256), nullable=True),
         sa.Column("subject", sa.Text(), nullable=True),
         sa.Column("summary", sa.Text(), nullable=False),
         sa.Column("narrative", sa.Text(), nullable=False),
@@ -157,12 +157,12 @@ def upgrade() -> None:
     )
     op.create_table(
         "embeddings",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("memory_id", sa.String(length=26), nullable=False),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("memory_id", short_text(26), nullable=False),
         sa.Column("part", sa.SmallInteger(), nullable=False),
-        sa.Column("model", sa.String(length=128), nullable=False),
+        sa.Column("model", short_text(128), nullable=False),
         sa.Column("dimension", sa.Integer(), nullable=False),
-        sa.Column("vector", Array("<f4"), nullable=False),
+        sa.Column("vector", vector(), nullable=False),
         sa.ForeignKeyConstraint(
             ["user_id", "memory_id"],
             ["memories.user_id", "memories.id"],
@@ -173,10 +173,10 @@ def upgrade() -> None:
     )
     op.create_table(
         "job_memories",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("job_id", sa.String(length=26), nullable=False),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("job_id", short_text(26), nullable=False),
         sa.Column("position", sa.Integer(), nullable=False),
-        sa.Column("memory_id", sa.String(length=26), nullable=False),
+        sa.Column("memory_id", short_text(26), nullable=False),
         sa.ForeignKeyConstraint(
             ["user_id", "job_id"],
             ["jobs.user_id", "jobs.id"],
@@ -195,11 +195,11 @@ def upgrade() -> None:
     op.create_index("ix_job_memories_memory", "job_memories", ["user_id", "memory_id"], unique=False)
     op.create_table(
         "keywords",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("memory_id", sa.String(length=26), nullable=False),
-        sa.Column("keyword", sa.String(length=256), nullable=False),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("memory_id", short_text(26), nullable=False),
+        sa.Column("keyword", short_text(256), nullable=False),
         sa.Column("weight", sa.Double(), nullable=False),
-        sa.Column("source", sa.String(length=16), nullable=False),
+        sa.Column("source", short_text(16), nullable=False),
         sa.ForeignKeyConstraint(
             ["user_id", "memory_id"],
             ["memories.user_id", "memories.id"],
@@ -212,9 +212,9 @@ def upgrade() -> None:
     op.create_index("ix_keywords_keyword", "keywords", ["user_id", "keyword"], unique=False)
     op.create_table(
         "memory_sources",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("memory_id", sa.String(length=26), nullable=False),
-        sa.Column("message_id", sa.String(length=26), nullable=False),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("memory_id", short_text(26), nullable=False),
+        sa.Column("message_id", short_text(26), nullable=False),
         sa.Column("span_start", sa.Integer(), nullable=True),
         sa.Column("span_end", sa.Integer(), nullable=True),
         sa.ForeignKeyConstraint(
@@ -235,10 +235,10 @@ def upgrade() -> None:
     op.create_index("ix_memory_sources_message", "memory_sources", ["user_id", "message_id"], unique=False)
     op.create_table(
         "relations",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("memory_id", sa.String(length=26), nullable=False),
-        sa.Column("target_id", sa.String(length=26), nullable=False),
-        sa.Column("relation_type", sa.String(length=16), nullable=False),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("memory_id", short_text(26), nullable=False),
+        sa.Column("target_id", short_text(26), nullable=False),
+        sa.Column("relation_type", short_text(16), nullable=False),
         sa.Column("strength", sa.Double(), nullable=False),
         sa.Column("created_at", Instant(), nullable=False),
         sa.ForeignKeyConstraint(
@@ -258,11 +258,11 @@ def upgrade() -> None:
     op.create_index("ix_relations_target", "relations", ["user_id", "target_id"], unique=False)
     op.create_table(
         "revisions",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("memory_id", sa.String(length=26), nullable=False),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("memory_id", short_text(26), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
-        sa.Column("action", sa.String(length=16), nullable=False),
-        sa.Column("actor", sa.String(length=256), nullable=False),
+        sa.Column("action", short_text(16), nullable=False),
+        sa.Column("actor", short_text(256), nullable=False),
         sa.Column("reason", sa.Text(), nullable=True),
         sa.Column("before", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("changed_at", Instant(), nullable=False),
@@ -276,14 +276,14 @@ def upgrade() -> None:
     )
     op.create_table(
         "terms",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("memory_id", sa.String(length=26), nullable=False),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("memory_id", short_text(26), nullable=False),
         sa.Column("length", sa.Integer(), nullable=False),
         sa.Column("asks", sa.Double(), nullable=False),
         sa.Column("hashes", Array("<i8"), nullable=False),
         sa.Column("counts", Array("<u2"), nullable=False),
         sa.Column("keyword_hashes", Array("<i8"), nullable=False),
-        sa.Column("keyword_weights", Array("<f4"), nullable=False),
+        sa.Column("keyword_weights", vector(), nullable=False),
         sa.ForeignKeyConstraint(
             ["user_id", "memory_id"],
             ["memories.user_id", "memories.id"],

@@ -5,7 +5,7 @@ Columns are only added: rebuilding a table would cascade into those that refer t
 import sqlalchemy as sa
 from alembic import op
 
-from jiyi.store.types import Instant
+from jiyi.store.types import Instant, short_text
 
 revision = "0002"
 down_revision = "0001"
@@ -14,19 +14,19 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.add_column("jobs", sa.Column("session_id", sa.String(length=256), nullable=True))
+    op.add_column("jobs", sa.Column("session_id", short_text(256), nullable=True))
     op.add_column("jobs", sa.Column("payload", sa.JSON(), nullable=True))
     op.add_column("jobs", sa.Column("not_before", Instant(), nullable=True))
-    op.add_column("jobs", sa.Column("leased_by", sa.String(length=64), nullable=True))
+    op.add_column("jobs", sa.Column("leased_by", short_text(64), nullable=True))
     op.create_index("ix_jobs_due", "jobs", ["not_before"], unique=False)
-    op.add_column("memories", sa.Column("slot", sa.String(length=32), nullable=True))
+    op.add_column("memories", sa.Column("slot", short_text(32), nullable=True))
     op.create_index("ix_memories_slot", "memories", ["user_id", "slot"], unique=False)
     op.create_index("ix_units_session", "units", ["user_id", "session_id", "id"], unique=False)
     op.create_table(
         "unit_messages",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
-        sa.Column("message_id", sa.String(length=26), nullable=False),
-        sa.Column("unit_id", sa.String(length=26), nullable=False),
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("message_id", short_text(26), nullable=False),
+        sa.Column("unit_id", short_text(26), nullable=False),
         sa.ForeignKeyConstraint(
             ["user_id", "message_id"],
             ["messages.user_id", "messages.id"],

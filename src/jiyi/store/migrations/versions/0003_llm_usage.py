@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from jiyi.store.types import Instant
+from jiyi.store.types import Instant, short_text
 
 revision = "0003"
 down_revision = "0002"
@@ -14,7 +14,7 @@ depends_on = None
 def upgrade() -> None:
     op.create_table(
         "llm_usage",
-        sa.Column("user_id", sa.String(length=256), nullable=False),
+        sa.Column("user_id", short_text(256), nullable=False),
         sa.Column("hour", Instant(), nullable=False),
         sa.Column("calls", sa.Integer(), nullable=False),
         sa.Column("input_tokens", sa.BigInteger(), nullable=False),

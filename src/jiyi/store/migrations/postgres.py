@@ -1,0 +1,45 @@
+"""What PostgreSQL has beyond the tables, brought about after they were created or migrated: the vector extension, a
+wall between users, and what else cannot be said in the tables' own words. Each step can be repeated."""
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection
+
+EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector"
+
+# A row is seen by the transaction that was opened for its user, or for everybody. The settings end with the
+# transaction; without them nothing is seen. In brackets they are worked out once for a statement, not for each row.
+USER = "(SELECT nullif(current_setting('jiyi.user_id', true), ''))"
+EVERYBODY = "(SELECT current_setting('jiyi.everybody', true) = 'on')"
+OWN = f"user_id = {USER} OR {EVERYBODY}"
+ERASED = f"user_id = (SELECT 'erased:' || encode(sha256(convert_to({USER}, 'UTF8')), 'hex'))"
+SHARED = "user_id = ''"
+
+POLICIES = {
+    # The marker that a user was erased is read and written in that user's name, and has another.
+    "changes": {"jiyi_erased": f"USING ({ERASED})", "jiyi_shared": f"FOR SELECT USING ({SHARED})"},
+    "synonyms": {"jiyi_shared": f"FOR SELECT USING ({SHARED})"},
+}
+
+CHECKS = (
+    "ALTER TABLE embeddings DROP CONSTRAINT IF EXISTS ck_embeddings_dimension",
+    "ALTER TABLE embeddings ADD CONSTRAINT ck_embeddings_dimension CHECK (vector_dims(vector) = dimension)",
+)
+INDEX = """CREATE INDEX IF NOT EXISTS ix_memories_search
+    ON memories (user_id, memory_type, occurred_at) WHERE status = 'active'"""
+
+
+def create_extension(connection: Connection) -> None:
+    connection.exec_driver_sql(EXTENSION)
+
+
+def finish(connection: Connection, tables: Iterable[str]) -> None:
+    """Guard these tables, which have a user_id, and add what is PostgreSQL's own."""
+    for table in tables:
+        connection.exec_driver_sql(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
+        connection.exec_driver_sql(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")  # for its owner too
+        for policy, rule in {"jiyi_own": f"USING ({OWN})", **POLICIES.get(table, {})}.items():
+            connection.exec_driver_sql(f"DROP POLICY IF EXISTS {policy} ON {table}")
+            connection.exec_driver_sql(f"CREATE POLICY {policy} ON {table} {rule}")
+    for statement in (*CHECKS, INDEX):
+        connection.exec_driver_sql(statement)

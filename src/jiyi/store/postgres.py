@@ -1,0 +1,304 @@
+"""Memories in PostgreSQL with pgvector. Writing goes through SQL; a search scans a copy of the user's memory in RAM,
+which catches up with the change feed before, so that it answers as the file does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import asyncpg
+import numpy as np
+from sqlalchemy import Boolean, Column, Connection, MetaData, String, Table, bindparam, event, func, select
+from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.pool import NullPool
+
+from ..errors import ConnectionLost, NotAStore, SettingsError, StoreError, VectorSearchError
+from ..models import Receipt
+from ..settings import PostgresSettings
+from . import reads, saves, schema
+from .base import Store
+from .contract import CLOSED, Addition, Candidates, Question, StoreInfo
+from .hot import HotUsers
+from .migrations import postgres as ddl
+from .postgres_errors import NO_PGVECTOR, translated
+from .tables import Base
+from .types import VECTOR
+
+OLDEST = 15  # of PostgreSQL
+CONNECT_S = 10.0
+RECYCLE_S = 1800  # a connection that is older is replaced: firewalls forget quiet ones
+ABANDONED_S = 60  # a transaction whose client has vanished ends itself and lets go of its locks
+
+logger = logging.getLogger(__name__)
+
+# The server's own tables, as far as we look at them.
+_catalog = MetaData()
+_extensions = Table("pg_extension", _catalog, *(Column(name, String) for name in ("extname", "extversion")))
+_roles = Table(
+    "pg_roles", _catalog, Column("rolname", String), Column("rolsuper", Boolean), Column("rolbypassrls", Boolean)
+)
+_types = Table("pg_type", _catalog, Column("oid"), Column("typnamespace"))
+_namespaces = Table("pg_namespace", _catalog, Column("oid"), Column("nspname", String))
+
+
+def _setting(name: str) -> Any:
+    """Set for this transaction only."""
+    return func.set_config(name, bindparam(name.replace(".", "_")), True)
+
+
+# Built once: every session starts with one of them.
+_READ = select(_setting("jiyi.user_id"), _setting("jiyi.everybody"))
+_WRITE = select(
+    *(
+        _setting(name)
+        for name in ("jiyi.user_id", "jiyi.everybody", "lock_timeout", "idle_in_transaction_session_timeout")
+    )
+)
+
+
+class PostgresStore(Store):
+    def __init__(self, url: str, settings: PostgresSettings, *, busy_timeout_s: float, cache_mb: int) -> None:
+        super().__init__()
+        self._address = Address.of(url)
+        self._settings = settings
+        self._busy_timeout_s = busy_timeout_s
+        self._engine: AsyncEngine | None = None
+        self._hot = HotUsers(self._reading, budget=cache_mb << 20)
+
+    async def start(self) -> None:
+        with self._translated():
+            preparing = _engine(self._address, poolclass=NullPool)
+            try:
+                vector_schema = await self._prepare(preparing)
+            finally:
+                await preparing.dispose()
+        self._engine = _engine(
+            self._address,
+            vector_schema,
+            command_timeout=self._settings.statement_timeout_s,
+            pool_size=self._settings.pool_size,
+            max_overflow=0,
+            pool_timeout=self._settings.pool_timeout_s,
+            pool_recycle=RECYCLE_S,
+            pool_use_lifo=True,
+        )
+
+    async def close(self) -> None:
+        await super().close()
+        if self._engine is not None:
+            await self._engine.dispose()
+            self._engine = None
+
+    async def _prepare(self, engine: AsyncEngine) -> str:
+        """Bring the database to today's schema; several processes may start at once. → pgvector's schema"""
+        async with engine.begin() as connection:
+            await connection.run_sync(_check_server, self._address.shown)
+            found = await connection.run_sync(schema.version, self._address.shown)
+        if found != schema.HEAD:
+            async with engine.begin() as connection:
+                await connection.execute(select(func.pg_advisory_xact_lock(_lock_key("schema"))))
+                try:
+                    async with connection.begin_nested():
+                        await connection.run_sync(ddl.create_extension)
+                except Exception as error:
+                    raise VectorSearchError(f"{self._address.shown}: {NO_PGVECTOR}") from error
+                await connection.run_sync(schema.prepare, self._address.shown)
+                await connection.run_sync(ddl.finish, USERS_TABLES)
+        async with engine.connect() as connection:
+            vector_schema = await connection.scalar(_VECTOR_SCHEMA)
+            await connection.run_sync(self._warn_of_power)
+        if vector_schema is None:
+            raise VectorSearchError(f"{self._address.shown}: {NO_PGVECTOR}")
+        return str(vector_schema)
+
+    def _warn_of_power(self, connection: Connection) -> None:
+        if connection.scalar(_BYPASSES):
+            logger.warning(
+                "%s: this role is a superuser or may bypass row-level security, so the database's own wall between"
+                " users is off; connect as an ordinary role: docs/postgres.md says how",
+                self._address.shown,
+            )
+
+    async def info(self) -> StoreInfo:
+        async with self._reading(None) as session:
+            size = await session.scalar(select(func.pg_database_size(func.current_database())))
+            version = await session.scalar(select(func.current_setting("server_version")))
+            pgvector = await session.scalar(select(_extensions.c.extversion).where(_extensions.c.extname == "vector"))
+            walls = "off: this role bypasses it" if await session.scalar(_BYPASSES) else "on"
+        return StoreInfo(
+            url=self._address.shown,
+            schema=schema.HEAD,
+            size_bytes=size or 0,
+            details={"PostgreSQL": str(version), "pgvector": str(pgvector), "row-level security": walls},
+        )
+
+    async def people(self, user_id: str, model: str) -> frozenset[str]:
+        return await self._hot.people(user_id, model)
+
+    async def gather(self, question: Question) -> Candidates:
+        return await self._hot.gather(question)
+
+    async def save(self, addition: Addition) -> Receipt:
+        """If the connection breaks while it is committed, nobody knows whether it was kept: then look, and write it
+        only if it is not there."""
+        try:
+            return await super().save(addition)
+        except ConnectionLost:
+            return await self._write([addition.user_id], lambda session: _save_again(session, addition))
+
+    @asynccontextmanager
+    async def _reading(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
+        with self._translated():
+            # A driver that is cancelled while it connects leaves a connection behind. So neither this nor giving a
+            # connection back is cancelled, only what happens in between.
+            opening = self._begin(self._open(AsyncSession(self._started(), expire_on_commit=False), user_id))
+            try:
+                session = await asyncio.shield(opening)
+            except asyncio.CancelledError:
+                opening.add_done_callback(self._abandon)
+                raise
+            try:
+                yield session
+            finally:
+                await asyncio.shield(self._begin(session.close()))
+
+    @staticmethod
+    async def _open(session: AsyncSession, user_id: str | None) -> AsyncSession:
+        try:
+            await (await session.connection()).execute(_READ, _scope(user_id))
+        except BaseException:
+            await session.close()
+            raise
+        return session
+
+    def _abandon(self, opening: asyncio.Task[AsyncSession]) -> None:
+        if not opening.cancelled() and opening.exception() is None:
+            self._begin(opening.result().close())
+
+    @asynccontextmanager
+    async def _writing(self, users: Sequence[str]) -> AsyncIterator[AsyncSession]:
+        scope = _scope(users[0] if len(users) == 1 and users[0] else None) | {
+            "lock_timeout": f"{self._busy_timeout_s:.3f}s",
+            "idle_in_transaction_session_timeout": f"{ABANDONED_S}s",
+        }
+        with self._translated():
+            async with AsyncSession(self._started(), expire_on_commit=False) as session, session.begin():
+                connection = await session.connection()
+                await connection.execute(_WRITE, scope)
+                # One writer at a time for each user: what it checks still holds when it inserts, and the change feed's
+                # numbers are in the order of the commits. In order of the keys, so that two cannot wait for each other.
+                for key in sorted(_lock_key(f"user:{user_id}") for user_id in users):
+                    await connection.execute(select(func.pg_advisory_xact_lock(key)))
+                yield session
+
+    def _translated(self) -> AbstractContextManager[None]:
+        return translated(self._address.shown, wait_s=self._settings.pool_timeout_s)
+
+    def _started(self) -> AsyncEngine:
+        if self._engine is None:
+            raise StoreError(CLOSED)
+        return self._engine
+
+
+USERS_TABLES = [table.name for table in Base.metadata.sorted_tables if "user_id" in table.columns]
+
+_BYPASSES = select(_roles.c.rolsuper | _roles.c.rolbypassrls).where(_roles.c.rolname == func.current_user())
+_VECTOR_SCHEMA = (
+    select(_namespaces.c.nspname)
+    .join(_types, _types.c.typnamespace == _namespaces.c.oid)
+    .where(_types.c.oid == func.to_regtype("vector"))
+)
+
+
+def _scope(user_id: str | None) -> dict[str, str]:
+    """Whose rows a transaction sees."""
+    return {"jiyi_user_id": user_id or "", "jiyi_everybody": "on" if user_id is None else ""}
+
+
+def _lock_key(what: str) -> int:
+    """PostgreSQL's advisory locks have numbers for names."""
+    return int.from_bytes(sha256(f"jiyi:{what}".encode()).digest()[:8], "big", signed=True)
+
+
+async def _save_again(session: AsyncSession, addition: Addition) -> Receipt:
+    return await reads.receipt_by_id(session, addition.user_id, addition.id) or await saves.save(session, addition)
+
+
+def _check_server(connection: Connection, where: str) -> None:
+    version = int(connection.scalar(select(func.current_setting("server_version_num"))) or 0) // 10_000
+    if version < OLDEST:
+        raise StoreError(f"{where} runs PostgreSQL {version}: version {OLDEST} or newer is needed")
+    encoding = connection.scalar(select(func.current_setting("server_encoding")))
+    if encoding != "UTF8":
+        raise NotAStore(f"{where} has the encoding {encoding}: create a database with the encoding UTF8")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the database is."""
+
+    url: str  # as the driver takes it
+    shown: str  # without a password and without parameters, which can hold one
+
+    @classmethod
+    def of(cls, url: str) -> Address:
+        try:
+            parts = urlsplit(url)
+            port = f":{parts.port}" if parts.port else ""
+        except ValueError:
+            raise SettingsError(
+                "url: is no PostgreSQL URL; it looks like postgresql://USER@HOST:5432/DATABASE"
+            ) from None
+        user = f"{parts.username}@" if parts.username else ""
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+        shown = urlunsplit(("postgresql", f"{user}{host}{port}", quote(parts.path), "", ""))
+        return cls(url=urlunsplit(("postgresql", *parts[1:])), shown=shown)
+
+
+def _engine(
+    address: Address, vector_schema: str | None = None, *, command_timeout: float | None = None, **options: Any
+) -> AsyncEngine:
+    async def connect() -> asyncpg.Connection:
+        connection = await asyncpg.connect(
+            address.url,
+            timeout=CONNECT_S,
+            command_timeout=command_timeout,
+            server_settings={"application_name": "jiyi"},
+        )
+        if vector_schema is not None:
+            await connection.set_type_codec(
+                "vector", schema=vector_schema, encoder=_to_wire, decoder=_from_wire, format="binary"
+            )
+        return connection
+
+    engine = create_async_engine(
+        "postgresql+asyncpg://",
+        async_creator=connect,
+        isolation_level="READ COMMITTED",  # whatever the server's default: after a lock the newest commit must be seen
+        hide_parameters=True,
+        **options,
+    )
+
+    # The driver notices when the server has gone; asking it costs nothing, unlike a question to the server.
+    @event.listens_for(engine.sync_engine, "checkout")
+    def refuse_dead(connection: Any, *_: Any) -> None:
+        if connection.driver_connection.is_closed():
+            raise DisconnectionError
+
+    return engine
+
+
+def _to_wire(vector: bytes) -> bytes:
+    """pgvector's binary form: the dimension, two unused bytes, and the numbers with their high byte first."""
+    return (len(vector) // 4).to_bytes(2, "big") + b"\x00\x00" + np.frombuffer(vector, VECTOR).astype(">f4").tobytes()
+
+
+def _from_wire(value: bytes) -> bytes:
+    return np.frombuffer(value, ">f4", offset=4).astype(VECTOR).tobytes()
