@@ -257,12 +257,25 @@ class Revision(Value):
 
     memory_id: str
     version: int
-    action: Literal["add", "update", "archive", "restore"]
+    action: Literal["add", "update", "archive", "restore", "merge", "supersede"]
     actor: str
     reason: str | None
     changed_at: datetime
     before: dict[str, JsonValue] | None
     after: dict[str, JsonValue]
+
+
+RelationType = Literal["supports", "contradicts", "refines"]
+
+
+class Relation(Value):
+    """What one memory does to another."""
+
+    memory_id: str
+    relation_type: RelationType
+    target_id: str
+    strength: float
+    created_at: datetime
 
 
 class Deletion(Value):

@@ -94,6 +94,7 @@ class Memory:
     users = _verb(engine.Memory.users)
     history = _verb(engine.Memory.history)
     recalls = _verb(engine.Memory.recalls)
+    relations = _verb(engine.Memory.relations)
     stats = _verb(engine.Memory.stats)
     status = _verb(engine.Memory.status)
     wait = _verb(engine.Memory.wait)

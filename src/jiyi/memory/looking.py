@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from .. import checks
-from ..models import Layer, MemoryItem, Page, Recall, Revision, Stats, Status
+from ..models import Layer, MemoryItem, Page, Recall, Relation, Revision, Stats, Status
 from ..read.interpret import TimeRange, scope
 from ..write.change import existing
 from .parts import Parts
@@ -104,6 +104,10 @@ class Looking(Parts):
         return await self._store.recalls(
             whose, since=checks.optional_time("since", since), limit=checks.whole("limit", limit)
         )
+
+    async def relations(self, memory_id: str, *, user_id: str) -> Sequence[Relation]:
+        """What a memory does to others, and others to it: supports, contradicts or refines."""
+        return await self._store.relations(checks.name("user_id", user_id), checks.name("memory_id", memory_id))
 
     async def stats(self, user_id: str | None = None) -> Stats:
         """What the store holds, of one user or of all."""

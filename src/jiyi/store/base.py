@@ -15,9 +15,21 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..llm import Usage
-from ..models import Coverage, Deletion, Job, MemoryItem, Page, Recall, Receipt, ReceiptState, Revision, Stats
+from ..models import (
+    Coverage,
+    Deletion,
+    Job,
+    MemoryItem,
+    Page,
+    Recall,
+    Receipt,
+    ReceiptState,
+    Relation,
+    Revision,
+    Stats,
+)
 from ..synonyms import Company, Pair, Synonym
-from . import freshness, jobs, reads, recalls, saves, synonyms, units
+from . import effects, freshness, jobs, reads, recalls, saves, synonyms, units
 from . import usage as llm_usage
 from .contract import (
     Addition,
@@ -27,6 +39,7 @@ from .contract import (
     Lease,
     Place,
     Question,
+    SlotEntry,
     StoredMessage,
     StoreInfo,
     Tip,
@@ -119,6 +132,14 @@ class Store(ABC):
         """The ids of the memories that say exactly this, by hash."""
         async with self._reading(user_id) as session:
             return await reads.known_by_hash(session, user_id, hashes, now)
+
+    async def slots(self, user_id: str, wanted: Sequence[str]) -> list[SlotEntry]:
+        async with self._reading(user_id) as session:
+            return await effects.slots(session, user_id, wanted)
+
+    async def relations(self, user_id: str, memory_id: str) -> list[Relation]:
+        async with self._reading(user_id) as session:
+            return await effects.relations(session, user_id, memory_id)
 
     async def update(self, user_id: str, memory_id: str, change: Change, *, version: int | None) -> None:
         await self._write([user_id], lambda session: saves.update(session, user_id, memory_id, change, version))

@@ -148,7 +148,72 @@ class NewMemory:
     source: str
     sources: tuple[Source, ...] = ()
     slot: str | None = None
+    superseded_by: str | None = None
+    reason: str | None = None  # for the history
     index: IndexEntry = NOT_INDEXED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """New values for some fields of a memory; `index` is given when what it is found by has changed."""
+
+    values: dict[str, Any]
+    dedupe_hash: str | None = None
+    index: IndexEntry | None = None
+    action: str
+    actor: str
+    reason: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotEntry:
+    """An active memory that says something of a subject and attribute."""
+
+    id: str
+    version: int
+    slot: str
+    memory_type: str
+    content: str
+    summary: str
+    tags: tuple[str, ...]
+    data: dict[str, Any]
+    valid_from: datetime
+    valid_to: datetime | None
+    superseded_by: str | None
+    edited_at: datetime | None  # when a person changed it last
+    told: tuple[tuple[datetime, Source], ...] = ()  # by which messages, and when
+    importance: float = 0.5
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedMemory:
+    id: str
+    change: Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRelation:
+    """One memory supports, contradicts or refines another."""
+
+    memory_id: str
+    target_id: str
+    relation_type: str
+    strength: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """What new memories do to those that are there. It is void if one of the slots has changed meanwhile."""
+
+    slots: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # the versions in each, by id
+    changes: tuple[ChangedMemory, ...] = ()
+    evidence: Mapping[str, tuple[Source, ...]] = field(default_factory=dict)  # further sources of a memory
+    relations: tuple[NewRelation, ...] = ()
+
+
+NO_EFFECTS = Effects()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +241,11 @@ class Addition:
     model: str
     messages: tuple[NewMessage, ...]
     memories: tuple[NewMemory, ...]
+    met: tuple[str, ...] = ()  # memories that said already what else was found
     external_ids: Mapping[str, str] = field(default_factory=dict)  # the caller's ids of messages that are there already
     follows: Follows | None = None
     units: tuple[UnitPart, ...] = ()
+    effects: Effects = NO_EFFECTS
     payload: dict[str, JsonValue] | None = None  # what is left to do, by a worker
 
 
@@ -193,19 +260,6 @@ class Lease:
     attempt: int
     payload: dict[str, Any]
     accepted_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """New values for some fields of a memory; `index` is given when what it is found by has changed."""
-
-    values: dict[str, Any]
-    dedupe_hash: str | None = None
-    index: IndexEntry | None = None
-    action: str
-    actor: str
-    reason: str | None
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

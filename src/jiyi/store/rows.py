@@ -59,7 +59,7 @@ def memory_values(addition: Addition, new: NewMemory) -> dict[str, Any]:
         "occurred_at": new.occurred_at,
         "valid_from": new.valid_from,
         "valid_to": new.valid_to,
-        "superseded_by": None,
+        "superseded_by": new.superseded_by,
         "expires_at": new.expires_at,
         "access_count": 0,
         "last_accessed_at": None,

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import InvalidInput, VersionConflict
 from ..models import Deletion, MemoryItem, Receipt, ReceiptState, utc_now
-from . import jobs, reads, recalls, rows, units
+from . import effects, jobs, reads, recalls, rows, units
 from .contract import NOT_INDEXED, Addition, Change, Lease, NewMemory, Place, Stale, Unembedded
 from .tables import (
     Base,
@@ -91,11 +91,20 @@ async def _save_all(session: AsyncSession, addition: Addition) -> tuple[list[Mem
     fresh = dict(reversed(fresh.items()))  # the first of equal ones, in the order given
     if any(new.index is NOT_INDEXED for new in fresh.values()):
         raise Stale  # it was known when this was worked out
+    if any(
+        new.slot is not None and new.dedupe_hash in known and new.index is not NOT_INDEXED for new in addition.memories
+    ):
+        raise Stale  # it was new when this was worked out
     await _refuse_taken_keys(session, user_id, list(fresh.values()))
+    await effects.check(session, user_id, addition.effects)
     made = await _save_memories(session, addition, list(fresh.values()))
-    there = await reads.items(session, user_id, list(known.values()))
+    for changed in addition.effects.changes:
+        await _apply(session, await reads.memory_row(session, user_id, changed.id), changed.change)
+    await effects.save(session, user_id, addition.effects, addition.at)
+    there = await reads.items(session, user_id, [*known.values(), *addition.met])
     by_id = {memory.id: memory for memory in [*made, *there]}
     ids = {known.get(new.dedupe_hash) or fresh[new.dedupe_hash].id: None for new in addition.memories}
+    ids |= dict.fromkeys(memory_id for memory_id in addition.met if memory_id in by_id)
     return [by_id[memory_id] for memory_id in ids], {memory.id for memory in made}
 
 
@@ -178,8 +187,9 @@ async def _save_memories(session: AsyncSession, addition: Addition, new: Sequenc
         for source in memory.sources
     ]
     await _insert(session, MemorySourceRow, sources)
-    added = {"version": 1, "action": "add", "actor": addition.actor, "changed_at": addition.at}
-    await _insert(session, RevisionRow, [{"user_id": user_id, "memory_id": memory.id, **added} for memory in new])
+    added = {"user_id": user_id, "version": 1, "action": "add", "actor": addition.actor, "changed_at": addition.at}
+    revisions = [{**added, "memory_id": memory.id, "reason": memory.reason} for memory in new]
+    await _insert(session, RevisionRow, revisions)
     await _tell(session, user_id, [memory.id for memory in new], "add")
     return [
         rows.item(

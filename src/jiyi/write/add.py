@@ -10,7 +10,7 @@ from ..models import Receipt, ReceiptState, utc_now
 from ..store.contract import Addition, Stale, StoredMessage
 from .accept import Accepted
 from .build import Context, stated, verbatim
-from .flow import Flow, Made, index, make
+from .flow import Flow, index, make
 from .hashes import identity
 from .identify import identify
 from .later import payload
@@ -43,9 +43,9 @@ async def _work_out(
     known = await flow.store.known(context.user_id, [memory.dedupe_hash for memory in verbatims.values()], at)
     fresh = [one for one in messages if one.id in verbatims and verbatims[one.id].dedupe_hash not in known]
     later = bool(fresh) and flow.settings.enabled and flow.slow_extractor is not None
-    made = Made() if later else await make(fresh, context, flow.extractors, flow)
     stateds = [stated(candidate, context, at) for candidate in accepted.candidates]
-    memories, problem = await index((*verbatims.values(), *stateds, *made.memories), context.user_id, at, flow)
+    made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow)
+    memories, problem = await index((*verbatims.values(), *made.memories), context.user_id, at, flow)
     done = ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED
     idempotency_key, request_hash, actor = request
     return Addition(
@@ -66,5 +66,7 @@ async def _work_out(
         external_ids={**made.external_ids, **{one.id: one.external_id or one.id for one in messages}},
         follows=follows,
         units=made.units,
+        met=made.met,
+        effects=made.effects,
         payload=payload([message.id for message in fresh], context, actor) if later else None,
     )

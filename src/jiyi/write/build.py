@@ -127,7 +127,12 @@ def derived(draft: Draft, context: Context) -> NewMemory:
 
 def _about(draft: Draft) -> dict[str, JsonValue]:
     """What it is about, as it can be compared later."""
-    told: dict[str, JsonValue] = {"subject": draft.subject, "attribute": draft.attribute, "value": draft.value}
+    told: dict[str, JsonValue] = {
+        "subject": draft.subject,
+        "attribute": draft.attribute,
+        "value": draft.value,
+        "replaces": draft.replaces,
+    }
     flags: dict[str, JsonValue] = {"single": draft.single, "ended": draft.ended}
     return {name: value for name, value in (told | flags).items() if value}
 

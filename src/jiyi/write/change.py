@@ -95,6 +95,10 @@ async def _prepare(
     values = dict(given)
     if "content" in values and "summary" not in values and memory.summary == summarise(memory.content):
         values["summary"] = summarise(values["content"])  # it was made from the content, and stays so
+    if "content" in values and "data" not in values and "value" in memory.data:
+        values["data"] = {
+            name: value for name, value in memory.data.items() if name != "value"
+        }  # it was the old text's
     if "memory_type" in values:
         values["layer"] = layer_of(values["memory_type"])
     after = memory.model_dump() | values

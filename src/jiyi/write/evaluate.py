@@ -21,14 +21,15 @@ def evaluate(
 ) -> tuple[list[Draft], list[str]]:
     """The drafts to keep, and what was wrong with others. What is merely unimportant is dropped without a word."""
     texts = {message.id: message.text for message in said}
-    kept: dict[tuple[str, str], Draft] = {}
+    kept: dict[tuple[str, str, str | None], Draft] = {}
     wrong: Counter[str] = Counter()
     for draft in drafts:
         problem = _problem(draft, texts)
         if problem is not None:
             wrong[problem] += 1
         elif draft.importance >= settings.min_importance and draft.confidence >= settings.min_confidence:
-            said_so = (draft.memory_type, content_hash(draft.content))
+            moment = draft.occurred_at.isoformat() if draft.attribute else None  # a fact can become true twice
+            said_so = (draft.memory_type, content_hash(draft.content), moment)
             first = kept.get(said_so)
             kept[said_so] = draft if first is None else replace(first, evidence=(*first.evidence, *draft.evidence))
     return list(kept.values()), [f"{number} finds were rejected: {problem}" for problem, number in wrong.items()]

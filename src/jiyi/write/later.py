@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from pydantic import JsonValue, TypeAdapter
@@ -28,7 +29,7 @@ async def do(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
     context = _CONTEXT.validate_python(left["context"])
     while True:
         messages = await flow.store.messages(lease.user_id, left["messages"])
-        made = await _made(messages, context, flow, last=lease.attempt >= max_attempts)
+        made = await _made(messages, context, lease.accepted_at, flow, last=lease.attempt >= max_attempts)
         memories, problem = await index(made.memories, lease.user_id, lease.accepted_at, flow)
         addition = Addition(
             id=lease.job_id,
@@ -47,6 +48,8 @@ async def do(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
             memories=memories,
             external_ids=made.external_ids,
             units=made.units,
+            met=made.met,
+            effects=made.effects,
         )
         try:
             return await flow.store.complete(lease, addition)
@@ -54,16 +57,16 @@ async def do(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
             continue
 
 
-async def _made(messages: Sequence[NewMessage], context: Context, flow: Flow, *, last: bool) -> Made:
+async def _made(messages: Sequence[NewMessage], context: Context, at: datetime, flow: Flow, *, last: bool) -> Made:
     """By the language model, or, when it fails for good, by the extractors that need none."""
     if flow.slow_extractor is None:
-        return await make(messages, context, flow.extractors, flow)
+        return await make(messages, (), context, flow.extractors, at, flow)
     try:
-        return await make(messages, context, (flow.slow_extractor,), flow)
+        return await make(messages, (), context, (flow.slow_extractor,), at, flow)
     except LlmError as error:
         hopeless = not error.temporary or (last and not isinstance(error, LlmOverBudget))
         if not (hopeless and flow.extractors and flow.settings.fall_back):
             raise
-        made = await make(messages, context, flow.extractors, flow)
+        made = await make(messages, (), context, flow.extractors, at, flow)
         problem = f"the language model failed, the built-in extractor did without it: {error}"
         return replace(made, problems=(problem, *made.problems))

@@ -1,0 +1,150 @@
+"""What new memories do to those that are there: slots, evidence, relations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import and_, func, insert, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..models import Relation
+from .contract import Effects, SlotEntry, Source, Stale
+from .reads import chunks, memory_row
+from .tables import MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow
+
+BY_A_PERSON = ("update", "restore")  # what extraction does has other names
+
+
+async def slots(session: AsyncSession, user_id: str, wanted: Sequence[str]) -> list[SlotEntry]:
+    """The active memories of these slots, those that are over too."""
+    edited = (
+        select(func.max(RevisionRow.changed_at))
+        .where(
+            RevisionRow.user_id == MemoryRow.user_id,
+            RevisionRow.memory_id == MemoryRow.id,
+            RevisionRow.action.in_(BY_A_PERSON),
+        )
+        .scalar_subquery()
+    )
+    found: list[SlotEntry] = []
+    for some in chunks(wanted):
+        statement = select(MemoryRow, edited).where(
+            MemoryRow.user_id == user_id, MemoryRow.slot.in_(some), MemoryRow.status == "active"
+        )
+        rows = (await session.execute(statement)).all()
+        told = await _told(session, user_id, [row.id for row, _ in rows])
+        found += [
+            SlotEntry(
+                id=row.id,
+                version=row.version,
+                slot=row.slot or "",
+                memory_type=row.memory_type,
+                content=row.content,
+                summary=row.summary,
+                tags=tuple(row.tags),
+                data=row.data,
+                valid_from=row.valid_from,
+                valid_to=row.valid_to,
+                superseded_by=row.superseded_by,
+                edited_at=edited_at,
+                told=told.get(row.id, ()),
+                importance=row.importance,
+                confidence=row.confidence,
+            )
+            for row, edited_at in rows
+        ]
+    return sorted(found, key=lambda entry: (entry.valid_from, entry.id))
+
+
+async def _told(
+    session: AsyncSession, user_id: str, memory_ids: Sequence[str]
+) -> dict[str, tuple[tuple[datetime, Source], ...]]:
+    """By which messages memories were told, and when."""
+    statement = (
+        select(MemorySourceRow, MessageRow.sent_at)
+        .join(
+            MessageRow,
+            and_(MessageRow.user_id == MemorySourceRow.user_id, MessageRow.id == MemorySourceRow.message_id),
+        )
+        .where(MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id.in_(memory_ids))
+    )
+    found: dict[str, tuple[tuple[datetime, Source], ...]] = {}
+    for row, sent_at in (await session.execute(statement)).all():
+        source = Source(message_id=row.message_id, start=row.span_start, end=row.span_end)
+        found[row.memory_id] = (*found.get(row.memory_id, ()), (sent_at, source))
+    return found
+
+
+async def check(session: AsyncSession, user_id: str, effects: Effects) -> None:
+    """Whether the slots are as they were when the effects were worked out."""
+    now: dict[str, dict[str, int]] = {slot: {} for slot in effects.slots}
+    for some in chunks(list(effects.slots)):
+        statement = select(MemoryRow.slot, MemoryRow.id, MemoryRow.version).where(
+            MemoryRow.user_id == user_id, MemoryRow.slot.in_(some), MemoryRow.status == "active"
+        )
+        for slot, memory_id, version in await session.execute(statement):
+            now[slot or ""][memory_id] = version
+    if now != effects.slots:
+        raise Stale
+
+
+async def save(session: AsyncSession, user_id: str, effects: Effects, at: datetime) -> None:
+    """Further evidence, and relations; the changed memories themselves are written like any other change."""
+    wanted = {(memory_id, source.message_id): source for memory_id, some in effects.evidence.items() for source in some}
+    for memory_id in effects.evidence:
+        await memory_row(session, user_id, memory_id)
+        mine = and_(MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id == memory_id)
+        for message_id in await session.scalars(select(MemorySourceRow.message_id).where(mine)):
+            wanted.pop((memory_id, message_id), None)
+    if wanted:
+        await session.execute(
+            insert(MemorySourceRow),
+            [
+                {
+                    "user_id": user_id,
+                    "memory_id": memory_id,
+                    "message_id": message_id,
+                    "span_start": source.start,
+                    "span_end": source.end,
+                }
+                for (memory_id, message_id), source in wanted.items()
+            ],
+        )
+    for one in effects.relations:
+        key = (user_id, one.memory_id, one.target_id, one.relation_type)
+        if await session.get(RelationRow, key) is None:
+            session.add(
+                RelationRow(
+                    user_id=user_id,
+                    memory_id=one.memory_id,
+                    target_id=one.target_id,
+                    relation_type=one.relation_type,
+                    strength=one.strength,
+                    created_at=at,
+                )
+            )
+    await session.flush()
+
+
+async def relations(session: AsyncSession, user_id: str, memory_id: str) -> list[Relation]:
+    """What a memory does to others, and others to it, oldest first."""
+    memory_id = (await memory_row(session, user_id, memory_id)).id
+    touching = or_(RelationRow.memory_id == memory_id, RelationRow.target_id == memory_id)
+    rows = await session.scalars(
+        select(RelationRow)
+        .where(RelationRow.user_id == user_id, touching)
+        .order_by(RelationRow.created_at, RelationRow.memory_id, RelationRow.target_id)
+    )
+    return [
+        Relation.model_validate(
+            {
+                "memory_id": row.memory_id,
+                "relation_type": row.relation_type,
+                "target_id": row.target_id,
+                "strength": row.strength,
+                "created_at": row.created_at,
+            }
+        )
+        for row in rows
+    ]
