@@ -6,14 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..drafts import Draft, Unit
+from .answers import answers
+from .asides import relations
 from .changes import changes
-from .clause import Claim, Clause
+from .clause import PERSONS, Claim, Clause
 from .decisions import decisions
 from .episodes import episodes
 from .events import events
 from .facts import facts
 from .instructions import instructions
 from .moments import main_time
+from .particulars import particulars
 from .patterns import patterns
 from .preferences import preferences
 from .profiles import profiles
@@ -34,21 +37,30 @@ CLAIMS: tuple[Callable[[Clause], Claim | None], ...] = (
     patterns,
     skills,
     events,
+    answers,
+    particulars,
 )
+# What a clause tells on the way, besides.
+ASIDES: tuple[Callable[[Clause], list[Claim]], ...] = (relations,)
 # And these are made of a whole unit and what was found in it.
 SUMMARIES: tuple[Callable[[Unit, list[Clause], list[Draft]], list[Draft]], ...] = (episodes, profiles)
 
 # Below this a claim is a guess.
 SURE_ENOUGH = 0.5
+LONGEST_DETAIL = 60
 
 
 def drafts_of(unit: Unit) -> list[Draft]:
     """The memories that a stretch of conversation holds, each with the words it comes from."""
     read = clauses_of(unit)
     found: dict[tuple[str, str], Draft] = {}
-    for clause in read:
-        draft = _draft(clause)
-        if draft:
+    for clause, claim in _with_details([(clause, _best(clause)) for clause in read]):
+        own = [claim] if claim else []
+        asides = [aside for kind in ASIDES for aside in kind(clause)]
+        for draft in (
+            *(_draft(clause, one) for one in own),
+            *(_draft(replace(clause, times=()), one) for one in asides),
+        ):
             # Said twice in one conversation is one memory with two places.
             key = (draft.memory_type, draft.content.lower())
             known = found.get(key)
@@ -59,27 +71,72 @@ def drafts_of(unit: Unit) -> list[Draft]:
     return drafts
 
 
-def _draft(clause: Clause) -> Draft | None:
+def _best(clause: Clause) -> Claim | None:
+    """One clause gives one memory: what the surest of the kinds makes of it."""
     claims = [claim for claim in (kind(clause) for kind in CLAIMS) if claim]
     best = max(claims, key=lambda claim: claim.weight, default=None)
     if best is None or best.weight < SURE_ENOUGH:
         return None
+    if clause.said.role == "assistant" and best.memory_type not in ("task", "event"):
+        return None
+    return best
+
+
+def _with_details(read: list[tuple[Clause, Claim | None]]) -> list[tuple[Clause, Claim | None]]:
+    """A clause that says nothing by itself belongs to the one before it: 吃二甲双胍，500毫克，早晚各一次."""
+    kept: list[tuple[Clause, Claim | None]] = []
+    for clause, claim in read:
+        before, told = kept[-1] if kept else (None, None)
+        if claim and claim.memory_type == "event" and not clause.times and before and _same_sentence(before, clause):
+            # "On Friday I sold the car and bought a bike"
+            kept.append((replace(clause, times=before.times), claim))
+        elif claim is None and told and not told.content and before and _goes_on(before, clause):
+            joined = before.content + _joint(clause) + clause.bare
+            kept[-1] = (replace(before, content=joined, end=clause.end, times=before.times + clause.times), told)
+        else:
+            kept.append((clause, claim))
+    return kept
+
+
+def _same_sentence(before: Clause, clause: Clause) -> bool:
+    return before.said is clause.said and before.sentence == clause.sentence
+
+
+def _goes_on(before: Clause, clause: Clause) -> bool:
+    own_subject = clause.bare == clause.content and clause.about in PERSONS
+    return (
+        _same_sentence(before, clause)
+        and len(clause.text) <= LONGEST_DETAIL
+        and not clause.doubtful
+        and clause.about != "asked"
+        and not own_subject
+    )
+
+
+def _joint(clause: Clause) -> str:
+    if clause.language == "zh":
+        return "，"
+    return clause.joint if clause.joint.strip() else ", "
+
+
+def _draft(clause: Clause, claim: Claim) -> Draft:
     occurred_at = main_time(clause.times, clause.at)
     # What began or ended at a time holds from then on; what is only planned holds from when it was said.
     ahead = occurred_at > clause.at
     return Draft(
-        memory_type=best.memory_type,
-        content=best.content or clause.content,
+        # What is to become so on a day is something that will happen.
+        memory_type="event" if ahead and claim.memory_type == "fact" else claim.memory_type,
+        content=claim.content or clause.content,
         evidence=(clause.evidence(),),
-        occurred_at=occurred_at if best.memory_type in ("event", "task") or not ahead else clause.at,
+        occurred_at=occurred_at,
         valid_from=clause.at if ahead else None,
-        subject=best.subject or clause.subject,
-        attribute=best.attribute,
-        value=best.value,
-        single=best.single,
-        ended=best.ended,
-        replaces=best.replaces,
-        importance=round(min(1.0, best.importance + (0.15 if clause.marked else 0.0)), 2),
-        confidence=best.confidence,
+        subject=claim.subject or clause.subject,
+        attribute=claim.attribute,
+        value=claim.value,
+        single=claim.single and not ahead,
+        ended=claim.ended and not ahead,
+        replaces=claim.replaces,
+        importance=round(min(1.0, claim.importance + (0.15 if clause.marked else 0.0)), 2),
+        confidence=claim.confidence,
         data={"extractor": VERSION},
     )

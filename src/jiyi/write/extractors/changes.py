@@ -11,6 +11,8 @@ from .rules import claim_by_table
 
 def changes(clause: Clause) -> Claim | None:
     """The attribute is what kind of thing it is, so that the new one is compared with the old one."""
+    if set(clause.chain) & {"want", "plan", "must", "should", "would", "think", "consider"}:
+        return None
     found = claim_by_table("changes", clause)
     if found is None or not (found.value or found.replaces):
         return None

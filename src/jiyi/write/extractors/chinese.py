@@ -17,7 +17,11 @@ _FREQUENCY = pattern("zh", "frequency")
 _MARKER = re.compile(f"(?:{any_word('zh', 'markers').pattern})(?=[{_SPACES}]|我|$)|[{_SPACES}]+")
 NEGATIONS, MODALS = named("zh", "negations"), named("zh", "modals")
 _NEGATION, _MODAL = one_of(NEGATIONS), one_of(MODALS)
-_NAME = "[A-Z][A-Za-z]{1,15}|[\u4e00-\u9fff]{2,3}(?=今年|在|住|是|对|喜欢|也|刚|最近|现在)"
+_AFTER = any_word("zh", "after name").pattern
+_NAME = f"[A-Z][A-Za-z]{{1,15}}|(?!{_AFTER})[\u4e00-\u9fff]{{2,3}}?(?={_AFTER})"
+_BARE = re.compile(f"(?P<noun>{any_word('zh', 'bare kin').pattern})(?P<name>{_NAME})?(?={_AFTER}|\\d)")
+# 蛋糕我来订: what is spoken of stands first.
+_TOPIC = re.compile("(?P<topic>[^我你他她，。的是把给跟和让叫陪帮对]{1,8})(?=我(?!们|的|家|妈|爸))")
 _KIN = re.compile(
     "(?:的|家的|家里的|家|们)?(?P<noun>(?:最好的|好|大|小|老|二|前|女|男|亲)?"
     f"(?:{any_word('zh', 'kin').pattern}))(?P<name>{_NAME})?"
@@ -78,19 +82,26 @@ def _about(text: str, place: int, read: Parsed) -> int:
             return place
         place = after
     read.subject_at = place
-    if found := any_word("zh", "we").match(text, place):
-        return _we(text, found, read)
-    if found := any_word("zh", "self").match(text, place):
-        return _self(text, found, read)
+    for words_for, further in (
+        (any_word("zh", "we"), _we),
+        (any_word("zh", "self"), _self),
+        (_BARE, _kin),
+        (_TOPIC, _topic),
+    ):
+        if found := words_for.match(text, place):
+            return further(text, found, read)
     if found := _PRONOUN.match(text, place):
         read.about, read.noun = "pronoun", found[0]
         return found.end()
-    if pattern("zh", "others").match(text, place):
-        read.about = "other"
-    else:
-        # Chinese leaves the subject out where it is clear; the caller decides whether it is.
-        read.about, read.dropped = "self", True
+    # Chinese leaves the subject out where it is clear; the caller decides whether it is.
+    read.dropped = not pattern("zh", "others").match(text, place)
+    read.about = "self" if read.dropped else "other"
     return place
+
+
+def _topic(text: str, found: re.Match[str], read: Parsed) -> int:
+    read.topic = found["topic"]
+    return _self(text, any_word("zh", "self").match(text, found.end()) or found, read)
 
 
 def _we(text: str, found: re.Match[str], read: Parsed) -> int:
@@ -100,7 +111,7 @@ def _we(text: str, found: re.Match[str], read: Parsed) -> int:
         return both.end() if both else found.end()
     kin = _KIN.match(text, found.start() + 2) if found[0] == "我们家" else None
     if kin and kin["noun"] != "家":
-        return _kin(kin, read)
+        return _kin(text, kin, read)
     own = _OWN.match(text, found.end())
     if own and own["noun"]:
         read.about, read.noun = "kin", own["noun"]
@@ -112,7 +123,7 @@ def _self(text: str, found: re.Match[str], read: Parsed) -> int:
     own = _OWN.match(text, found.end())
     kin = _KIN.match(text, found.end())
     if kin and kin.end() < len(text) and not (own and own["bare"]):
-        return _kin(kin, read)
+        return _kin(text, kin, read)
     if own:
         read.about, read.noun = "kin", own["noun"] or own["bare"]
         return own.end()
@@ -120,7 +131,7 @@ def _self(text: str, found: re.Match[str], read: Parsed) -> int:
     return found.end()
 
 
-def _kin(kin: re.Match[str], read: Parsed) -> int:
+def _kin(text: str, kin: re.Match[str], read: Parsed) -> int:
     read.about, read.noun, read.name = "kin", kin["noun"], kin["name"] or ""
     return kin.end()
 
@@ -140,7 +151,13 @@ def _verb(text: str, place: int, read: Parsed, verbs: re.Pattern[str]) -> None:
                 break
             place = further
             continue
-        if known and len(known[0]) == len(longest[0]) and not _is_auxiliary(text, known, verbs):
+        auxiliary = known is not None and _is_auxiliary(text, known, verbs)
+        if auxiliary and known and known[0] == "来":
+            # 我来订: an offer.
+            read.chain.append("promise")
+            place = known.end()
+            continue
+        if known and len(known[0]) == len(longest[0]) and not auxiliary:
             read.verb, read.rest_at = known[0], known.end()
             break
         if longest is loose:
@@ -166,6 +183,8 @@ _CAN = re.compile(
 def _is_auxiliary(text: str, known: re.Match[str], verbs: re.Pattern[str]) -> bool:
     if known[0] == "会":
         return not _CAN.match(text, known.end())
+    if known[0] == "来":
+        return verbs.match(text, known.end()) is not None
     if known[0] == "在":
         inner = verbs.match(text, known.end())
         return inner is not None and inner[0] not in ("从", "对", "和", "跟", "有", "高", "重")

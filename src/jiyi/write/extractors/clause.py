@@ -8,6 +8,9 @@ from datetime import datetime
 from ...text.times import TimeSpan
 from ..drafts import Evidence, Said
 
+# Of whom something can be remembered; the rest is about the world.
+PERSONS = frozenset(("self", "we", "kin", "named"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
@@ -18,7 +21,8 @@ class Clause:
     end: int
     text: str
     language: str
-    about: str  # self, we, kin (somebody or something of the speaker's), other, asked (an imperative), nobody
+    about: str  # self, we, kin (somebody or something of the speaker's), named, other, asked (an imperative)
+    speaker: str  # in the third person
     subject: str  # whom it is about, in the third person: "Mei", "The user", "Mei's wife", 小美的女儿
     noun: str = ""  # of kin: wife, dog, favourite colour
     verb: str = ""
@@ -36,6 +40,10 @@ class Clause:
     marked: bool = False  # "important", "remember that", 务必
     times: tuple[TimeSpan, ...] = ()
     content: str = ""
+    sentence: int = 0  # its place in the message
+    joint: str = ""  # what stands between it and the clause before: ", because "
+    bare: str = ""  # the content without a subject that was added
+    answers: str = ""  # the question it answers, where it is no sentence of its own
 
     @property
     def at(self) -> datetime:

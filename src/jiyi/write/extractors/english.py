@@ -97,6 +97,17 @@ def _named(text: str, toks: list[Token], index: int, read: Parsed) -> int:
     end = index
     while end < len(toks) and end < index + 3 and text[toks[end].start].isupper() and toks[end].word.isalpha():
         end += 1
+    if end > index and [token.word for token in toks[end : end + 2]] == ["and", "i"]:
+        # "Anna and I moved"
+        read.about = "we"
+        return end + 2
+    if (
+        end == index
+        and toks[index].word == "the"
+        and index + 1 < len(toks)
+        and toks[index + 1].word in words("en", "kin")
+    ):
+        end = index + 2
     read.about = "named" if end > index else "other"
     read.name = text[toks[index].start : toks[end - 1].end] if end > index else ""
     return end

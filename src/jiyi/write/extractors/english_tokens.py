@@ -84,6 +84,7 @@ class Parsed:
     about: str = "nobody"
     noun: str = ""
     name: str = ""  # of kin: "my sister Anna"
+    topic: str = ""  # what stands before the subject in Chinese: 咖啡我不喝
     verb: str = ""
     chain: list[str] = field(default_factory=list)
     text_at: int = 0  # the character where the statement begins, behind "well", "by the way"

@@ -152,7 +152,7 @@ def _after_be(toks: list[Token], index: int, read: Parsed) -> int:
     if word == "supposed" and following == "to":
         read.chain.append("must")
         return index + 2
-    if word.endswith("ing") and lemma(word)[0] in VERBS:
+    if word.endswith("ing") and lemma(word)[1] == "ing" and len(word) > 5:
         read.progressive = True
         return index
     read.verb = "be"

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from .clause import Claim, Clause
+from .clause import PERSONS, Claim, Clause
 from .lexicon import starts, words
 from .values import plain_value
 
 
 def events(clause: Clause) -> Claim | None:
-    if (
-        clause.about not in ("self", "we", "kin")
-        or clause.doubtful
-        or clause.future
-        or clause.negated
-        or clause.habitual
-    ):
+    if clause.about not in PERSONS or clause.doubtful or clause.future or clause.negated or clause.habitual:
         return None
-    timed = any(span.start <= clause.at for span in clause.times)
+    if clause.perfect and "since " in clause.text.lower():
+        # "We've been on Python 3 since June" tells of a state.
+        return None
+    timed = any(span.start <= clause.at and span.text.lower() not in ("this year", "今年") for span in clause.times)
+    if clause.times and not timed:
+        # "I've read 41 books this year" counts, it does not tell.
+        return None
     weight = _english(clause, timed) if clause.language == "en" else _chinese(clause, timed)
     if not weight:
         return None

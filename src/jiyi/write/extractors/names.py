@@ -23,7 +23,7 @@ def group_label(unit: Unit, speaker: str, language: str) -> str:
     return f"{speaker}等人" if language == "zh" else f"{speaker} and others"
 
 
-def kin_label(speaker: str, noun: str, name: str, language: str) -> str:
+def kin_label(speaker: str, noun: str, language: str) -> str:
     """Somebody who belongs to the speaker: "Mei's sister", 小美的女儿."""
     if language == "zh":
         return f"{speaker}的{_FULL.get(noun, noun)}"

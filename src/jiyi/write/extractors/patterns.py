@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from .clause import Claim, Clause
+from .clause import PERSONS, Claim, Clause
 from .lexicon import pattern, words
 from .values import plain_value
 
 
 def patterns(clause: Clause) -> Claim | None:
-    if clause.about not in ("self", "we", "kin") or clause.past or clause.future or clause.doubtful:
+    if clause.about not in PERSONS or clause.past or clause.future or clause.doubtful:
         return None
     often = pattern(clause.language, "how often").search(clause.text)
     if not often and not pattern(clause.language, "usually").search(clause.text):

@@ -7,19 +7,19 @@ from pydantic import JsonValue
 from ..drafts import Draft, Unit
 from .clause import Clause
 
-LASTING = frozenset(("fact", "preference", "pattern"))
+LASTING = frozenset(("fact", "pattern"))
+# What was done once is no attribute of anybody.
+_PASSING = frozenset(("decision", "event"))
 
 
 def profiles(unit: Unit, read: list[Clause], drafts: list[Draft]) -> list[Draft]:
     """One draft for each person (and for the group, where there is one) of whom something lasting was said."""
-    found = []
-    subjects = dict.fromkeys(draft.subject for draft in drafts if draft.subject and draft.memory_type in LASTING)
-    for subject in subjects:
-        own = [
-            draft for draft in drafts if draft.subject == subject and draft.memory_type in LASTING and draft.attribute
-        ]
-        if own:
-            found.append(_profile(subject or "", own, "profile"))
+    lasting = [draft for draft in drafts if draft.memory_type in LASTING and draft.attribute not in _PASSING]
+    found = [
+        _profile(subject, [draft for draft in lasting if draft.subject == subject], "profile")
+        for subject in dict.fromkeys(draft.subject for draft in lasting)
+        if subject
+    ]
     if unit.group_id is not None:
         shared = [
             draft

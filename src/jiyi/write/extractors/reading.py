@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cache
 
 from ..drafts import Said, Unit
-from . import chinese, english, voice_chinese, voice_english
-from .clause import Clause
+from . import chinese, english
+from .clause import PERSONS, Clause
 from .english_tokens import Parsed
 from .gate import fiction, hearsay, imagined, taken_back
-from .lexicon import pattern
+from .lexicon import one_of, pattern, words
 from .moments import absolute, times_in
-from .names import group_label, is_kin, kin_label, label
+from .names import is_kin, kin_label, label
+from .people import People, people_of, relations_in
 from .rules import table
 from .speech import Piece, Sentence, spoken
+from .telling import told
 
 SILENT = frozenset(("system", "developer", "tool", "function"))
 TABLES = ("facts", "preferences", "changes", "tasks", "decisions", "skills")
@@ -28,33 +30,41 @@ _DOUBT = re.compile(
 @cache
 def chinese_verbs() -> re.Pattern[str]:
     """The words that any table knows; the longest counts."""
-    words = {verb for name in TABLES for verb in table(name, "zh").by_verb if verb}
-    return re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))))
+    return one_of({verb for name in TABLES for verb in table(name, "zh").by_verb if verb} | words("zh", "verbs"))
 
 
 @dataclass(slots=True)
 class _Context:
-    """What carries over from one clause of a message to the next."""
+    """What carries over from one clause to the next."""
 
+    people: People
     subject: str = ""
-    about: str = "nobody"
-    other: str = ""  # the last person or animal that was spoken of: he, she, it
-    names: dict[str, str] = field(default_factory=dict)  # Anna → Mei's sister
+    about: str = ""
+    asked: str = ""  # the question before this message
 
 
 def clauses_of(unit: Unit) -> list[Clause]:
     """Everything that the people of a unit state."""
     found: list[Clause] = []
     messages = unit.messages
-    context = _Context()
+    context = _Context(people_of(unit))
+    before = unit.history[-1] if unit.history else None
     for place, said in enumerate(messages):
-        if said.role in SILENT:
-            continue
-        if said.role == "assistant" and not _accepted(messages[place + 1 : place + 2]):
-            continue
-        context.about = "nobody"
-        found += _of_message(unit, said, context)
+        if said.role not in SILENT and (said.role != "assistant" or _accepted(messages[place + 1 : place + 2])):
+            context.asked = _question(before, said)
+            found += _of_message(unit, said, context)
+        before = said
     return found
+
+
+def _question(before: Said | None, said: Said) -> str:
+    """The question that a message answers: the last sentence of the message before, by somebody else."""
+    if before is None or (before.role, before.speaker) == (said.role, said.speaker) or len(before.text) > 2_000:
+        return ""
+    last = before.text.strip()
+    if not last.endswith(("?", "？")):
+        return ""
+    return re.split(r"(?<=[.!?。！？\n])\s*", last[:-1])[-1].strip() + last[-1]
 
 
 def _accepted(answer: tuple[Said, ...]) -> bool:
@@ -66,7 +76,7 @@ def _accepted(answer: tuple[Said, ...]) -> bool:
 def _of_message(unit: Unit, said: Said, context: _Context) -> list[Clause]:
     found: list[Clause] = []
     before: list[Clause] = []
-    for sentence in spoken(said.text):
+    for number, sentence in enumerate(spoken(said.text)):
         whole = " ".join(clause.text for clause in sentence.clauses)
         if taken_back(whole):
             # "I'm a pilot. Just kidding!" takes back what stands before it.
@@ -75,20 +85,27 @@ def _of_message(unit: Unit, said: Said, context: _Context) -> list[Clause]:
         if fiction(whole) or hearsay(whole, sentence.language):
             before = []
             continue
-        before = list(_of_sentence(unit, said, sentence, context))
+        before = [replace(clause, sentence=number) for clause in _of_sentence(unit, said, sentence, context)]
         found += before
     return found
 
 
 def _of_sentence(unit: Unit, said: Said, sentence: Sentence, context: _Context) -> Iterator[Clause]:
-    context.about = "nobody"
+    context.about = ""
+    whole = Piece(said.text[sentence.clauses[0].start : sentence.clauses[-1].end], sentence.clauses[0].start)
+    if pattern(sentence.language, "procedures").search(whole.text) and sentence.asks == len(sentence.clauses):
+        clause = _clause(unit, said, whole, sentence.language, context, follows=False)
+        if clause:
+            yield replace(clause, about="how")
+        return
+    end = None
     for place, piece in enumerate(_merged(sentence)):
         if imagined(piece.text, sentence.language):
             return
         clause = _clause(unit, said, piece, sentence.language, context, follows=place > 0)
-        if clause is None:
-            continue
-        yield clause
+        if clause is not None:
+            yield replace(clause, joint="" if end is None else said.text[end : clause.start])
+            end = clause.end
 
 
 def _merged(sentence: Sentence) -> Iterator[Piece]:
@@ -134,13 +151,8 @@ def _clause(unit: Unit, said: Said, piece: Piece, language: str, context: _Conte
     # "I have a meeting on Friday" speaks of the next one, "I had" and "I've had" of the last.
     ahead = read.future or not (read.past or read.perfect)
     times = times_in(statement, said.sent_at, ahead=ahead)
-    dated = absolute(statement, times, language)
-    content = _told(unit, dated, read, me, about, subject, language)
-    context.about, context.subject = about, subject
-    if about == "kin" and is_kin(read.noun, language):
-        context.other = subject
-        if read.name:
-            context.names[read.name] = subject
+    content, bare = told(unit, absolute(statement, times, said.sent_at, language), read, me, about, subject, language)
+    _remember(context, read, statement, me, about, subject, language)
     return Clause(
         said=said,
         start=piece.start + read.text_at,
@@ -148,10 +160,11 @@ def _clause(unit: Unit, said: Said, piece: Piece, language: str, context: _Conte
         text=statement,
         language=language,
         about=about,
+        speaker=me,
         subject=subject,
         noun=read.noun,
         verb=read.verb,
-        rest=piece.text[read.rest_at :].strip(),
+        rest=_rest(piece.text[read.rest_at :].strip(), read.topic),
         chain=tuple(read.chain),
         negated=read.negated,
         ended=read.ended,
@@ -165,61 +178,50 @@ def _clause(unit: Unit, said: Said, piece: Piece, language: str, context: _Conte
         marked=read.marked,
         times=times,
         content=content,
+        bare=bare,
+        answers=context.asked if about == "other" else "",
     )
+
+
+def _rest(rest: str, topic: str) -> str:
+    """What the verb is about; in 咖啡我不喝了 that stands in front."""
+    return topic if topic and not rest.strip("了吧的。！啊呢") else rest
+
+
+def _remember(context: _Context, read: Parsed, text: str, me: str, about: str, subject: str, language: str) -> None:
+    """Who was spoken of, for the pronouns that follow."""
+    people = context.people
+    context.about, context.subject = about, subject
+    for relation in relations_in(text, language):
+        people.last = kin_label(me, relation.noun, language)
+        people.belongs[relation.name] = people.last
+    if (about == "kin" and is_kin(read.noun, language)) or about == "named":
+        people.last = subject
+    elif language == "zh" and about == "other" and 2 <= len(text) <= 3:
+        # 郝敏，她是…
+        people.last = text
 
 
 def _who(read: Parsed, me: str, language: str, context: _Context, *, follows: bool) -> tuple[str, str]:
     """Whom a clause is about; pronouns and left-out subjects go back to what was said before."""
-    about = read.about
-    if about == "pronoun":
-        return ("kin", context.other) if context.other else ("other", "")
-    if about == "named":
-        known = context.names.get(read.name)
-        return ("kin", known) if known else ("other", read.name)
-    if about == "kin":
-        return "kin", kin_label(me, read.noun, read.name, language) if is_kin(read.noun, language) else me
-    if read.dropped and follows and context.about in ("kin", "we", "self"):
+    if read.about in ("pronoun", "named", "kin"):
+        return _somebody_else(read, me, language, context.people)
+    if read.dropped and follows and context.about in PERSONS:
         return context.about, context.subject
-    if about == "same" or (
-        language == "zh" and read.dropped and (not read.verb or (follows and context.about == "other"))
-    ):
-        return ("other", me) if context.about in ("other", "nobody") else (context.about, context.subject)
-    return about, me
+    if read.about == "same" or (read.dropped and not read.verb and not read.chain and language == "zh"):
+        return "other", me
+    return read.about, me
 
 
-def _told(unit: Unit, text: str, read: Parsed, me: str, about: str, subject: str, language: str) -> str:
-    """The clause in the third person."""
-    text = text.strip(" ,，、.。!！;；~～")
-    group = group_label(unit, me, language)
-    you = _you(unit, me, language)
-    missing = read.dropped and about in ("self", "we", "kin")
-    name = subject if missing and subject else me
-    if missing and about == "we":
-        name = group
-    if language == "zh":
-        if read.about == "pronoun" and about == "kin":
-            text = re.sub("^(?:他们|她们|他|她|它)", subject, text, count=1)
-        return voice_chinese.third_person(text, name, group, you, dropped=missing)
-    if read.about in ("pronoun", "named") and about == "kin":
-        text = _named(text, read, subject)
-    return voice_english.third_person(text, name, group, you, dropped=missing)
-
-
-def _named(text: str, read: Parsed, subject: str) -> str:
-    """ "She's a nurse" with the name of whom it is about."""
+def _somebody_else(read: Parsed, me: str, language: str, people: People) -> tuple[str, str]:
+    if read.about == "pronoun":
+        return ("kin", people.last) if people.last else ("other", "")
+    if read.about == "named" and read.name.lower() in words("en", "bare kin"):
+        return "kin", kin_label(me, read.name.lower(), language)
     if read.about == "named":
-        return text
-    return re.sub(
-        r"^(?:he|she|they|it)(?:'s|'re)?\b",
-        lambda found: subject + (" is" if "'" in found[0] else ""),
-        text,
-        count=1,
-        flags=re.IGNORECASE,
-    )
-
-
-def _you(unit: Unit, me: str, language: str) -> str | None:
-    others = {said.speaker for said in unit.messages if said.speaker and said.role != "assistant"} - {me}
-    if not others:
-        return "助手" if language == "zh" else "the assistant"
-    return next(iter(others)) if len(others) == 1 else None
+        known = read.name in people.belongs or read.name.split(maxsplit=1)[0] in people.names or " " in read.name
+        return ("named", read.name) if known else ("other", me)
+    if "'s " in read.noun and read.noun.rsplit(maxsplit=1)[-1] not in words("en", "properties"):
+        # "my neighbour's battery"
+        return "other", me
+    return "kin", kin_label(me, read.noun, language) if is_kin(read.noun, language) else me

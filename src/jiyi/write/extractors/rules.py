@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
-from .clause import Claim, Clause
+from .clause import PERSONS, Claim, Clause
 from .lexicon import read_table, words
 from .names import property_name
 from .values import plain_value
@@ -33,7 +33,8 @@ class Meaning:
     # What "not" does: "no" makes the value "no …", "end" says it holds no longer, "drop" makes it no claim; anything
     # else is the value itself.
     negated: str = "no"
-    about: frozenset[str] = frozenset(("self", "we", "kin"))
+    about: frozenset[str] = PERSONS
+    chain: str = ""  # only after this verb: can
     nouns: frozenset[str] = frozenset()  # the section is about "my …": the last word of what is the speaker's
 
 
@@ -118,8 +119,8 @@ def _heading(line: str) -> Meaning:
             meaning = replace(meaning, **{key: frozenset(value.split(","))})  # type: ignore[arg-type]
         elif key == "not":
             meaning = replace(meaning, negated=value)
-        elif key == "says":
-            meaning = replace(meaning, says=value)
+        elif key in ("says", "chain"):
+            meaning = replace(meaning, **{key: value})  # type: ignore[arg-type]
         else:
             meaning = replace(meaning, **{key: True})  # type: ignore[arg-type]
     return meaning
@@ -135,6 +136,8 @@ def claim_by_table(name: str, clause: Clause) -> Claim | None:
     for row in rows.by_verb.get(clause.verb, ()):
         meaning = row.meaning
         if clause.about not in meaning.about or not _noun_fits(meaning, clause):
+            continue
+        if meaning.chain and meaning.chain not in clause.chain:
             continue
         matched = row.pattern.match(clause.rest) if row.pattern else None
         if (row.pattern and not matched) or (clause.negated and not clause.ended and meaning.negated == "drop"):

@@ -155,6 +155,10 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[Piece]:
 # -- clauses ----------------------------------------------------------------------------------------------------------
 
 
+# "Anna and I moved", "Helen Marsh, our manager": nothing is said yet.
+_ONLY_A_NAME = re.compile(r"(?:[A-Z][a-z]+|(?i:my|our) [a-z\-]+)(?: [A-Z][a-z]+)?")
+
+
 def _clauses(sentence: Piece, tongue: str) -> Iterator[Piece]:
     text = sentence.text
     start = 0
@@ -162,7 +166,7 @@ def _clauses(sentence: Piece, tongue: str) -> Iterator[Piece]:
     if tongue == "en" and (" and " in text or " but " in text):
         places = sorted({*places, *(cut.span() for cut in pattern("en", "verb after and").finditer(text))})
     for end, following in [*places, (len(text), len(text))]:
-        if end < start:
+        if end < start or (end < len(text) and tongue == "en" and _ONLY_A_NAME.fullmatch(text, start, end)):
             continue
         piece = text[start:end].strip()
         if any(map(str.isalnum, piece)) and len(piece) <= LONGEST_CLAUSE:

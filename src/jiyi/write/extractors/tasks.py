@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .clause import Claim, Clause
+from .clause import PERSONS, Claim, Clause
 from .instructions import wanted
 from .lexicon import named, starts, words
 from .rules import claim_by_table
@@ -20,12 +20,13 @@ def tasks(clause: Clause) -> Claim | None:
     # A plain "want" may be a mood, "plan" is none.
     sure = named("all", "intends")
     sureness = max((float(sure.get(verb, "0")) for verb in clause.chain), default=0.0)
+    settled = False
     if clause.future:
         sureness = max(sureness, 0.6)
-    elif clause.progressive and any(span.start > clause.at for span in clause.times):
-        # "I'm flying to Rome next week": a plan, because it lies ahead.
-        sureness = max(sureness, 0.75)
-    if not sureness or clause.about not in ("self", "we", "kin") or clause.negated:
+    elif not sureness and any(span.start > clause.at for span in clause.times):
+        # "I'm flying to Rome next week", "I start on Monday": it is settled, because it lies ahead.
+        sureness, settled = 0.75, True
+    if not sureness or clause.about not in PERSONS or clause.negated:
         return None
     timed = any(span.end > clause.at for span in clause.times)
     if _is_talk(clause, timed):
@@ -34,7 +35,7 @@ def tasks(clause: Clause) -> Claim | None:
     if not value and not timed and clause.language == "en":
         return None
     return Claim(
-        memory_type="task",
+        memory_type="event" if settled else "task",
         attribute="plan",
         value=f"{clause.verb} {value}".strip() if clause.language == "en" else f"{clause.verb}{value}",
         weight=min(0.95, sureness + (0.15 if timed else 0.0) + 0.12),

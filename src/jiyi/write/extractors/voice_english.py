@@ -12,6 +12,7 @@ _OWN = frozenset(("my", "mine", "our", "ours"))
 _OURS = frozenset(("we", "us", "our", "ours", "ourselves"))
 _AGREES = {"am": "is", "'m": " is", "have": "has", "'ve": " has", "do": "does", "are": "is", "were": "was"}
 _THEY = {"am": "are", "'m": " are", "was": "were", "'ve": " have"}
+_WE = {"'re": " are", "'ve": " have", "'ll": " will", "'d": " would"}
 _AGAIN = frozenset(("every", "usually", "often", "always", "each"))
 
 
@@ -29,6 +30,8 @@ def third_person(text: str, name: str, group: str, you: str | None, *, dropped: 
             changed[index] = _LATER[word] if mentioned else _first(word, whole if index == 0 else inside(whole))
             if word == "i":
                 _agree(said, index + 1, changed, plural=mentioned)
+            elif word == "we" and index + 1 < len(said) and said[index + 1] in _WE:
+                changed[index + 1] = _WE[said[index + 1]]
             mentioned = True
         elif you and word in ("you", "your", "yours"):
             changed[index] = you if word == "you" else possessive(you)
