@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.messages import TextMessage
+from autogen_agentchat.teams import RoundRobinGroupChat
 from autogen_core import CancellationToken, FunctionCall
 from autogen_core.memory import MemoryContent, MemoryMimeType
 from autogen_core.model_context import (
@@ -443,3 +445,51 @@ async def test_the_recalling_agent_answers_in_a_team(memory: Memory) -> None:
     assert "Mei likes green tea" in again.chat_message.to_model_text()
     await loaded.on_reset(CancellationToken())
     await loaded.close()
+
+
+async def test_a_team_of_a_recalling_and_an_answering_agent(memory: Memory) -> None:
+    await memory.add("Mei likes green tea", user_id="mei")
+    client = model("Green tea, then.")
+    helper = build_agent("helper", client, memory, user_id="mei", enable_proactive_search=False)
+    team = RoundRobinGroupChat([MemRecallAgent("recaller", memory, user_id="mei"), helper], max_turns=2)
+    result = await team.run(task="Which tea does Mei like?")
+    assert [message.source for message in result.messages] == ["user", "recaller", "helper"]
+    told = [message.content for message in seen(client) if isinstance(message, UserMessage)]
+    assert any("Mei likes green tea" in str(text) for text in told)
+    # What the recaller recalled is not taken in as if it were new.
+    kept = [item.content for item in (await memory.list(user_id="mei", memory_types=["message"])).items]
+    assert kept
+    assert not any(OPENING in text for text in kept)
+
+
+async def test_streaming_agents_remember_too(memory: Memory) -> None:
+    agent = build_agent(
+        "helper",
+        model(calls("save_memory", content="likes green tea"), "I will remember that."),
+        memory,
+        user_id="mei",
+        session_id="s1",
+        model_client_stream=True,
+    )
+    events = [event async for event in agent.run_stream(task="I like green tea")]
+    assert len(events) > 3
+    kept = {item.content for item in (await memory.list(user_id="mei")).items}
+    assert kept == {"likes green tea", "I like green tea", "I will remember that."}
+    await agent.on_reset(CancellationToken())
+    assert (await agent.save_state())["llm_context"]["messages"] == []
+    assert await memory.count(user_id="mei") == 3
+
+
+async def test_several_agents_of_several_users_at_once_keep_apart(memory: Memory) -> None:
+    async def converse(user_id: str) -> list[str]:
+        client = model("Noted.", calls("search_memories", query="secret word"), "Here.")
+        agent = build_agent("helper", client, memory, user_id=user_id)
+        await agent.run(task=f"my secret word is {user_id}fish")
+        await agent.run(task="what is my secret word?")
+        return [str(message.content) for message in seen(client)]
+
+    told = await asyncio.gather(*(converse(f"user{number}") for number in range(5)))
+    for number, texts in enumerate(told):
+        others = [f"user{other}fish" for other in range(5) if other != number]
+        assert any(f"user{number}fish" in text for text in texts)
+        assert not any(other in text for text in texts for other in others)

@@ -246,3 +246,13 @@ def test_files_are_small_enough_to_read(path: Path) -> None:
     """Up to about 400 lines; a table of characters is no code."""
     if path.name != "traditional.py":
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 450
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "extra"),
+    [("autogen", "autogen_agentchat", "autogen"), ("langchain", "langchain_core.tools", "langchain")],
+)
+def test_an_integration_without_its_package_names_the_extra(module: str, package: str, extra: str) -> None:
+    program = f"import sys; sys.modules[{package!r}] = None; import jiyi.integrations.{module}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert f"pip install 'jiyi[{extra}]'" in done.stderr

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jiyi import Memory
+from jiyi import InvalidInput, Memory
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from jiyi.text.fence import CLOSING, OPENING, is_context, strip_context
@@ -329,6 +329,8 @@ async def test_private_tools_see_and_change_only_their_agents_memories(memory: M
     for name in ("get_memory_detail", "forget_memory"):
         assert (await private.call(name, {"memory_key": foreign})).data["error"] == "not_found"
     assert len((await open_tools.call("search_memories", {"query": "tea"})).data["results"]) == 2
+    with pytest.raises(InvalidInput, match="private"):
+        MemoryTools(memory, user_id="mei", private=True)
 
 
 # -- recalled text is data --------------------------------------------------------------------------------------------
@@ -474,8 +476,6 @@ async def test_calls_in_anthropics_replies_are_answered(tools: MemoryTools) -> N
 
 
 def test_a_host_may_offer_fewer_tools(memory: Memory) -> None:
-    from jiyi import InvalidInput
-
     tools = MemoryTools(memory, user_id="mei", only=["search_memories", "get_memory_detail"])
     assert [tool["name"] for tool in tools.anthropic()] == ["search_memories", "get_memory_detail"]
     assert not tools.has("forget_memory")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .chat import Chat
 from .hooks import MemoryHooks
-from .recall import MemRecallAgent, PlannedSearch, Recall
+from .recall import MemRecallAgent, PlannedSearch, Recollection
 from .with_memory import AgentReply, AgentWithMemory
 
-__all__ = ["AgentReply", "AgentWithMemory", "Chat", "MemRecallAgent", "MemoryHooks", "PlannedSearch", "Recall"]
+__all__ = ["AgentReply", "AgentWithMemory", "Chat", "MemRecallAgent", "MemoryHooks", "PlannedSearch", "Recollection"]

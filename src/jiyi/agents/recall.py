@@ -81,7 +81,7 @@ class PlannedSearch(Value):
     search_mode: SearchMode | None = None
 
 
-class Recall(Value):
+class Recollection(Value):
     """What was found for a need, best first, and for which of its parts nothing was."""
 
     need: str
@@ -127,7 +127,7 @@ class MemRecallAgent:
         self._chat = chat
         self._search = partial(memory.search, user_id=user_id, agent_id=agent_id, group_id=group_id)
 
-    async def recall(self, need: str, *, limit: int = 8, min_relevance_score: float | None = None) -> Recall:
+    async def recall(self, need: str, *, limit: int = 8, min_relevance_score: float | None = None) -> Recollection:
         """Plan, search, merge. `min_relevance_score` is that of the settings' tools unless given."""
         checks.text("need", need, longest=checks.MAX_QUERY)
         checks.whole("limit", limit)
@@ -138,7 +138,7 @@ class MemRecallAgent:
         answered = {search.part for search, result in zip(searches, results, strict=True) if result.hits}
         missing = tuple(dict.fromkeys(search.part for search in searches if search.part not in answered))
         degraded = dict.fromkeys(problem for result in results for problem in result.degraded)
-        return Recall(
+        return Recollection(
             need=need,
             hits=tuple(hits),
             missing=missing,

@@ -232,10 +232,12 @@ class Listening:
         return getattr(self._stream, name)
 
     def __iter__(self) -> Iterator[Any]:
-        for event in self._stream:
-            self._heard.hear(event)
-            yield event
-        self._end()
+        try:
+            for event in self._stream:
+                self._heard.hear(event)
+                yield event
+        finally:
+            self._end()
 
     def __next__(self) -> Any:
         try:
@@ -274,10 +276,12 @@ class AsyncListening:
         return getattr(self._stream, name)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
-        async for event in self._stream:
-            self._heard.hear(event)
-            yield event
-        await self._end()
+        try:
+            async for event in self._stream:
+                self._heard.hear(event)
+                yield event
+        finally:
+            await self._end()
 
     async def __anext__(self) -> Any:
         try:

@@ -86,6 +86,8 @@ class MemoryTools:
         only: Sequence[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        if private and agent_id is None and group_id is None:
+            raise InvalidInput("private", "needs an agent_id or a group_id whose memories it is limited to")
         engine = memory._memory if isinstance(memory, SyncMemory) else memory
         self._thread = memory if isinstance(memory, SyncMemory) else None
         self.bound = Bound(
