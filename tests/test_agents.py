@@ -174,6 +174,14 @@ async def test_the_end_of_a_session_takes_it_in_once(memory: Memory) -> None:
     assert await hooks.on_session_end("s2", summary="another one") is not None
 
 
+async def test_a_session_that_an_agent_took_in_is_not_taken_in_again(memory: Memory) -> None:
+    agent = AgentWithMemory(memory, Scripted("Good.", "Fine."), user_id="mei")
+    await agent.run("I like green tea in the morning")
+    await agent.run("and black tea in the evening")
+    await MemoryHooks(memory, user_id="mei").on_session_end(agent.session_id, agent.messages)
+    assert await memory.count(user_id="mei", memory_types=["message"]) == 4
+
+
 async def test_a_skill_that_worked_becomes_a_skill_memory(memory: Memory) -> None:
     hooks = MemoryHooks(memory, user_id="mei")
     for _ in range(2):

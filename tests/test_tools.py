@@ -155,6 +155,16 @@ async def test_a_search_that_lost_a_leg_says_so(deaf_memory: Memory) -> None:
     assert "could not run" in found.text
 
 
+async def test_a_house_that_fails_is_told_without_its_address(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    memory = await Memory.open(path, embedder=WordEmbedder())
+    await memory.close()
+    told = await MemoryTools(memory, user_id="mei").call("list_memories")
+    assert told.is_error
+    assert told.data == {"error": "unavailable"}
+    assert str(path) not in told.text
+    assert "list_memories failed" in caplog.text
+
+
 # -- what a model may write -------------------------------------------------------------------------------------------
 
 

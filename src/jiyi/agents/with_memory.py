@@ -102,11 +102,11 @@ class AgentWithMemory:
     async def _run(self, said: str, context: dict[str, Any]) -> AgentReply:
         problems: list[str] = []
         memories = await self._retrieve(said, problems)
-        history: Sequence[Turn] = context.get("messages", self.messages[-self._max_history :])
+        history: Sequence[Turn] = context.get("messages", self.messages)
         system = self._augment(said, memories, context.get("summary"))
         asked: Turn = {"role": "user", "content": said}
         text = await ask(self._chat, [{"role": "system", "content": system}, *history, asked])
-        self.messages += [asked, {"role": "assistant", "content": text}]
+        self.messages = [*self.messages, asked, {"role": "assistant", "content": text}][-self._max_history :]
         await self._extract(said, text, problems)
         return AgentReply(text=text, memories=memories, problems=tuple(problems))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from .. import checks
-from ..errors import InvalidInput, JiyiError, NotFound, StoreUnavailable, VersionConflict
+from ..errors import InvalidInput, JiyiError, NotFound, VersionConflict
 from ..memory import Memory
 from ..models import Value
 from ..sync import Memory as SyncMemory
@@ -49,6 +50,8 @@ __all__ = [
     "key_of",
     "notes",
 ]
+
+logger = logging.getLogger(__name__)
 
 _REPEATED_WITHIN_S = 60.0
 _REMEMBERED_SEARCHES = 16
@@ -118,7 +121,7 @@ class MemoryTools:
 
     def has(self, name: object) -> bool:
         """Whether a call of this name is for these tools."""
-        return name in self._tools
+        return isinstance(name, str) and name in self._tools
 
     # -- calling ------------------------------------------------------------------------------------------------------
 
@@ -152,7 +155,6 @@ class MemoryTools:
 
     def _refusal(self, error: Refused | JiyiError, name: str, key: str) -> ToolResult:
         """An error in words that a model can act on."""
-        problem = harmless(str(error))
         match error:
             case Refused():
                 return self._told(error.phrase, error.values)
@@ -161,11 +163,11 @@ class MemoryTools:
             case VersionConflict():
                 return self._told("changed_meanwhile", {"key": key})
             case InvalidInput():
-                return self._told("bad_arguments", {"name": name, "problems": f"- {problem}"})
-            case StoreUnavailable():
-                return self._told("unavailable", {"problem": problem})
+                return self._told("bad_arguments", {"name": name, "problems": f"- {harmless(str(error))}"})
             case _:
-                return self._told("failed", {"problem": problem})
+                # What is wrong with the house, with its paths and addresses, is for the log and not for a model.
+                logger.warning("the tool %s failed: %s", name, error)
+                return self._told("unavailable", {"problem": type(error).__doc__ or type(error).__name__})
 
     def _told(self, phrase: str, values: Mapping[str, object], **data: JsonValue) -> ToolResult:
         text: str = getattr(self._phrases, phrase).format(**values)

@@ -89,7 +89,7 @@ PHRASES: dict[ToolLanguage, Phrases] = {
             "Answer now with what you have already found."
         ),
         changed_meanwhile="The memory {key} was changed meanwhile. Read it with get_memory_detail, then try again.",
-        unavailable="The memory cannot be used right now. Go on without it; nothing was changed. ({problem})",
+        unavailable="The memory cannot be used right now. Go on without it. ({problem})",
         failed="This could not be done: {problem}",
     ),
     "zh": Phrases(
@@ -122,7 +122,7 @@ PHRASES: dict[ToolLanguage, Phrases] = {
         only_recalled="没有保存：内容只是重复了从记忆中召回的文字。",
         limited="调用记忆工具过于频繁：请等待 {seconds} 秒再调用。现在请用已经找到的内容回答。",
         changed_meanwhile="记忆 {key} 刚被修改过。请先用 get_memory_detail 重新读取，再试一次。",
-        unavailable="记忆暂时不可用，没有任何修改。请先不用记忆继续。（{problem}）",
+        unavailable="记忆暂时不可用，请先不用记忆继续。（{problem}）",
         failed="未能完成：{problem}",
     ),
 }

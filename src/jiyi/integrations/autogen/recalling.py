@@ -11,7 +11,7 @@ from ... import checks
 from ...agents import MemRecallAgent
 from ...errors import JiyiError
 from ...models import Hit
-from ...tools import Bound, ToolLanguage, notes
+from ...tools import Bound, ToolLanguage, key_of, notes
 from .chat import chat_of
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class Recalled:
 
     @property
     def keys(self) -> list[str]:
-        return [hit.memory_key for hit in self.hits]
+        return [key_of(hit) for hit in self.hits]
 
     async def render(self, bound: Bound, language: ToolLanguage) -> str:
         if not self.hits:
