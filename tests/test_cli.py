@@ -292,10 +292,12 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "demo": lambda _: [],
     "bench": lambda _: [],
     "import": lambda _: [],
+    "mcp": lambda _: [],
+    "import-mcp": lambda _: [],
 }
 
 
-APART = {"demo", "bench", "import"}  # they have tests of their own
+APART = {"demo", "bench", "import", "mcp", "import-mcp"}  # they have tests of their own
 
 
 def test_every_command_prints_json_and_nothing_else() -> None:

@@ -40,7 +40,7 @@ def test_every_option_is_documented_and_every_documented_option_exists(name: str
 
 
 def test_every_command_is_in_the_table_and_no_other() -> None:
-    assert set(re.findall(r"^\| \[`(\w+)`\]", PAGE, re.MULTILINE)) == COMMANDS.keys()
+    assert set(re.findall(r"^\| \[`([\w-]+)`\]", PAGE, re.MULTILINE)) == COMMANDS.keys()
     assert {title.removeprefix("jiyi ") for title in SECTIONS if title.startswith("jiyi ")} == COMMANDS.keys()
     for option in options_of(typer.main.get_command(app)):
         assert f"`jiyi {option}`" in PAGE

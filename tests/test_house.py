@@ -29,7 +29,7 @@ LAYERS: list[set[str]] = [
     {"sync", "keywords", "evaluate"},
     {"tools"},
     {"agents"},
-    {"integrations"},
+    {"integrations", "mcp"},
     {"cli"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
@@ -110,6 +110,8 @@ def test_vendors_live_in_their_own_file(path: Path) -> None:
             assert path.parent.name == "integrations", f"{path.name}:{line} imports {module}"
         if vendor == "openai":
             assert path.name == "openai.py" and path.parent.name in ("embed", "llm"), f"{path}:{line} imports {module}"
+        if vendor in ("mcp", "mcp_types", "starlette", "uvicorn"):
+            assert part_of(path) == "mcp", f"{path.name}:{line} imports {module}"
         if vendor in ("typer", "rich", "click"):
             assert part_of(path) == "cli", f"{path.name}:{line} imports {module}"
 

@@ -162,6 +162,10 @@ class ToolSettings(Section):
     burst: int = Field(default=15, ge=1, description="tool calls of one agent, at once")
 
 
+class MCPSettings(Section):
+    key: SecretStr | None = Field(default=None, description="clients of `jiyi mcp --http` must show it")
+
+
 class EngineSettings(Section):
     mongodb_uri: str | None = Field(default=None, description="MongoDB (not used yet)")
     elasticsearch_hosts: str | None = Field(default=None, description="Elasticsearch (not used yet)")
@@ -190,6 +194,7 @@ class Settings(BaseSettings):
     cache: CacheSettings = CacheSettings()
     recalls: RecallSettings = RecallSettings()
     tools: ToolSettings = ToolSettings()
+    mcp: MCPSettings = MCPSettings()
     engines: EngineSettings = EngineSettings()
 
     @classmethod
