@@ -146,6 +146,37 @@ def test_a_value_that_the_memory_does_not_hold_is_not_compared_by() -> None:
     assert (draft.attribute, draft.value, draft.replaces, draft.single) == (None, None, None, False)
 
 
+@pytest.mark.parametrize(
+    ("named", "value", "attribute", "means"),
+    [
+        ("home", "Berlin", "home", "Berlin"),
+        ("likes", "Berlin", "likes:berlin", "likes"),
+        ("dislikes", "Berlin", "likes:berlin", "dislikes"),
+        ("origin", "Berlin", "hometown", "Berlin"),
+        ("Tool", "Berlin", "uses", "Berlin"),
+    ],
+)
+def test_memories_are_compared_by_the_words_of_the_built_in_extractor(
+    named: str, value: str, attribute: str, means: str
+) -> None:
+    [draft], _ = check(memory(attribute=named, value=value))
+    assert (draft.attribute, draft.value) == (attribute, means)
+
+
+def test_what_is_still_to_come_is_at_its_day_but_holds_from_now_on() -> None:
+    unit = Unit(id="u", user_id="mei", messages=(said("I will move to Berlin on June 3, 2023.", minute=1),))
+    proposal = memory(
+        quote="move to Berlin on June 3",
+        text="Mei will move to Berlin on June 3, 2023.",
+        when="2023-06-03",
+        type="task",
+    )
+    [draft], _ = check(proposal, unit)
+    assert (draft.occurred_at, draft.valid_from) == (datetime(2023, 6, 3, tzinfo=UTC), AT + timedelta(minutes=1))
+    [fact], _ = check(proposal | {"type": "fact"}, unit)
+    assert fact.occurred_at == AT + timedelta(minutes=1)
+
+
 # -- what is rejected -------------------------------------------------------------------------------------------------
 
 REJECTED: dict[str, tuple[Any, str]] = {
@@ -325,12 +356,14 @@ async def drafts_of(server: FaultServer, unit: Unit = ENGLISH, **settings: Any) 
 async def test_each_task_is_asked_once(server: FaultServer) -> None:
     server.behave(by_task(memories={"memories": [memory()]}, episodes={"episodes": [EPISODE]}))
     found = await drafts_of(server)
-    assert [draft.memory_type for draft in found.drafts] == ["fact", "episode"]
+    assert [draft.memory_type for draft in found.drafts] == ["fact", "episode", "profile"]
     assert (found.rejected, found.problems, found.usage.calls, len(server.requests)) == ((), (), 2, 2)
-    fact, episode = found.drafts
+    fact, episode, profile = found.drafts
+    assert profile.data["attributes"][0]["value"] == "Berlin"  # type: ignore[index,call-overload]
+    assert profile.data["model"] == fact.data["model"]
     assert fact.data["model"] == "openai:m"
     assert str(fact.data["prompt"]).startswith("en/production/memories@")
-    assert (episode.summary, episode.data["participant"]) == ("Mei moves to Berlin", "Mei")
+    assert (episode.summary, episode.data["participants"]) == ("Mei moves to Berlin", ["Mei"])
     assert [evidence.message_id for evidence in episode.evidence] == ["m1", "m3"]
 
 
@@ -359,7 +392,7 @@ async def test_a_conversation_is_asked_about_in_its_language(server: FaultServer
 async def test_an_episode_that_was_not_lived_is_rejected(server: FaultServer, episode: Any) -> None:
     server.behave(by_task(memories={"memories": [memory()]}, episodes={"episodes": [episode, EPISODE]}))
     found = await drafts_of(server)
-    assert [draft.memory_type for draft in found.drafts] == ["fact", "episode"]
+    assert [draft.memory_type for draft in found.drafts] == ["fact", "episode", "profile"]
     assert len(found.rejected) == 1
     assert "1 of 2 memories of the language model were rejected" in found.problems[0]
 
@@ -373,7 +406,7 @@ async def test_what_is_rejected_is_counted_and_named(server: FaultServer) -> Non
     wrong = [memory(text="I moved to Berlin."), memory(subject="Robert"), memory(subject="Robin"), memory()]
     server.behave(by_task(memories={"memories": [*wrong, memory()]}))
     found = await drafts_of(server)
-    assert len(found.drafts) == 1
+    assert [draft.memory_type for draft in found.drafts] == ["fact", "profile"]
     assert [one.reason for one in found.rejected] == [
         "in the first person",
         "a person who was not named: Robert",
@@ -390,7 +423,7 @@ async def test_of_a_reply_that_ran_out_of_tokens_whole_memories_are_kept_and_tha
     server.behave(says(text[:-90], finish="length"))
     unit = Unit(id="u", user_id="mei", messages=ENGLISH.messages[:1])
     found = await drafts_of(server, unit)
-    assert len(found.drafts) == 1
+    assert [draft.memory_type for draft in found.drafts] == ["fact", "profile"]
     assert "cut off" in found.problems[0]
 
 

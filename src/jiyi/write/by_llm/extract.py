@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from pydantic import JsonValue
 
 from ...errors import LlmBadReply
 from ...llm import Usage
 from ...llm.client import Llm
 from ...llm.reading import read_object
 from ..drafts import Draft, Extracted, Unit
+from ..extractors.profiles import profiles
 from .propose import Checker, Rejected, summary_of
 from .schema import EPISODES, MEMORIES
 from .transcript import Transcript, transcript
@@ -42,8 +45,9 @@ async def llm_drafts(unit: Unit, llm: Llm) -> LlmDrafts:
     tasks = ["memories"] if len(talk.messages) < LEAST_FOR_AN_EPISODE else ["memories", "episodes"]
     answers = await asyncio.gather(*(_ask(task, talk, unit, llm) for task in tasks), return_exceptions=True)
     found, problems = _parts(answers)
+    drafts = [draft for part in found for draft in part.drafts]
     return LlmDrafts(
-        drafts=tuple(draft for part in found for draft in part.drafts),
+        drafts=(*drafts, *_profiles(unit, drafts)),
         rejected=tuple(one for part in found for one in part.rejected),
         problems=(*talk.notes, *problems),
         usage=sum((part.usage for part in found), NOTHING_USED),
@@ -63,6 +67,13 @@ def _parts(answers: Sequence[LlmDrafts | BaseException]) -> tuple[list[LlmDrafts
             found.append(answer)
             problems += answer.problems
     return found, problems
+
+
+def _profiles(unit: Unit, drafts: list[Draft]) -> list[Draft]:
+    """What the drafts say of each person, gathered by the same rule as without a model."""
+    made_by = drafts[0].data if drafts else {}
+    marks: dict[str, JsonValue] = {name: made_by[name] for name in ("extractor", "model", "prompt") if name in made_by}
+    return [replace(profile, data={**profile.data, **marks}) for profile in profiles(unit, [], drafts)]
 
 
 async def _ask(task: str, talk: Transcript, unit: Unit, llm: Llm) -> LlmDrafts:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from pydantic import JsonValue, ValidationError
@@ -14,6 +13,7 @@ from ...errors import LlmBadReply
 from ...llm.keywords import standing_in
 from ...text.hashes import content_hash
 from ..drafts import Draft, Evidence, Said
+from ..extractors.values import plain_value
 from .grounds import Grounds, Unsupported, said_by_people, stands_in, tongues_of, well_formed
 from .schema import ProposedEpisode, ProposedMemory
 from .transcript import LABELS, Transcript
@@ -22,12 +22,40 @@ MOST_FOR_A_MESSAGE = 4
 MOST_FOR_ANY = 8
 SHOWN = 5  # reasons and examples that a problem lists
 
-# Of these a person has one; a new value takes the place of the old one.
-SINGLE = frozenset({"name", "birthday", "age", "home", "origin", "job", "employer", "partner"})
-ATTRIBUTES = SINGLE | {
-    "education", "language", "family", "child", "pet", "friend", "health", "diet", "allergy", "likes", "dislikes",
-    "hobby", "tool", "project", "goal", "plan", "decision", "habit", "possession", "contact",
-}  # fmt: skip
+# What a model calls an attribute → what memories are compared by, in the words of the built-in extractor, so that
+# one can supersede the other's; and whether a person has one of it, so that a new value ends the old one.
+ATTRIBUTES: dict[str, tuple[str, bool]] = {
+    "name": ("name", True),
+    "birthday": ("birthday", True),
+    "age": ("age", True),
+    "home": ("home", True),
+    "origin": ("hometown", True),
+    "job": ("job", True),
+    "employer": ("employer", True),
+    "diet": ("diet", True),
+    "education": ("education", False),
+    "language": ("language", False),
+    "family": ("family", False),
+    "partner": ("family", False),
+    "child": ("family", False),
+    "pet": ("pet", False),
+    "friend": ("friend", False),
+    "health": ("health:{value}", False),
+    "allergy": ("allergy", False),
+    "likes": ("likes:{value}", True),
+    "dislikes": ("likes:{value}", True),
+    "hobby": ("hobby:{value}", False),
+    "tool": ("uses", False),
+    "project": ("project", False),
+    "goal": ("goal", False),
+    "plan": ("plan", False),
+    "decision": ("decision", False),
+    "habit": ("habit:{value}", False),
+    "possession": ("owns:{value}", False),
+    "contact": ("contact", False),
+}
+TASTES = ("likes", "dislikes")  # what is liked is part of the attribute, and the value is whether
+
 # What an assistant or a tool says can prove how something was done, but nothing about a person.
 PROVED_BY_ANYBODY = frozenset({"skill"})
 
@@ -97,6 +125,7 @@ class Checker:
         well_formed(found.text, tongues_of(cited))
         share = self._grounds.supported(found.text, cited)
         day = self._grounds.day_of(found.when, cited) if found.when else None
+        dated = found.type in ("event", "task")  # these are at their day, even if it is still to come
         data: dict[str, JsonValue] = {**self._made_by}
         if day is not None:
             data["when"] = day.date().isoformat()
@@ -107,7 +136,8 @@ class Checker:
             memory_type=found.type,
             content=found.text,
             evidence=(proof, *(Evidence(message_id=said.id) for said in cited[1:])),
-            occurred_at=_occurred_at(day, where),
+            occurred_at=where.sent_at if day is None or (day > where.sent_at and not dated) else day,
+            valid_from=where.sent_at if day is not None and day > where.sent_at else None,
             importance=found.importance,
             confidence=round(0.6 + 0.4 * share, 2),
             data=data,
@@ -123,10 +153,16 @@ class Checker:
         if subject is None and not self._grounds.knows(found.subject):
             raise Unsupported("a person who was not named", found.subject)
         about: dict[str, Any] = {"subject": subject or found.subject}
-        attribute = (found.attribute or "").casefold()
-        if attribute in ATTRIBUTES and found.value is not None and stands_in(found.value, found.text):
-            about |= {"attribute": attribute, "value": found.value, "ended": found.ended}
-            about["single"] = attribute in SINGLE and not found.ended
+        named = (found.attribute or "").casefold()
+        if named in ATTRIBUTES and found.value is not None and stands_in(found.value, found.text):
+            attribute, single = ATTRIBUTES[named]
+            thing = plain_value(found.value, self._talk.language).casefold() or found.value
+            about |= {
+                "attribute": attribute.format(value=thing),
+                "value": named if named in TASTES else found.value,
+                "single": single and not found.ended,
+                "ended": found.ended,
+            }
             if found.replaces is not None and self._grounds.knows(found.replaces):
                 about["replaces"] = found.replaces
         return about
@@ -151,13 +187,8 @@ class Checker:
             occurred_at=min(said.sent_at for said in cited),
             subject=participant,
             confidence=round(0.6 + 0.4 * share, 2),
-            data={**self._made_by, "participant": participant},
+            data={**self._made_by, "title": found.title, "participants": [participant]},
         )
-
-
-def _occurred_at(day: datetime | None, said: Said) -> datetime:
-    """What is planned has not occurred: it was said."""
-    return day if day is not None and day <= said.sent_at else said.sent_at
 
 
 def _first(error: ValidationError) -> str:

@@ -19,7 +19,7 @@ LONGEST_TITLE = 200
 LONGEST_QUOTE = 1_000
 LONGEST_WORDS = 200
 
-TYPES = ("preference", "fact", "event", "task", "pattern", "skill", "profile")
+TYPES = ("preference", "fact", "event", "task", "pattern", "skill")
 ACTIONS = ("ignore", "replace", "merge", "supersede", "keep_both")
 Action = Literal["ignore", "replace", "merge", "supersede", "keep_both"]
 
@@ -62,7 +62,7 @@ class Asked(BaseModel):
 class ProposedMemory(Asked):
     messages: Numbers
     quote: Annotated[str, Field(min_length=1, max_length=LONGEST_QUOTE)]
-    type: Literal["preference", "fact", "event", "task", "pattern", "skill", "profile"]
+    type: Literal["preference", "fact", "event", "task", "pattern", "skill"]
     text: Annotated[str, Field(min_length=1, max_length=LONGEST_MEMORY)]
     subject: MaybeWords = None
     attribute: MaybeWords = None
