@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faults import FaultServer, fault_server, hang, says, status
-from jiyi import LlmBadReply, LlmError, LlmUnavailable
+from jiyi import KeywordExtractor, LlmBadReply, LlmError, LlmUnavailable, Memory
 from jiyi.llm import resolve
 from jiyi.llm.keywords import MOST_RELATED, MOST_SYNONYMS, Expander, read_expansion
 from jiyi.settings import load_settings
+from jiyi.testing import WordEmbedder
 from jiyi.write.index import KeywordRules, index_entry
 
 
@@ -126,3 +128,16 @@ async def test_a_bad_reply_is_one(server: FaultServer) -> None:
     server.behave(says("[]"))
     with pytest.raises(LlmBadReply):
         await expander(server).expand("food", user_id="mei")
+
+
+async def test_the_extractor_asks_the_memorys_model(server: FaultServer, path: Path) -> None:
+    settings = load_settings(llm={"model": "m", "api_key": "k", "base_url": server.url, "tokens_per_hour": 2_000})
+    async with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
+        extractor = KeywordExtractor(memory, "mei")
+        server.behave(says({"keywords": [{"word": "peanuts", "weight": 0.95}]}))
+        assert await extractor.extract_keywords("I am allergic to peanuts") == [("peanuts", 0.95)]
+        server.behave(says(GOOD))
+        assert "intolerance" in (await extractor.expand_keywords(["allergies"]))["synonyms"]
+        assert len(server.requests) == 2
+        server.behave(status(500))  # then the rules stand
+        assert dict(await extractor.extract_keywords("I am allergic to peanuts")).keys() == {"allergic", "peanuts"}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from . import checks
 from .errors import InvalidInput, LlmBadReply
+from .llm import Question
 from .llm.keywords import EXPANSION, KEYWORDS, WordsOf, usable_words, weighted_words
 from .llm.prompts import Prompts
 from .llm.reading import read_object
@@ -58,7 +59,8 @@ class KeywordExtractor:
     """Finds the keywords of a memory, and the other words for them.
 
     With a `memory` and a `user_id`, expansion knows this user's synonyms and which words go together in the user's
-    memories. `llm` is any async function from a prompt to a reply.
+    memories, and the language model of the memory's settings is asked. `llm` is any async function from a prompt to a
+    reply, and takes its place.
     """
 
     def __init__(
@@ -74,7 +76,8 @@ class KeywordExtractor:
         self._memory = memory
         self._user_id = None if user_id is None else checks.name("user_id", user_id)
         self._llm = llm
-        self._prompts = Prompts(None, "production")
+        self._model = memory._llm if memory is not None and llm is None else None
+        self._prompts = Prompts(None, "production") if self._model is None else self._model.prompts
         self._min_weight = checks.share("min_weight", min_weight)
 
     async def extract_keywords(
@@ -138,7 +141,7 @@ class KeywordExtractor:
     async def _by_llm(
         self, text: str, content: str, summary: str, memory_type: str, most: int, allowed: set[str]
     ) -> list[tuple[str, float]]:
-        if self._llm is None:
+        if self._llm is None and self._model is None:
             return []
         reply = await self._ask(
             "keywords",
@@ -174,18 +177,25 @@ class KeywordExtractor:
 
     async def _ask(self, task: str, text: str, schema: dict[str, Any], **values: str) -> dict[str, Any]:
         """What a model answers, or nothing: then the rules stand."""
-        if self._llm is None:
+        if self._llm is None and self._model is None:
             return {}
         prompt = self._prompts.get(task, "en" if language(text) == "en" else "zh")
         question = prompt.question(schema, **values)
         try:
-            said = await self._llm(f"{question.system}\n\n{question.user}")
+            said = await self._say(question)
             if not isinstance(said, str) or len(said) > LONGEST_REPLY:
                 raise LlmBadReply(f"the reply is no text of up to {LONGEST_REPLY:,} characters")
             return read_object(said, schema["required"][0]).value
         except Exception as error:  # noqa: BLE001 - a foreign function; whatever it does, the rules stand
             logger.warning("the language model could not be asked for keywords: %s", error)
             return {}
+
+    async def _say(self, question: Question) -> object:
+        if self._llm is not None:
+            return await self._llm(f"{question.system}\n\n{question.user}")
+        if self._model is not None and self._user_id is not None:
+            return (await self._model.ask(question, user_id=self._user_id)).text
+        return ""
 
 
 def type_words(memory_type: str, text: str) -> tuple[str, ...]:
