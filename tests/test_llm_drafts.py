@@ -177,6 +177,27 @@ def test_what_is_still_to_come_is_at_its_day_but_holds_from_now_on() -> None:
     assert fact.occurred_at == AT + timedelta(minutes=1)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Mei moved to Berlin last week (May 8, 2023).", "Mei moved to Berlin last week (May 1, 2023)."),
+        ("Mei moved to Berlin last week (May 3, 2023).", "Mei moved to Berlin last week (May 3, 2023)."),
+        ("Mei moved to Berlin last week.", "Mei moved to Berlin last week (May 1, 2023)."),
+        ("Mei moved to Berlin last week (with a nurse).", "Mei moved to Berlin last week (with a nurse)."),
+    ],
+)
+def test_the_calendar_is_not_left_to_the_model(text: str, expected: str) -> None:
+    [draft], rejected = check(memory(text=text, when="2023-05-08"))
+    assert (draft.content, rejected) == (expected, [])
+    assert datetime(2023, 5, 1, tzinfo=UTC) <= draft.occurred_at < datetime(2023, 5, 8, tzinfo=UTC)
+
+
+def test_nor_is_it_in_chinese() -> None:
+    [draft], _ = check(zh(text="小美上周（2023年5月8日）搬到了柏林。", when="2023-05-08"), CHINESE)
+    assert draft.content == "小美上周（2023年5月1日）搬到了柏林。"
+    assert draft.occurred_at == datetime(2023, 5, 1, tzinfo=UTC)
+
+
 # -- what is rejected -------------------------------------------------------------------------------------------------
 
 REJECTED: dict[str, tuple[Any, str]] = {

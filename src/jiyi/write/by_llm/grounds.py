@@ -127,9 +127,8 @@ class Grounds:
         own = _content_words(" ".join(strip_context(said.text) for said in cited))
         if share < LEAST_SHARE or not words & own:
             raise Unsupported("not what was said")
-        self._check_numbers(text)
+        self._check_numbers(self._without_dates(text, cited))
         self._check_names(text)
-        self._check_dates(text, cited)
         return share
 
     def knows(self, words: str) -> bool:
@@ -201,11 +200,17 @@ class Grounds:
             if not set(tokens(word)) <= self._words:
                 raise Unsupported("a name that was not said", word)
 
-    def _check_dates(self, text: str, cited: Sequence[Said]) -> None:
+    def _without_dates(self, text: str, cited: Sequence[Said]) -> str:
+        """The text without the days in it, all of which must be days that were spoken of. Longer times stay: their
+        numbers, such as years, must have been said."""
         spoken_of = self._days(cited)
+        rest = list(text)
         for span in find_times(text, cited[0].sent_at):
             if not span.relative and not any(start < span.end and span.start < end for start, end in spoken_of):
                 raise Unsupported("a date that was not said", span.text)
+            if span.end - span.start <= timedelta(days=1):
+                rest[slice(*span.at)] = " " * (span.at[1] - span.at[0])
+        return "".join(rest)
 
 
 def said_by_people(messages: Sequence[Said]) -> bool:

@@ -14,6 +14,7 @@ from ...llm.keywords import standing_in
 from ...text.hashes import content_hash
 from ..drafts import Draft, Evidence, Said
 from ..extractors.values import plain_value
+from .dates import day_meant, with_true_dates
 from .grounds import Grounds, Unsupported, said_by_people, stands_in, tongues_of, well_formed
 from .schema import ProposedEpisode, ProposedMemory
 from .transcript import LABELS, Transcript
@@ -123,18 +124,21 @@ class Checker:
         if found.type not in PROVED_BY_ANYBODY and not said_by_people([where]):
             raise Unsupported("said by no person")
         well_formed(found.text, tongues_of(cited))
-        share = self._grounds.supported(found.text, cited)
-        day = self._grounds.day_of(found.when, cited) if found.when else None
         dated = found.type in ("event", "task")  # these are at their day, even if it is still to come
+        ahead = found.type == "task"
+        text = with_true_dates(found.text, where.sent_at, self._talk.language, ahead=ahead)
+        share = self._grounds.supported(text, cited)
+        day = self._grounds.day_of(found.when, cited) if found.when else None
+        day = day_meant(day, text, where.sent_at, ahead=ahead)
         data: dict[str, JsonValue] = {**self._made_by}
         if day is not None:
             data["when"] = day.date().isoformat()
-        keywords = list(standing_in(found.keywords, found.text))
+        keywords = list(standing_in(found.keywords, text))
         if keywords:
             data["keywords"] = [*keywords]
         return Draft(
             memory_type=found.type,
-            content=found.text,
+            content=text,
             evidence=(proof, *(Evidence(message_id=said.id) for said in cited[1:])),
             occurred_at=where.sent_at if day is None or (day > where.sent_at and not dated) else day,
             valid_from=where.sent_at if day is not None and day > where.sent_at else None,
@@ -177,14 +181,15 @@ class Checker:
             raise Unsupported("said by no person")
         for text in (found.title, found.content):
             well_formed(text, tongues_of(self._talk.by_people()))
-        share = self._grounds.supported(found.content, cited)
-        self._grounds.supported(f"{found.title} {found.content}", cited)
+        first = min(cited, key=lambda said: said.sent_at)
+        content = with_true_dates(found.content, first.sent_at, self._talk.language, ahead=False)
+        share = self._grounds.supported(f"{found.title}. {content}", cited)
         return Draft(
             memory_type="episode",
-            content=found.content,
+            content=content,
             summary=found.title,
             evidence=tuple(Evidence(message_id=said.id) for said in cited),
-            occurred_at=min(said.sent_at for said in cited),
+            occurred_at=first.sent_at,
             subject=participant,
             confidence=round(0.6 + 0.4 * share, 2),
             data={**self._made_by, "title": found.title, "participants": [participant]},
