@@ -26,7 +26,7 @@ def with_true_dates(text: str, said_at: datetime, tongue: PromptLanguage, *, ahe
         if span.relative and bracket and _is_wrong(span, spans, bracket):
             text = text[: bracket.start()] + text[bracket.end() :]
     open_spans = [span for span in times_in(text, said_at, ahead=ahead) if not _explained(span, text)]
-    return absolute(text, open_spans, tongue)
+    return absolute(text, open_spans, said_at, tongue)
 
 
 def _is_wrong(span: TimeSpan, spans: tuple[TimeSpan, ...], bracket: re.Match[str]) -> bool:
