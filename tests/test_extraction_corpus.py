@@ -15,6 +15,7 @@ from jiyi.evaluate.corpus import Conversation, days_of, load_corpus
 from jiyi.evaluate.days_written import days_written
 from jiyi.evaluate.extraction import Outcome, holds, judge, measure_extractor, measure_memory, problems_at, units
 from jiyi.evaluate.extraction_results import summarise_extraction
+from jiyi.testing import WordEmbedder
 from jiyi.write.drafts import Draft, Evidence, Unit
 from test_cli import answer, jiyi
 
@@ -187,6 +188,36 @@ async def test_the_whole_way_takes_each_message_in_once(memory: Memory) -> None:
     (outcome,) = await measure_memory([said], memory, lambda _, done, whole: steps.append((done, whole)))
     assert await memory.count(user_id="dana", memory_types=["message"]) == 3
     assert outcome.slips == () and steps[-1] == (1, 1)
+
+
+class OneDraft:
+    """An extractor that understood one thing, and one that it should not have."""
+
+    id = "one-draft"
+
+    async def __call__(self, unit: Unit, /) -> Sequence[Draft]:
+        moved, rained, *_ = unit.messages
+        return [
+            Draft(
+                memory_type=memory_type,
+                content=content,
+                evidence=(Evidence(message_id=said.id),),
+                occurred_at=said.sent_at,
+                subject="Dana",
+                importance=0.9,
+            )
+            for memory_type, content, said in (("event", MOVED, moved), ("fact", "Dana likes the rain", rained))
+        ]
+
+
+async def test_the_whole_way_judges_what_an_extractor_made(path: Path) -> None:
+    async with Memory.open(path, embedder=WordEmbedder(64), extractor=OneDraft()) as memory:
+        (outcome,) = await measure_memory([conversation()], memory, lambda *_: None)
+    assert {(one.found.memory_type, one.verdict) for one in outcome.judged} >= {
+        ("event", "expected"),
+        ("fact", "forbidden"),
+    }
+    assert outcome.forbidden == (0,)
 
 
 def test_words_begin_where_words_begin_and_numbers_end_where_they_end() -> None:
