@@ -25,6 +25,7 @@ NEGATION = re.compile(
     r"|cancel\w*|avoid\w*|dislike\w*|hate[ds]?|end(?:s|ed)|instead of|rather than|used to|left)\b"
     r"|[不没无别勿戒停]|讨厌|放弃|取消|再也"
 )
+PAST_OR_PLANNED = ("event", "task")
 NEW_SITTING = timedelta(hours=6)
 
 Extractor = Callable[[Unit], Sequence[Draft]]
@@ -275,14 +276,14 @@ async def _slips(memory: Memory, conversation: Conversation) -> AsyncIterator[Sl
 
 
 def problems_at(moment: Moment, items: Sequence[MemoryItem]) -> Iterator[str]:
-    """An event stays true when it is over; what is said to *be* so must not."""
+    """What was done or intended stays so; what is said to *be* so ends."""
     for words in moment.expect:
         if not any(holds(item.content, words.must_contain) for item in items):
             yield f"nothing says {_shown(words.must_contain)}"
     for absent in moment.absent:
         for item in items:
             excused = any(holds(item.content, ((word,),)) for word in absent.unless)
-            if item.memory_type != "event" and holds(item.content, absent.must_contain) and not excused:
+            if item.memory_type not in PAST_OR_PLANNED and holds(item.content, absent.must_contain) and not excused:
                 yield f"still says {item.content!r} ({item.memory_type})"
 
 
