@@ -84,6 +84,23 @@ async def test_a_model_plans_where_one_is_given(memory: Memory) -> None:
     assert "</jiyi-memory>" not in asked[0]["content"]
 
 
+def test_of_a_plan_that_is_cut_off_the_whole_searches_are_taken() -> None:
+    cut = 'Here: {"searches": [{"query": "tea", "keywords": ["a"]}, {"query": "cake"}, {"query": "che'
+    assert [search.query for search in read_plan(cut)] == ["tea", "tea", "cake"]
+
+
+async def test_filters_that_a_model_makes_up_hide_nothing(memory: Memory) -> None:
+    await fill(memory)
+    made_up = (
+        '{"query": "quarterly report", "memory_types": ["preference"], "time_range": ["2020-01-01", "2020-01-02"]}',
+        '{"query": "quarterly report", "time_range": ["someday"], "limit": "many"}',
+    )
+    for search in made_up:
+        recall = await MemRecallAgent(memory, user_id="mei", chat=lambda _, search=search: search).recall("the report")
+        assert recall.planned_by == "model"
+        assert [hit.summary for hit in recall.hits] == ["prepare the quarterly report"]
+
+
 @pytest.mark.parametrize("reply", ["no idea", "{}", '{"searches": []}', '{"searches": [{"limit": 1}]}', "[[[", 7])
 async def test_a_model_that_gives_no_plan_is_told_of_and_rules_plan(memory: Memory, reply: Any) -> None:
     await fill(memory)
