@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -10,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from jiyi import Memory, MemoryItem, SearchResult
+from jiyi import Explanation, Memory, MemoryItem, SearchResult
 
 Place = str | Path  # of a store: a file, or the URL of a database
 
@@ -114,3 +115,14 @@ def _holds(value: Any, needle: str) -> bool:
 def file_bytes(path: Path) -> bytes:
     """The store's file with all that lies beside it."""
     return b"".join(file.read_bytes() for file in sorted(path.parent.glob(path.name + "*")))
+
+
+def recomputed(explanation: Explanation) -> float:
+    """The score from its parts alone, by the formula that `Explanation` states."""
+    total = math.fsum(part.weight * part.value for part in explanation.parts)
+    if explanation.behind is not None:
+        level = min(math.fsum(part.weight * part.value for part in explanation.evidence), 3)
+        return 1 / (1 + math.exp(-(level + explanation.behind.weight * explanation.behind.value)))
+    for factor in explanation.factors:
+        total *= 1 - factor.weight + factor.weight * factor.value
+    return total

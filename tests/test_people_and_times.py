@@ -109,7 +109,8 @@ async def test_neighbours_lend_support_within_a_conversation_only(memory: Memory
     await memory.add("red bowls", user_id="mei")
     found = await memory.search("pottery class", user_id="mei", explain=True)
     assert contents(found) == ["which pottery class", "blue bowls"]
-    assert parts(found, 1)["around"] > 0
+    assert parts(found, 1)["before"] > 0
+    assert parts(found, 1)["episode"] > 0
 
 
 async def test_the_assistants_words_step_back_unless_they_are_asked_for(memory: Memory) -> None:

@@ -55,7 +55,7 @@ def test_the_stronger_source_wins_setting_by_setting(here: Path, config: Path, m
     assert settings.user == "argument"
     found = settings.search
     assert (found.keyword_weight, found.text_weight, found.semantic_weight, found.half_life_days) == (0.4, 0.3, 0.2, 1)
-    assert found.recency_weight == 0.05
+    assert found.recency_weight is None
 
 
 def test_ones_own_variables_win_over_those_of_other_programs(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
@@ -156,7 +156,7 @@ def test_an_empty_variable_of_another_program_is_no_value(monkeypatch: pytest.Mo
         ("[search]\nkeywrd_weight = 1", "search.keywrd_weight"),
         ("[serch]\nkeyword_weight = 1", "serch"),
         ('[search]\nkeyword_weight = "much"', "search.keyword_weight"),
-        ("[search]\nkeyword_weight = -1", "search.keyword_weight"),
+        ("[search]\nkeyword_weight = nan", "search.keyword_weight"),
         ('[search]\ndefault_mode = "fuzzy"', "search.default_mode"),
         ("busy_timeout_s = 0", "busy_timeout_s"),
         ("user = ", "jiyi.toml"),

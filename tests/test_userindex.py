@@ -21,12 +21,13 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from jiyi import Memory, NotFound
 from jiyi.settings import load_settings
 from jiyi.store.contract import Candidates, Filter, Question
+from jiyi.store.episodes import episodes
 from jiyi.store.hot import HotUsers
 from jiyi.store.rows import index_values
 from jiyi.store.userindex import IndexRow, UserIndex
 from jiyi.testing import WordEmbedder
 from jiyi.text.keywords import query_keywords
-from jiyi.text.tokens import tokens
+from jiyi.text.tokens import apart, tokens
 from jiyi.write.index import KeywordRules, index_entry
 from support import Place
 
@@ -77,6 +78,7 @@ def row_of(memory_id: str, text: str, tags: tuple[str, ...] = (), vector: Any = 
         valid_to=None,
         expires_at=None,
         last_accessed_at=None,
+        access_count=0,
         importance=0.5,
         length=values["length"],
         asks=values["asks"],
@@ -91,15 +93,27 @@ def slow_bm25(texts: dict[str, str], query: str) -> dict[str, float]:
     average = max(sum(sum(words.values()) for words in documents.values()) / len(documents), 1.0)
     scores = dict.fromkeys(documents, 0.0)
     whole = 0.0
-    for term in dict.fromkeys(tokens(query)):
+    for term, times in Counter(tokens(query)).items():
         holders = sum(term in words for words in documents.values())
-        rarity = math.log(1 + (len(documents) - holders + 0.5) / (holders + 0.5))
+        rarity = (1 + math.log(times)) * math.log(1 + (len(documents) - holders + 0.5) / (holders + 0.5))
         whole += rarity
         for memory_id, words in documents.items():
             often, length = words[term], sum(words.values())
             if often:
                 scores[memory_id] += rarity * often * 2.2 / (often + 1.2 * (0.25 + 0.75 * length / average))
-    return {memory_id: min(score / whole, 1.0) if whole else 0.0 for memory_id, score in scores.items()}
+    return {memory_id: score / whole if whole else 0.0 for memory_id, score in scores.items()}
+
+
+def slow_coverage(texts: dict[str, str], query: str) -> dict[str, float]:
+    """The share of the query's words, by rarity, that a memory holds."""
+    words = set(apart(tokens(query)))
+    documents = {memory_id: set(tokens(text)) for memory_id, text in texts.items()}
+    holders = {word: sum(word in held for held in documents.values()) for word in words}
+    rarity = {word: math.log(1 + (len(texts) - holders[word] + 0.5) / (holders[word] + 0.5)) for word in words}
+    return {
+        memory_id: math.fsum(rarity[word] for word in words & held) / math.fsum(rarity.values())
+        for memory_id, held in documents.items()
+    }
 
 
 def slow_keywords(texts: dict[str, str], query: str) -> dict[str, float]:
@@ -154,6 +168,7 @@ def test_every_leg_equals_the_textbook_after_any_edits(
         Question(
             filter=ANYWHERE,
             terms=tuple(tokens(query)),
+            words=tuple(apart(tokens(query))),
             keywords=tuple(query_keywords(query)),
             vector=np.array(direction, np.float32),
             model="m",
@@ -164,12 +179,14 @@ def test_every_leg_equals_the_textbook_after_any_edits(
     if not alive:
         return
     by_words = slow_bm25({memory_id: text for memory_id, (text, _) in alive.items()}, query)
+    coverage = slow_coverage({memory_id: text for memory_id, (text, _) in alive.items()}, query)
     by_keyword = slow_keywords({memory_id: text for memory_id, (text, _) in alive.items()}, query)
     for at, memory_id in enumerate(found.ids):
         cosine = math.fsum(one * other for one, other in zip(alive[memory_id][1], direction, strict=True))
         assert found.text[at] == pytest.approx(by_words[memory_id], abs=1e-5)
+        assert found.coverage[at] == pytest.approx(coverage[memory_id], abs=1e-5)
         assert found.keyword[at] == pytest.approx(by_keyword[memory_id], abs=1e-5)
-        assert found.semantic[at] == pytest.approx(min(max(cosine, 0.0), 1.0), abs=1e-5)
+        assert found.semantic[at] == pytest.approx(cosine, abs=1e-5)
 
 
 @pytest.mark.parametrize("batch", [1, 7, 1000])
@@ -339,3 +356,41 @@ def by_id(found: Candidates) -> dict[str, list[float]]:
 
 TestTwoProcesses = TwoProcesses.TestCase
 TestTwoProcesses.settings = settings(max_examples=6, stateful_step_count=12, deadline=None)
+
+
+# -- episodes -------------------------------------------------------------------------------------------------------
+
+HOUR = 3_600_000_000
+
+
+@given(
+    said=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12), st.floats(-1, 1, width=32)), min_size=1, max_size=20)
+)
+def test_episodes_equal_a_walk_through_each_session(said: list[tuple[int, int, float]]) -> None:
+    session = np.array([number for number, _, _ in said])
+    occurred = np.array([hour * HOUR for _, hour, _ in said])
+    values = np.array([value for _, _, value in said], np.float32)
+    found = episodes(np.arange(len(said)), session, occurred, np.ones(len(said), np.int32))
+    expected = values.astype(np.float64).copy()
+    groups: list[list[int]] = []
+    for number in range(4):
+        order = sorted((at for at in range(len(said)) if session[at] == number), key=lambda at: occurred[at])
+        group: list[int] = []
+        for at in order:
+            if group and occurred[at] - occurred[group[-1]] > 4 * HOUR:
+                groups.append(group)
+                group = []
+            group.append(at)
+        groups.append(group)
+    for group in groups:
+        for place, at in enumerate(group):
+            around = [group[other] for other in (place - 1, place + 1) if 0 <= other < len(group)]
+            expected[at] = (values[at] + sum(values[other] for other in around) / 2) / (1 + len(around) / 2)
+    assert found.lent(values, None) == pytest.approx(expected, abs=1e-6)
+    assert found.count == sum(len(group) > 1 for group in groups)
+    for group in groups:
+        numbers = {int(found.number[at]) for at in group}
+        assert len(numbers) <= 1
+        assert (numbers == {-1}) == (len(group) == 1) or not group
+    nobody = np.zeros(len(said), np.bool_)
+    assert (found.lent(values, nobody) == values).all()

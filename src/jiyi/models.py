@@ -179,7 +179,7 @@ class Job(Value):
 
 
 class ScorePart(Value):
-    """One part of a score: `weight × value` enters the sum, or `factor` multiplies it."""
+    """One part of a score: its value, its weight, and what it contributes."""
 
     name: str
     value: float
@@ -188,10 +188,21 @@ class ScorePart(Value):
 
 
 class Explanation(Value):
-    """How a score came about: `(sum of parts) × (product of factors)`."""
+    """How a score came about.
+
+    `parts` decide the order: the hit with the largest sum of contributions comes first. What the score is, is decided
+    by the `evidence` that the first hit answers the query, and by how far another one is `behind` it:
+
+        score = 1 / (1 + exp(-x)),  x = min(sum of evidence, 3) + behind
+
+    The simple formulas that can be chosen by a setting have no evidence: their score is the sum of the parts, times
+    the contributions of the `factors`.
+    """
 
     parts: tuple[ScorePart, ...]
-    factors: tuple[ScorePart, ...]
+    evidence: tuple[ScorePart, ...] = ()
+    behind: ScorePart | None = None
+    factors: tuple[ScorePart, ...] = ()
     matched_terms: tuple[str, ...]
     score: float
 

@@ -41,6 +41,9 @@ OUTSIDE_NAMES: dict[str, tuple[str, str]] = {
 ITS_NAMES = {"text_similarity_weight": "text_weight", "time_decay_weight": "recency_weight"}  # in memory_system.search
 
 
+Preset = Literal["measured", "two_legs", "words_and_time", "meaning_and_time"]
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -72,39 +75,51 @@ class LLMSettings(Section):
     output_price: float = Field(default=0.0, ge=0, description="price of a million tokens of output")
 
 
+def _weight(description: str) -> Any:
+    """A weight that is the preset's own unless it is set."""
+    return Field(default=None, allow_inf_nan=False, description=description)
+
+
 class SearchSettings(Section):
     default_mode: Literal["hybrid", "keyword", "semantic"] = Field(
         default="hybrid", description="when none is asked for"
     )
-    keyword_weight: float = Field(default=0.3, ge=0, description="weight of matching keywords")
-    text_weight: float = Field(
-        default=0.4,
-        ge=0,
-        description="weight of the text's words (BM25); in config.json also `text_similarity_weight`",
+    preset: Preset = Field(
+        default="measured",
+        description="how memories are scored: `measured`, or a plain formula: `two_legs`, `words_and_time`,"
+        " `meaning_and_time`; each has weights of its own, and those below change some of them",
     )
-    semantic_weight: float = Field(default=0.5, ge=0, description="weight of similar meaning (cosine)")
-    speaker_weight: float = Field(
-        default=0.35, ge=0, description="weight of being said by somebody whom the query names"
+    keyword_weight: float | None = _weight("weight of matching keywords")
+    text_weight: float | None = _weight(
+        "weight of the text's words (BM25); in config.json also `text_similarity_weight`"
     )
-    around_weight: float = Field(default=0.45, ge=0, description="weight of what the neighbouring messages have")
-    assistant_weight: float = Field(
-        default=0.5,
-        ge=0,
-        le=1,
-        description="share of a score that a message of the assistant loses, unless the query asks for what it said",
+    semantic_weight: float | None = _weight("weight of similar meaning (cosine), also of the messages before and after")
+    dialogue_text_weight: float | None = _weight("for a query that is a dialogue: the words of all its turns")
+    dialogue_semantic_weight: float | None = _weight("for a query that is a dialogue: the nearest turn's meaning")
+    last_text_weight: float | None = _weight("for a query that is a dialogue: its last turn's words")
+    last_semantic_weight: float | None = _weight("for a query that is a dialogue: its last turn's meaning")
+    whole_semantic_weight: float | None = _weight("for a query that is a dialogue: the meaning of the whole")
+    episode_weight: float | None = _weight("weight of the words of the whole conversation that a message belongs to")
+    before_weight: float | None = _weight("weight of the words of the message before")
+    held_weight: float | None = _weight("weight of holding most of the query's words, rare ones counting more")
+    phrase_weight: float | None = _weight("weight of holding a phrase that the query has in quotation marks")
+    speaker_weight: float | None = _weight("weight of being said by somebody whom the query names")
+    time_weight: float | None = _weight("weight of having happened when the query says")
+    assistant_weight: float | None = _weight(
+        "weight (below 0) of being said by the assistant, unless that is asked for"
     )
-    time_weight: float = Field(default=0.2, ge=0, description="weight of having happened when the query says")
-    asks_weight: float = Field(
-        default=0.3, ge=0, le=1, description="share of a score that a question loses: it asks, it does not tell"
+    asks_weight: float | None = _weight("weight (below 0) of being a question: it asks, it does not tell")
+    recency_weight: float | None = _weight("weight of being recent; in config.json also `time_decay_weight`")
+    importance_weight: float | None = _weight("weight of importance")
+    uses_weight: float | None = _weight("weight of having been recalled often and lately")
+    priority_weight: float | None = _weight("weight of the type's priority")
+    half_life_days: float | None = Field(
+        default=None, gt=0, description="age at which half of what recency gives is gone; 30 unless the preset differs"
     )
-    recency_weight: float = Field(
-        default=0.05,
-        ge=0,
-        le=1,
-        description="share of a score that fades with age; in config.json also `time_decay_weight`",
+    type_priorities: dict[str, float] = Field(
+        default={"preference": 1.0, "profile": 1.0, "fact": 0.5, "skill": 0.5, "command_output": 0.5},
+        description="priority of a memory type, 0 to 1; types that are not named have 0",
     )
-    importance_weight: float = Field(default=0.1, ge=0, le=1, description="share of a score that importance decides")
-    half_life_days: float = Field(default=30.0, gt=0, description="age at which half of the fading share is gone")
 
 
 class ExtractionSettings(Section):

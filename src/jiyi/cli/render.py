@@ -138,26 +138,29 @@ def _explained_hit(place: int, hit: Hit) -> RenderableType:
 
 
 def explanation(why: Explanation) -> Group:
-    """`(sum of value × weight) × factors = score`, each part with a bar as long as its value."""
+    """What decides the order, then what decides the score; each part with a bar as long as its value."""
     grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
-    grid.add_column(no_wrap=True)
-    grid.add_column(no_wrap=True)
-    grid.add_column(no_wrap=True, justify="right")
-    grid.add_column(no_wrap=True)
+    for justify in ("left", "left", "right", "right"):
+        grid.add_column(no_wrap=True, justify=justify)
     for part in why.parts:
-        grid.add_row(
-            part.name, _bar(part, "cyan"), f"{part.value:.2f} × {part.weight:.2f} =", f"{part.contribution:.3f}"
-        )
-    grid.add_row("", "", "sum  ", f"{sum(part.contribution for part in why.parts):.3f}", style="dim")
+        if part.contribution:
+            _add_part(grid, part, "cyan")
+    grid.add_row("", "", "order by the sum", f"{sum(part.contribution for part in why.parts):+.3f}", style="dim")
+    for part in (*why.evidence, *([why.behind] if why.behind and why.behind.value else [])):
+        _add_part(grid, part, "green", bar=part.name in ("words", "meaning"))
     for factor in why.factors:
-        takes = f"{factor.value:.2f}, up to −{factor.weight:.0%}  ×"
-        grid.add_row(factor.name, _bar(factor, "magenta"), takes, f"{factor.contribution:.3f}")
-    grid.add_row("", "", "score =", f"{why.score:.3f}", style="bold")
+        grid.add_row(factor.name, _bar(factor, "magenta"), "×", f"{factor.contribution:.3f}")
+    grid.add_row("", "", "score", f"{why.score:.3f}", style="bold")
     shared = f"words in common: {' · '.join(why.matched_terms)}"
-    by_words = any(part.value for part in why.parts if part.name in ("keyword", "text"))
+    by_words = any(part.value for part in (*why.parts, *why.evidence) if part.name in ("keyword", "text", "words"))
     alone = "found by other words for the same" if by_words else "found by meaning alone"
     words = shared if why.matched_terms else f"no word in common: {alone}"
     return Group(grid, Text(plain(words), style="dim"))
+
+
+def _add_part(grid: Table, part: ScorePart, colour: str, *, bar: bool = True) -> None:
+    sum_of = f"{part.value:.2f} × {part.weight:+.2f} ="
+    grid.add_row(part.name, _bar(part, colour) if bar else "", sum_of, f"{part.contribution:+.3f}")
 
 
 def _bar(part: ScorePart, colour: str) -> Text:

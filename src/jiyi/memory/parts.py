@@ -12,7 +12,8 @@ from ..embed import Embedder
 from ..llm import resolve
 from ..read.accesses import Accesses
 from ..read.cached import Answers, Period
-from ..read.score import Weights
+from ..read.presets import PRESETS
+from ..read.search import Ranking
 from ..write.by_llm import LlmExtractor
 from ..write.change import change
 from ..write.flow import Flow
@@ -34,7 +35,12 @@ class Parts:
         self.where: str | None = None  # as it was given to `open`; None if the settings said it
         self._store = store
         self._embedder = embedder
-        self._weights = Weights.of(settings.search)
+        preset = settings.search.preset
+        self._ranking = Ranking(
+            preset=preset,
+            weights=PRESETS[preset].but(settings.search),
+            priorities=settings.search.type_priorities,
+        )
         self._rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
         self._change = partial(change, store=store, embedder=embedder, rules=self._rules)
         self._llm = resolve(settings, store)
@@ -51,9 +57,9 @@ class Parts:
         self._worker: Worker | None = None
         self._working: asyncio.Task[None] | None = None
         caches = resolve_caches(settings)
-        period = Period.of(settings.cache.seconds, settings.search.half_life_days)
+        period = Period.of(settings.cache.seconds, self._ranking.weights.half_life_days)
         self._accesses = Accesses(store, on=settings.recalls.record, keep=settings.recalls.keep)
-        self._answers = Answers(store, embedder, self._weights, self._accesses, caches, period)
+        self._answers = Answers(store, embedder, self._ranking, self._accesses, caches, period)
 
     async def _start(self) -> None:
         """Open the database: `async with` and `await` do it. Jobs that were left behind are gone on with."""

@@ -33,8 +33,7 @@ from ..text.times import find_times
 from .accesses import Accesses
 from .assemble import hit
 from .interpret import Inquiry
-from .score import Weights
-from .search import expanded_keywords, search, synonyms_of
+from .search import Ranking, expanded_keywords, search, synonyms_of
 
 if TYPE_CHECKING:
     from ..store.base import Store
@@ -76,14 +75,14 @@ class Answers:
         self,
         store: Store,
         embedder: Embedder,
-        weights: Weights,
+        ranking: Ranking,
         accesses: Accesses,
         caches: Sequence[Cache],
         period: Period,
     ) -> None:
         self._store = store
         self._embedder = embedder
-        self._weights = weights
+        self._ranking = ranking
         self._accesses = accesses
         self._caches = caches
         self._period = period
@@ -103,7 +102,7 @@ class Answers:
         # Explanations speak in words, which no cache shall hold; they are for people, who have the time.
         tip = await self._store.tip(user_id) if self._caches and lasting and not inquiry.explain else None
         if tip is None:
-            return await search(inquiry, self._store, self._embedder, self._weights)
+            return await search(inquiry, self._store, self._embedder, self._ranking)
         self._asked += 1
         key = self._key(inquiry, tip, self._period.number(now), asked_at)
         for place, cache in enumerate(self._caches):
@@ -113,7 +112,7 @@ class Answers:
                 self._answered += 1
                 await _keep(self._caches[:place], user_id, key, kept, now)
                 return told
-        found = await search(inquiry, self._store, self._embedder, self._weights)
+        found = await search(inquiry, self._store, self._embedder, self._ranking)
         if not found.degraded:  # it may be whole again at the next moment
             await _keep(self._caches, user_id, key, await self._kept(found, inquiry, now), now)
         return found
@@ -124,7 +123,7 @@ class Answers:
         del where["now"]
         spans = [(span.start, span.end) for span in find_times(inquiry.query, inquiry.filter.now) if span.relative]
         question = (inquiry.query, inquiry.mode, inquiry.keywords, inquiry.at_least, inquiry.limit, where, spans)
-        engine = (__version__, asdict(self._weights), self._embedder.id, inquiry.with_synonyms)
+        engine = (__version__, asdict(self._ranking), self._embedder.id, inquiry.with_synonyms)
         parts = (question, engine, tip, period, asked_at)
         return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()
 

@@ -11,8 +11,8 @@ from ..models import Layer, SearchMode, Status, utc_now
 from ..store.contract import Filter
 from ..text.keywords import query_keywords
 from ..text.normal import normalise
-from ..text.tokens import tokens
 from .score import LEGS
+from .turns import quoted, turns
 
 TimeRange = tuple[datetime | None, datetime | None]
 
@@ -22,8 +22,10 @@ class Inquiry:
     query: str
     mode: SearchMode
     filter: Filter
-    terms: tuple[str, ...]
+    turns: tuple[str, ...]  # of a dialogue
+    phrases: tuple[str, ...]
     keywords: tuple[str, ...]
+    extra_keywords: tuple[str, ...]  # those given beside the query
     at_least: float
     limit: int
     explain: bool
@@ -48,8 +50,10 @@ def interpret(
         query=query,
         mode=mode,
         filter=where,
-        terms=tuple(tokens(" ".join((query, *given)))),
+        turns=tuple(turns(query)),
+        phrases=tuple(quoted(query)),
         keywords=given or tuple(query_keywords(query)),
+        extra_keywords=given,
         at_least=checks.share("min_relevance_score", at_least),
         limit=checks.whole("limit", limit),
         explain=explain,

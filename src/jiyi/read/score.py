@@ -1,106 +1,130 @@
-"""One scoring function with named weights. Everything it uses is kept, so that a score can be explained."""
+"""From what the legs say to an order: a sum of named parts with named weights. Everything it uses is kept, so that a
+score can be explained."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models import Explanation, ScorePart, SearchMode
+from ..models import SearchMode
 from ..store.contract import Candidates, Floats
-
-if TYPE_CHECKING:
-    from ..settings import SearchSettings
+from .presets import Weights
 
 LEGS: dict[SearchMode, tuple[str, ...]] = {
     "hybrid": ("keyword", "text", "semantic"),
     "keyword": ("keyword", "text"),
     "semantic": ("semantic",),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weights:
-    """How much each part counts in the sum, and how much each factor can take away."""
-
-    keyword: float
-    text: float
-    semantic: float
-    speaker: float  # said by somebody whom the query names
-    around: float  # what the neighbouring messages have
-    time: float  # happened when the query says
-    assistant: float  # loses this share if said by the assistant, unless that is asked for
-    asks: float  # loses this share if it is a question
-    recency: float
-    importance: float
-    half_life_days: float
-
-    @classmethod
-    def of(cls, settings: SearchSettings) -> Weights:
-        """The settings call each of them `…_weight`."""
-        names = [field.name for field in fields(cls) if field.name != "half_life_days"]
-        given = {name: getattr(settings, f"{name}_weight") for name in names}
-        return cls(half_life_days=settings.half_life_days, **given)
+# The best memory's words count as 1, the best and the worst meaning as 1 and 0. But where nothing fits well, or all are
+# alike, small differences stay small:
+LEAST_TEXT, LEAST_EPISODE, LEAST_RANGE = 0.05, 0.5, 0.3
+MOST_WORDS = 0.5  # of the query's words, by rarity; from there on, holding them counts for itself: a code, a name
+DIGITS = 6  # of a sum that count for the order: the rest depends on how floats happened to be added
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """`total = (Σ weight × part) × Π factor`, for all candidates at once."""
+    """For all candidates at once: `total = (Σ weight × part) × Π factor`."""
 
-    parts: dict[str, tuple[float, Floats]]  # name → weight, value in 0..1
-    factors: dict[str, tuple[float, Floats, Floats]]  # name → weight, value in 0..1, factor
+    parts: Mapping[str, tuple[Floats | float, Floats]]  # name → weight, value
     total: Floats
+    matched: NDArray[np.bool_]
+    factors: Mapping[str, tuple[float, Floats, Floats]] = field(default_factory=dict)  # name → weight, value, factor
 
 
 def score(candidates: Candidates, weights: Weights, legs: tuple[str, ...], *, unasked: bool = False) -> Scores:
-    """A weighted mean of the legs that ran; age and low importance take a share of it away."""
-    whole = sum(getattr(weights, leg) for leg in legs) or 1.0
-    parts = {leg: (getattr(weights, leg) / whole, getattr(candidates, leg).astype(np.float64)) for leg in legs}
-    freshness = 0.5 ** (candidates.age_days / weights.half_life_days)
-    factors = {
-        name: (weight, value, 1.0 - weight + weight * value)
-        for name, weight, value in (
-            ("recency", weights.recency, freshness),
-            ("assistant", weights.assistant if unasked else 0.0, 1.0 - candidates.assistant.astype(np.float64)),
-            ("asks", weights.asks, 1.0 - candidates.asks.astype(np.float64)),
-            ("importance", weights.importance, candidates.importance.astype(np.float64)),
-        )
+    """`legs` are those that ran; `unasked`: the query does not ask for what the assistant said."""
+    parts = {
+        name: (weight, value)
+        for name, value in parts_of(candidates, weights, legs, unasked)
+        if (weight := getattr(weights, name)) and value is not None
     }
-    factors = {name: factor for name, factor in factors.items() if factor[0]}
     total = np.zeros(len(candidates))
     for weight, value in parts.values():
         total += weight * value
-    for _, _, factor in factors.values():
-        total *= factor
-    return Scores(parts, factors, total)
+    return Scores(parts, total, matched(candidates, legs))
 
 
-def best(candidates: Candidates, scores: Scores, *, limit: int, at_least: float) -> tuple[NDArray[np.intp], int]:
-    """The places of the best candidates, best first, newest first among equals; and how many reach the threshold."""
-    reaching = np.flatnonzero((scores.total > 0) & (scores.total >= at_least))
-    if len(reaching) > limit:
-        threshold = np.partition(scores.total[reaching], len(reaching) - limit)[len(reaching) - limit]
-        contenders = reaching[scores.total[reaching] >= threshold]
-    else:
-        contenders = reaching
-    newest_first = contenders[np.argsort(candidates.ids[contenders])[::-1]]
-    ordered = newest_first[np.argsort(-scores.total[newest_first], kind="stable")]
-    return ordered[:limit], len(reaching)
+def parts_of(
+    candidates: Candidates, weights: Weights, legs: tuple[str, ...], unasked: bool
+) -> Iterator[tuple[str, Floats | None]]:
+    if "text" in legs:
+        if candidates.last_text is None:
+            yield "text", _scaled(candidates.text)
+        else:
+            yield "dialogue_text", _scaled(candidates.text)
+            yield "last_text", _scaled(candidates.last_text)
+        if candidates.episode is not None:
+            yield "episode", _scaled(candidates.episode, LEAST_EPISODE)
+        if candidates.before is not None:
+            yield "before", candidates.before / max(float(candidates.text.max(initial=0)), LEAST_TEXT)
+        yield "held", ((candidates.coverage - MOST_WORDS) / (1 - MOST_WORDS)).clip(0, 1)
+        yield "phrase", candidates.phrase
+    if "keyword" in legs:
+        yield "keyword", candidates.keyword
+    if "semantic" in legs:
+        if candidates.last_semantic is None:
+            yield "semantic", _stretched(candidates.near)
+        else:
+            yield "dialogue_semantic", _stretched(candidates.near)
+            yield "last_semantic", _stretched(candidates.last_semantic)
+            yield "whole_semantic", _stretched(candidates.whole_semantic)
+    yield "speaker", candidates.speaker
+    yield "time", candidates.time
+    if unasked:
+        yield "assistant", candidates.assistant
+    yield "asks", candidates.asks
+    yield "recency", freshness(candidates.age_days, weights.half_life_days)
+    yield "importance", candidates.importance
+    yield "uses", interaction(candidates, weights.half_life_days)
+    yield "priority", candidates.priority
 
 
-def explain(scores: Scores, place: int, matched_terms: tuple[str, ...]) -> Explanation:
-    return Explanation(
-        parts=tuple(
-            ScorePart(name=name, value=float(value[place]), weight=weight, contribution=weight * float(value[place]))
-            for name, (weight, value) in scores.parts.items()
-        ),
-        factors=tuple(
-            ScorePart(name=name, value=float(value[place]), weight=weight, contribution=float(factor[place]))
-            for name, (weight, value, factor) in scores.factors.items()
-            if factor[place] != 1.0  # what takes nothing away explains nothing
-        ),
-        matched_terms=matched_terms,
-        score=float(scores.total[place]),
-    )
+def matched(candidates: Candidates, legs: tuple[str, ...]) -> NDArray[np.bool_]:
+    """What a leg has found; the rest of the parts only say in which order."""
+    found = np.zeros(len(candidates), np.bool_)
+    if "text" in legs:
+        found |= candidates.text > 0
+        if candidates.before is not None:
+            found |= candidates.before > 0
+    if "keyword" in legs:
+        found |= candidates.keyword > 0
+    if "semantic" in legs:
+        found |= candidates.near > 0
+    return found
+
+
+def freshness(age_days: Floats, half_life_days: float) -> Floats:
+    return 0.5 ** (age_days / half_life_days)
+
+
+def interaction(candidates: Candidates, half_life_days: float) -> Floats:
+    """How often it was recalled (half of it reached at five times), and how lately."""
+    return candidates.uses / (candidates.uses + 5) / 2 + freshness(candidates.idle_days, half_life_days) / 2
+
+
+def _scaled(values: Floats, least: float = LEAST_TEXT) -> Floats:
+    scaled: Floats = values / max(float(values.max(initial=0)), least)
+    return scaled
+
+
+def _stretched(values: Floats | None) -> Floats | None:
+    if values is None or not len(values):
+        return values
+    lowest = values.min()
+    stretched: Floats = (values - lowest) / max(float(values.max() - lowest), LEAST_RANGE)
+    return stretched
+
+
+def best(candidates: Candidates, scores: Scores, limit: int) -> NDArray[np.intp]:
+    """The places of the best candidates, best first, newest first among equals."""
+    found = np.flatnonzero(scores.matched)
+    total = np.round(scores.total[found], DIGITS)
+    if len(found) > limit:
+        contenders = total >= np.partition(total, len(found) - limit)[len(found) - limit]
+        found, total = found[contenders], total[contenders]
+    newest_first = np.argsort(candidates.ids[found])[::-1]
+    return found[newest_first[np.argsort(-total[newest_first], kind="stable")]][:limit]

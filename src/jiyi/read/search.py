@@ -3,46 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError, EmbeddingModelChanged
-from ..models import SearchResult
+from ..models import MemoryItem, SearchResult
 from ..store.contract import Candidates, Question
+from ..text.language import language
 from ..text.times import find_times
+from ..text.tokens import apart, tokens
 from .assemble import hit, matched_terms
 from .expand import expand
+from .formulas import FORMULAS
 from .interpret import Inquiry
 from .people import asks_assistant, people_named, without_names
-from .score import LEGS, Weights, best, explain, score
-from .turns import turns
+from .presets import Weights
+from .relevance import BOTH, BY_MEANING, BY_WORDS, Relevance, explain, relevance
+from .score import LEGS, Scores, best, score
 
 if TYPE_CHECKING:
+    from ..settings import Preset
     from ..store.base import Store
+
+Places = NDArray[np.intp]
 
 MOST_TURNS = 20  # of a dialogue, the last ones
 
 
-async def search(inquiry: Inquiry, store: Store, embedder: Embedder, weights: Weights) -> SearchResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """How candidates are scored."""
+
+    preset: Preset
+    weights: Weights
+    priorities: Mapping[str, float]
+
+
+async def search(inquiry: Inquiry, store: Store, embedder: Embedder, ranking: Ranking) -> SearchResult:
     degraded: list[str] = []
-    question = await _question(inquiry, store, embedder, degraded)
+    question = await question_of(inquiry, store, embedder, ranking, degraded)
     candidates = await store.gather(question)
     await _tell_unembedded(inquiry, candidates, store, embedder, degraded)
-    scores = score(candidates, weights, _legs(inquiry, question, candidates), unasked=not asks_assistant(inquiry.query))
-    places, total = best(candidates, scores, limit=inquiry.limit, at_least=inquiry.at_least)
+    legs = tuple(leg for leg in LEGS[inquiry.mode] if leg != "semantic" or question.vector is not None)
+    scores = _scores(candidates, ranking, legs, inquiry)
+    places = best(candidates, scores, inquiry.limit)
     found = {memory.id: memory for memory in await store.get(inquiry.filter.user_id, list(candidates.ids[places]))}
+    why = _relevance(candidates, scores, places, legs, inquiry, found) if ranking.preset == "measured" else None
+    values = scores.total if why is None else why.values
     hits = []
     for place in places:
         memory = found.get(candidates.ids[place])
-        if memory is not None:  # it may have been deleted a moment ago
-            terms = matched_terms(memory, inquiry.terms) if inquiry.explain else ()
-            reasons = explain(scores, int(place), terms) if inquiry.explain else None
-            hits.append(hit(memory, float(scores.total[place]), reasons))
+        # One that is missing was deleted a moment ago.
+        if memory is not None and values[place] >= inquiry.at_least:
+            terms = matched_terms(memory, question.terms) if inquiry.explain else ()
+            reasons = explain(scores, int(place), float(values[place]), why, terms) if inquiry.explain else None
+            hits.append(hit(memory, float(values[place]), reasons))
     return SearchResult(
         query=inquiry.query,
         hits=tuple(hits),
-        total_found=total,
+        total_found=int(np.count_nonzero(scores.matched & (values >= inquiry.at_least))),
         searched=len(candidates),
         search_strategy_used=inquiry.mode,
         expanded_keywords=expanded_keywords(inquiry, question.synonyms),
@@ -50,25 +74,35 @@ async def search(inquiry: Inquiry, store: Store, embedder: Embedder, weights: We
     )
 
 
-async def _question(inquiry: Inquiry, store: Store, embedder: Embedder, degraded: list[str]) -> Question:
+async def question_of(
+    inquiry: Inquiry, store: Store, embedder: Embedder, ranking: Ranking, degraded: list[str]
+) -> Question:
     """What the legs need: the query's words and their synonyms, vectors, people and times."""
     user_id = inquiry.filter.user_id
     named = people_named(inquiry.query, await store.people(user_id, embedder.id))
     synonyms = await synonyms_of(inquiry, store)
-    said = turns(inquiry.query)
+    turns = [without_names(turn, named) for turn in inquiry.turns[-MOST_TURNS:]]
+    whole = " ".join(turns) if turns else without_names(inquiry.query, named)
+    last = turns[-1] if turns else whole
     vectors: list[Vectors] = []
     if "semantic" in LEGS[inquiry.mode]:
-        texts = [without_names(text, named) for text in (inquiry.query, *said[-MOST_TURNS:])]
-        vectors = await _vectors(texts, inquiry, embedder, degraded)
+        vectors = await _vectors([whole, *turns], inquiry, embedder, degraded)
+    terms = [*tokens(whole), *chain(*map(tokens, inquiry.extra_keywords))]
+    last_terms = tokens(last)
+    by_words = "text" in LEGS[inquiry.mode]
     return Question(
         filter=inquiry.filter,
-        terms=inquiry.terms if "text" in LEGS[inquiry.mode] else (),
+        terms=tuple(terms) if by_words else (),
+        last_terms=tuple(last_terms if by_words else ()) if turns else None,
+        words=tuple(apart(last_terms)) if by_words else (),
+        phrases=tuple(tuple(tokens(phrase)) for phrase in inquiry.phrases) if by_words else (),
         keywords=inquiry.keywords,
         synonyms=synonyms,
         vector=vectors[0] if vectors else None,
         turns=tuple(vectors[1:]),
         named=named,
-        spans=tuple((span.start, span.end) for span in find_times((said or [inquiry.query])[-1], inquiry.filter.now)),
+        spans=tuple((span.start, span.end) for span in find_times(last, inquiry.filter.now)),
+        priorities=ranking.priorities if ranking.weights.priority else {},
         model=embedder.id,
     )
 
@@ -95,16 +129,33 @@ async def _vectors(texts: list[str], inquiry: Inquiry, embedder: Embedder, degra
         return []
 
 
-def _legs(inquiry: Inquiry, question: Question, candidates: Candidates) -> tuple[str, ...]:
-    """The parts of the score that have something to say here; one that has not must not thin out the others."""
-    legs = [leg for leg in LEGS[inquiry.mode] if leg != "semantic" or question.vector is not None]
-    if question.named:
-        legs.append("speaker")
-    if candidates.around.any():
-        legs.append("around")
-    if candidates.time.any():
-        legs.append("time")
-    return tuple(legs)
+def _scores(candidates: Candidates, ranking: Ranking, legs: tuple[str, ...], inquiry: Inquiry) -> Scores:
+    formula = FORMULAS.get(ranking.preset)
+    if formula is not None:
+        return formula(candidates, ranking.weights, legs)
+    return score(candidates, ranking.weights, legs, unasked=not asks_assistant(inquiry.query))
+
+
+def _relevance(
+    candidates: Candidates,
+    scores: Scores,
+    places: Places,
+    legs: tuple[str, ...],
+    inquiry: Inquiry,
+    found: Mapping[str, MemoryItem],
+) -> Relevance | None:
+    if not len(places):
+        return None
+    first = int(places[0])
+    calibration = BOTH
+    if "semantic" not in legs:
+        calibration = BY_WORDS
+    elif "text" not in legs or not candidates.coverage[first]:
+        memory = found.get(candidates.ids[first])
+        languages = {language(inquiry.query), language(memory.content) if memory else "other"}
+        if "text" not in legs or languages == {"zh", "en"}:
+            calibration = BY_MEANING
+    return relevance(candidates, scores, first, calibration)
 
 
 async def _tell_unembedded(

@@ -164,6 +164,7 @@ async def _rows(
             memory.data,
             memory.tags,
             *(type_coerce(column, BigInteger) for column in times),
+            memory.access_count,
             memory.importance,
             TermsRow.length,
             TermsRow.asks,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right, insort
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ..models import from_micros, to_micros
 from ..text.hashes import term_hash
 from .contract import Candidates, Filter, Floats, Question
+from .episodes import Episodes, episodes
 from .postings import Postings
 from .types import COUNTS, HASHES, VECTOR, WEIGHTS
 
@@ -30,10 +31,8 @@ Scope = Slots | slice
 NEVER = np.iinfo(np.int64).max
 LONG_AGO = np.iinfo(np.int64).min
 DAY = 86_400_000_000  # microseconds
-SILENCE = DAY // 6  # a longer one ends a conversation: what follows has nothing to do with what went before
 K1, B = 1.2, 0.75
 EXACT, PREFIX, SYNONYM = 1.0, 0.8, 0.7
-BEST_TURN, LAST_TURN, WHOLE = 0.5, 0.2, 0.3
 MOST_CONTINUATIONS = 1000
 
 
@@ -55,6 +54,7 @@ class IndexRow:
     valid_to: int | None
     expires_at: int | None
     last_accessed_at: int | None
+    access_count: int
     importance: float
     length: int
     asks: float
@@ -79,7 +79,7 @@ class UserIndex:
         self._columns: dict[str, NDArray[Any]] = {name: np.empty(0, dtype) for name, dtype in _COLUMNS.items()}
         self._vectors: NDArray[np.float32] = np.empty((0, dimension), np.float32)
         self._total_length = 0
-        self._order: tuple[tuple[Slots, Slots], tuple[Slots, Slots]] | None = None  # None: to be worked out
+        self._found_episodes: Episodes | None = None  # None: to be worked out
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -130,7 +130,7 @@ class UserIndex:
         if not rows:
             return
         self.drop(row.id for row in rows)
-        self._order = None
+        self._found_episodes = None
         first, end = self._size, self._size + len(rows)
         if end > len(self._vectors):
             self._grow(max(end, len(self._vectors) * 3 // 2))  # so that the cost of copying stays in proportion
@@ -142,6 +142,7 @@ class UserIndex:
                 empty = LONG_AGO if name == "last_accessed_at" else NEVER
                 column[first:end] = [empty if (at := getattr(row, name)) is None else at for row in rows]
         self._columns["id"][first:end] = [row.id for row in rows]
+        self._columns["access_count"][first:end] = [row.access_count for row in rows]
         self._columns["importance"][first:end] = [row.importance for row in rows]
         self._columns["length"][first:end] = [row.length for row in rows]
         self._columns["asks"][first:end] = [row.asks for row in rows]
@@ -157,7 +158,7 @@ class UserIndex:
         self._size = end
 
     def drop(self, ids: Iterable[str]) -> None:
-        self._order = None
+        self._found_episodes = None
         for memory_id in ids:
             slot = self._slots.pop(memory_id, None)
             if slot is not None:
@@ -185,24 +186,40 @@ class UserIndex:
         """What each leg says of every memory in scope."""
         in_scope = self._in_scope(question.filter)
         # Where everything is in scope, as it mostly is, a slice spares copying every array.
-        slots: Scope = slice(0, self._size) if in_scope.all() else np.flatnonzero(in_scope)
+        everything = bool(in_scope.all())
+        slots: Scope = slice(0, self._size) if everything else np.flatnonzero(in_scope)
+        limited = None if everything else in_scope
         columns = self._columns
         embedded = columns["embedded"][slots]
+        episodes = self._episodes()
         text = self._bm25(question.terms)
+        if limited is not None:
+            text *= limited
         semantic = self._meaning(question)
-        last_seen = np.maximum(columns["occurred_at"][slots], columns["last_accessed_at"][slots])
-        age_days = np.maximum(to_micros(question.filter.now) - last_seen, 0) / DAY
+        now = to_micros(question.filter.now)
+        recalled = columns["last_accessed_at"][slots]
+        last_seen = np.maximum(columns["occurred_at"][slots], recalled)
         return Candidates(
             ids=columns["id"][slots],
-            assistant=columns["assistant"][slots],
-            asks=columns["asks"][slots],
-            time=self._happened_in(question.spans)[slots],
-            speaker=self._said_by(question.named)[slots],
             keyword=self._keyword_match(question)[slots],
             text=text[slots],
             semantic=semantic[slots],
-            around=self._around(np.where(in_scope, (text + semantic) / 2, 0))[slots],
-            age_days=age_days,
+            near=episodes.lent(semantic, limited)[slots],
+            coverage=self._coverage(question)[slots],
+            last_text=None if question.last_terms is None else self._bm25(question.last_terms)[slots],
+            last_semantic=self._cosine(question.turns[-1], slots) if question.turns else None,
+            whole_semantic=self._cosine(question.vector, slots) if question.turns else None,
+            episode=self._episode_bm25(question.terms, limited)[slots] if episodes.count and question.terms else None,
+            before=self._before(text)[slots] if episodes.count else None,
+            phrase=self._holds_phrase(question.phrases)[slots] if question.phrases else None,
+            speaker=self._said_by(question.named)[slots] if question.named else None,
+            time=self._happened_in(question.spans)[slots] if question.spans else None,
+            assistant=columns["assistant"][slots].astype(np.float32),
+            asks=columns["asks"][slots],
+            priority=self._priority(question.priorities)[slots] if question.priorities else None,
+            age_days=np.maximum(now - last_seen, 0) / DAY,
+            idle_days=np.where(recalled == LONG_AGO, np.inf, np.maximum(now - recalled, 0) / DAY),
+            uses=columns["access_count"][slots],
             importance=columns["importance"][slots],
             unembedded=len(embedded) - int(np.count_nonzero(embedded)),
         )
@@ -233,35 +250,18 @@ class UserIndex:
         scope &= columns["valid_to"] > to_micros(where.as_of or where.now)
         return scope
 
-    def _around(self, values: Floats) -> Floats:
-        """The mean of what the messages before and after have; one that is not there has nothing."""
-        before, after = self._neighbours()
-        around = np.zeros(self._size, np.float32)
-        around[before[1]] += values[before[0]] / 2
-        around[after[1]] += values[after[0]] / 2
-        return around
-
-    def _neighbours(self) -> tuple[tuple[Slots, Slots], tuple[Slots, Slots]]:
-        """Pairs (neighbour, message): those that come before, and those that come after, in one conversation.
-
-        People lend each other support; the answers of an assistant repeat the question's words and would drown them.
-        """
-        if self._order is None:
+    def _episodes(self) -> Episodes:
+        if self._found_episodes is None:
             columns = {name: column[: self._size] for name, column in self._columns.items()}
-            session, occurred = columns["session_id"], columns["occurred_at"]
             is_message = columns["memory_type"] == self._codes["memory_type"].get("message", -1)
-            has_session = session != self._codes["session_id"].get(None, -1)
+            has_session = columns["session_id"] != self._codes["session_id"].get(None, -1)
             said = np.flatnonzero(columns["alive"] & is_message & has_session)
-            said = said[np.lexsort((occurred[said], session[said]))]
-            first, second = said[:-1], said[1:]
-            joined = (
-                (session[first] == session[second])
-                & (occurred[second] - occurred[first] <= SILENCE)
-                & ~(columns["assistant"][first] | columns["assistant"][second])
-            )
-            first, second = first[joined], second[joined]
-            self._order = (first, second), (second, first)
-        return self._order
+            self._found_episodes = episodes(said, columns["session_id"], columns["occurred_at"], columns["length"])
+        return self._found_episodes
+
+    def _before(self, text: Floats) -> Floats:
+        """What the message before has. An assistant's repeats the words of what was asked, and would drown the rest."""
+        return self._episodes().from_before(np.where(self._columns["assistant"][: self._size], 0, text))
 
     def _said_by(self, people: frozenset[str]) -> Floats:
         codes = [self._codes["speaker"][name] for name in people if name in self._codes["speaker"]]
@@ -279,7 +279,7 @@ class UserIndex:
                 slots, weights = self._keywords.find(term_hash(word))
                 best[slots] = np.maximum(best[slots], quality * weights)
             best *= self._columns["alive"][: self._size]
-            rarity = self._rarity(int(np.count_nonzero(best)))
+            rarity = _rarity(len(self._slots), int(np.count_nonzero(best)))
             scores += np.float32(rarity) * best
             whole += rarity
         return scores / whole if whole else scores
@@ -295,41 +295,85 @@ class UserIndex:
                 words.append((word, PREFIX))
         return words
 
-    def _rarity(self, holders: int) -> float:
-        """Inverse document frequency."""
-        return math.log(1 + (len(self._slots) - holders + 0.5) / (holders + 0.5))
+    def _holders(self, term: str) -> tuple[Slots, Floats]:
+        """Where a term stands, among the living, and how often."""
+        slots, counts = self._terms.find(term_hash(term))
+        if len(self._slots) < self._size:
+            living = self._columns["alive"][slots]
+            slots, counts = slots[living], counts[living]
+        return slots, counts.astype(np.float32)
 
     def _bm25(self, terms: Sequence[str]) -> Floats:
         """BM25 over the user's memories; 1.0 = every term of the query once in a memory of average length."""
         scores = np.zeros(self._size, np.float32)
-        population = len(self._slots)
-        if not population or not terms:
-            return scores
-        alive, lengths = self._columns["alive"], self._columns["length"]
-        average = max(self._total_length / population, 1.0)
+        lengths = self._columns["length"]
+        average = max(self._total_length / max(len(self._slots), 1), 1.0)
         best_possible = 0.0
-        for term in dict.fromkeys(terms):
-            slots, counts = self._terms.find(term_hash(term))
-            if population < self._size:
-                living = alive[slots]
-                slots, counts = slots[living], counts[living]
-            counts = counts.astype(np.float32)
-            rarity = self._rarity(len(slots))
+        for term, weight in _weighted(terms):
+            slots, counts = self._holders(term)
+            rarity = weight * _rarity(len(self._slots), len(slots))
             best_possible += rarity
             saturation = counts + K1 * (1 - B + B * lengths[slots] / average)
             scores[slots] += (rarity * (K1 + 1)) * counts / saturation
-        np.minimum(scores / best_possible, 1.0, out=scores)
-        return scores
+        return scores / np.float32(best_possible) if best_possible else scores
+
+    def _episode_bm25(self, terms: Sequence[str], limited: NDArray[np.bool_] | None) -> Floats:
+        """BM25 of each message's episode, as if it were one long message."""
+        found = self._episodes()
+        scores = np.zeros(found.count, np.float32)
+        norm = K1 * (1 - B + B * found.lengths / max(float(found.lengths.mean()), 1.0))
+        best_possible = 0.0
+        for term, weight in _weighted(terms):
+            slots, counts = self._holders(term)
+            number = found.number[slots]
+            inside = number >= 0 if limited is None else (number >= 0) & limited[slots]
+            times = np.bincount(number[inside], counts[inside], minlength=found.count)
+            rarity = weight * _rarity(found.count, int(np.count_nonzero(times)))
+            best_possible += rarity
+            scores += (rarity * (K1 + 1)) * times / (times + norm)
+        scores /= best_possible or 1.0
+        return np.where(found.number >= 0, scores[found.number], 0)
+
+    def _coverage(self, question: Question) -> Floats:
+        """The share of the query's words that a memory holds, rare ones counting more. A person who is named counts as
+        a word, held by what they said."""
+        held = np.zeros(self._size, np.float32)
+        whole = 0.0
+        for word in dict.fromkeys(question.words):
+            slots, _ = self._holders(word)
+            rarity = _rarity(len(self._slots), len(slots))
+            held[slots] += rarity
+            whole += rarity
+        if question.named:
+            known = _rarity(len(self._slots), 0) / 2
+            held += known * self._said_by(question.named)
+            whole += known
+        return held / np.float32(whole) if whole else held
+
+    def _holds_phrase(self, phrases: Sequence[Sequence[str]]) -> Floats:
+        """Whether all of a phrase's words are there."""
+        any_of_them = np.zeros(self._size, np.bool_)
+        for phrase in phrases:
+            held = np.zeros(self._size, np.int32)
+            for term in set(phrase):
+                held[self._holders(term)[0]] += 1
+            any_of_them |= held == len(set(phrase))
+        return any_of_them.astype(np.float32)
+
+    def _priority(self, priorities: Mapping[str, float]) -> Floats:
+        by_code = np.zeros(len(self._codes["memory_type"]), np.float32)
+        for memory_type, code in self._codes["memory_type"].items():
+            by_code[code] = priorities.get(memory_type or "", 0.0)
+        priority: Floats = by_code[self._columns["memory_type"][: self._size]]
+        return priority
 
     def _meaning(self, question: Question) -> Floats:
-        """Similarity to the query; to a dialogue: mostly to the nearest turn, also to the last and the whole."""
+        """Similarity to the query; to a dialogue: to the nearest turn."""
         everything = slice(0, self._size)
-        whole = self._cosine(question.vector, everything)
         if not question.turns:
-            return whole
-        turns = np.stack([self._cosine(turn, everything) for turn in question.turns])
-        meaning: Floats = BEST_TURN * turns.max(axis=0) + LAST_TURN * turns[-1] + WHOLE * whole
-        return meaning
+            return self._cosine(question.vector, everything)
+        nearest: Floats = np.stack([self._cosine(turn, everything) for turn in question.turns]).max(axis=0)
+        return nearest
 
     def _happened_in(self, spans: Sequence[tuple[datetime, datetime]]) -> Floats:
         happened = np.zeros(self._size, np.bool_)
@@ -346,7 +390,6 @@ class UserIndex:
             similarity: Floats = (self._vectors[: self._size] @ vector)[slots]
         else:
             similarity = self._vectors[slots] @ vector
-        similarity.clip(0.0, 1.0, out=similarity)
         return similarity
 
     def _put_vectors(self, first: int, rows: Sequence[IndexRow]) -> None:
@@ -379,12 +422,23 @@ class UserIndex:
         self._vectors = vectors
 
 
+def _weighted(terms: Sequence[str]) -> list[tuple[str, float]]:
+    """The terms; one that the query repeats counts more, but not as often as it is repeated."""
+    return [(term, 1 + math.log(times)) for term, times in Counter(terms).items()]
+
+
+def _rarity(population: int, holders: int) -> float:
+    """Inverse document frequency."""
+    return math.log(1 + (population - holders + 0.5) / (holders + 0.5))
+
+
 _CODED = ("memory_type", "layer", "session_id", "agent_id", "group_id", "speaker")
 _TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "last_accessed_at")
 _COLUMNS: dict[str, str] = {
     "id": "O",
     **dict.fromkeys(_CODED, "i4"),
     **dict.fromkeys(_TIMES, "i8"),
+    "access_count": "f4",
     "importance": "f4",
     "asks": "f4",
     "length": "i4",

@@ -1,17 +1,18 @@
 """Search terms for BM25: one function for texts and queries alike, so that both always agree."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import islice
 from operator import add
 
+from .language import HAN, UNSPACED
 from .normal import fold_case
 from .stopwords import CHINESE, ENGLISH, PARTICLES, STOP_PAIRS, is_stop_word
 from .words import inner_parts, is_spelled_plainly, parts, pieces, prepared, without_contraction
 
-__all__ = ["is_stop_word", "tokens"]
+__all__ = ["apart", "is_stop_word", "tokens"]
 
 _LONGEST_TERM = 64
 _DECIMAL = re.compile(r"\d+(?:,\d{3})*\.\d+")
@@ -48,6 +49,16 @@ def tokens(text: str) -> list[str]:
         found += [bounded(word) for word in _segmenter()(" ".join(han)) if len(word) > 2 and word not in CHINESE]
     # "The Who" or "的" alone must still be findable.
     return found or [bounded(fold_case(span.group())) for span in pieces(text)]
+
+
+def apart(terms: Iterable[str]) -> list[str]:
+    """Those terms that do not overlap: of a script without spaces the characters, but not the pairs and words made of
+    them.
+
+    >>> apart(tokens("喜欢 green teas"))
+    ['喜', '欢', 'green', 'tea']
+    """
+    return [term for term in terms if len(term) == 1 or not _unspaced()(term)]
 
 
 def bounded(term: str) -> str:
@@ -92,6 +103,11 @@ def _stemmer() -> Callable[[str], str]:
     # Without its own cache a stemmer has no state between calls that threads could spoil; ours is above.
     stem: Callable[[str], str] = Stemmer("english", 0).stemWord
     return stem
+
+
+@cache
+def _unspaced() -> Callable[[str], re.Match[str] | None]:
+    return re.compile(f"[{HAN}{UNSPACED}]").match
 
 
 @cache

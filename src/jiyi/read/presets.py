@@ -1,0 +1,76 @@
+"""The weights, by name. `measured` is the default: its numbers were fitted on public benchmarks by `bench/fitting.py`
+(docs/evaluation.md). The others are plain formulas that people know from elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..settings import Preset, SearchSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """How much each part counts. What is negative takes away."""
+
+    keyword: float = 0.0
+    text: float = 0.0  # BM25
+    semantic: float = 0.0  # cosine, in `measured` together with the messages before and after
+    dialogue_text: float = 0.0  # of a query that is a dialogue: all its turns
+    dialogue_semantic: float = 0.0  # … its nearest turn
+    last_text: float = 0.0  # … its last turn
+    last_semantic: float = 0.0
+    whole_semantic: float = 0.0  # … all of it as one text
+    episode: float = 0.0  # BM25 of the conversation that a message belongs to
+    before: float = 0.0  # BM25 of the message before
+    held: float = 0.0  # holds most of the query's words, rare ones counting more
+    phrase: float = 0.0  # holds the words of a quoted phrase
+    speaker: float = 0.0  # said by somebody whom the query names
+    time: float = 0.0  # happened when the query says
+    assistant: float = 0.0  # said by the assistant, while the query does not ask for that
+    asks: float = 0.0  # is a question
+    recency: float = 0.0
+    importance: float = 0.0
+    uses: float = 0.0  # recalled often and lately
+    priority: float = 0.0  # of its type
+    half_life_days: float = 30.0
+
+    def but(self, settings: SearchSettings) -> Weights:
+        """With the settings' weights, where they are given; there they are called `…_weight`."""
+        given = {
+            name: value
+            for name in (field.name for field in fields(self))
+            if (value := getattr(settings, name if name == "half_life_days" else f"{name}_weight")) is not None
+        }
+        return replace(self, **given)
+
+
+PRESETS: dict[Preset, Weights] = {
+    "measured": Weights(
+        keyword=0.10,
+        text=0.38,
+        semantic=0.67,
+        dialogue_text=0.27,
+        dialogue_semantic=0.53,
+        last_text=0.13,
+        last_semantic=0.25,
+        whole_semantic=0.26,
+        episode=0.54,
+        before=0.14,
+        held=0.50,
+        phrase=0.40,
+        speaker=0.44,
+        time=0.30,
+        assistant=-0.50,
+        asks=-0.30,
+        recency=0.02,
+        importance=0.05,
+    ),
+    # 0.6 meaning + 0.4 keywords; what only one of them finds keeps 0.7 of that one's score
+    "two_legs": Weights(semantic=0.6, keyword=0.4),
+    # (0.4 keywords + 0.4 text + 0.2 recency) × 0.7 + 0.2 interaction + 0.1 type
+    "words_and_time": Weights(keyword=0.28, text=0.28, recency=0.14, uses=0.2, priority=0.1),
+    # 0.6 meaning + 0.2 e^(-days since it was recalled / 30) + 0.2 importance
+    "meaning_and_time": Weights(semantic=0.6, recency=0.2, importance=0.2, half_life_days=30 * 0.6931471805599453),
+}

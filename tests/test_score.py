@@ -1,0 +1,270 @@
+"""Scores: the order they give, how they are explained, what they mean, and the plain formulas by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jiyi import Memory, SearchResult
+from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.read.formulas import FORMULAS
+from jiyi.read.presets import PRESETS, Weights
+from jiyi.read.relevance import BOTH, BY_MEANING, BY_WORDS, explain, relevance
+from jiyi.read.score import LEGS, Scores, best, score
+from jiyi.read.turns import quoted
+from jiyi.settings import load_settings
+from jiyi.store.contract import Candidates
+from support import contents, recomputed
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+OPTIONAL = (
+    "last_text",
+    "last_semantic",
+    "whole_semantic",
+    "episode",
+    "before",
+    "phrase",
+    "speaker",
+    "time",
+    "priority",
+)
+ALWAYS = ("keyword", "text", "coverage", "assistant", "asks", "importance")
+COSINES = ("semantic", "near")
+
+
+def candidates(size: int = 1, **given: Any) -> Candidates:
+    """Candidates with nothing to say, but for what is given."""
+    arrays = {name: np.full(size, value) if np.isscalar(value) else np.array(value) for name, value in given.items()}
+    nothing = dict.fromkeys((*ALWAYS, *COSINES, "age_days", "uses"), np.zeros(size))
+    ids = arrays.pop("ids", np.array([f"id{number:03}" for number in range(size)], dtype=object))
+    return Candidates(ids=ids, **{**nothing, "idle_days": np.full(size, np.inf), **arrays})
+
+
+share = st.floats(0, 1, width=32)
+cosine = st.floats(-1, 1, width=32)
+
+
+@st.composite
+def any_candidates(draw: st.DrawFn) -> Candidates:
+    size = draw(st.integers(1, 8))
+
+    def column(values: st.SearchStrategy[float]) -> list[float]:
+        return draw(st.lists(values, min_size=size, max_size=size))
+
+    columns = {name: column(share) for name in (*ALWAYS, *draw(st.sets(st.sampled_from(OPTIONAL))))}
+    columns |= {name: column(cosine) for name in COSINES}
+    columns |= {name: column(st.floats(0, 50_000)) for name in ("age_days", "idle_days", "uses")}
+    return candidates(size, **columns)
+
+
+weights = st.builds(
+    Weights,
+    half_life_days=st.floats(0.01, 10_000),
+    **{field.name: st.floats(-10, 10) for field in fields(Weights) if field.name != "half_life_days"},
+)
+
+
+@given(
+    found=any_candidates(),
+    weights=weights,
+    mode=st.sampled_from(list(LEGS)),
+    unasked=st.booleans(),
+    calibration=st.sampled_from([BOTH, BY_WORDS, BY_MEANING]),
+)
+def test_any_score_is_explained_by_its_parts_and_lies_in_0_to_1(
+    found: Candidates, weights: Weights, mode: Any, unasked: bool, calibration: Any
+) -> None:
+    scores = score(found, weights, LEGS[mode], unasked=unasked)
+    first = int(np.argmax(scores.total))
+    why = relevance(found, scores, first, calibration)
+    for place in range(len(found)):
+        told = explain(scores, place, float(why.values[place]), why, ())
+        assert told.behind is not None
+        assert told.score == pytest.approx(recomputed(told), abs=1e-9)
+        assert scores.total[place] == pytest.approx(math.fsum(part.contribution for part in told.parts), abs=1e-9)
+        assert told.behind.value == pytest.approx(scores.total[first] - scores.total[place], abs=1e-9)
+        assert 0 <= told.score <= 1
+    order = np.argsort(-scores.total, kind="stable")
+    assert list(why.values[order]) == sorted(why.values, reverse=True)
+
+
+@given(found=any_candidates(), mode=st.sampled_from(list(LEGS)), preset=st.sampled_from(list(FORMULAS)))
+def test_the_plain_formulas_are_explained_too(found: Candidates, mode: Any, preset: Any) -> None:
+    scores = FORMULAS[preset](found, PRESETS[preset], LEGS[mode])
+    for place in range(len(found)):
+        told = explain(scores, place, float(scores.total[place]), None, ())
+        assert told.score == pytest.approx(recomputed(told), abs=1e-9)
+        assert -1e-9 <= told.score <= 1 + 1e-9
+
+
+@given(data=st.data(), size=st.integers(0, 40), limit=st.integers(1, 50))
+def test_the_best_are_those_a_full_sort_gives(data: st.DataObject, size: int, limit: int) -> None:
+    totals = data.draw(st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.3, 0.5, 0.9]), min_size=size, max_size=size))
+    matched = data.draw(st.lists(st.booleans(), min_size=size, max_size=size))
+    ids = data.draw(st.permutations([f"id{number:03}" for number in range(size)]))
+    found = candidates(size, ids=np.array(ids, dtype=object))
+    noise = np.linspace(0, 1e-9, size)  # what adding floats in another order does
+    places = best(found, Scores({}, np.array(totals) + noise, np.array(matched, np.bool_)), limit)
+    reaching = [(value, name) for value, name, ok in zip(totals, ids, matched, strict=True) if ok]
+    assert [ids[place] for place in places] == [name for _, name in sorted(reaching, reverse=True)][:limit]
+
+
+# -- the plain formulas, by hand ------------------------------------------------------------------------------------
+
+
+def by(preset: Any, mode: Any = "hybrid", **given: float) -> float:
+    return float(FORMULAS[preset](candidates(**given), PRESETS[preset], LEGS[mode]).total[0])
+
+
+def test_two_legs_by_hand() -> None:
+    """0.6 meaning + 0.4 keywords if both find it; 0.7 of the one that does, if it is alone."""
+    assert by("two_legs", semantic=0.8, keyword=0.5) == pytest.approx(0.6 * 0.8 + 0.4 * 0.5)  # 0.68
+    assert by("two_legs", semantic=0.9) == pytest.approx(0.63)
+    assert by("two_legs", keyword=1.0) == pytest.approx(0.7)
+    assert by("two_legs", semantic=-0.2, keyword=0.5) == pytest.approx(0.35)
+    assert by("two_legs", "keyword", keyword=0.5, semantic=0.9) == pytest.approx(0.5)
+    assert by("two_legs", "semantic", keyword=0.5, semantic=0.9) == pytest.approx(0.9)
+    assert by("two_legs") == 0.0
+
+
+def test_words_and_time_by_hand() -> None:
+    """(0.4 keywords + 0.4 text + 0.2 recency) × 0.7 + 0.2 interaction + 0.1 type; recency halves every 30 days."""
+    assert by("words_and_time", keyword=1.0, text=0.5, age_days=30.0) == pytest.approx((0.4 + 0.2 + 0.1) * 0.7)  # 0.49
+    assert by("words_and_time", keyword=0.8, age_days=0.9) == pytest.approx((0.32 + 0.2) * 0.7)  # whole days: 0
+    # five recalls, the last one 30 days ago: half of one half, half of the other
+    used = by("words_and_time", keyword=1.0, age_days=60.0, uses=5.0, idle_days=30.0, priority=1.0)
+    assert used == pytest.approx((0.4 + 0.2 * 0.25) * 0.7 + 0.2 * 0.5 + 0.1)  # 0.515
+    assert by("words_and_time", "semantic", semantic=0.5) == pytest.approx((0.8 * 0.5 + 0.2) * 0.7)
+
+
+def test_meaning_and_time_by_hand() -> None:
+    """0.6 meaning + 0.2 e^(-days/30) + 0.2 importance; what was never recalled counts as 365 days."""
+    recalled = by("meaning_and_time", semantic=0.5, idle_days=30.0, importance=0.7)
+    assert recalled == pytest.approx(0.3 + 0.2 * math.exp(-1) + 0.14)  # 0.5136
+    never = by("meaning_and_time", semantic=1.0, importance=0.5)
+    assert never == pytest.approx(0.6 + 0.2 * math.exp(-365 / 30) + 0.1)
+    assert by("meaning_and_time", "keyword", text=0.5) == pytest.approx(0.3 + 0.2 * math.exp(-365 / 30))
+
+
+@pytest.mark.parametrize("preset", ["two_legs", "words_and_time", "meaning_and_time"])
+async def test_a_preset_is_chosen_by_a_setting(path: Path, builtin: BuiltinEmbedder, preset: Any) -> None:
+    async with Memory.open(path, embedder=builtin, settings=load_settings(search={"preset": preset})) as memory:
+        await memory.add(["I like green tea", "下周去上海出差"], user_id="mei")
+        [hit, *_] = (await memory.search("green tea", user_id="mei", explain=True)).hits
+        assert hit.content_preview == "I like green tea"
+        assert hit.explanation is not None
+        assert hit.explanation.evidence == ()
+        assert recomputed(hit.explanation) == pytest.approx(hit.relevance_score, abs=1e-9)
+
+
+async def test_a_weight_that_is_set_replaces_the_presets_own(path: Path, builtin: BuiltinEmbedder) -> None:
+    settings = load_settings(search={"preset": "two_legs", "semantic_weight": 0.5, "keyword_weight": 0.5})
+    async with Memory.open(path, embedder=builtin, settings=settings) as memory:
+        await memory.add("green tea", user_id="mei")
+        [hit] = (await memory.search("green tea", user_id="mei", explain=True)).hits
+        assert hit.explanation is not None
+        assert {part.name: part.weight for part in hit.explanation.parts} == {"semantic": 0.5, "keyword": 0.5}
+
+
+# -- what a score means ---------------------------------------------------------------------------------------------
+
+LIFE = [
+    "我吃素，对花生过敏",
+    "I moved to Berlin in May and rent a flat near the canal",
+    "下周三去上海出差，住在静安寺附近",
+    "My sister Anna is a nurse at the children's hospital",
+    "每周二和周四晚上在公园跑步五公里",
+    "The car insurance runs out at the end of March",
+]
+ANSWERED = [
+    ("对什么过敏？", 0),
+    ("what is she allergic to", 0),
+    ("Where do I live, in Berlin?", 1),
+    ("去上海出差住哪里", 2),
+    ("What does my sister Anna do?", 3),
+    ("什么时候跑步？", 4),
+    ("when does the car insurance end", 5),
+]
+UNANSWERED = [
+    "Which programming language did the team choose?",
+    "Who won the chess tournament?",
+    "what is the name of the dog",
+    "打印机的型号是什么？",
+    "合同编号是多少",
+    "哪家银行的贷款利率最低？",
+]
+
+
+@pytest.fixture
+async def life(path: Path, builtin: BuiltinEmbedder) -> Any:
+    async with Memory.open(path, embedder=builtin) as memory:
+        await memory.add(LIFE, user_id="mei")
+        yield memory
+
+
+@pytest.mark.parametrize(("query", "expected"), ANSWERED)
+async def test_what_is_answered_stands_at_06_or_more(life: Memory, query: str, expected: int) -> None:
+    found = await life.search(query, user_id="mei")
+    assert contents(found)[0] == LIFE[expected]
+    assert found.hits[0].relevance_score >= 0.6
+
+
+@pytest.mark.parametrize("query", UNANSWERED)
+async def test_what_the_memory_does_not_hold_stays_below_06(life: Memory, query: str) -> None:
+    found = await life.search(query, user_id="mei")
+    assert all(hit.relevance_score < 0.6 for hit in found.hits)
+    assert (await life.search(query, user_id="mei", min_relevance_score=0.6)).hits == ()
+
+
+@pytest.mark.parametrize("mode", list(LEGS))
+async def test_the_line_holds_in_every_mode(life: Memory, mode: Any) -> None:
+    def top(found: SearchResult) -> float:
+        return found.hits[0].relevance_score if found.hits else 0.0
+
+    asked: dict[str, Any] = {"user_id": "mei", "search_mode": mode}
+    assert top(await life.search("car insurance", **asked)) >= 0.6
+    assert top(await life.search("花生过敏", **asked)) >= 0.6
+    assert top(await life.search("quarterly sales report", **asked)) < 0.6
+
+
+# -- phrases --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "phrases"),
+    [
+        ('"blue bowls"', ["blue bowls"]),
+        ("谁说过“蓝色的碗”？", ["蓝色的碗"]),
+        ("《三体》看完了吗", ["三体"]),
+        ("「夜に駆ける」", ["夜に駆ける"]),
+        ('the 5" screen', []),
+        ('"" "!"', []),
+        ("don't and won't", []),
+    ],
+)
+def test_phrases_stand_in_quotation_marks(query: str, phrases: list[str]) -> None:
+    assert quoted(query) == phrases
+
+
+@pytest.mark.parametrize("query", ['"blue bowls" pottery', "“蓝色的碗” 陶艺"])
+async def test_a_quoted_phrase_comes_first(memory: Memory, query: str) -> None:
+    said = ["blue bowls from the fair", "pottery pottery class", "蓝色的碗 来自集市", "陶艺 陶艺 课"]
+    await memory.add(said, user_id="mei", occurred_at=AT)
+    found = await memory.search(query, user_id="mei", explain=True)
+    assert contents(found)[0] in (said[0], said[2])
+    assert found.hits[0].explanation is not None
+    assert {part.name: part.value for part in found.hits[0].explanation.parts}["phrase"] == 1.0
+
+
+async def test_old_and_new_of_the_same_worth_are_told_apart_by_recency_only(memory: Memory) -> None:
+    await memory.add("jasmine tea from the market", user_id="mei", occurred_at=AT - timedelta(days=90))
+    await memory.add("jasmine tea from the garden", user_id="mei", occurred_at=AT)
+    assert contents(await memory.search("jasmine tea", user_id="mei", asked_at=AT))[0].endswith("garden")
