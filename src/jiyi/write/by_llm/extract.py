@@ -87,7 +87,7 @@ async def _ask(task: str, talk: Transcript, unit: Unit, llm: Llm) -> LlmDrafts:
     reply = await llm.ask(question, user_id=unit.user_id)
     read = read_object(reply.text, task)
     checker = Checker(talk, unit.history, {"extractor": "llm", "model": llm.id, "prompt": prompt.version})
-    drafts, rejected = getattr(checker, task)(read.value[task])
+    drafts, rejected = await asyncio.to_thread(getattr(checker, task), read.value[task])
     rejected += [Rejected("wrong shape: unreadable", "")] * read.damaged
     problems = [summary_of(rejected, len(drafts))] if rejected else []
     if reply.cut_off or read.cut_off:
