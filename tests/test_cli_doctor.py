@@ -87,3 +87,10 @@ def test_variables_are_known_by_every_name_that_a_setting_has() -> None:
 def test_a_password_in_a_url_is_hidden() -> None:
     assert hidden(f"postgresql://mei:{SECRET}@host/db") == "postgresql://mei:***@host/db"
     assert hidden("sqlite:////data/a:b@c.db") == "sqlite:////data/a:b@c.db"
+
+
+def test_a_language_model_that_cannot_be_asked_is_broken(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLM_MODEL", "m")
+    found = findings("--store", str(path), code=1)
+    told = {check["name"]: check for check in found["broken"]}
+    assert "LLM_API_KEY" in told["LLM"]["finding"] and "docs/llm.md" in told["LLM"]["next_step"]

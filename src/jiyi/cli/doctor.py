@@ -24,6 +24,7 @@ from .. import __version__
 from ..embed import Embedder, embed_query, resolve
 from ..errors import JiyiError, SettingsError
 from ..ids import new_id
+from ..llm import resolve as resolve_llm
 from ..memory import Memory
 from ..settings import OUTSIDE_NAMES, Settings, config_files, load_settings
 from .output import counted, plain
@@ -125,6 +126,12 @@ def _language_model(settings: Settings) -> Check:
     if not (llm.model or llm.base_url or llm.api_key):
         return Check(State.WORKS, "LLM", "not configured; nothing needs one")
     key = "with a key" if llm.api_key else "without a key"
+    try:
+        resolve_llm(settings)
+    except JiyiError as error:
+        return Check(
+            State.BROKEN, "LLM", f"{llm.model} cannot be asked: {error}", "see docs/llm.md, or unset llm.model"
+        )
     return Check(
         State.WORKS, "LLM", f"{llm.model or 'no model named'} at {hidden(llm.base_url or llm.provider)}, {key}"
     )
