@@ -192,6 +192,14 @@ def test_the_calendar_is_not_left_to_the_model(text: str, expected: str) -> None
     assert datetime(2023, 5, 1, tzinfo=UTC) <= draft.occurred_at < datetime(2023, 5, 8, tzinfo=UTC)
 
 
+def test_a_date_in_brackets_that_nobody_spoke_of_is_cut_out() -> None:
+    """Small models put the day of the message behind everything."""
+    [draft], _ = check(zh(text="小美（2023年5月8日）搬到了柏林。", when="2023-05-08"), CHINESE)
+    assert (draft.content, draft.occurred_at) == ("小美搬到了柏林。", datetime(2023, 5, 1, tzinfo=UTC))
+    [draft], _ = check(memory(text="Mei moved to Berlin (May 8, 2023)."))
+    assert draft.content == "Mei moved to Berlin."
+
+
 def test_nor_is_it_in_chinese() -> None:
     [draft], _ = check(zh(text="小美上周（2023年5月8日）搬到了柏林。", when="2023-05-08"), CHINESE)
     assert draft.content == "小美上周（2023年5月1日）搬到了柏林。"

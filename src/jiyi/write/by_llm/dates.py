@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from ...llm.prompts import PromptLanguage
@@ -12,26 +13,34 @@ from ..extractors.moments import absolute, times_in
 _BRACKET = re.compile(r"\s*[(（]([^()（）]{1,60})[)）]")
 
 
-def with_true_dates(text: str, said_at: datetime, tongue: PromptLanguage, *, ahead: bool) -> str:
-    """Relative times with the date that they mean, whatever the model put behind them.
+def with_true_dates(
+    text: str, said_at: datetime, tongue: PromptLanguage, *, ahead: bool, supported: Callable[[TimeSpan], bool]
+) -> str:
+    """Relative times with the date that they mean, whatever the model put behind them; and no other dates in brackets
+    that were not spoken of.
 
     >>> from datetime import UTC
     >>> monday = datetime(2023, 5, 8, tzinfo=UTC)
-    >>> with_true_dates("Mei moved last month (May 8, 2023).", monday, "en", ahead=False)
+    >>> with_true_dates("Mei moved last month (May 8, 2023).", monday, "en", ahead=False, supported=lambda _: True)
     'Mei moved last month (April 2023).'
     """
-    spans = times_in(text, said_at, ahead=ahead)
-    for span in sorted(spans, key=lambda span: -span.at[0]):
-        bracket = _BRACKET.match(text, span.at[1])
-        if span.relative and bracket and _is_wrong(span, spans, bracket):
+    for bracket in reversed(list(_BRACKET.finditer(text))):
+        spans = times_in(text, said_at, ahead=ahead)
+        inside = [span for span in spans if bracket.start() <= span.at[0] and span.at[1] <= bracket.end()]
+        explained = [span for span in spans if span.relative and span.at[1] == bracket.start()]
+        wrong = not all(map(supported, inside)) or any(_is_wrong(span, inside) for span in explained)
+        if (
+            inside
+            and wrong
+            and sum(end - start for start, end in (span.at for span in inside)) >= len(bracket[1].strip())
+        ):
             text = text[: bracket.start()] + text[bracket.end() :]
     open_spans = [span for span in times_in(text, said_at, ahead=ahead) if not _explained(span, text)]
     return absolute(text, open_spans, said_at, tongue)
 
 
-def _is_wrong(span: TimeSpan, spans: tuple[TimeSpan, ...], bracket: re.Match[str]) -> bool:
-    inside = [other for other in spans if bracket.start() <= other.at[0] and other.at[1] <= bracket.end()]
-    return bool(inside) and not any(other.start < span.end and span.start < other.end for other in inside)
+def _is_wrong(span: TimeSpan, inside: Sequence[TimeSpan]) -> bool:
+    return not any(other.start < span.end and span.start < other.end for other in inside)
 
 
 def _explained(span: TimeSpan, text: str) -> bool:
@@ -39,11 +48,11 @@ def _explained(span: TimeSpan, text: str) -> bool:
     return bool(_BRACKET.match(text, span.at[1])) or text[: span.at[0]].rstrip()[-1:] in ("(", "（")
 
 
-def day_meant(proposed: datetime | None, text: str, said_at: datetime, *, ahead: bool) -> datetime | None:
-    """The day that a memory is about: the proposed one if it agrees with the text, or the one that the text names."""
-    spans = [span for span in times_in(text, said_at, ahead=ahead) if (span.end - span.start).days <= 400]
-    if not spans:
-        return proposed
-    if proposed is not None and any(span.start <= proposed < span.end for span in spans):
-        return proposed
-    return spans[0].start
+def day_meant(proposed: datetime | None, text: str, quote: str, said_at: datetime, *, ahead: bool) -> datetime | None:
+    """The day that a memory is about: the one that its text names, or its quote; or the proposed one, if it agrees."""
+    for words in (text, quote):
+        spans = [span for span in times_in(words, said_at, ahead=ahead) if (span.end - span.start).days <= 400]
+        if spans:
+            agrees = proposed is not None and any(span.start <= proposed < span.end for span in spans)
+            return proposed if agrees else spans[0].start
+    return proposed

@@ -179,8 +179,15 @@ class Grounds:
         return found
 
     def _days(self, cited: Sequence[Said]) -> list[tuple[datetime, datetime]]:
-        sent = [(said.sent_at - timedelta(days=1), said.sent_at + timedelta(days=1)) for said in cited]
-        return sent + [(span.start, span.end) for span in self._times]
+        """The times that messages speak of, or, if they speak of none, when they were sent."""
+        spoken = [span for said in cited for span in find_times(strip_context(said.text), said.sent_at)]
+        if spoken:
+            return [(span.start, span.end) for span in spoken]
+        return [(said.sent_at - timedelta(days=1), said.sent_at + timedelta(days=1)) for said in cited]
+
+    def speaks_of(self, span: TimeSpan, cited: Sequence[Said]) -> bool:
+        """Whether the messages speak of a time, or it means no day of its own."""
+        return span.relative or any(start < span.end and span.start < end for start, end in self._days(cited))
 
     # -- what a text brings -----------------------------------------------------------------------------------------
 
@@ -203,10 +210,9 @@ class Grounds:
     def _without_dates(self, text: str, cited: Sequence[Said]) -> str:
         """The text without the days in it, all of which must be days that were spoken of. Longer times stay: their
         numbers, such as years, must have been said."""
-        spoken_of = self._days(cited)
         rest = list(text)
         for span in find_times(text, cited[0].sent_at):
-            if not span.relative and not any(start < span.end and span.start < end for start, end in spoken_of):
+            if not self.speaks_of(span, cited):
                 raise Unsupported("a date that was not said", span.text)
             if span.end - span.start <= timedelta(days=1):
                 rest[slice(*span.at)] = " " * (span.at[1] - span.at[0])

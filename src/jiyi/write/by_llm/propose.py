@@ -12,6 +12,7 @@ from pydantic import JsonValue, ValidationError
 from ...errors import LlmBadReply
 from ...llm.keywords import standing_in
 from ...text.hashes import content_hash
+from ...text.times import TimeSpan
 from ..drafts import Draft, Evidence, Said
 from ..extractors.values import plain_value
 from .dates import day_meant, with_true_dates
@@ -126,10 +127,10 @@ class Checker:
         well_formed(found.text, tongues_of(cited))
         dated = found.type in ("event", "task")  # these are at their day, even if it is still to come
         ahead = found.type == "task"
-        text = with_true_dates(found.text, where.sent_at, self._talk.language, ahead=ahead)
+        text = self._with_true_dates(found.text, cited, ahead=ahead)
         share = self._grounds.supported(text, cited)
         day = self._grounds.day_of(found.when, cited) if found.when else None
-        day = day_meant(day, text, where.sent_at, ahead=ahead)
+        day = day_meant(day, text, where.text[proof.start : proof.end], where.sent_at, ahead=ahead)
         data: dict[str, JsonValue] = {**self._made_by}
         if day is not None:
             data["when"] = day.date().isoformat()
@@ -147,6 +148,12 @@ class Checker:
             data=data,
             **self._what_about(found),
         )
+
+    def _with_true_dates(self, text: str, cited: Sequence[Said], *, ahead: bool) -> str:
+        def supported(span: TimeSpan) -> bool:
+            return self._grounds.speaks_of(span, cited)
+
+        return with_true_dates(text, cited[0].sent_at, self._talk.language, ahead=ahead, supported=supported)
 
     def _what_about(self, found: ProposedMemory) -> dict[str, Any]:
         """Subject, attribute and value, by which memories are compared: only what is certain, because a wrong one
@@ -181,15 +188,14 @@ class Checker:
             raise Unsupported("said by no person")
         for text in (found.title, found.content):
             well_formed(text, tongues_of(self._talk.by_people()))
-        first = min(cited, key=lambda said: said.sent_at)
-        content = with_true_dates(found.content, first.sent_at, self._talk.language, ahead=False)
+        content = self._with_true_dates(found.content, cited, ahead=False)
         share = self._grounds.supported(f"{found.title}. {content}", cited)
         return Draft(
             memory_type="episode",
             content=content,
             summary=found.title,
             evidence=tuple(Evidence(message_id=said.id) for said in cited),
-            occurred_at=first.sent_at,
+            occurred_at=min(said.sent_at for said in cited),
             subject=participant,
             confidence=round(0.6 + 0.4 * share, 2),
             data={**self._made_by, "title": found.title, "participants": [participant]},
