@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import extract_chinese
+import extract_english
 from jiyi.write.drafts import Draft, Said, Unit
 from jiyi.write.extractors import builtin_drafts
 
@@ -51,3 +54,38 @@ def test_any_text_is_read_without_fail_and_every_span_lies_in_its_message(text: 
             assert place.start is not None
             assert place.end is not None
             assert 0 <= place.start < place.end <= len(said)
+
+
+# -- what people say ------------------------------------------------------------------------------------------------
+
+
+def rows(table: str) -> list[list[str]]:
+    return [[field.strip() for field in line.split("|")] for line in table.strip().splitlines()]
+
+
+def lines(table: str) -> list[str]:
+    return table.strip().splitlines()
+
+
+@pytest.mark.parametrize("row", [*rows(extract_english.STATED), *rows(extract_chinese.STATED)], ids=lambda row: row[0])
+def test_what_people_say_becomes_a_memory(row: list[str]) -> None:
+    text, memory_type, attribute, value, content = row
+    drafts = atoms(text)
+    wanted_value = value.removesuffix(" ended")
+    fitting = [
+        draft
+        for draft in drafts
+        if memory_type in ("", draft.memory_type)
+        and attribute in ("", draft.attribute)
+        and wanted_value in ("", draft.value)
+        and content in ("", draft.content)
+        and (not value or draft.ended == value.endswith(" ended"))
+    ]
+    assert fitting, [(d.memory_type, d.attribute, d.value, d.ended, d.content) for d in drafts]
+    [place] = fitting[0].evidence
+    assert text[place.start : place.end]
+
+
+@pytest.mark.parametrize("text", [*lines(extract_english.NOT_MEMORIES), *lines(extract_chinese.NOT_MEMORIES)])
+def test_talk_is_no_memory(text: str) -> None:
+    assert [(d.memory_type, d.content) for d in atoms(text)] == []

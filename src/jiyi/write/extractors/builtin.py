@@ -73,6 +73,8 @@ def drafts_of(unit: Unit) -> list[Draft]:
 
 def _best(clause: Clause) -> Claim | None:
     """One clause gives one memory: what the surest of the kinds makes of it."""
+    if clause.doubtful:
+        return None
     claims = [claim for claim in (kind(clause) for kind in CLAIMS) if claim]
     best = max(claims, key=lambda claim: claim.weight, default=None)
     if best is None or best.weight < SURE_ENOUGH:
@@ -125,7 +127,7 @@ def _draft(clause: Clause, claim: Claim) -> Draft:
     ahead = occurred_at > clause.at
     return Draft(
         # What is to become so on a day is something that will happen.
-        memory_type="event" if ahead and claim.memory_type == "fact" else claim.memory_type,
+        memory_type="event" if ahead and claim.memory_type == "fact" and not clause.negated else claim.memory_type,
         content=claim.content or clause.content,
         evidence=(clause.evidence(),),
         occurred_at=occurred_at,

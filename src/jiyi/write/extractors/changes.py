@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .clause import Claim, Clause
+from .facts import INTENDED
 from .kinds import kind_of
 from .rules import claim_by_table
 
 
 def changes(clause: Clause) -> Claim | None:
     """The attribute is what kind of thing it is, so that the new one is compared with the old one."""
-    if set(clause.chain) & {"want", "plan", "must", "should", "would", "think", "consider"}:
+    if set(clause.chain) & INTENDED:
         return None
     found = claim_by_table("changes", clause)
     if found is None or not (found.value or found.replaces):

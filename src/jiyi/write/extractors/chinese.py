@@ -145,7 +145,9 @@ def _verb(text: str, place: int, read: Parsed, verbs: re.Pattern[str]) -> None:
         modal = _MODAL.match(text, place)
         # The longest reading counts: 想要 before 想, 不再 before 不, 在考虑 before 在.
         longest = max((known, loose, modal), key=lambda found: len(found[0]) if found else 0)
-        if longest is None:
+        time = _TIME.match(text, place)
+        # 去年 is a time, though 去 is a verb.
+        if longest is None or (time and len(time[0]) > len(longest[0])):
             further = _loose(text, place, read)
             if further == place:
                 break

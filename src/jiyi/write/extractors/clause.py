@@ -46,6 +46,11 @@ class Clause:
     answers: str = ""  # the question it answers, where it is no sentence of its own
 
     @property
+    def drops(self) -> bool:
+        """Whether it says that something is not so, and not that it has come to an end."""
+        return self.negated and not self.ended
+
+    @property
     def at(self) -> datetime:
         return self.said.sent_at
 

@@ -80,6 +80,8 @@ def _would(toks: list[Token], index: int, read: Parsed) -> int:
     following, after = _word(toks, index + 1), _word(toks, index + 2)
     if toks[index].word == "'d" and (following in words("en", "participles") or following == "been"):
         read.perfect = read.past = True
+    elif following == "rather":
+        return _found(read, "rather", toks, index + 1)
     elif {following, after} & {"like", "love", "prefer", "rather", "hate"}:
         read.chain.append("would")
     elif following == "better":
@@ -163,7 +165,8 @@ def _after_be(toks: list[Token], index: int, read: Parsed) -> int:
 def _verb(toks: list[Token], index: int, read: Parsed) -> int:
     base, form = lemma(toks[index].word)
     read.past |= form == "past" and not read.perfect
-    further = _chained(base, toks, index)
+    # "I'd like to" is a wish, "I like to" a taste.
+    further = 0 if base in _TASTES and "would" not in read.chain else _chained(base, toks, index)
     if not further:
         read.progressive |= form == "ing"
         return _found(read, base, toks, index)
@@ -186,6 +189,7 @@ def _chained(base: str, toks: list[Token], index: int) -> int:
     return index if "-ing" in links and form == "ing" and base in VERBS else 0
 
 
+_TASTES = frozenset(("like", "love", "enjoy", "hate", "dislike", "prefer"))
 _ARTICLES = frozenset(("the", "a", "an", "my", "your", "this", "that"))
 _STEPS: dict[str, Callable[[list[Token], int, Parsed], int]] = {
     **dict.fromkeys(("not", "n't", "never", "neither", "hardly", "barely"), _negation),

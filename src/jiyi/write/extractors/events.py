@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from .clause import PERSONS, Claim, Clause
-from .lexicon import starts, words
+from .lexicon import pattern, starts, words
 from .values import plain_value
 
 
 def events(clause: Clause) -> Claim | None:
     if clause.about not in PERSONS or clause.doubtful or clause.future or clause.negated or clause.habitual:
+        return None
+    if pattern("all", "at work").search(clause.text):
         return None
     if clause.perfect and "since " in clause.text.lower():
         # "We've been on Python 3 since June" tells of a state.
@@ -57,6 +59,9 @@ def _english(clause: Clause, timed: bool) -> float:
 
 def _chinese(clause: Clause, timed: bool) -> float:
     said = clause.verb + clause.rest
+    if said.endswith("的") and clause.bare != clause.content:
+        # 2023年在无锡跑的: says more about what stands before it.
+        return 0.0
     happened = clause.perfect or clause.past or timed or "了" in said
     if (
         not happened

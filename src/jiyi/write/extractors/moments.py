@@ -18,7 +18,8 @@ _CUE = re.compile(
     re.IGNORECASE,
 )
 _SAYS_PAST = re.compile(
-    r"last|ago|past|yesterday|previous|since|this year|上(?!午|班|学)|前|昨|[去今]年|过去|以来|起$", re.IGNORECASE
+    r"last|ago|past|yesterday|previous|since|this year|(?<![早晚])上(?!午|班|学)|前|昨|[去今]年|过去|以来|起$",
+    re.IGNORECASE,
 )
 # "every Tuesday and Thursday", 每周三和周五: a habit, not a day.
 _SAYS_AGAIN = re.compile(r"(?:\b(?:every|each)\b[\w ,]{0,20}|每(?:个|周|星期|[^，。]{1,6}[和、]))\s*$", re.IGNORECASE)
@@ -49,7 +50,7 @@ _MONTHS = [
 
 def times_in(text: str, now: datetime, *, ahead: bool) -> tuple[TimeSpan, ...]:
     """The times of a clause. `ahead` says that it speaks of the future: then "Friday" is the next one, not the last."""
-    if not _CUE.search(text):
+    if not _CUE.search(text) or _YEARLY.search(text):
         return ()
     found = find_times(text, now)
     if not found or _DAY_AND_WEEKDAY.search(text):
@@ -93,7 +94,9 @@ def _ahead(span: TimeSpan, now: datetime) -> TimeSpan:
         return span
     if re.search(r"\d{4}", span.text):
         return span
-    if re.search(r"day\b|[周期拜][一二三四五六日天]", span.text, re.IGNORECASE) and not re.search(r"\d", span.text):
+    if re.search(r"day\b|weekend|[周期拜][一二三四五六日天末]", span.text, re.IGNORECASE) and not re.search(
+        r"\d", span.text
+    ):
         return replace(span, start=span.start + timedelta(7), end=span.end + timedelta(7))
     try:
         return replace(span, start=_a_year_on(span.start), end=_a_year_on(span.end))
@@ -107,8 +110,6 @@ def _a_year_on(moment: datetime) -> datetime:
 
 def absolute(text: str, spans: Iterable[TimeSpan], now: datetime, language: str) -> str:
     """The text with the date behind each time that would mean something else on another day."""
-    if _YEARLY.search(text):
-        return text
     for span in sorted(spans, key=lambda span: -span.at[0]):
         written = _date(span, now, language)
         start, end = span.at

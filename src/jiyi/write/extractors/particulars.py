@@ -14,12 +14,16 @@ def particulars(clause: Clause) -> Claim | None:
     if clause.language == "zh" and not clause.verb and clause.bare != clause.content:
         # A scrap; it belongs to what was said before it.
         return None
+    if clause.language == "zh" and (
+        len(clause.rest) < 2 or (clause.rest.endswith("的") and clause.bare != clause.content)
+    ):
+        return None
     if clause.doubtful or not 3 <= _length(clause) <= 60 or pattern("all", "at work").search(clause.text):
         return None
     told = _told(clause)
     if told < 1.5:
         return None
-    future = clause.future or any(span.start > clause.at for span in clause.times)
+    future = (clause.future or any(span.start > clause.at for span in clause.times)) and not clause.negated
     since = clause.perfect and _SINCE.search(clause.text) is not None
     happened = (clause.past or clause.perfect) and not since
     memory_type = "event" if future or (happened and clause.times) else "fact"

@@ -55,7 +55,7 @@ def relations_in(text: str, language: str) -> list[Relation]:
         found = [*_chinese_kin().finditer(text)]
     else:
         found = [*_ENGLISH_KIN.finditer(text), *_ENGLISH_CALLED.finditer(text), *_ENGLISH_APPOSED.finditer(text)]
-    return [Relation(match["noun"], match["name"]) for match in found if _is_relation(match, language)]
+    return [Relation(match["noun"] or match["bare"], match["name"]) for match in found if _is_relation(match, language)]
 
 
 def _is_relation(match: re.Match[str], language: str) -> bool:
@@ -69,8 +69,8 @@ def _is_relation(match: re.Match[str], language: str) -> bool:
 
 @cache
 def _chinese_kin() -> re.Pattern[str]:
-    kin, after = any_word("zh", "kin").pattern, any_word("zh", "after name").pattern
-    end = f"(?=$|[，。！、,]|{after})"
-    return re.compile(
-        f"(?:我们?家?的?|[和跟]我?)(?P<noun>{kin})叫?(?P<name>(?!{after})(?:[\u4e00-\u9fff]{{2,3}}?{end}|[A-Z][a-z]{{1,15}}))"
-    )
+    kin, bare = any_word("zh", "kin").pattern, any_word("zh", "bare kin").pattern
+    after = any_word("zh", "after name").pattern
+    # A name is what stands between 我女儿 and the next word that we know.
+    name = f"(?!{after})[\u4e00-\u9fff]{{2,3}}?(?=$|[，。！、,]|{after})|[A-Z][a-z]{{1,15}}"
+    return re.compile(f"(?:(?:我们?家?的?|[和跟]我?)(?P<noun>{kin})|(?P<bare>{bare}))叫?(?P<name>{name})")

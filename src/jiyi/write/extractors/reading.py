@@ -23,7 +23,9 @@ from .telling import told
 SILENT = frozenset(("system", "developer", "tool", "function"))
 TABLES = ("facts", "preferences", "changes", "tasks", "decisions", "skills")
 _DOUBT = re.compile(
-    r"\b(?:maybe|perhaps|might|not sure (?:if|whether)|no idea (?:if|whether)|possibly|who knows)\b", re.IGNORECASE
+    r"\b(?:maybe|perhaps|might|not sure (?:if|whether)|no idea (?:if|whether)|possibly|who knows)\b"
+    r"|也许|说不定|没准|或许|可能[要会得]?",
+    re.IGNORECASE,
 )
 
 
@@ -41,6 +43,8 @@ class _Context:
     subject: str = ""
     about: str = ""
     asked: str = ""  # the question before this message
+    sentence: int = 0
+    end: int | None = None  # of the clause before, in the same sentence
 
 
 def clauses_of(unit: Unit) -> list[Clause]:
@@ -85,7 +89,8 @@ def _of_message(unit: Unit, said: Said, context: _Context) -> list[Clause]:
         if fiction(whole) or hearsay(whole, sentence.language):
             before = []
             continue
-        before = [replace(clause, sentence=number) for clause in _of_sentence(unit, said, sentence, context)]
+        context.sentence = number
+        before = list(_of_sentence(unit, said, sentence, context))
         found += before
     return found
 
@@ -98,14 +103,14 @@ def _of_sentence(unit: Unit, said: Said, sentence: Sentence, context: _Context) 
         if clause:
             yield replace(clause, about="how")
         return
-    end = None
+    context.end = None
     for place, piece in enumerate(_merged(sentence)):
         if imagined(piece.text, sentence.language):
             return
         clause = _clause(unit, said, piece, sentence.language, context, follows=place > 0)
         if clause is not None:
-            yield replace(clause, joint="" if end is None else said.text[end : clause.start])
-            end = clause.end
+            yield clause
+            context.end = clause.end
 
 
 def _merged(sentence: Sentence) -> Iterator[Piece]:
@@ -150,7 +155,7 @@ def _clause(unit: Unit, said: Said, piece: Piece, language: str, context: _Conte
     statement = piece.text[read.text_at :]
     # "I have a meeting on Friday" speaks of the next one, "I had" and "I've had" of the last.
     ahead = read.future or not (read.past or read.perfect)
-    times = times_in(statement, said.sent_at, ahead=ahead)
+    times = () if read.habitual else times_in(statement, said.sent_at, ahead=ahead)
     content, bare = told(unit, absolute(statement, times, said.sent_at, language), read, me, about, subject, language)
     _remember(context, read, statement, me, about, subject, language)
     return Clause(
@@ -164,7 +169,7 @@ def _clause(unit: Unit, said: Said, piece: Piece, language: str, context: _Conte
         subject=subject,
         noun=read.noun,
         verb=read.verb,
-        rest=_rest(piece.text[read.rest_at :].strip(), read.topic),
+        rest=_rest(piece.text[read.rest_at :].strip(" ,.!;，。！；~～"), read.topic),
         chain=tuple(read.chain),
         negated=read.negated,
         ended=read.ended,
@@ -173,13 +178,15 @@ def _clause(unit: Unit, said: Said, piece: Piece, language: str, context: _Conte
         perfect=read.perfect,
         progressive=read.progressive,
         future=read.future,
-        doubtful=read.doubtful or (language == "en" and _DOUBT.search(piece.text) is not None),
+        doubtful=read.doubtful or _DOUBT.search(piece.text) is not None,
         habitual=read.habitual,
         marked=read.marked,
         times=times,
         content=content,
         bare=bare,
         answers=context.asked if about == "other" else "",
+        sentence=context.sentence,
+        joint="" if context.end is None else said.text[context.end : piece.start + read.text_at],
     )
 
 
@@ -208,6 +215,9 @@ def _who(read: Parsed, me: str, language: str, context: _Context, *, follows: bo
         return _somebody_else(read, me, language, context.people)
     if read.dropped and follows and context.about in PERSONS:
         return context.about, context.subject
+    if read.dropped and follows and context.about == "other" and language == "zh":
+        # 医生姓欧阳，开了药: still about the doctor.
+        return "other", me
     if read.about == "same" or (read.dropped and not read.verb and not read.chain and language == "zh"):
         return "other", me
     return read.about, me

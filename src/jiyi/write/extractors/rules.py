@@ -127,22 +127,33 @@ def _heading(line: str) -> Meaning:
 
 
 def claim_by_table(name: str, clause: Clause) -> Claim | None:
-    """What the first row that fits says."""
+    """What the rows that fit say: the surer of the first phrase and the first row of the verb."""
     rows = table(name, clause.language)
+    phrase = _by_phrase(rows.phrases, clause)
+    row = _by_verb(rows.by_verb.get(clause.verb, []), clause)
+    if phrase and row:
+        return phrase if phrase.weight >= row.weight else row
+    return phrase or row
+
+
+def _by_phrase(rows: tuple[Row, ...], clause: Clause) -> Claim | None:
     lower = clause.text.lower()
-    for row in rows.phrases:
+    for row in rows:
         if row.cue in lower and row.pattern and (found := row.pattern.search(clause.text)):
             return _claim(row.meaning, clause, found)
-    for row in rows.by_verb.get(clause.verb, ()):
+    return None
+
+
+def _by_verb(rows: list[Row], clause: Clause) -> Claim | None:
+    for row in rows:
         meaning = row.meaning
         if clause.about not in meaning.about or not _noun_fits(meaning, clause):
             continue
-        if meaning.chain and meaning.chain not in clause.chain:
+        if (meaning.chain and meaning.chain not in clause.chain) or (clause.drops and meaning.negated == "drop"):
             continue
         matched = row.pattern.match(clause.rest) if row.pattern else None
-        if (row.pattern and not matched) or (clause.negated and not clause.ended and meaning.negated == "drop"):
-            continue
-        return _claim(meaning, clause, matched)
+        if matched or not row.pattern:
+            return _claim(meaning, clause, matched)
     return None
 
 
@@ -155,9 +166,12 @@ def _noun_fits(meaning: Meaning, clause: Clause) -> bool:
     return last in meaning.nouns or any(clause.noun.startswith(noun) for noun in meaning.nouns if noun.endswith("…"))
 
 
-def _claim(meaning: Meaning, clause: Clause, matched: re.Match[str] | None) -> Claim:
+def _claim(meaning: Meaning, clause: Clause, matched: re.Match[str] | None) -> Claim | None:
     groups = matched.groupdict() if matched else {}
     thing = plain_value(groups["value"] or "" if "value" in groups else clause.rest, clause.language)
+    if not thing and "{value}" in meaning.attribute:
+        # 以前喜欢: what, is not said.
+        return None
     kind = plain_value(groups.get("kind") or "", clause.language).lower()
     value = meaning.says or thing
     ended = clause.ended or meaning.ended or (clause.negated and meaning.negated == "end") or _was(meaning, clause)

@@ -23,7 +23,7 @@ def tasks(clause: Clause) -> Claim | None:
     settled = False
     if clause.future:
         sureness = max(sureness, 0.6)
-    elif not sureness and any(span.start > clause.at for span in clause.times):
+    elif not sureness and not clause.habitual and any(span.start > clause.at for span in clause.times):
         # "I'm flying to Rome next week", "I start on Monday": it is settled, because it lies ahead.
         sureness, settled = 0.75, True
     if not sureness or clause.about not in PERSONS or clause.negated:
@@ -55,7 +55,7 @@ def _stated(found: Claim, clause: Clause) -> Claim:
 
 
 def _worth_noting(found: Claim, clause: Clause) -> bool:
-    if found.attribute != "plan":
+    if found.attribute not in ("plan", "appointment"):
         return True
     return not (clause.language == "en" and clause.verb == "have" and not any(s.end > clause.at for s in clause.times))
 
