@@ -153,6 +153,15 @@ def _verb(text: str, place: int, read: Parsed, verbs: re.Pattern[str]) -> None:
                 break
             place = further
             continue
+        if (
+            known
+            and len(known[0]) == 1
+            and read.dropped
+            and place == read.subject_at
+            and not _is_word(text, place, verbs)
+        ):
+            # 高尔夫 does not begin with 高.
+            break
         auxiliary = known is not None and _is_auxiliary(text, known, verbs)
         if auxiliary and known and known[0] == "来":
             # 我来订: an offer.
@@ -191,6 +200,14 @@ def _is_auxiliary(text: str, known: re.Match[str], verbs: re.Pattern[str]) -> bo
         inner = verbs.match(text, known.end())
         return inner is not None and inner[0] not in ("从", "对", "和", "跟", "有", "高", "重")
     return False
+
+
+def _is_word(text: str, place: int, verbs: re.Pattern[str]) -> bool:
+    """Whether the character at the beginning of a clause is a word: in 学历 and 高尔夫 it is not."""
+    from rjieba import cut
+
+    first = cut(text[place : place + 8])[0]
+    return len(first) == 1 or first[1] in "了过着完好到上" or verbs.fullmatch(first) is not None
 
 
 def _negate(read: Parsed, effect: str, word: str) -> None:

@@ -43,6 +43,7 @@ class Clause:
     sentence: int = 0  # its place in the message
     joint: str = ""  # what stands between it and the clause before: ", because "
     bare: str = ""  # the content without a subject that was added
+    to_assistant: bool = True  # there is nobody else to talk to
     answers: str = ""  # the question it answers, where it is no sentence of its own
 
     @property

@@ -11,6 +11,9 @@ from .lexicon import words
 _FIRST = {"i": "self", "we": "we"}
 _PRONOUNS = frozenset(("he", "she", "they", "it"))
 _ANYMORE = re.compile(r"\b(?:anymore|any more|any longer)\b", re.IGNORECASE)
+_GERUND = re.compile(
+    r"\w (?:is|isn't|are|was|wasn't|were|makes?|made|keeps?|helps?|gives?|can|has|means)\b", re.IGNORECASE
+)
 _LONGEST_MARKER = 5  # words
 
 
@@ -72,6 +75,10 @@ def _subject(text: str, toks: list[Token], index: int, read: Parsed) -> int:
         return index + 1
     if first in VERBS or first in words("en", "asking"):
         read.about = "asked"
+        return index
+    if lemma(first)[1] == "ing" and _GERUND.search(text):
+        # "Working with people is great": that is the subject.
+        read.about = "other"
         return index
     if lemma(first)[1] in ("past", "ing") or first in words("en", "verb beginnings"):
         # "Moved to Berlin!", "Going to Rome next week"

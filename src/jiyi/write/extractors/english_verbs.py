@@ -163,6 +163,8 @@ def _after_be(toks: list[Token], index: int, read: Parsed) -> int:
 
 
 def _verb(toks: list[Token], index: int, read: Parsed) -> int:
+    if not toks[index].word[0].isalnum():
+        return len(toks)
     base, form = lemma(toks[index].word)
     read.past |= form == "past" and not read.perfect
     # "I'd like to" is a wish, "I like to" a taste.

@@ -38,7 +38,7 @@ def instructions(clause: Clause) -> Claim | None:
         and bool({clause.verb, *clause.chain} & {"want", "need", "prefer", "like", "would", "希望"})
         and ("you" in clause.rest.split()[:2] or clause.rest.startswith(("你", "您")))
     )
-    if clause.doubtful or (clause.about != "asked" and not wants_you):
+    if clause.doubtful or not clause.to_assistant or (clause.about != "asked" and not wants_you):
         return None
     manner = pattern(clause.language, "manner").search(clause.text)
     for_good = pattern(clause.language, "for good").search(clause.text)

@@ -30,7 +30,9 @@ class People:
 
     names: set[str] = field(default_factory=set)
     belongs: dict[str, str] = field(default_factory=dict)  # Anna → Mei's sister
+    present: frozenset[str] = frozenset()  # those who speak, without the assistant
     last: str = ""  # he, she, it
+    last_is_kin: bool = False
 
 
 def people_of(unit: Unit) -> People:
@@ -39,7 +41,8 @@ def people_of(unit: Unit) -> People:
     for said in everything:
         if said.role != "assistant" and len(said.text) < 5_000:
             names.update(name for name in _INSIDE.findall(said.text) if name.lower() not in words("en", "no names"))
-    return People(names={name for name in names if kind_of(name) is None})
+    present = frozenset(said.speaker for said in unit.messages if said.speaker and said.role != "assistant")
+    return People(names={name for name in names if kind_of(name) is None}, present=present)
 
 
 @dataclass(frozen=True, slots=True)

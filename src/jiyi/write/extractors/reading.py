@@ -10,9 +10,9 @@ from functools import cache
 from ..drafts import Said, Unit
 from . import chinese, english
 from .clause import PERSONS, Clause
-from .english_tokens import Parsed
+from .english_tokens import VERBS, Parsed
 from .gate import fiction, hearsay, imagined, taken_back
-from .lexicon import one_of, pattern, words
+from .lexicon import one_of, pattern, starts, words
 from .moments import absolute, times_in
 from .names import is_kin, kin_label, label
 from .people import People, people_of, relations_in
@@ -56,6 +56,8 @@ def clauses_of(unit: Unit) -> list[Clause]:
     for place, said in enumerate(messages):
         if said.role not in SILENT and (said.role != "assistant" or _accepted(messages[place + 1 : place + 2])):
             context.asked = _question(before, said)
+            if not context.people.last_is_kin:
+                context.people.last = ""
             found += _of_message(unit, said, context)
         before = said
     return found
@@ -143,7 +145,20 @@ def _only_introduces(text: str, language: str) -> bool:
     )
 
 
-def _clause(unit: Unit, said: Said, piece: Piece, language: str, context: _Context, *, follows: bool) -> Clause | None:
+def _without_names_called(piece: Piece, people: People) -> Piece:
+    """ "Maria, I moved" and "I moved, Maria": whom somebody speaks to is no part of it."""
+    text, start = piece.text, piece.start
+    first = re.match(r"(\w+)[,，!！]\s*", text)
+    if first and first[1] in people.present:
+        text, start = text[first.end() :], start + first.end()
+    last = re.search(r"[,，]\s*(\w+)[.!。！]*$", text)
+    if last and last[1] in people.present:
+        text = text[: last.start()]
+    return Piece(text, start)
+
+
+def _clause(unit: Unit, said: Said, whole: Piece, language: str, context: _Context, *, follows: bool) -> Clause | None:
+    piece = _without_names_called(whole, context.people)
     if language == "zh":
         read = chinese.parse(piece.text, chinese_verbs())
     else:
@@ -168,7 +183,7 @@ def _clause(unit: Unit, said: Said, piece: Piece, language: str, context: _Conte
         speaker=me,
         subject=subject,
         noun=read.noun,
-        verb=read.verb,
+        verb="" if about == "other" and language == "en" and read.verb not in VERBS else read.verb,
         rest=_rest(piece.text[read.rest_at :].strip(" ,.!;，。！；~～"), read.topic),
         chain=tuple(read.chain),
         negated=read.negated,
@@ -186,6 +201,7 @@ def _clause(unit: Unit, said: Said, piece: Piece, language: str, context: _Conte
         bare=bare,
         answers=context.asked if about == "other" else "",
         sentence=context.sentence,
+        to_assistant=len(context.people.present) <= 1,
         joint="" if context.end is None else said.text[context.end : piece.start + read.text_at],
     )
 
@@ -200,10 +216,12 @@ def _remember(context: _Context, read: Parsed, text: str, me: str, about: str, s
     people = context.people
     context.about, context.subject = about, subject
     for relation in relations_in(text, language):
-        people.last = kin_label(me, relation.noun, language)
+        people.last, people.last_is_kin = kin_label(me, relation.noun, language), True
         people.belongs[relation.name] = people.last
-    if (about == "kin" and is_kin(read.noun, language)) or about == "named":
-        people.last = subject
+    if about == "kin" and read.about != "pronoun" and (is_kin(read.noun, language) or read.about == "named"):
+        people.last, people.last_is_kin = subject, True
+    elif about == "named" and (read.name in people.belongs or read.name in people.present):
+        people.last, people.last_is_kin = subject, False
     elif language == "zh" and about == "other" and 2 <= len(text) <= 3:
         # 郝敏，她是…
         people.last = text
@@ -225,7 +243,8 @@ def _who(read: Parsed, me: str, language: str, context: _Context, *, follows: bo
 
 def _somebody_else(read: Parsed, me: str, language: str, people: People) -> tuple[str, str]:
     if read.about == "pronoun":
-        return ("kin", people.last) if people.last else ("other", "")
+        thing = read.noun in ("it", "它") and not people.last.endswith(starts(language, "pets"))
+        return ("kin", people.last) if people.last and not thing and read.noun != "they" else ("other", "")
     if read.about == "named" and read.name.lower() in words("en", "bare kin"):
         return "kin", kin_label(me, read.name.lower(), language)
     if read.about == "named":

@@ -26,7 +26,7 @@ def told(unit: Unit, text: str, read: Parsed, me: str, about: str, subject: str,
         text = _named(text, subject, language)
     whole = voice.third_person(text, name, group, you, dropped=missing)
     bare = voice.third_person(text, name, group, you) if missing else whole
-    return whole, bare
+    return whole, bare[:1].lower() + bare[1:] if text[:1].islower() and bare[:1] != name[:1] else bare
 
 
 def _named(text: str, subject: str, language: str) -> str:

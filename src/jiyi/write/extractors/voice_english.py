@@ -13,6 +13,7 @@ _OURS = frozenset(("we", "us", "our", "ours", "ourselves"))
 _AGREES = {"am": "is", "'m": " is", "have": "has", "'ve": " has", "do": "does", "are": "is", "were": "was"}
 _THEY = {"am": "are", "'m": " are", "was": "were", "'ve": " have"}
 _WE = {"'re": " are", "'ve": " have", "'ll": " will", "'d": " would"}
+_PAST = frozenset(("last", "yesterday", "ago"))
 _AGAIN = frozenset(("every", "usually", "often", "always", "each"))
 
 
@@ -91,6 +92,9 @@ def _stays(said: list[str], index: int) -> bool:
     if word in words("en", "same in past"):
         # "quit" is its own past, but "I read every night" is the present.
         return not _AGAIN & set(said)
+    if word not in VERBS and _PAST & set(said):
+        # A past form that no list holds: "retook last week".
+        return True
     return word in words("en", "modals") or lemma(word)[1] != "base" or not word.isalpha()
 
 
