@@ -74,9 +74,7 @@ async def main(file: Path) -> None:
     async with Memory.open(file) as memory:
         for session_id, tasks, script in SESSIONS:
             print(f"--- {session_id}")
-            agent = build_agent(
-                "helper", model(script), memory, user_id="mei", session_id=session_id, proactive_search_threshold=0.3
-            )
+            agent = build_agent("helper", model(script), memory, user_id="mei", session_id=session_id)
             for task in tasks:
                 result = await agent.run(task=task)
                 print(f"mei: {task}\nbot: {result.messages[-1].to_model_text()}\n")

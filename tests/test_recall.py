@@ -63,10 +63,10 @@ def test_a_plan_by_rules_has_keywords_types_and_times() -> None:
     assert end - start == timedelta(days=7)
 
 
-async def test_what_happened_at_the_named_time_is_found_by_the_time(memory: Memory) -> None:
-    await memory.add("bought a red bicycle", user_id="mei", occurred_at=NOW - 7 * DAY)
-    await memory.add("bought a blue bicycle", user_id="mei", occurred_at=NOW - 200 * DAY)
-    recall = await MemRecallAgent(memory, user_id="mei").recall("发生了什么：最近两周")
+async def test_what_happened_at_the_named_time_is_found_by_the_time(real_memory: Memory) -> None:
+    await real_memory.add("bought a red bicycle", user_id="mei", occurred_at=NOW - 7 * DAY)
+    await real_memory.add("bought a blue bicycle", user_id="mei", occurred_at=NOW - 200 * DAY)
+    recall = await MemRecallAgent(real_memory, user_id="mei").recall("发生了什么：最近两周")
     assert [hit.summary for hit in recall.hits] == ["bought a red bicycle"]
 
 

@@ -139,7 +139,7 @@ async def test_nothing_stored_nothing_matched_and_too_weak_are_three_answers(too
 
 
 async def test_a_model_cannot_go_below_the_relevance_floor(path: Path) -> None:
-    settings = load_settings(tools={"min_relevance_score": 0.97})
+    settings = load_settings(tools={"relevance_floor": 0.97})
     async with Memory.open(path, settings=settings, embedder=WordEmbedder(512)) as memory:
         tools = MemoryTools(memory, user_id="mei")
         await saved(tools, "Mei drinks tea and coffee in the garden on Sundays")

@@ -172,7 +172,12 @@ class ToolSettings(Section):
     enable_proactive_search: bool = Field(default=True, description="search without being asked, each turn")
     proactive_search_threshold: float = Field(default=0.7, ge=0, le=1, description="from this relevance on")
     max_results_per_search: int = Field(default=5, ge=1, le=20, description="hits a tool returns by default")
-    min_relevance_score: float = Field(default=0.2, ge=0, le=1, description="a tool never returns what is below this")
+    min_relevance_score: float = Field(
+        default=0.6, ge=0, le=1, description="a tool leaves out what is below this, unless the model asks for it"
+    )
+    relevance_floor: float = Field(
+        default=0.4, ge=0, le=1, description="below this nothing is told to a model, even if it asks"
+    )
     calls_per_minute: int = Field(default=30, ge=1, description="tool calls of one agent, in the long run")
     burst: int = Field(default=15, ge=1, description="tool calls of one agent, at once")
 

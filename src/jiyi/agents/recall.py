@@ -129,10 +129,10 @@ class MemRecallAgent:
         self._search = partial(memory.search, user_id=user_id, agent_id=agent_id, group_id=group_id)
 
     async def recall(self, need: str, *, limit: int = 8, min_relevance_score: float | None = None) -> Recollection:
-        """Plan, search, merge. `min_relevance_score` is that of the settings' tools unless given."""
+        """Plan, search, merge. `min_relevance_score` is the settings' `tools.relevance_floor` unless given."""
         checks.text("need", need, longest=checks.MAX_QUERY)
         checks.whole("limit", limit)
-        floor = self._memory.settings.tools.min_relevance_score if min_relevance_score is None else min_relevance_score
+        floor = self._memory.settings.tools.relevance_floor if min_relevance_score is None else min_relevance_score
         searches, planned_by, problems = await self._plan(need)
         results = await asyncio.gather(*(self._run(search, floor, limit) for search in searches))
         hits = _merged(results)[:limit]

@@ -80,7 +80,7 @@ class AgentWithMemory:
         self._instructions = instructions
         self._max_tokens = checks.whole("max_tokens", max_tokens, highest=1_000_000)
         self._style: Style = style
-        floor = self._memory.settings.tools.min_relevance_score
+        floor = self._memory.settings.tools.relevance_floor
         self._at_least = floor if min_relevance_score is None else min_relevance_score
         self._max_history = checks.whole("max_history", max_history)
         self.messages: list[Turn] = []

@@ -54,7 +54,7 @@ def remember(
     if is_async == isinstance(memory, sync.Memory):
         wanted = "jiyi.Memory" if is_async else "jiyi.sync.Memory"
         raise InvalidInput("memory", f"must be a {wanted} for {type(client).__name__}")
-    floor = memory.settings.tools.min_relevance_score
+    floor = memory.settings.tools.relevance_floor
     keeper = Keeper(
         memory=memory,
         scope={

@@ -73,7 +73,8 @@ class Refused(Exception):
 
 async def search_memories(bound: Bound, given: SearchMemoriesInput) -> SearchMemoriesOutput:
     settings = bound.memory.settings.tools
-    floor = max(settings.min_relevance_score, given.min_relevance_score or 0.0)
+    asked = settings.min_relevance_score if given.min_relevance_score is None else given.min_relevance_score
+    at_least = max(asked, settings.relevance_floor)
     search = partial(
         bound.memory.search,
         given.query,
@@ -87,10 +88,10 @@ async def search_memories(bound: Bound, given: SearchMemoriesInput) -> SearchMem
         time_range_days=given.time_range_days,
     )
     limit = given.limit or settings.max_results_per_search
-    found = await search(min_relevance_score=floor, limit=limit)
+    found = await search(min_relevance_score=at_least, limit=limit)
     best_left_out = None
-    if not found.hits and found.searched and floor > settings.min_relevance_score:
-        weaker = await search(min_relevance_score=settings.min_relevance_score, limit=1)
+    if not found.hits and found.searched and at_least > settings.relevance_floor:
+        weaker = await search(min_relevance_score=settings.relevance_floor, limit=1)
         best_left_out = weaker.hits[0].relevance_score if weaker.hits else None
     return SearchMemoriesOutput(
         total_found=found.total_found,

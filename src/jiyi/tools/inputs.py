@@ -175,7 +175,9 @@ class SearchMemoriesInput(ToolInput):
     )
     limit: Limit | None = said("How many memories at most, 1 to 20.", "最多返回几条，1 到 20。", default=None)
     min_relevance_score: Share | None = said(
-        "Leave out memories below this relevance, 0 to 1.", "低于该相关度（0 到 1）的记忆不返回。", default=None
+        "Leave out memories below this relevance, 0 to 1; usually 0.6.",
+        "低于该相关度（0 到 1，通常 0.6）的记忆不返回。",
+        default=None,
     )
 
     @model_validator(mode="after")

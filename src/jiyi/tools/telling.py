@@ -58,7 +58,7 @@ PHRASES: dict[ToolLanguage, Phrases] = {
         nothing_matched=(
             "No memory matches. Try other words or fewer filters once; if that finds nothing either, answer without."
         ),
-        best_left_out=" The best one that was left out has relevance {score:.2f}.",
+        best_left_out=(" Some are less relevant, at best {score:.2f}; a lower min_relevance_score shows them."),
         degraded="Note: a part of the search could not run ({problems}).",
         part="Characters {start} to {end} of {total}; the next part: offset={end}.",
         written={
@@ -97,7 +97,7 @@ PHRASES: dict[ToolLanguage, Phrases] = {
         found="共找到 {total} 条，显示 {shown} 条。以上为摘要；用 get_memory_detail(memory_key) 获取完整内容。",
         nothing_stored="该用户还没有任何记忆，再搜索也不会有结果。请直接回答。",
         nothing_matched="没有匹配的记忆。可以换个说法或减少过滤条件再试一次；仍然没有就直接回答。",
-        best_left_out="未显示的记忆中最高相关度为 {score:.2f}。",
+        best_left_out="另有相关度较低的记忆，最高 {score:.2f}；降低 min_relevance_score 可以看到，仅供参考。",
         degraded="注意：搜索的一部分未能执行（{problems}）。",
         part="第 {start} 到 {end} 个字符，共 {total} 个；下一部分：offset={end}。",
         written={

@@ -63,7 +63,7 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         )
         settings = self._source.memory.settings.tools
         self._limit = settings.max_results_per_search if limit is None else limit
-        self._at_least = settings.min_relevance_score if min_relevance_score is None else min_relevance_score
+        self._at_least = settings.relevance_floor if min_relevance_score is None else min_relevance_score
 
     async def add(self, content: MemoryContent, cancellation_token: CancellationToken | None = None) -> None:
         """Keep a text or a JSON object. `memory_type`, `importance` and `tags` in the metadata are taken as such."""
