@@ -78,6 +78,18 @@ async def same_statements(place: Place, texts: Sequence[str]) -> int:
         return sum([(await memory.add(text, user_id="mei")).created for text in texts])
 
 
+async def repeat_the_same(place: Place, trials: int) -> tuple[list[str], int]:
+    """Say what all the others say, with a key and without. → the receipts of what had a key, and how much of what had
+    none this process was the first to say"""
+    receipts, first = [], 0
+    async with memory_at(place) as memory:
+        for trial in range(trials):
+            user_id, word = f"user {trial % 3}", spelled(trial)
+            receipts.append((await memory.add(f"keyed {word}", user_id=user_id, idempotency_key=f"key {trial}")).id)
+            first += (await memory.add(f"plain {word}", user_id=user_id)).created
+    return receipts, first
+
+
 async def count_up(place: Place, memory_id: str, times: int) -> None:
     """Add one to a counter in a memory's metadata, again and again."""
     async with memory_at(place) as memory:

@@ -14,8 +14,8 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import asyncpg
 import numpy as np
-from sqlalchemy import Boolean, Column, Connection, MetaData, String, Table, bindparam, event, func, select
-from sqlalchemy.exc import DisconnectionError
+from sqlalchemy import Boolean, Column, Connection, MetaData, Select, String, Table, bindparam, event, func, select
+from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.pool import NullPool
 
@@ -28,7 +28,7 @@ from .contract import CLOSED, Addition, Candidates, Question, StoreInfo
 from .hot import HotUsers
 from .migrations import postgres as ddl
 from .postgres_errors import NO_PGVECTOR, translated
-from .tables import Base
+from .tables import SHARED, Base
 from .types import VECTOR
 
 OLDEST = 15  # of PostgreSQL
@@ -104,19 +104,25 @@ class PostgresStore(Store):
         if found != schema.HEAD:
             async with engine.begin() as connection:
                 await connection.execute(select(func.pg_advisory_xact_lock(_lock_key("schema"))))
-                try:
-                    async with connection.begin_nested():
-                        await connection.run_sync(ddl.create_extension)
-                except Exception as error:
-                    raise VectorSearchError(f"{self._address.shown}: {NO_PGVECTOR}") from error
-                await connection.run_sync(schema.prepare, self._address.shown)
-                await connection.run_sync(ddl.finish, USERS_TABLES)
+                await connection.run_sync(self._bring_up)
         async with engine.connect() as connection:
             vector_schema = await connection.scalar(_VECTOR_SCHEMA)
             await connection.run_sync(self._warn_of_power)
         if vector_schema is None:
             raise VectorSearchError(f"{self._address.shown}: {NO_PGVECTOR}")
         return str(vector_schema)
+
+    def _bring_up(self, connection: Connection) -> None:
+        where = self._address.shown
+        if schema.version(connection, where) == schema.HEAD:  # another process was faster
+            return
+        if connection.scalar(_PGVECTOR) is None:
+            try:
+                ddl.create_extension(connection)
+            except DBAPIError as error:
+                raise VectorSearchError(f"{where}: {NO_PGVECTOR}") from error
+        schema.prepare(connection, where)
+        ddl.finish(connection, USERS_TABLES)
 
     def _warn_of_power(self, connection: Connection) -> None:
         if connection.scalar(_BYPASSES):
@@ -130,7 +136,7 @@ class PostgresStore(Store):
         async with self._reading(None) as session:
             size = await session.scalar(select(func.pg_database_size(func.current_database())))
             version = await session.scalar(select(func.current_setting("server_version")))
-            pgvector = await session.scalar(select(_extensions.c.extversion).where(_extensions.c.extname == "vector"))
+            pgvector = await session.scalar(_PGVECTOR)
             walls = "off: this role bypasses it" if await session.scalar(_BYPASSES) else "on"
         return StoreInfo(
             url=self._address.shown,
@@ -158,7 +164,7 @@ class PostgresStore(Store):
         with self._translated():
             # A driver that is cancelled while it connects leaves a connection behind. So neither this nor giving a
             # connection back is cancelled, only what happens in between.
-            opening = self._begin(self._open(AsyncSession(self._started(), expire_on_commit=False), user_id))
+            opening = self._begin(self._open(_READ, _scope(user_id)))
             try:
                 session = await asyncio.shield(opening)
             except asyncio.CancelledError:
@@ -169,19 +175,6 @@ class PostgresStore(Store):
             finally:
                 await asyncio.shield(self._begin(session.close()))
 
-    @staticmethod
-    async def _open(session: AsyncSession, user_id: str | None) -> AsyncSession:
-        try:
-            await (await session.connection()).execute(_READ, _scope(user_id))
-        except BaseException:
-            await session.close()
-            raise
-        return session
-
-    def _abandon(self, opening: asyncio.Task[AsyncSession]) -> None:
-        if not opening.cancelled() and opening.exception() is None:
-            self._begin(opening.result().close())
-
     @asynccontextmanager
     async def _writing(self, users: Sequence[str]) -> AsyncIterator[AsyncSession]:
         scope = _scope(users[0] if len(users) == 1 and users[0] else None) | {
@@ -189,14 +182,29 @@ class PostgresStore(Store):
             "idle_in_transaction_session_timeout": f"{ABANDONED_S}s",
         }
         with self._translated():
-            async with AsyncSession(self._started(), expire_on_commit=False) as session, session.begin():
-                connection = await session.connection()
-                await connection.execute(_WRITE, scope)
-                # One writer at a time for each user: what it checks still holds when it inserts, and the change feed's
-                # numbers are in the order of the commits. In order of the keys, so that two cannot wait for each other.
-                for key in sorted(_lock_key(f"user:{user_id}") for user_id in users):
-                    await connection.execute(select(func.pg_advisory_xact_lock(key)))
+            async with await self._open(_WRITE, scope) as session:
+                if users:
+                    await (await session.connection()).execute(select(*_locks(users)))
                 yield session
+                await session.commit()
+
+    async def _open(self, statement: Select[Any], scope: dict[str, str]) -> AsyncSession:
+        """A session whose transaction has begun. A connection that turns out to be dead is replaced once."""
+        engine = self._started()
+        for once_more in (True, False):
+            session = AsyncSession(engine, expire_on_commit=False)
+            try:
+                await (await session.connection()).execute(statement, scope)
+                break
+            except BaseException as error:
+                await session.close()
+                if not (once_more and isinstance(error, DBAPIError) and error.connection_invalidated):
+                    raise
+        return session
+
+    def _abandon(self, opening: asyncio.Task[AsyncSession]) -> None:
+        if not opening.cancelled() and opening.exception() is None:
+            self._begin(opening.result().close())
 
     def _translated(self) -> AbstractContextManager[None]:
         return translated(self._address.shown, wait_s=self._settings.pool_timeout_s)
@@ -209,6 +217,7 @@ class PostgresStore(Store):
 
 USERS_TABLES = [table.name for table in Base.metadata.sorted_tables if "user_id" in table.columns]
 
+_PGVECTOR = select(_extensions.c.extversion).where(_extensions.c.extname == "vector")
 _BYPASSES = select(_roles.c.rolsuper | _roles.c.rolbypassrls).where(_roles.c.rolname == func.current_user())
 _VECTOR_SCHEMA = (
     select(_namespaces.c.nspname)
@@ -220,6 +229,19 @@ _VECTOR_SCHEMA = (
 def _scope(user_id: str | None) -> dict[str, str]:
     """Whose rows a transaction sees."""
     return {"jiyi_user_id": user_id or "", "jiyi_everybody": "on" if user_id is None else ""}
+
+
+def _locks(users: Sequence[str]) -> list[Any]:
+    """One writer at a time for each user: what it checks still holds when it inserts, and the change feed's numbers are
+    in the order of the commits. What is shared by all is written when nobody else writes, for the same reason. They are
+    taken in one order, lest two transactions wait for each other."""
+    if SHARED in users:
+        return [func.pg_advisory_xact_lock(_lock_key("everybody"))]
+    keys = sorted(_lock_key(f"user:{user_id}") for user_id in users)
+    return [
+        func.pg_advisory_xact_lock_shared(_lock_key("everybody")),
+        *(func.pg_advisory_xact_lock(key) for key in keys),
+    ]
 
 
 def _lock_key(what: str) -> int:

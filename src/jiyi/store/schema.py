@@ -25,7 +25,8 @@ OURS = {version_table.name, "memories"}
 
 def version(connection: Connection, where: object) -> str | None:
     """The schema version of a database, None for an empty one."""
-    tables = inspect(connection).get_table_names()
+    inspector = inspect(connection)
+    tables = inspector.get_table_names(schema=inspector.default_schema_name)  # not others on the search path
     if not tables:
         return None
     found = connection.scalar(select(version_table.c.version_num)) if set(tables) >= OURS else None
@@ -38,8 +39,8 @@ def prepare(connection: Connection, where: object) -> None:
     """Create or migrate, in a transaction that excludes other writers: several processes may start at once."""
     found = version(connection, where)
     if found is None:
-        Base.metadata.create_all(connection)
-        version_table.create(connection)
+        Base.metadata.create_all(connection, checkfirst=False)
+        version_table.create(connection, checkfirst=False)
         connection.execute(insert(version_table), {"version_num": HEAD})
     elif found != HEAD:
         _migrate(connection, found, where)

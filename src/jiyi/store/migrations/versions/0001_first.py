@@ -283,7 +283,7 @@ def upgrade() -> None:
         sa.Column("hashes", Array("<i8"), nullable=False),
         sa.Column("counts", Array("<u2"), nullable=False),
         sa.Column("keyword_hashes", Array("<i8"), nullable=False),
-        sa.Column("keyword_weights", vector(), nullable=False),
+        sa.Column("keyword_weights", Array("<f4"), nullable=False),
         sa.ForeignKeyConstraint(
             ["user_id", "memory_id"],
             ["memories.user_id", "memories.id"],
