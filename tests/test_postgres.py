@@ -242,13 +242,14 @@ def test_an_address_is_shown_without_secrets() -> None:
 
 async def test_a_read_only_server_answers_and_says_why_it_does_not_write(database: str, admin: str) -> None:
     async with open_at(database) as memory:
-        await memory.add("likes tea", user_id="mei")
+        receipt = await memory.add("likes tea", user_id="mei")
     async with raw(admin) as connection:
         name = database.rpartition("/")[2]
         await connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
     async with open_at(database, recalls={"record": False}) as memory:
         assert contents(await memory.search("tea", user_id="mei")) == ["likes tea"]
         assert await memory.count(user_id="mei") == 1
+        assert await memory.status(receipt, user_id="mei") == receipt
         with pytest.raises(StoreUnavailable, match="connect to the primary"):
             await memory.add("likes coffee", user_id="mei")
 

@@ -121,8 +121,9 @@ def finish(job: JobRow, now: datetime, state: ReceiptState, problems: Sequence[s
 # -- looking at them and changing their course ----------------------------------------------------------------------
 
 
-async def _row(session: AsyncSession, user_id: str, job_id: str) -> JobRow:
-    job = await session.scalar(select(JobRow).where(JobRow.user_id == user_id, JobRow.id == job_id).with_for_update())
+async def _row(session: AsyncSession, user_id: str, job_id: str, *, to_change: bool = False) -> JobRow:
+    statement = select(JobRow).where(JobRow.user_id == user_id, JobRow.id == job_id)
+    job = await session.scalar(statement.with_for_update() if to_change else statement)
     if job is None:
         raise NotFound(f"user {user_id!r} has no job {job_id!r}")
     return job
@@ -154,7 +155,7 @@ async def receipt(session: AsyncSession, user_id: str, job_id: str, model: str) 
 
 async def retry(session: AsyncSession, user_id: str, job_id: str, now: datetime) -> Job:
     """Try a failed job once more, or one that waits for its next try at once."""
-    job = await _row(session, user_id, job_id)
+    job = await _row(session, user_id, job_id, to_change=True)
     if job.payload is None:
         raise InvalidInput("job_id", f"job {job_id} is {job.state}: there is nothing left to do")
     if job.leased_until is None or job.leased_until <= now:
@@ -167,7 +168,7 @@ async def retry(session: AsyncSession, user_id: str, job_id: str, now: datetime)
 
 async def cancel(session: AsyncSession, user_id: str, job_id: str, now: datetime, problem: str) -> Job:
     """End a job that is not done. A worker that has it on a lease can write nothing more for it."""
-    job = await _row(session, user_id, job_id)
+    job = await _row(session, user_id, job_id, to_change=True)
     if job.not_before is None:
         raise InvalidInput("job_id", f"job {job_id} is {job.state}: there is nothing to cancel")
     _fail(job, now, problem)
