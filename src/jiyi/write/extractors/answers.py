@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from .clause import Claim, Clause
 from .lexicon import pattern
 from .values import plain_value
@@ -13,7 +15,7 @@ def answers(clause: Clause) -> Claim | None:
         return None
     often = pattern(clause.language, "how often").search(clause.text)
     numbered = pattern(clause.language, "numbers").search(clause.text)
-    if not (often or numbered or clause.times):
+    if not (often or numbered or clause.times or _names_something(clause)):
         return None
     ahead = any(span.start > clause.at for span in clause.times)
     return Claim(
@@ -25,6 +27,23 @@ def answers(clause: Clause) -> Claim | None:
         importance=0.5,
         confidence=0.7,
     )
+
+
+# "Where do you live?" – "Berlin."
+_ASKS_FOR = re.compile(
+    r"\b(?:what|where|which|who|whose)\b.*\byour?\b|[你您].*(?:什么|哪|谁|怎么称呼|多少|几)|(?:什么|哪|谁).*[你您]",
+    re.IGNORECASE,
+)
+_SAYS_NOTHING = re.compile(
+    r"^(?:yes|no|nope|yeah|not|none|nothing|sure|ok|okay|i|it|that|maybe|both|neither|well|hm+|thanks|good|fine|great|haha)\b"
+    r"|^(?:好|不|没|嗯|对|是|行|随便|都|还|哈|谢|无|可以|算了|这|那|挺|很)",
+    re.IGNORECASE,
+)
+
+
+def _names_something(clause: Clause) -> bool:
+    asked = _ASKS_FOR.search(clause.answers) is not None
+    return asked and clause.sentence == 0 and len(clause.text) <= 40 and not _SAYS_NOTHING.match(clause.text)
 
 
 def told(clause: Clause) -> str:

@@ -56,7 +56,7 @@ def drafts_of(unit: Unit) -> list[Draft]:
     found: dict[tuple[str, str], Draft] = {}
     for clause, claim in _with_details([(clause, _best(clause)) for clause in read]):
         own = [claim] if claim else []
-        asides = [aside for kind in ASIDES for aside in kind(clause)]
+        asides = [aside for kind in ASIDES for aside in kind(clause) if not (claim and claim.value == aside.value)]
         for draft in (
             *(_draft(clause, one) for one in own),
             *(_draft(replace(clause, times=()), one) for one in asides),
@@ -92,6 +92,10 @@ def _with_details(read: list[tuple[Clause, Claim | None]]) -> list[tuple[Clause,
         if claim and claim.memory_type == "event" and not clause.times and before and _same_sentence(before, clause):
             # "On Friday I sold the car and bought a bike"
             kept.append((replace(clause, times=before.times), claim))
+        elif told and told.attribute == "decision" and not told.value and before and _same_sentence(before, clause):
+            # 我们说定了，以后不带烧烤炉
+            joined = before.content + _joint(clause) + clause.bare
+            kept[-1] = (replace(before, content=joined, end=clause.end), replace(told, value=clause.text[:40]))
         elif claim is None and told and not told.content and before and _goes_on(before, clause):
             joined = before.content + _joint(clause) + clause.bare
             kept[-1] = (replace(before, content=joined, end=clause.end, times=before.times + clause.times), told)

@@ -145,8 +145,8 @@ def _verb(text: str, place: int, read: Parsed, verbs: re.Pattern[str]) -> None:
         modal = _MODAL.match(text, place)
         # The longest reading counts: 想要 before 想, 不再 before 不, 在考虑 before 在.
         longest = max((known, loose, modal), key=lambda found: len(found[0]) if found else 0)
-        time = _TIME.match(text, place)
-        # 去年 is a time, though 去 is a verb.
+        time = _TIME.match(text, place) or any_word("zh", "adverbs").match(text, place)
+        # 去年 is a time, though 去 is a verb; 从小就 is an adverb, though 从 is one.
         if longest is None or (time and len(time[0]) > len(longest[0])):
             further = _loose(text, place, read)
             if further == place:
@@ -170,6 +170,7 @@ def _verb(text: str, place: int, read: Parsed, verbs: re.Pattern[str]) -> None:
             continue
         if known and len(known[0]) == len(longest[0]) and not auxiliary:
             read.verb, read.rest_at = known[0], known.end()
+            read.negated |= known[0] == "没有"
             break
         if longest is loose:
             _negate(read, NEGATIONS[longest[0]], longest[0])

@@ -160,7 +160,7 @@ def _without_names_called(piece: Piece, people: People) -> Piece:
 def _clause(unit: Unit, said: Said, whole: Piece, language: str, context: _Context, *, follows: bool) -> Clause | None:
     piece = _without_names_called(whole, context.people)
     if language == "zh":
-        read = chinese.parse(piece.text, chinese_verbs())
+        read = _chinese(piece.text, context.people)
     else:
         read = english.parse(piece.text, follows=follows)
         if read.conditional and not read.past:
@@ -206,6 +206,20 @@ def _clause(unit: Unit, said: Said, whole: Piece, language: str, context: _Conte
     )
 
 
+def _chinese(text: str, people: People) -> Parsed:
+    """In Chinese nothing marks a name: only those that were heard before are known."""
+    read = chinese.parse(text, chinese_verbs())
+    name = next((name for name in (*people.present, *people.belongs) if text.startswith(name)), None)
+    if name is None or not read.dropped or len(name) == len(text):
+        return read
+    after = chinese.parse(text[len(name) :], chinese_verbs())
+    if not after.dropped or not (after.verb or after.chain):
+        return read
+    after.about, after.name, after.dropped = "named", name, False
+    after.text_at, after.rest_at = 0, after.rest_at + len(name)
+    return after
+
+
 def _rest(rest: str, topic: str) -> str:
     """What the verb is about; in 咖啡我不喝了 that stands in front."""
     return topic if topic and not rest.strip("了吧的。！啊呢") else rest
@@ -248,7 +262,12 @@ def _somebody_else(read: Parsed, me: str, language: str, people: People) -> tupl
     if read.about == "named" and read.name.lower() in words("en", "bare kin"):
         return "kin", kin_label(me, read.name.lower(), language)
     if read.about == "named":
-        known = read.name in people.belongs or read.name.split(maxsplit=1)[0] in people.names or " " in read.name
+        known = (
+            read.name in people.belongs
+            or read.name in people.present
+            or read.name.split(maxsplit=1)[0] in people.names
+            or " " in read.name
+        )
         return ("named", read.name) if known else ("other", me)
     if "'s " in read.noun and read.noun.rsplit(maxsplit=1)[-1] not in words("en", "properties"):
         # "my neighbour's battery"

@@ -169,7 +169,7 @@ def _noun_fits(meaning: Meaning, clause: Clause) -> bool:
 def _claim(meaning: Meaning, clause: Clause, matched: re.Match[str] | None) -> Claim | None:
     groups = matched.groupdict() if matched else {}
     thing = plain_value(groups["value"] or "" if "value" in groups else clause.rest, clause.language)
-    if not thing and "{value}" in meaning.attribute:
+    if not thing and ("{value}" in meaning.attribute or groups.get("value")):
         # 以前喜欢: what, is not said.
         return None
     kind = plain_value(groups.get("kind") or "", clause.language).lower()
