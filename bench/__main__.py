@@ -19,6 +19,7 @@ from . import report
 from .adding import AddTimes, measure_adds
 from .caching import CacheTimes, measure_caching
 from .fill import Advance, PerturbedEmbedder, Plan, fill
+from .hostile import HOSTILE, HostileTimes, measure_hostile
 from .searching import SearchTimes, measure_searches, searches_of
 from .starting import Start, measure_starts
 
@@ -44,7 +45,7 @@ def arguments() -> argparse.Namespace:
 
 async def measure(
     given: argparse.Namespace, temporary: Path, progress: Progress
-) -> tuple[list[SearchTimes], AddTimes, CacheTimes, list[Start], report.Store]:
+) -> tuple[list[SearchTimes], AddTimes, CacheTimes, HostileTimes, list[Start], report.Store]:
     def task(name: str, total: int) -> Advance:
         number = progress.add_task(name, total=total)
         return lambda steps: progress.advance(number, steps)
@@ -69,7 +70,10 @@ async def measure(
     caching = await measure_caching(
         path, embedder, requests=given.requests, seed=given.seed, advance=task("repeated traffic", given.requests)
     )
-    return times, adds, caching, starts, store
+    hostile = await measure_hostile(
+        path, given.sizes[0], embedder, seed=given.seed, advance=task("hostile queries", len(HOSTILE))
+    )
+    return times, adds, caching, hostile, starts, store
 
 
 def main() -> int:
@@ -79,17 +83,19 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="jiyi-bench-") as temporary,
         Progress(*columns, console=Console(stderr=True)) as progress,
     ):
-        times, adds, caching, starts, store = asyncio.run(measure(given, Path(temporary), progress))
+        times, adds, caching, hostile, starts, store = asyncio.run(measure(given, Path(temporary), progress))
     report.print_searches(times, store)
     report.print_caching(caching)
+    report.print_hostile(hostile)
     report.print_adds(adds)
     report.print_starts(starts)
     report.print_footprint(store, times, adds)
     if given.json:
-        given.json.write_text(json.dumps(report.as_json(times, adds, caching, starts, store), indent=2) + "\n")
+        given.json.write_text(json.dumps(report.as_json(times, adds, caching, hostile, starts, store), indent=2) + "\n")
     missed = [
         *(f"search at {each.size:,}" for each in times if not each.passes),
         *(["repeated traffic"] if not caching.passes else []),
+        *(["hostile queries"] if not hostile.passes else []),
         *(["bulk add"] if not adds.passes else []),
         *(each.name for each in starts if not each.passes),
     ]

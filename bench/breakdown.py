@@ -14,7 +14,7 @@ from typing import Any
 
 # Where a stage is called from, by module and name. Those with a dot in the label lie inside the one before it.
 STAGES: dict[str, tuple[str, str]] = {
-    "interpret": ("jiyi.memory", "interpret"),
+    "interpret": ("jiyi.memory.finding", "interpret"),
     "embed": ("jiyi.read.search", "embed_query"),
     "gather": ("jiyi.store.hot", "HotUsers.gather"),
     "gather.catch-up": ("jiyi.store.hot", "HotUsers._current"),
@@ -22,9 +22,12 @@ STAGES: dict[str, tuple[str, str]] = {
     "gather.scan.scope": ("jiyi.store.userindex", "UserIndex._in_scope"),
     "gather.scan.keyword": ("jiyi.store.userindex", "UserIndex._keyword_match"),
     "gather.scan.bm25": ("jiyi.store.userindex", "UserIndex._bm25"),
+    "gather.scan.episode": ("jiyi.store.userindex", "UserIndex._episode_bm25"),
+    "gather.scan.coverage": ("jiyi.store.userindex", "UserIndex._coverage"),
     "gather.scan.cosine": ("jiyi.store.userindex", "UserIndex._cosine"),
     "score": ("jiyi.read.search", "score"),
     "rank": ("jiyi.read.search", "best"),
+    "relevance": ("jiyi.read.search", "relevance"),
     "fetch": ("jiyi.store.base", "Store.get"),
     "assemble": ("jiyi.read.search", "hit"),
 }

@@ -9,6 +9,8 @@ from typing import Any
 from .adding import SHARE, AddTimes, Span
 from .caching import SHARE as CACHE_SHARE
 from .caching import CacheTimes
+from .hostile import FACTOR as HOSTILE_FACTOR
+from .hostile import HostileTimes
 from .searching import SearchTimes
 from .starting import FACTOR, Start
 
@@ -112,6 +114,18 @@ def print_caching(times: CacheTimes) -> None:
     ))  # fmt: skip
 
 
+def print_hostile(times: HostileTimes) -> None:
+    print(table(
+        "Queries that were written to do harm, p50 in ms, and plain ones of the same length",
+        ("", "hostile", "plain", "ratio", "bound", ""),
+        [
+            (name, ms(times.hostile[name]), ms(times.plain[name]), f"{times.ratio(name):.2f}", f"≤ {HOSTILE_FACTOR}",
+             verdict(times.ratio(name) <= HOSTILE_FACTOR))
+            for name in times.hostile
+        ] + [("100 kB, refused", ms(times.refused), "", "", "", "")],
+    ))  # fmt: skip
+
+
 def print_adds(adds: AddTimes) -> None:
     def rate(number: float, span: Span) -> tuple[str, str]:
         return f"{number / span.wall:.0f}", f"{number / span.cpu:.0f}"
@@ -166,7 +180,12 @@ def print_starts(starts: Sequence[Start]) -> None:
 
 
 def as_json(
-    times: Sequence[SearchTimes], adds: AddTimes, caching: CacheTimes, starts: Sequence[Start], store: Store
+    times: Sequence[SearchTimes],
+    adds: AddTimes,
+    caching: CacheTimes,
+    hostile: HostileTimes,
+    starts: Sequence[Start],
+    store: Store,
 ) -> dict[str, Any]:
     searches = [
         {
@@ -190,5 +209,6 @@ def as_json(
             **{name: getattr(caching, name) for name in ("searches", "answered", "writes", "wrong", "share", "passes")},
             **{f"p50_{name}": caching.p50(name) for name in ("hits", "misses", "without")},
         },
+        "hostile": {name: hostile.ratio(name) for name in hostile.hostile},
         "start": [{**asdict(each), "ratio": each.ratio, "passes": each.passes} for each in starts],
     }

@@ -492,3 +492,25 @@ async def test_recency_halves_with_the_half_life_however_long_ago(place: Place) 
             [recency] = [part for part in hit.explanation.parts if part.name == "recency"]
             days = (to_micros(at) - to_micros(born)) / 86_400_000_000
             assert recency.value == pytest.approx(0.5 ** (days / 20_000))
+
+
+async def test_stats_tell_how_many_memories_carry_keywords(memory: Memory) -> None:
+    await memory.add(["I like jasmine tea", "???", "下周三去上海出差"], user_id="mei")
+    await memory.add("nobody else counts", user_id="bo")
+    coverage = (await memory.stats("mei")).coverage
+    assert (coverage.memories, coverage.with_keywords) == (3, 2)
+    assert (await memory.stats()).coverage.with_keywords == 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_hostile_queries_get_an_answer_or_a_clear_error(memory: Memory, mode: Any) -> None:
+    from bench.hostile import HOSTILE, TOO_LONG
+
+    await memory.add(["likes tea", "喜欢喝茶"], user_id="mei")
+    for query in HOSTILE.values():
+        found = await memory.search(query, user_id="mei", search_mode=mode, explain=True)
+        assert found.searched == 2
+        assert not found.degraded
+    with pytest.raises(InvalidInput, match="query"):
+        await memory.search(TOO_LONG, user_id="mei", search_mode=mode)
+    assert (await memory.count(user_id="mei")) == 2

@@ -308,11 +308,12 @@ class ImportReport(Value):
 
 
 class Coverage(Value):
-    """How many active memories there are and how many of them the present embedder can see."""
+    """How many active memories there are, how many of them the present embedder can see, and how many have keywords."""
 
     memories: int
     embedded: int
     models: dict[str, int]
+    with_keywords: int = Field(description="how many carry at least one keyword")
 
 
 class CacheUse(Value):

@@ -260,5 +260,6 @@ def stats_table(held: Stats, user: str | None) -> Table:
     for name, number in held.by_type.items():
         grid.add_row("", f"{number:>7,}  {plain(name)}")
     grid.add_row("embedder", held.embedder)
+    grid.add_row("keywords", f"{held.coverage.with_keywords:,} of {held.coverage.memories:,} memories")
     grid.add_row("vectors", f"{held.coverage.embedded:,} of {held.coverage.memories:,} memories")
     return grid

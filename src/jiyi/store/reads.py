@@ -13,6 +13,7 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    exists,
     func,
     literal,
     or_,
@@ -230,7 +231,16 @@ async def coverage(session: AsyncSession, model: str, user_id: str | None) -> Co
         statement = statement.where(MemoryRow.user_id == user_id)
     counted: dict[str | None, int] = dict((await session.execute(statement)).all())
     models = {name: number for name, number in counted.items() if name is not None}
-    return Coverage(memories=sum(counted.values()), embedded=models.get(model, 0), models=models)
+    has_keyword = exists().where(KeywordRow.user_id == MemoryRow.user_id, KeywordRow.memory_id == MemoryRow.id)
+    with_keywords = select(func.count()).select_from(MemoryRow).where(MemoryRow.status == "active", has_keyword)
+    if user_id is not None:
+        with_keywords = with_keywords.where(MemoryRow.user_id == user_id)
+    return Coverage(
+        memories=sum(counted.values()),
+        embedded=models.get(model, 0),
+        models=models,
+        with_keywords=await session.scalar(with_keywords) or 0,
+    )
 
 
 async def unembedded(
