@@ -80,7 +80,8 @@ def test_explain_shows_how_the_score_came_about(monkeypatch: pytest.MonkeyPatch)
     picture = jiyi(*words, "--explain").stdout
     lines = [line.split() for line in picture.splitlines()]
     for part in (*why["parts"], *why["evidence"]):
-        [line] = [line for line in lines if line[:1] == [part["name"]]] if part["contribution"] else [None]
+        named = [line for line in lines if line[:1] == [part["name"]] and "×" in line]
+        [line] = named if part["contribution"] else [None]
         if line is not None:
             shown = f"{part['value']:.2f} × {part['weight']:+.2f} = {part['contribution']:+.3f}"
             assert " ".join(line).endswith(shown)
