@@ -296,10 +296,11 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "import": lambda _: [],
     "mcp": lambda _: [],
     "import-mcp": lambda _: [],
+    "migrate-store": lambda _: [],
 }
 
 
-APART = {"demo", "bench", "import", "mcp", "import-mcp"}  # they have tests of their own
+APART = {"demo", "bench", "import", "mcp", "import-mcp", "migrate-store"}  # they have tests of their own
 
 
 def test_every_command_prints_json_and_nothing_else() -> None:

@@ -24,7 +24,7 @@ LAYERS: list[set[str]] = [
     {"synonyms"},
     {"embed", "llm", "chats", "cache"},
     {"store"},
-    {"write", "read", "testing"},
+    {"write", "read", "testing", "moving"},
     {"memory"},
     {"sync", "keywords", "evaluate"},
     {"tools"},

@@ -223,3 +223,12 @@ async def test_an_access_makes_an_old_memory_fresh_from_the_next_period_on(path:
         await memory.add("likes green tea", user_id="mei", occurred_at=LONG_AGO)
     first, second = await scores(0.000001)
     assert first < second - 0.01
+
+
+async def test_a_search_that_looks_back_does_not_know_of_later_accesses(memory: Memory) -> None:
+    await memory.add("likes green tea", user_id="mei", occurred_at=LONG_AGO)
+    asked = {"user_id": "mei", "asked_at": LONG_AGO + timedelta(days=60), "explain": True}
+    first = await memory.search("green tea", **asked)
+    await memory.recalls(user_id="mei")
+    await memory.update(first.hits[0].id, user_id="mei", metadata={"so it is": "loaded anew"})
+    assert (await memory.search("green tea", **asked)).hits[0].explanation == first.hits[0].explanation

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         Job,
         MemoryItem,
         Message,
+        Migration,
         Page,
         Recall,
         Receipt,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         SearchResult,
         Stats,
     )
+    from .moving import migrate_store
     from .settings import Settings
     from .synonyms import Synonym
     from .write.drafts import Draft, Evidence, Extracted, Extractor, Said, Unit
@@ -72,6 +74,7 @@ _HOMES = (
     "settings",
     "keywords",
     "write.drafts",
+    "moving",
 )  # the cheap ones first
 
 __all__ = [
@@ -105,6 +108,7 @@ __all__ = [
     "MemoryItem",
     "MemorySearchError",
     "Message",
+    "Migration",
     "MissingExtra",
     "NotAStore",
     "NotFound",
@@ -128,6 +132,7 @@ __all__ = [
     "VectorSearchError",
     "VersionConflict",
     "__version__",
+    "migrate_store",
 ]
 
 

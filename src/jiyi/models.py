@@ -316,6 +316,14 @@ class Coverage(Value):
     with_keywords: int = Field(description="how many carry at least one keyword")
 
 
+class Migration(Value):
+    """What `migrate_store` copied; the rows and checksums of both stores are equal."""
+
+    rows: dict[str, int] = Field(description="by table")
+    checksums: dict[str, str] = Field(description="by table: of all its rows, whatever their order")
+    copied: int = Field(description="rows copied this time; the others were there already")
+
+
 class CacheUse(Value):
     """How often a search was answered from a cache, since this memory was opened."""
 

@@ -65,7 +65,15 @@ for panel, commands in {
     "Remember and find": (writing.add, importing.import_, reading.search, reading.get, reading.list_),
     "Change and forget": (writing.update, reading.history, writing.restore, writing.delete),
     "Connect": (mcp.mcp, mcp.import_mcp),
-    "Look after it": (reading.stats, jobs.worker, upkeep.reindex, upkeep.doctor, bench.bench, upkeep.version),
+    "Look after it": (
+        reading.stats,
+        jobs.worker,
+        upkeep.reindex,
+        upkeep.migrate_store,
+        upkeep.doctor,
+        bench.bench,
+        upkeep.version,
+    ),
 }.items():
     for command in commands:
         app.command(command.__name__.rstrip("_").replace("_", "-"), rich_help_panel=panel)(command)

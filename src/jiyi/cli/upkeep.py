@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
 
 import typer
 
@@ -59,6 +60,41 @@ def reindex(
         )
     said = f"{embedded:,} memories embedded" if embedded else "every memory has its vector already"
     show({"embedded": embedded}, lambda _: said, as_json)
+
+
+Source = Annotated[str, typer.Argument(metavar="FROM", help="The store that is copied: a file or a URL.")]
+Target = Annotated[str, typer.Argument(metavar="TO", help="An empty one, or one that this command began to fill.")]
+
+
+def migrate_store(source: Source, target: Target, as_json: opt.Json = False) -> None:
+    """Copy everything of all users into another store, and compare the two.
+
+    Examples:
+    $ jiyi migrate-store memory.db postgresql://localhost/jiyi
+    $ jiyi migrate-store postgresql://localhost/jiyi ./备份.db
+
+    Stop whoever writes first. It can be stopped with Ctrl-C, or by a crash,
+    and goes on from there the next time.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from ..moving import migrate_store as migrate
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err()) as bar:
+        task = bar.add_task("copying", total=None)
+        moved = asyncio.run(
+            migrate(
+                source,
+                target,
+                progress=lambda what, done, whole: bar.update(task, description=what, completed=done, total=whole),
+            )
+        )
+    whole = sum(moved.rows.values())
+    said = (
+        f"{whole:,} rows of {len(moved.rows)} tables are equal in both stores; {moved.copied:,} were copied this time"
+    )
+    show(moved, lambda _: said, as_json)
 
 
 def doctor(store: opt.Store = None, as_json: opt.Json = False) -> None:

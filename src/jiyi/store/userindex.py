@@ -198,6 +198,7 @@ class UserIndex:
         semantic = self._meaning(question)
         now = to_micros(question.filter.now)
         recalled = columns["last_accessed_at"][slots]
+        recalled = np.where(recalled <= now, recalled, LONG_AGO)  # asked as of an earlier time, it had not happened yet
         last_seen = np.maximum(columns["occurred_at"][slots], recalled)
         return Candidates(
             ids=columns["id"][slots],

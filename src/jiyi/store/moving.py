@@ -1,0 +1,175 @@
+"""All rows of a store, copied into another one and compared. Rows go table by table in the order of their primary keys,
+so the copy itself tells how far it has come: whoever was stopped goes on after the last row that is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from hashlib import sha256
+from typing import Any, cast
+
+import numpy as np
+from sqlalchemy import ColumnElement, FromClause, Table, and_, delete, func, insert, not_, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..errors import InvalidInput, StoreError
+from ..models import Migration, to_micros, utc_now
+from .base import Store
+from .tables import SHARED, Base, FileRow
+
+Advance = Callable[[str, int, int], None]  # what is done, how many rows of it, of how many
+
+AT_ONCE = 500  # rows; what is in RAM is this many and no more
+MARK = "jiyi migrate-store"  # in place of a path: this store is a copy that is not finished
+
+
+async def migrate(source: Store, target: Store, advance: Advance) -> Migration:
+    """Copy every row, compare both stores, and only then call the copy finished."""
+    began = await _claim(source, target)
+    counts = {table.name: await _count(source, table) for table in TABLES}
+    whole = sum(counts.values())
+    done = copied = 0
+    for table in TABLES:
+        there = 0 if began else await _count(target, table)
+        advance(f"copying {table.name}", done + there, whole)
+        last = None if began else await _last(target, table)
+        async for rows in _chunks(source, table, last):
+            users = sorted({row["user_id"] for row in rows}) if "user_id" in table.columns else []
+            await target._write(users, partial(_insert, table=table, rows=rows))
+            there += len(rows)
+            copied += len(rows)
+            advance(f"copying {table.name}", done + there, whole)
+        done += counts[table.name]
+    digests = await _compare(source, target, advance, whole)
+    await target.finish_copy()
+    await target._write([SHARED], _take_mark_away)
+    return Migration(rows=counts, checksums=digests, copied=copied)
+
+
+async def _claim(source: Store, target: Store) -> bool:
+    """Mark the target as a copy of this source in the making. → whether it was begun just now, False if it goes on"""
+    origin = sha256((await source.info()).url.encode()).hexdigest()
+    if await _mark(source) is not None:
+        raise InvalidInput("source", "is itself a copy that is not finished: finish that one first")
+    mark = await _mark(target)
+    if mark is not None and mark != origin:
+        raise InvalidInput("target", "is the unfinished copy of another store: finish that one, or name an empty one")
+    if mark is not None:
+        return False
+    for table in TABLES:
+        if await _count(target, table):
+            raise InvalidInput("target", f"is not empty, it has rows in {table.name}: name a new file or database")
+    mark_row = {"user_id": SHARED, "path": MARK, "checksum": origin, "synced_at": utc_now()}
+    await target._write([SHARED], partial(_insert, table=FileRow.__table__, rows=[mark_row]))
+    return True
+
+
+async def _insert(session: AsyncSession, table: FromClause, rows: list[dict[str, Any]]) -> None:
+    await (await session.connection()).execute(insert(cast(Table, table)), rows)
+
+
+async def _take_mark_away(session: AsyncSession) -> None:
+    await session.execute(delete(FileRow).where(_is_mark()))
+
+
+async def _mark(store: Store) -> str | None:
+    async with store._reading(None) as session:
+        found: str | None = await session.scalar(select(FileRow.checksum).where(_is_mark()))
+        return found
+
+
+def _is_mark() -> ColumnElement[bool]:
+    return and_(FileRow.user_id == SHARED, FileRow.path == MARK)
+
+
+# -- reading --------------------------------------------------------------------------------------------------------
+
+TABLES: Sequence[Table] = Base.metadata.sorted_tables  # what is referred to comes first
+
+
+def _rows_of(table: Table) -> ColumnElement[bool] | None:
+    return not_(_is_mark()) if table.name == FileRow.__tablename__ else None
+
+
+async def _count(store: Store, table: Table) -> int:
+    statement = select(func.count()).select_from(table)
+    kept = _rows_of(table)
+    async with store._reading(None) as session:
+        return await session.scalar(statement if kept is None else statement.where(kept)) or 0
+
+
+async def _last(store: Store, table: Table) -> tuple[Any, ...] | None:
+    """The primary key of the last row that was copied."""
+    key = table.primary_key.columns
+    statement = select(*key).order_by(*(column.desc() for column in key)).limit(1)
+    kept = _rows_of(table)
+    async with store._reading(None) as session:
+        row = (await session.execute(statement if kept is None else statement.where(kept))).first()
+    return None if row is None else tuple(row)
+
+
+async def _chunks(store: Store, table: Table, last: tuple[Any, ...] | None) -> AsyncIterator[list[dict[str, Any]]]:
+    """The rows after a primary key, some at a time. Each is read in a session of its own: nothing is held open for the
+    hours that a large copy may take."""
+    key = list(table.primary_key.columns)
+    kept = _rows_of(table)
+    while True:
+        statement = select(table).order_by(*key).limit(AT_ONCE)
+        if kept is not None:
+            statement = statement.where(kept)
+        if last is not None:
+            statement = statement.where(tuple_(*key) > tuple_(*last) if len(key) > 1 else key[0] > last[0])
+        async with store._reading(None) as session:
+            rows = [dict(row) for row in (await (await session.connection()).execute(statement)).mappings()]
+        if not rows:
+            return
+        yield rows
+        last = tuple(rows[-1][column.name] for column in key)
+
+
+# -- comparing ------------------------------------------------------------------------------------------------------
+
+
+async def _compare(source: Store, target: Store, advance: Advance, whole: int) -> dict[str, str]:
+    """The checksum of each table, equal in both; otherwise an error that names the tables that differ."""
+    digests: dict[str, str] = {}
+    differing = []
+    done = 0
+    for table in TABLES:
+        theirs = await digest(source, table)
+        digests[table.name], ours = theirs[1], await digest(target, table)
+        if theirs != ours:
+            differing.append(f"{table.name} ({theirs[0]:,} rows there, {ours[0]:,} in the copy)")
+        done += theirs[0]
+        advance("comparing", min(done, whole), whole)
+    if differing:
+        raise StoreError(
+            f"the copy differs from its source in {', '.join(differing)}: was something written meanwhile?"
+            " Stop whoever writes, and copy into a new file or database"
+        )
+    return digests
+
+
+async def digest(store: Store, table: Table) -> tuple[int, str]:
+    """How many rows a table has, and a checksum over all of them, whatever their order."""
+    count = total = 0
+    async for rows in _chunks(store, table, None):
+        for row in rows:
+            total += int.from_bytes(sha256(canonical(row).encode()).digest())
+        count += len(rows)
+    return count, f"{total % 2**256:064x}"
+
+
+def canonical(row: Mapping[str, Any]) -> str:
+    """A row as text that is the same on every database."""
+    return json.dumps(row, default=_plain, sort_keys=True, ensure_ascii=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return to_micros(value)
+    if isinstance(value, np.ndarray):
+        return [value.dtype.str, value.tobytes().hex()]
+    raise TypeError(f"a row holds {type(value).__name__}")
