@@ -3,18 +3,23 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test lint bench bench-postgres clean
+.PHONY: help demo test lint bench bench-postgres clean redis-server
 help:          ## this list
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 16
 
 demo: $(VENV)/core  ## a bilingual conversation goes in, memories come out, searches find them
 	@$(BIN)/jiyi demo
 
-test: $(VENV)/dev  ## style, types and all tests
+test: $(VENV)/dev redis-server  ## style, types and all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest
+
+redis-server:  # for the tests; without it those that need it are skipped, loudly, or fail where CI=true
+	@command -v redis-server >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  apt-get install --yes --quiet --no-install-recommends redis-server >/dev/null 2>&1; } || \
+	  echo "redis-server is not installed (Debian: apt-get install redis-server)"
 
 lint: $(VENV)/dev  ## style and types only
 	$(BIN)/ruff check .

@@ -18,6 +18,7 @@ from jiyi import Memory
 from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from postgres_server import QUICK, Databases, Server, Unavailable
+from redis_server import own_redis, redis_url, shared_redis  # noqa: F401 - fixtures
 
 settings.register_profile("jiyi", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("jiyi")

@@ -41,6 +41,7 @@ questions = st.fixed_dictionaries(
 
 class WithAndWithout(RuleBasedStateMachine):
     ids = Bundle("ids")
+    cached = load_settings()
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +58,7 @@ class WithAndWithout(RuleBasedStateMachine):
         off = load_settings(cache={"answers": 0, "query_vectors": 0})
         self.memories = {
             name: Memory.open(path, settings=given, embedder=WordEmbedder())
-            for name, given in (("cached", load_settings()), ("plain", off), ("other", load_settings()))
+            for name, given in (("cached", self.cached), ("plain", off), ("other", self.cached))
         }
         for memory in self.memories.values():
             self.runner.run(memory.__aenter__())

@@ -94,3 +94,14 @@ def test_a_language_model_that_cannot_be_asked_is_broken(path: Path, monkeypatch
     found = findings("--store", str(path), code=1)
     told = {check["name"]: check for check in found["broken"]}
     assert "LLM_API_KEY" in told["LLM"]["finding"] and "docs/llm.md" in told["LLM"]["next_step"]
+
+
+def test_a_redis_is_looked_at(path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JIYI_CACHE__REDIS_URL", redis_url)
+    works = findings("--store", str(path), code=0)["works"]
+    assert {"name": "cache", "state": "works", "finding": redis_url, "next_step": ""} in works
+    monkeypatch.setenv("JIYI_CACHE__REDIS_URL", f"redis://:{SECRET}@127.0.0.1:1/0")
+    shown = jiyi("doctor", "--store", path).stdout
+    assert "Redis does not answer" in shown and SECRET not in shown
+    monkeypatch.setenv("JIYI_CACHE__REDIS_URL", "localhost")
+    assert "cache.redis_url" in str(findings("--store", str(path), code=1)["broken"])

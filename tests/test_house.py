@@ -112,6 +112,8 @@ def test_vendors_live_in_their_own_file(path: Path) -> None:
             assert path.name == "openai.py" and path.parent.name in ("embed", "llm"), f"{path}:{line} imports {module}"
         if vendor in ("mcp", "mcp_types", "starlette", "uvicorn"):
             assert part_of(path) == "mcp", f"{path.name}:{line} imports {module}"
+        if vendor == "redis":
+            assert path.name == "redis.py", f"{path.name}:{line} imports {module}"
         if vendor in ("typer", "rich", "click"):
             assert part_of(path) == "cli", f"{path.name}:{line} imports {module}"
 

@@ -89,6 +89,54 @@ async def test_an_empty_store_can_be_moved(path: Path, tmp_path: Path) -> None:
     assert sum(moved.rows.values()) == moved.copied == 0
 
 
+async def test_file_to_postgres_and_back(house: Path, database: str, tmp_path: Path) -> None:
+    """Every value arrives as it was, whatever the database calls its type; and the copy lives on."""
+    there = await migrate_store(house, database)
+    async with (
+        Memory.open(house, embedder=WordEmbedder()) as old,
+        Memory.open(database, embedder=WordEmbedder()) as new,
+    ):
+        for query in ("tea", "茶", "what did Bo say?"):
+            asked = {"user_id": "mei", "asked_at": NOW}
+            assert await new.search(query, **asked) == await old.search(query, **asked)
+    back = await migrate_store(database, tmp_path / "back.db")
+    assert there.checksums.keys() == back.checksums.keys()
+    changed = {table for table in there.checksums if there.checksums[table] != back.checksums[table]}
+    assert changed <= {"memories", "recalls"}  # the searches above were recorded
+
+
+async def test_what_is_written_after_a_copy_is_numbered_after_what_was_copied(house: Path, database: str) -> None:
+    await migrate_store(house, database)
+    async with (
+        Memory.open(database, embedder=WordEmbedder()) as one,
+        Memory.open(database, embedder=WordEmbedder()) as two,
+    ):
+        await two.search("coffee", user_id="mei")
+        await one.add("drinks coffee", user_id="mei")
+        assert contents(await two.search("coffee", user_id="mei"))[0] == "drinks coffee"
+
+
+@pytest.mark.parametrize("step", [2, 9, 25])
+async def test_a_copy_into_postgres_goes_on_where_it_was_stopped(
+    house: Path, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    monkeypatch.setattr(moving, "AT_ONCE", 7)
+    steps = 0
+
+    def stop(what: str, done: int, whole: int) -> None:
+        nonlocal steps
+        steps += 1
+        if steps == step:
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        await migrate_store(house, database, progress=stop)
+    moved = await migrate_store(house, database)
+    assert moved.copied < sum(moved.rows.values()) or step == 2
+    await migrate_store(database, tmp_path / "back.db")
+    assert everything(tmp_path / "back.db") == everything(house)
+
+
 # -- stopped and started again --------------------------------------------------------------------------------------
 
 

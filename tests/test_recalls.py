@@ -211,18 +211,18 @@ async def test_an_access_makes_an_old_memory_fresh_from_the_next_period_on(path:
     async with Memory.open(path, embedder=WordEmbedder()) as memory:
         await memory.add("likes green tea", user_id="mei", occurred_at=LONG_AGO)
 
-    async def scores(seconds: float) -> list[float]:
+    async def freshness(seconds: float) -> list[float]:
         settings = load_settings(cache={"seconds": seconds, "answers": 0})
         async with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
-            return [(await memory.search("green tea", user_id="mei")).hits[0].relevance_score for _ in range(2)]
+            found = [await memory.search("green tea", user_id="mei", explain=True) for _ in range(2)]
+        whys = [one.hits[0].explanation for one in found]
+        return [part.value for why in whys if why for part in why.parts if part.name == "recency"]
 
-    first, second = await scores(3600)
-    assert first == pytest.approx(second, abs=1e-6)
+    assert await freshness(3600) == pytest.approx([0, 0], abs=1e-6)
     async with Memory.open(path, embedder=WordEmbedder()) as memory:
         await memory.delete_all("mei")
         await memory.add("likes green tea", user_id="mei", occurred_at=LONG_AGO)
-    first, second = await scores(0.000001)
-    assert first < second - 0.01
+    assert await freshness(0.000001) == pytest.approx([0, 1], abs=1e-3)
 
 
 async def test_a_search_that_looks_back_does_not_know_of_later_accesses(memory: Memory) -> None:

@@ -152,6 +152,9 @@ class JobSettings(Section):
 class CacheSettings(Section):
     answers: int = Field(default=1000, ge=0, description="answers to searches kept in this process; 0: none")
     seconds: float = Field(default=600.0, gt=0, le=3600, description="the longest that an answer is used again")
+    redis_url: SecretStr | None = Field(
+        default=None, description="address of a Redis that shares answers between processes: redis://HOST:6379/0"
+    )
     query_vectors: int = Field(default=1000, ge=0, description="vectors of queries kept in this process; 0: none")
 
 

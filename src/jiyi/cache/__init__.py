@@ -32,4 +32,9 @@ def resolve(settings: Settings) -> list[Cache]:
     """The caches that the settings name, the nearest first."""
     from .local import LocalCache
 
-    return [LocalCache(settings.cache.answers)] if settings.cache.answers else []
+    caches: list[Cache] = [LocalCache(settings.cache.answers)] if settings.cache.answers else []
+    if settings.cache.redis_url is not None:
+        from .redis import RedisCache
+
+        caches.append(RedisCache(settings.cache.redis_url.get_secret_value()))
+    return caches

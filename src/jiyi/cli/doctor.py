@@ -73,6 +73,7 @@ async def examine(where: str | None) -> list[Check]:
         *_environment(),
         *embedding,
         _language_model(settings),
+        *(await _cache(settings)),
         *(await _store(where, usable, embedder)),
         await _self_test(usable, embedder),
     ]
@@ -159,6 +160,26 @@ async def _embedder(settings: Settings) -> tuple[Embedder | None, list[Check]]:
     once = (time.perf_counter() - loaded) * 1000
     finding = f"{embedder.id}, {len(vector)} numbers; {loaded - start:.1f} s to load, {once:.0f} ms a sentence"
     return embedder, [Check(State.WORKS, "embedder", finding)]
+
+
+async def _cache(settings: Settings) -> list[Check]:
+    """Only a Redis can be missing; the cache in the process is always there."""
+    url = settings.cache.redis_url
+    if url is None:
+        return []
+    from ..cache.redis import RedisCache
+
+    try:
+        cache = RedisCache(url.get_secret_value())
+    except JiyiError as error:
+        return [Check(State.BROKEN, "cache", str(error), "or leave JIYI_CACHE__REDIS_URL empty")]
+    problem = await cache.ping()
+    await cache.close()
+    shown = hidden(url.get_secret_value())
+    if problem is None:
+        return [Check(State.WORKS, "cache", shown)]
+    step = "searches go on without it, a little slower; is the server running?"
+    return [Check(State.DEGRADED, "cache", f"{shown}: {problem}", step)]
 
 
 async def _store(where: str | None, settings: Settings, embedder: Embedder | None) -> list[Check]:

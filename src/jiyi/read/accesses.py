@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MOST_NOTED = 20  # hits of one search: the best ones
 MOST_PENDING = 10_000  # recalls; while the database cannot be written, the oldest are given up
 BATCH = 500
+USERS_AT_ONCE = 20
 PAUSE_S = 1.0  # between a search and the write, in which further searches join it
 
 logger = logging.getLogger(__name__)
@@ -65,12 +66,21 @@ class Accesses:
         """Write what is pending."""
         async with self._writing:  # one batch at a time, so that they are written in order
             while self._pending:
-                batch = [self._pending.popleft() for _ in range(min(BATCH, len(self._pending)))]
+                batch = self._next_batch()
                 try:
                     await self._store.record(batch, self._keep)
                 except StoreError:
                     self._pending.extendleft(reversed(batch))
                     raise
+
+    def _next_batch(self) -> list[Recall]:
+        """The oldest ones, of a few users: while they are written, nobody else can write for these."""
+        batch: list[Recall] = []
+        users: set[str] = set()
+        while self._pending and len(batch) < BATCH and len(users | {self._pending[0].user_id}) <= USERS_AT_ONCE:
+            users.add(self._pending[0].user_id)
+            batch.append(self._pending.popleft())
+        return batch
 
     async def close(self) -> None:
         if self._task is not None:

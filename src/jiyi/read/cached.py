@@ -46,6 +46,7 @@ class Kept(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    key: str  # a reply to another question would be noticed
     until: AwareDatetime
     hits: tuple[tuple[str, Annotated[float, Field(ge=0, le=1)]], ...]
     total_found: Annotated[int, Field(ge=0)]
@@ -99,32 +100,31 @@ class Answers:
 
     async def _found(self, inquiry: Inquiry, now: datetime, asked_at: datetime | None, lasting: bool) -> SearchResult:
         user_id = inquiry.filter.user_id
+        tip = await self._store.tip(user_id)  # without a cache too: the store learns from it whether its copy is behind
         # Explanations speak in words, which no cache shall hold; they are for people, who have the time.
-        tip = await self._store.tip(user_id) if self._caches and lasting and not inquiry.explain else None
-        if tip is None:
+        if tip is None or not self._caches or not lasting or inquiry.explain:
             return await search(inquiry, self._store, self._embedder, self._ranking)
         self._asked += 1
         key = self._key(inquiry, tip, self._period.number(now), asked_at)
         for place, cache in enumerate(self._caches):
-            kept = _read(await cache.get(user_id, key), now)
+            kept = _read(await cache.get(user_id, key), key, now)
             told = None if kept is None else await self._told(inquiry, kept)
             if kept is not None and told is not None:
                 self._answered += 1
-                await _keep(self._caches[:place], user_id, key, kept, now)
+                await _keep(self._caches[:place], user_id, kept, now)
                 return told
         found = await search(inquiry, self._store, self._embedder, self._ranking)
         if not found.degraded:  # it may be whole again at the next moment
-            await _keep(self._caches, user_id, key, await self._kept(found, inquiry, now), now)
+            await _keep(self._caches, user_id, await self._kept(found, inquiry, key, now), now)
         return found
 
     def _key(self, inquiry: Inquiry, tip: Tip, period: int, asked_at: datetime | None) -> str:
         """Everything that an answer hangs on, hashed: nobody can read a query in a key."""
-        where = asdict(inquiry.filter)
-        del where["now"]
+        question = asdict(inquiry)
+        del question["filter"]["now"]
         spans = [(span.start, span.end) for span in find_times(inquiry.query, inquiry.filter.now) if span.relative]
-        question = (inquiry.query, inquiry.mode, inquiry.keywords, inquiry.at_least, inquiry.limit, where, spans)
-        engine = (__version__, asdict(self._ranking), self._embedder.id, inquiry.with_synonyms)
-        parts = (question, engine, tip, period, asked_at)
+        engine = (__version__, asdict(self._ranking), self._embedder.id)
+        parts = (question, spans, engine, tip, period, asked_at)
         return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()
 
     async def _told(self, inquiry: Inquiry, kept: Kept) -> SearchResult | None:
@@ -143,11 +143,12 @@ class Answers:
             expanded_keywords=expanded_keywords(inquiry, synonyms),
         )
 
-    async def _kept(self, found: SearchResult, inquiry: Inquiry, now: datetime) -> Kept:
+    async def _kept(self, found: SearchResult, inquiry: Inquiry, key: str, now: datetime) -> Kept:
         """An answer lives until the period is over, or a memory expires or ends."""
         until = now + timedelta(seconds=self._period.left(now))
         next_end = await self._store.next_end(inquiry.filter.user_id, now)
         return Kept(
+            key=key,
             until=until if next_end is None else min(until, next_end),
             hits=tuple((hit.id, hit.relevance_score) for hit in found.hits),
             total_found=found.total_found,
@@ -173,7 +174,7 @@ class Answers:
             await cache.close()
 
 
-def _read(value: bytes | None, now: datetime) -> Kept | None:
+def _read(value: bytes | None, key: str, now: datetime) -> Kept | None:
     """What a cache answers is foreign input: anything but an answer of ours that still holds is none."""
     if value is None:
         return None
@@ -181,11 +182,11 @@ def _read(value: bytes | None, now: datetime) -> Kept | None:
         kept = Kept.model_validate_json(value, strict=True)
     except ValidationError:
         return None
-    return kept if now < kept.until else None
+    return kept if kept.key == key and now < kept.until else None
 
 
-async def _keep(caches: Sequence[Cache], user_id: str, key: str, kept: Kept, now: datetime) -> None:
+async def _keep(caches: Sequence[Cache], user_id: str, kept: Kept, now: datetime) -> None:
     seconds = (kept.until - now).total_seconds()
     value = kept.model_dump_json().encode()
     for cache in caches:
-        await cache.put(user_id, key, value, seconds)
+        await cache.put(user_id, kept.key, value, seconds)

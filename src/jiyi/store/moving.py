@@ -42,10 +42,14 @@ async def migrate(source: Store, target: Store, advance: Advance) -> Migration:
             copied += len(rows)
             advance(f"copying {table.name}", done + there, whole)
         done += counts[table.name]
-    digests = await _compare(source, target, advance, whole)
+    equal = await _compare(source, target, advance, whole)
     await target.finish_copy()
     await target._write([SHARED], _take_mark_away)
-    return Migration(rows=counts, checksums=digests, copied=copied)
+    return Migration(
+        rows={name: count for name, (count, _) in equal.items()},
+        checksums={name: checksum for name, (_, checksum) in equal.items()},
+        copied=copied,
+    )
 
 
 async def _claim(source: Store, target: Store) -> bool:
@@ -132,14 +136,14 @@ async def _chunks(store: Store, table: Table, last: tuple[Any, ...] | None) -> A
 # -- comparing ------------------------------------------------------------------------------------------------------
 
 
-async def _compare(source: Store, target: Store, advance: Advance, whole: int) -> dict[str, str]:
-    """The checksum of each table, equal in both; otherwise an error that names the tables that differ."""
-    digests: dict[str, str] = {}
+async def _compare(source: Store, target: Store, advance: Advance, whole: int) -> dict[str, tuple[int, str]]:
+    """Count and checksum of each table, equal in both; otherwise an error that names the tables that differ."""
+    equal: dict[str, tuple[int, str]] = {}
     differing = []
     done = 0
     for table in TABLES:
         theirs = await digest(source, table)
-        digests[table.name], ours = theirs[1], await digest(target, table)
+        equal[table.name], ours = theirs, await digest(target, table)
         if theirs != ours:
             differing.append(f"{table.name} ({theirs[0]:,} rows there, {ours[0]:,} in the copy)")
         done += theirs[0]
@@ -149,7 +153,7 @@ async def _compare(source: Store, target: Store, advance: Advance, whole: int) -
             f"the copy differs from its source in {', '.join(differing)}: was something written meanwhile?"
             " Stop whoever writes, and copy into a new file or database"
         )
-    return digests
+    return equal
 
 
 async def digest(store: Store, table: Table) -> tuple[int, str]:

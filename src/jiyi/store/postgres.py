@@ -23,12 +23,11 @@ from ..errors import ConnectionLost, NotAStore, SettingsError, StoreError, Vecto
 from ..models import Receipt
 from ..settings import PostgresSettings
 from . import reads, saves, schema
-from .base import Store
-from .contract import CLOSED, Addition, Candidates, Question, StoreInfo
-from .hot import HotUsers
+from .contract import CLOSED, Addition, StoreInfo
 from .migrations import postgres as ddl
 from .postgres_errors import NO_PGVECTOR, translated
-from .tables import SHARED, Base
+from .scanning import ScanningStore
+from .tables import SHARED, Base, ChangeRow
 from .types import VECTOR
 
 OLDEST = 15  # of PostgreSQL
@@ -63,14 +62,13 @@ _WRITE = select(
 )
 
 
-class PostgresStore(Store):
+class PostgresStore(ScanningStore):
     def __init__(self, url: str, settings: PostgresSettings, *, busy_timeout_s: float, cache_mb: int) -> None:
-        super().__init__()
+        super().__init__(cache_mb=cache_mb)
         self._address = Address.of(url)
         self._settings = settings
         self._busy_timeout_s = busy_timeout_s
         self._engine: AsyncEngine | None = None
-        self._hot = HotUsers(self._reading, budget=cache_mb << 20)
 
     async def start(self) -> None:
         with self._translated():
@@ -145,12 +143,6 @@ class PostgresStore(Store):
             details={"PostgreSQL": str(version), "pgvector": str(pgvector), "row-level security": walls},
         )
 
-    async def people(self, user_id: str, model: str) -> frozenset[str]:
-        return await self._hot.people(user_id, model)
-
-    async def gather(self, question: Question) -> Candidates:
-        return await self._hot.gather(question)
-
     async def save(self, addition: Addition) -> Receipt:
         """If the connection breaks while it is committed, nobody knows whether it was kept: then look, and write it
         only if it is not there."""
@@ -158,6 +150,12 @@ class PostgresStore(Store):
             return await super().save(addition)
         except ConnectionLost:
             return await self._write([addition.user_id], lambda session: _save_again(session, addition))
+
+    async def finish_copy(self) -> None:
+        """The sequence knows nothing of numbers that came with their rows."""
+        sequence = func.pg_get_serial_sequence(ChangeRow.__tablename__, ChangeRow.seq.name)
+        last = select(func.max(ChangeRow.seq)).scalar_subquery()
+        await self._write([], lambda session: session.execute(select(func.setval(sequence, func.coalesce(last, 1)))))
 
     @asynccontextmanager
     async def _reading(self, user_id: str | None) -> AsyncIterator[AsyncSession]:

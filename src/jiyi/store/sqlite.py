@@ -7,9 +7,8 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engin
 from ..errors import NotAStore, StoreError, StoreUnavailable
 from ..models import Deletion
 from . import schema
-from .base import Store
-from .contract import CLOSED, Candidates, Question, StoreInfo, Tip
-from .hot import HotUsers
+from .contract import CLOSED, StoreInfo
+from .scanning import ScanningStore
 
 PRAGMAS = (
     "PRAGMA page_size = 8192",  # for a new file: a page of 4096 would hold one vector and be half empty
@@ -40,14 +38,13 @@ REWRITE_UP_TO = 256 << 20  # bytes; a larger file is rewritten when all of a use
 logger = logging.getLogger(__name__)
 
 
-class SqliteStore(Store):
+class SqliteStore(ScanningStore):
     def __init__(self, path: Path, *, busy_timeout_s: float, cache_mb: int) -> None:
-        super().__init__()
+        super().__init__(cache_mb=cache_mb)
         self.path = path
         self._busy_timeout_s = busy_timeout_s
         self._engine: AsyncEngine | None = None
         self._scraps = False  # something was deleted since the file was last rewritten
-        self._hot = HotUsers(self._reading, budget=cache_mb << 20)
         # SQLite has one writer at a time; tasks of this process queue here rather than in SQLite's busy loop.
         self._writer = asyncio.Lock()
 
@@ -113,24 +110,6 @@ class SqliteStore(Store):
                             )
         except StoreError as error:
             logger.warning("scraps of deleted text may lie in unused parts of the file: %s", error)
-
-    async def people(self, user_id: str, model: str) -> frozenset[str]:
-        return await self._hot.people(user_id, model)
-
-    async def tip(self, user_id: str) -> Tip | None:
-        tip = await super().tip(user_id)
-        self._hot.expect(user_id, 0 if tip is None else tip.seq)
-        return tip
-
-    async def next_end(self, user_id: str, now: datetime) -> datetime | None:
-        known, end = self._hot.next_end(user_id, now)
-        return end if known else await super().next_end(user_id, now)
-
-    def touch(self, user_id: str, accessed: Mapping[str, datetime]) -> None:
-        self._hot.touch(user_id, accessed)
-
-    async def gather(self, question: Question) -> Candidates:
-        return await self._hot.gather(question)
 
     @asynccontextmanager
     async def _reading(self, user_id: str | None) -> AsyncIterator[AsyncSession]:

@@ -1,0 +1,34 @@
+"""A store whose searches scan a copy of the user's memory in RAM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from .base import Store
+from .contract import Candidates, Question, Tip
+from .hot import HotUsers
+
+
+class ScanningStore(Store):
+    def __init__(self, *, cache_mb: int) -> None:
+        super().__init__()
+        self._hot = HotUsers(self._reading, budget=cache_mb << 20)
+
+    async def people(self, user_id: str, model: str) -> frozenset[str]:
+        return await self._hot.people(user_id, model)
+
+    async def gather(self, question: Question) -> Candidates:
+        return await self._hot.gather(question)
+
+    async def tip(self, user_id: str) -> Tip | None:
+        tip = await super().tip(user_id)
+        self._hot.expect(user_id, 0 if tip is None else tip.seq)
+        return tip
+
+    async def next_end(self, user_id: str, now: datetime) -> datetime | None:
+        known, end = self._hot.next_end(user_id, now)
+        return end if known else await super().next_end(user_id, now)
+
+    def touch(self, user_id: str, accessed: Mapping[str, datetime]) -> None:
+        self._hot.touch(user_id, accessed)
