@@ -141,3 +141,28 @@ async def test_the_extractor_asks_the_memorys_model(server: FaultServer, path: P
         assert len(server.requests) == 2
         server.behave(status(500))  # then the rules stand
         assert dict(await extractor.extract_keywords("I am allergic to peanuts")).keys() == {"allergic", "peanuts"}
+
+
+async def test_a_search_finds_what_a_model_calls_it(server: FaultServer, path: Path) -> None:
+    llm = {"model": "m", "api_key": "k", "base_url": server.url}
+    settings = load_settings(llm=llm, search={"expand_with_llm": True, "expand_timeout_s": 20})
+    async with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
+        await memory.add("Mei drives a Škoda", user_id="mei")
+        server.behave(says({"core_keywords": ["vehicle"], "synonyms": [["vehicle", "škoda"]], "related_concepts": []}))
+        found = await memory.search("which vehicle?", user_id="mei", search_mode="keyword")
+        assert [hit.summary for hit in found.hits] == ["Mei drives a Škoda"]
+        assert (found.expanded_keywords, found.degraded) == (("vehicle", "škoda"), ())
+        await memory.search("which vehicle?", user_id="mei", search_mode="keyword")
+        assert len(server.requests) == 1, "the answer is remembered"
+        server.behave(status(500))
+        found = await memory.search("what does Mei drive?", user_id="mei")
+        assert found.hits
+        assert "without the language model's synonyms" in found.degraded[0]
+
+
+async def test_a_search_asks_no_model_unless_it_is_told_to(server: FaultServer, path: Path) -> None:
+    settings = load_settings(llm={"model": "m", "api_key": "k", "base_url": server.url})
+    async with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
+        await memory.add("Mei drives a Škoda", user_id="mei")
+        await memory.search("which vehicle?", user_id="mei")
+    assert server.requests == []

@@ -116,6 +116,8 @@ class SearchSettings(Section):
     half_life_days: float | None = Field(
         default=None, gt=0, description="age at which half of what recency gives is gone; 30 unless the preset differs"
     )
+    expand_with_llm: bool = Field(default=False, description="ask the language model for synonyms of a query's words")
+    expand_timeout_s: float = Field(default=3.0, gt=0, description="how long a search waits for them")
     type_priorities: dict[str, float] = Field(
         default={"preference": 1.0, "profile": 1.0, "fact": 0.5, "skill": 0.5, "command_output": 0.5},
         description="priority of a memory type, 0 to 1; types that are not named have 0",

@@ -82,7 +82,7 @@ class Llm:
                 return await self._model.reply(question)
         except TimeoutError:
             raise _TooSlow(
-                f"{self.id} did not answer within {timeout_s:g} s (llm.timeout_s)", retry_after_s=PAUSE_AFTER_HANGING_S
+                f"{self.id} did not answer within {timeout_s:g} s", retry_after_s=PAUSE_AFTER_HANGING_S
             ) from None
 
     async def close(self) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import get_args
 
 from .. import checks
+from ..errors import LlmError
 from ..models import Layer, SearchMode, SearchResult
 from ..read.context import ContextLanguage, Style, log_degraded, render_context
-from ..read.interpret import TimeRange, interpret, scope
+from ..read.interpret import Inquiry, TimeRange, interpret, scope
 from ..text.language import language as language_of
 from .looking import Looking
 
@@ -68,7 +70,19 @@ class Finding(Looking):
             with_synonyms=self.settings.extraction.enable_synonym_expansion,
         )
         lasting = time_range_days is None or asked_at is not None  # otherwise the last days are others at each moment
-        return await self._answers.search(inquiry, asked_at=asked_at, lasting=lasting)
+        inquiry, missing = await self._with_other_words(inquiry)
+        found = await self._answers.search(inquiry, asked_at=asked_at, lasting=lasting)
+        return found.model_copy(update={"degraded": (*found.degraded, missing)}) if missing else found
+
+    async def _with_other_words(self, inquiry: Inquiry) -> tuple[Inquiry, str | None]:
+        """What a language model would also search for, if one is asked. Searching needs none: its failure is told."""
+        if self._expander is None or not inquiry.with_synonyms:
+            return inquiry, None
+        try:
+            found = await self._expander.expand(inquiry.query, user_id=inquiry.filter.user_id)
+        except LlmError as error:
+            return inquiry, f"searched without the language model's synonyms: {error}"
+        return replace(inquiry, other_words=tuple(found.synonyms.items())), None
 
     async def context(
         self,

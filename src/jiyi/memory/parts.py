@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..cache import resolve as resolve_caches
 from ..embed import Embedder
 from ..llm import resolve
+from ..llm.keywords import Expander
 from ..read.accesses import Accesses
 from ..read.cached import Answers, Period
 from ..read.presets import PRESETS
@@ -44,6 +45,9 @@ class Parts:
         self._rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
         self._change = partial(change, store=store, embedder=embedder, rules=self._rules)
         self._llm = resolve(settings, store)
+        self._expander = None
+        if self._llm is not None and settings.search.expand_with_llm:
+            self._expander = Expander(self._llm, timeout_s=settings.search.expand_timeout_s)
         if extractor is None and self._llm is not None:
             extractor = LlmExtractor(self._llm)
         self._flow = Flow(

@@ -30,6 +30,7 @@ class Inquiry:
     limit: int
     explain: bool
     with_synonyms: bool
+    other_words: tuple[tuple[str, tuple[str, ...]], ...] = ()  # that a language model named, by keyword
 
 
 def interpret(

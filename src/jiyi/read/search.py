@@ -111,7 +111,9 @@ async def synonyms_of(inquiry: Inquiry, store: Store) -> Mapping[str, tuple[str,
     """What else the keywords may be called, if this search asks for it."""
     if not inquiry.with_synonyms or "keyword" not in LEGS[inquiry.mode]:
         return {}
-    return expand(inquiry.keywords, await store.synonyms_of(inquiry.filter.user_id, inquiry.keywords)).by_word
+    known = expand(inquiry.keywords, await store.synonyms_of(inquiry.filter.user_id, inquiry.keywords)).by_word
+    named = {word: others for word, others in inquiry.other_words if word in inquiry.keywords}
+    return {word: tuple(dict.fromkeys((*known.get(word, ()), *named.get(word, ())))) for word in {**known, **named}}
 
 
 def expanded_keywords(inquiry: Inquiry, synonyms: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
