@@ -40,7 +40,7 @@ async def main(file: Path) -> None:
 
         print("\nWhat was said in 2024?")
         year = (datetime(2024, 1, 1, tzinfo=UTC), datetime(2025, 1, 1, tzinfo=UTC))
-        for item in (await memory.list(user_id="mei", time_range=year)).items:
+        for item in (await memory.list(user_id="mei", memory_types=["message"], time_range=year)).items:
             print(f"  {item.data['speaker']}: {item.content}")
 
 

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from jiyi import Memory
 from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from postgres_server import QUICK, Databases, Server, Unavailable
 from redis_server import own_redis, redis_url, shared_redis  # noqa: F401 - fixtures
@@ -113,10 +114,15 @@ def place(backend: str, request: pytest.FixtureRequest) -> str | Path:
     return where
 
 
+def verbatim() -> Settings:
+    """Messages are kept as they are, and nothing else; what is worked out of them has tests of its own."""
+    return load_settings(extraction={"enabled": False})
+
+
 @pytest.fixture
 async def memory(place: str | Path) -> AsyncIterator[Memory]:
     """A memory with a quick embedder that knows words but no meaning."""
-    async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
+    async with Memory.open(place, settings=verbatim(), embedder=WordEmbedder(512)) as memory:
         yield memory
 
 
@@ -129,7 +135,7 @@ def switch() -> FailingEmbedder:
 @pytest.fixture
 async def deaf_memory(place: str | Path, switch: FailingEmbedder) -> AsyncIterator[Memory]:
     """A memory whose embedder is down."""
-    async with Memory.open(place, embedder=switch) as memory:
+    async with Memory.open(place, settings=verbatim(), embedder=switch) as memory:
         yield memory
 
 
@@ -144,5 +150,5 @@ def builtin() -> BuiltinEmbedder:
 @pytest.fixture
 async def real_memory(place: str | Path, builtin: BuiltinEmbedder) -> AsyncIterator[Memory]:
     """A memory that finds by meaning."""
-    async with Memory.open(place, embedder=builtin) as memory:
+    async with Memory.open(place, settings=verbatim(), embedder=builtin) as memory:
         yield memory

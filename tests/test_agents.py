@@ -137,7 +137,7 @@ def test_synchronous_programs_have_their_own_way(path: Path) -> None:
         agent = AgentWithMemory(memory, Scripted("Noted.", "Tea."), user_id="mei")
         assert agent.run_sync("I like tea").text == "Noted."
         assert agent.run_sync("What do I like?").text == "Tea."
-        assert memory.count(user_id="mei") == 4
+        assert memory.count(user_id="mei", memory_types=["message"]) == 4
 
 
 async def test_the_wrong_kind_of_memory_is_told(memory: Memory, tmp_path: Path) -> None:

@@ -461,6 +461,7 @@ def test_a_stopped_run_goes_on_and_a_whole_one_is_not_repeated(
     files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = Counted(monkeypatch)
+    monkeypatch.setenv("JIYI_EXTRACTION__ENABLED", "false")
     words = ("bench", "retrieval", "--data", files["locomo10"], "--out", tmp_path / "out")
     counted.stop_at = 2
     jiyi(*words, code=130)

@@ -73,6 +73,7 @@ def open_at(server: FaultServer, path: Path, *, attempts: int = 2, **llm: Any) -
     settings = load_settings(
         llm={"model": "m", "api_key": "k", "base_url": server.url, "timeout_s": 0.4, "retries": 0, **llm},
         jobs={"retry_after_s": 0.001, "longest_pause_s": 0.01, "max_attempts": attempts, "wait_s": 20},
+        extraction={"fall_back": False},  # what a model did wrong must show
     )
     return Memory.open(path, settings=settings, embedder=WordEmbedder())
 

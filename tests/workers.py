@@ -59,7 +59,7 @@ def _work(pipe: Any, start: Barrier, work: Callable[..., Any], arguments: tuple[
 
 
 def memory_at(place: Place) -> Memory:
-    return Memory.open(place, settings=load_settings(), embedder=WordEmbedder())
+    return Memory.open(place, settings=load_settings(extraction={"enabled": False}), embedder=WordEmbedder())
 
 
 def spelled(number: int) -> str:

@@ -178,6 +178,14 @@ class Job(Value):
     updated_at: datetime
 
 
+class Observed(Value):
+    """What became of the turns that were observed."""
+
+    accepted: int
+    failed: int
+    waiting: int
+
+
 class ScorePart(Value):
     """One part of a score: its value, its weight, and what it contributes."""
 

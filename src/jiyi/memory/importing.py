@@ -16,14 +16,14 @@ from ..chats.chat import Chat
 from ..chats.files import Source, UnknownShape, find_sources, read_chats
 from ..errors import InvalidInput
 from ..models import ImportReport, ReceiptState
-from .writing import Writing
+from .observing import Observing
 
 AT_ONCE = 200  # messages in one `add`, which is one transaction
 
 Progress = Callable[[int, int], None]
 
 
-class Importing(Writing):
+class Importing(Observing):
     async def import_chats(
         self,
         path: str | Path,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..cache import resolve as resolve_caches
 from ..embed import Embedder
@@ -16,6 +18,7 @@ from ..read.cached import Answers, Period
 from ..read.presets import PRESETS
 from ..read.search import Ranking
 from ..write.by_llm import LlmExtractor
+from ..write.by_rule import BuiltinExtractor
 from ..write.change import change
 from ..write.flow import Flow
 from ..write.index import KeywordRules
@@ -55,9 +58,12 @@ class Parts:
             embedder=embedder,
             keyword_rules=self._rules,
             settings=settings.extraction,
-            extractors=(),
+            extractors=(BuiltinExtractor(),),
             slow_extractor=extractor,
         )
+        self._turns: deque[Callable[[], Awaitable[Any]]] = deque()  # observed, to be taken in
+        self._observing: asyncio.Task[None] | None = None
+        self._accepted = self._failed = 0
         self._worker: Worker | None = None
         self._working: asyncio.Task[None] | None = None
         caches = resolve_caches(settings)

@@ -45,7 +45,7 @@ async def _work_out(
     later = bool(fresh) and flow.settings.enabled and flow.slow_extractor is not None
     stateds = [stated(candidate, context, at) for candidate in accepted.candidates]
     made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow)
-    memories, problem = await index((*verbatims.values(), *made.memories), context.user_id, at, flow)
+    memories, effects, problem = await index(list(verbatims.values()), made, context.user_id, at, flow)
     done = ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED
     idempotency_key, request_hash, actor = request
     return Addition(
@@ -67,6 +67,6 @@ async def _work_out(
         follows=follows,
         units=made.units,
         met=made.met,
-        effects=made.effects,
+        effects=effects,
         payload=payload([message.id for message in fresh], context, actor) if later else None,
     )

@@ -18,8 +18,8 @@ from ..text.fence import strip_context
 from .accept import INSTRUCTIONS
 from .drafts import Draft, Evidence
 from .hashes import identity, statement_hash
+from .summary import summarise
 
-SUMMARY_LENGTH = 120
 EXTRACTED = "extracted"  # the source of memories that an extractor found
 
 
@@ -150,9 +150,3 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Source, ...]:
             end=None if whole else max(span.end for span in spans if span.end is not None),
         )
     return tuple(found.values())
-
-
-def summarise(text: str) -> str:
-    """The beginning of a text, in one line."""
-    line = " ".join(text[: SUMMARY_LENGTH * 4].split())
-    return line if len(line) <= SUMMARY_LENGTH else line[: SUMMARY_LENGTH - 1].rstrip() + "…"

@@ -12,9 +12,10 @@ from ..embed import Embedder
 from ..errors import InvalidInput, NotFound, VersionConflict
 from ..models import MemoryItem, Revision, layer_of, utc_now
 from ..store.contract import Change
-from .build import EXTRACTED, summarise
+from .build import EXTRACTED
 from .hashes import statement_hash
 from .index import KeywordRules, embed_entries, index_entry
+from .summary import summarise
 
 if TYPE_CHECKING:
     from ..store.base import Store

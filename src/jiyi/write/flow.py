@@ -9,19 +9,34 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ..embed import Embedder
-from ..store.contract import NO_EFFECTS, Effects, NewMemory, NewMessage, Place, UnitPart
+from ..store.contract import (
+    NO_EFFECTS,
+    Change,
+    ChangedMemory,
+    Effects,
+    IndexEntry,
+    NewMemory,
+    NewMessage,
+    Place,
+    UnitPart,
+)
 from ..text.normal import normalise
 from .build import Context, derived
+from .by_rule import stated_facts
 from .derive import derive
 from .drafts import Extractor
 from .facts import Fact
+from .grow import Grown
 from .index import KeywordRules, embed_entries, index_entry
-from .reconcile import Proposed
+from .reconcile import ACTOR, Proposed
 from .settle import fact_told, settle
 
 if TYPE_CHECKING:
     from ..settings import ExtractionSettings
     from ..store.base import Store
+
+
+MOST_COMPARED = 200  # statements in one call; more of them are a load of ready memories, not news
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +56,7 @@ class Made:
     memories: tuple[NewMemory, ...] = ()
     met: tuple[str, ...] = ()
     effects: Effects = NO_EFFECTS
+    grown: tuple[Grown, ...] = ()
     units: tuple[UnitPart, ...] = ()
     external_ids: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
@@ -56,11 +72,9 @@ async def make(
 ) -> Made:
     """Work memories out of messages that are new, and set them and what was stated beside what is there."""
     place = context.place
-    proposed = [
-        Proposed(memory=memory, facts=_facts(memory, place, frozenset()), told_at=memory.occurred_at, stated=True)
-        for memory in stated
-    ]
     made = Made()
+    compared = flow.settings.enabled and len(stated) <= MOST_COMPARED
+    proposed = await asyncio.to_thread(_stated, stated, context) if compared else _plain(stated)
     if messages and flow.settings.enabled:
         reach = max(flow.settings.unit_messages, flow.settings.history_messages)
         ids = {message.id for message in messages}
@@ -81,7 +95,18 @@ async def make(
     if not proposed:
         return made
     settled = await settle(proposed, place.user_id, at, flow.store)
-    return replace(made, memories=settled.memories, met=settled.met, effects=settled.effects)
+    return replace(made, memories=settled.memories, met=settled.met, effects=settled.effects, grown=settled.grown)
+
+
+def _plain(stated: Sequence[NewMemory]) -> list[Proposed]:
+    return [Proposed(memory=memory, told_at=memory.occurred_at, stated=True) for memory in stated]
+
+
+def _stated(stated: Sequence[NewMemory], context: Context) -> list[Proposed]:
+    """What is over already when it is stated ends nothing."""
+    current = [memory for memory in stated if memory.valid_to is None and memory.status == "active"]
+    found = {memory.id: stated_facts(memory, context) for memory in current}
+    return [one for plain in _plain(stated) for one in found.get(plain.memory.id, [plain])]
 
 
 def _facts(memory: NewMemory, place: Place, is_user: frozenset[str]) -> tuple[Fact, ...]:
@@ -97,16 +122,27 @@ def _names_of_user(messages: Sequence[NewMessage], context: Context) -> frozense
 
 
 async def index(
-    memories: Sequence[NewMemory], user_id: str, at: datetime, flow: Flow
-) -> tuple[tuple[NewMemory, ...], str | None]:
-    """Make memories findable, but for those that are there already. → with what went wrong"""
+    verbatims: Sequence[NewMemory], made: Made, user_id: str, at: datetime, flow: Flow
+) -> tuple[tuple[NewMemory, ...], Effects, str | None]:
+    """Make memories findable, but for those that are there already; also those that have grown. → with what went
+    wrong"""
+    memories = (*verbatims, *made.memories)
     known = await flow.store.known(user_id, [memory.dedupe_hash for memory in memories], at)
     new = [memory for memory in memories if memory.dedupe_hash not in known]
-    entries = await asyncio.to_thread(
-        lambda: [index_entry(one.content, one.summary, one.tags, one.data, flow.keyword_rules) for one in new]
+    changed = [(one.entry.id, one.content, one.summary, one.entry.tags, one.data) for one in made.grown]
+    texts = [*((one.id, one.content, one.summary, one.tags, one.data) for one in new), *changed]
+    entries = await asyncio.to_thread(lambda: [index_entry(*text[1:], flow.keyword_rules) for text in texts])
+    entries, problem = await embed_entries(entries, [text[1] for text in texts], flow.embedder)
+    found = {text[0]: entry for text, entry in zip(texts, entries, strict=True)}
+    changes = [_change(one, found[one.entry.id], at) for one in made.grown]
+    return (
+        tuple(replace(memory, index=found[memory.id]) if memory.id in found else memory for memory in memories),
+        replace(made.effects, changes=(*made.effects.changes, *changes)),
+        problem,
     )
-    entries, problem = await embed_entries(entries, [memory.content for memory in new], flow.embedder)
-    indexed = {memory.id: entry for memory, entry in zip(new, entries, strict=True)}
-    return tuple(
-        replace(memory, index=indexed[memory.id]) if memory.id in indexed else memory for memory in memories
-    ), problem
+
+
+def _change(grown: Grown, entry: IndexEntry, at: datetime) -> ChangedMemory:
+    values = {"content": grown.content, "summary": grown.summary, "data": grown.data}
+    change = Change(values=values, index=entry, action="merge", actor=ACTOR, reason="more was told", at=at)
+    return ChangedMemory(id=grown.entry.id, change=change)

@@ -73,6 +73,8 @@ async def embed_entries(
     entries: Sequence[IndexEntry], texts: Sequence[str], embedder: Embedder
 ) -> tuple[list[IndexEntry], str | None]:
     """The entries with their vectors. A failing embedder does not stop a memory from being kept; it is reported."""
+    if not texts:
+        return [], None
     try:
         vectors = await embed_documents(embedder, texts)
     except EmbeddingError as error:

@@ -30,7 +30,7 @@ async def do(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
     while True:
         messages = await flow.store.messages(lease.user_id, left["messages"])
         made = await _made(messages, context, lease.accepted_at, flow, last=lease.attempt >= max_attempts)
-        memories, problem = await index(made.memories, lease.user_id, lease.accepted_at, flow)
+        memories, effects, problem = await index((), made, lease.user_id, lease.accepted_at, flow)
         addition = Addition(
             id=lease.job_id,
             user_id=lease.user_id,
@@ -49,7 +49,7 @@ async def do(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
             external_ids=made.external_ids,
             units=made.units,
             met=made.met,
-            effects=made.effects,
+            effects=effects,
         )
         try:
             return await flow.store.complete(lease, addition)

@@ -27,6 +27,7 @@ class Proposed:
     facts: tuple[Fact, ...] = ()
     told_at: datetime
     stated: bool = False
+    aside: bool = False  # it may add to a memory that grows, but begins none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ..store.contract import NewMemory, Place, SlotEntry, Source
 from .facts import Fact, fact_in, fact_of
+from .grow import GROWING, Grown, grow
 from .reconcile import Proposed, Reconciled, reconcile
 
 if TYPE_CHECKING:
@@ -22,7 +23,12 @@ def fact_told(memory: NewMemory, place: Place, is_user: frozenset[str]) -> Fact 
     return fact_of(memory.data, agent_id=place.agent_id, group_id=place.group_id, is_user=is_user, on=on)
 
 
-async def settle(proposed: Sequence[Proposed], user_id: str, at: datetime, store: Store) -> Reconciled:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled(Reconciled):
+    grown: tuple[Grown, ...]
+
+
+async def settle(proposed: Sequence[Proposed], user_id: str, at: datetime, store: Store) -> Settled:
     """What is proposed, reconciled with what is there."""
     wanted = {fact.slot for one in proposed for fact in one.facts}
     there = await store.slots(user_id, sorted(wanted)) if wanted else []
@@ -38,13 +44,23 @@ async def settle(proposed: Sequence[Proposed], user_id: str, at: datetime, store
             repeated.append(one)
         else:
             evidence[twin] = (*evidence.get(twin, ()), *one.memory.sources)
-    done = reconcile(open_questions, there, at)
-    left = {memory.id: memory for memory in done.memories} | {one.memory.id: one.memory for one in repeated}
-    return replace(
-        done,
+    growing = [
+        one for one in open_questions if one.memory.memory_type in GROWING and len(one.facts) == 1 and not one.stated
+    ]
+    begins = {entry.slot for entry in there} | {one.facts[0].slot for one in growing if not one.aside}
+    begun, grown = grow([(one.memory, one.facts[0]) for one in growing if one.facts[0].slot in begins], there)
+    facts = [one for one in open_questions if one not in growing]
+    done = reconcile(facts, [entry for entry in there if entry.memory_type not in GROWING], at)
+    versions = {slot: dict[str, int]() for slot in wanted}
+    for entry in there:
+        versions[entry.slot][entry.id] = entry.version
+    evidence |= {more.entry.id: more.sources for more in grown if more.sources}
+    left = {memory.id: memory for memory in (*done.memories, *begun)} | {one.memory.id: one.memory for one in repeated}
+    return Settled(
         memories=(*(left.pop(one.memory.id) for one in proposed if one.memory.id in left), *left.values()),
         met=tuple(dict.fromkeys((*evidence, *done.met))),
-        effects=replace(done.effects, evidence={**evidence, **done.effects.evidence}),
+        effects=replace(done.effects, slots=versions, evidence={**evidence, **done.effects.evidence}),
+        grown=tuple(grown),
     )
 
 

@@ -56,7 +56,8 @@ async def recall_for(
         logger.warning("nothing could be recalled for a message: %s", error)
         return Recalled(())
     here = bound.session_id if skip_session else None
-    hits = [hit for hit in hits if not (here and hit.session_id == here and hit.memory_type == "message")]
+    # What was worked out of this session's messages says what they say.
+    hits = [hit for hit in hits if not (here and hit.session_id == here and hit.source_ids)]
     return Recalled(tuple(hits[: most // 2]))
 
 

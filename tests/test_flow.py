@@ -1,0 +1,230 @@
+"""From a conversation to memories, by the built-in extractor: in `add`, in both languages, without a key."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jiyi import Memory, ReceiptState, StoreError
+from jiyi.testing import WordEmbedder
+from jiyi.write.drafts import Said
+from jiyi.write.segment import Limits, segment
+from support import DAY, dump, stored
+
+MAY = datetime(2024, 5, 7, 9, tzinfo=UTC)
+ZH = ["我吃素，对花生过敏", "我住在柏林", "我不住柏林了，搬到慕尼黑了"]
+EN = ["I'm allergic to peanuts", "I live in Berlin", "I moved from Berlin to Munich"]
+
+
+def talk(*texts: str, first: datetime = MAY, step: timedelta = timedelta(minutes=1)) -> list[dict[str, Any]]:
+    return [
+        {"role": "user", "name": "Mei", "content": text, "sent_at": first + at * step} for at, text in enumerate(texts)
+    ]
+
+
+@pytest.fixture
+async def memory(path: Path) -> AsyncIterator[Memory]:
+    """With all defaults but the embedder."""
+    async with Memory.open(path, embedder=WordEmbedder(512)) as memory:
+        yield memory
+
+
+@pytest.mark.parametrize(("said", "city"), [(ZH, "慕尼黑"), (EN, "Munich")], ids=["zh", "en"])
+async def test_a_conversation_becomes_memories_that_name_their_messages(
+    memory: Memory, said: list[str], city: str
+) -> None:
+    receipt = await memory.add(talk(*said, step=DAY), user_id="mei", session_id="s")
+    assert receipt.state is ReceiptState.INDEXED
+    assert [one.content for one in receipt.memories if one.memory_type == "message"] == said
+    facts = await stored(memory, memory_types=["fact"])
+    assert any("花生" in one.content or "peanut" in one.content for one in facts)
+    assert not {"Mei住在柏林", "Mei lives in Berlin"} & {one.content for one in facts}
+    assert any(city in one.content for one in facts)
+    for one in facts:
+        assert len(one.source_ids) >= 1 and one.source == "extracted"
+    then = await stored(memory, memory_types=["fact"], as_of=MAY + DAY + timedelta(hours=1))
+    assert any("柏林" in one.content or "Berlin" in one.content for one in then)
+
+
+async def test_there_is_one_profile_which_grows_and_changes(memory: Memory) -> None:
+    for at, text in enumerate(EN):
+        await memory.add(talk(text, first=MAY + at * DAY), user_id="mei", session_id=f"s{at}")
+    [profile] = await stored(memory, memory_types=["profile"])
+    assert "peanuts" in profile.content and "Munich" in profile.content and "lives in Berlin" not in profile.content
+    assert profile.version > 1 and len(await memory.history(profile.id, user_id="mei")) == profile.version
+    await memory.add("I live in Hamburg", user_id="mei")
+    [profile] = await stored(memory, memory_types=["profile"])
+    assert "Hamburg" in profile.content and "Munich" not in profile.content
+    await memory.update(profile.id, user_id="mei", content=profile.content + "\nAlways polite")
+    await memory.add(talk("I work at a bakery", first=MAY + 9 * DAY), user_id="mei", session_id="s9")
+    [profile] = await stored(memory, memory_types=["profile"])
+    assert "Always polite" in profile.content and "bakery" in profile.content
+
+
+async def test_a_statement_stays_as_it_is_and_ends_what_it_contradicts(memory: Memory) -> None:
+    rome = (await memory.add("I live in Rome", user_id="mei")).memories
+    oslo = (await memory.add("I live in Oslo", user_id="mei")).memories
+    assert [one.content for one in (*rome, *oslo)] == ["I live in Rome", "I live in Oslo"]
+    assert [one.content for one in await stored(memory)] == ["I live in Oslo"]
+    assert (await memory.get(rome[0].id, user_id="mei")).superseded_by == oslo[0].id
+    both = (await memory.add("我吃素，对花生过敏", user_id="mei")).memories
+    assert [one.content for one in both] == ["我吃素，对花生过敏"]
+
+
+async def test_message_after_message_is_as_all_at_once(path: Path, tmp_path: Path) -> None:
+    said = talk(*EN, *ZH, "By the way, my sister Anna is a doctor", step=timedelta(minutes=20))
+
+    async def made(where: Path, parts: list[list[dict[str, Any]]]) -> set[tuple[str, str]]:
+        async with Memory.open(where, embedder=WordEmbedder()) as memory:
+            for part in parts:
+                await memory.add(part, user_id="mei", session_id="s")
+            kept = await stored(memory)
+            units = sorted(len([row for row in dump(where)["unit_messages"] if row[2] == unit[1]])
+                           for unit in dump(where)["units"])  # fmt: skip
+            return {(one.memory_type, one.content) for one in kept if one.memory_type != "episode"} | {
+                ("units", str(units))
+            }
+
+    assert await made(path, [said]) == await made(tmp_path / "other.db", [[one] for one in said])
+
+
+async def test_recalled_text_that_was_pasted_makes_nothing_new(memory: Memory) -> None:
+    await memory.add(talk(*EN), user_id="mei", session_id="s")
+    before = await memory.count(user_id="mei")
+    block = await memory.context("peanuts", user_id="mei", max_tokens=400)
+    assert "peanuts" in str(block)
+    for role in ("user", "assistant"):
+        await memory.add([{"role": role, "content": str(block)}], user_id="mei", session_id="t")
+    assert await memory.count(user_id="mei") == before
+    mixed = await memory.add([{"role": "user", "content": f"{block}\nI have a cat"}], user_id="mei", session_id="t")
+    assert all("peanut" not in one.content for one in mixed.memories if one.memory_type != "profile")
+
+
+async def test_extraction_can_be_switched_off(path: Path) -> None:
+    from conftest import verbatim
+
+    async with Memory.open(path, settings=verbatim(), embedder=WordEmbedder()) as memory:
+        await memory.add(talk(*EN), user_id="mei")
+        assert {one.memory_type for one in await stored(memory)} == {"message"}
+
+
+# -- units ------------------------------------------------------------------------------------------------------------
+
+WORDS = [
+    "the red fox jumped over a fence today",
+    "我们周末去爬山",
+    "ok",
+    "by the way, taxes",
+    "换个话题吧",
+    "tea please",
+]
+SAID = st.lists(st.tuples(st.sampled_from(["user", "assistant"]), st.sampled_from(WORDS), st.integers(-30, 90)))
+
+
+@given(SAID, st.data())
+def test_any_division_gives_the_same_units(said: list[tuple[str, str, int]], data: st.DataObject) -> None:
+    at, messages = MAY, []
+    for number, (role, text, pause) in enumerate(said):
+        at += timedelta(minutes=pause)
+        messages.append(Said(id=str(number), role=role, speaker=None, text=text, sent_at=at))
+    limits = Limits(gap=timedelta(minutes=60), messages=7)
+    whole = [list(one.messages) for one in segment(messages, [], limits)]
+    parts: list[list[Said]] = []
+    rest = messages
+    while rest:
+        some = data.draw(st.integers(1, len(rest)))
+        for stretch in segment(rest[:some], parts[-1] if parts else [], limits):
+            if stretch.grows:
+                parts[-1] += stretch.messages
+            else:
+                parts.append(list(stretch.messages))
+        rest = rest[some:]
+    assert parts == whole
+    assert [message for unit in whole for message in unit] == messages
+    assert all(len(unit) <= 7 for unit in whole)
+
+
+def test_a_pause_a_turn_and_length_begin_a_unit() -> None:
+    def sizes(*said: tuple[str, int]) -> list[int]:
+        at, messages = MAY, []
+        for number, (text, pause) in enumerate(said):
+            at += timedelta(minutes=pause)
+            messages.append(Said(id=str(number), role="user", speaker=None, text=text, sent_at=at))
+        limits = Limits(gap=timedelta(minutes=60), messages=5)
+        return [len(one.messages) for one in segment(messages, [], limits)]
+
+    assert sizes(("a", 0), ("b", 61), ("c", 60)) == [1, 2]
+    assert sizes(*[("a", 0)] * 7) == [5, 2]
+    assert sizes(*[("tea", 0)] * 4, ("对了，明天几点开会？", 0)) == [4, 1]
+    assert sizes(("tea", 0), ("By the way, when do we meet?", 0)) == [2]
+
+
+# -- triggers ---------------------------------------------------------------------------------------------------------
+
+
+async def test_observing_returns_at_once_and_loses_nothing(path: Path) -> None:
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        for at in range(20):
+            await memory.observe(f"My favourite number is {at}", "Noted.", user_id="mei", session_id="s")
+        assert (await memory.observed()).waiting > 0
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:  # closing has waited
+        assert await memory.count(user_id="mei", memory_types=["message"]) == 40
+
+
+async def test_observing_raises_nothing_but_counts(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        with caplog.at_level(logging.WARNING):
+            await memory.observe("", user_id="mei")
+            await memory.observe("\ud800", user_id="mei")
+            await memory.observe("fine", user_id="")
+            await memory.observe(None, 7, user_id=None)  # type: ignore[arg-type]
+            await memory.observe("I like tea", user_id="mei")
+            counted = await memory.flush()
+        assert (counted.accepted, counted.failed, counted.waiting) == (1, 4, 0)
+        assert caplog.text.count("was not taken in") == 4
+        await memory._store.close()
+        await memory.observe("the store is gone", user_id="mei")
+        assert (await memory.flush()).failed == 5
+        with pytest.raises(StoreError):
+            await memory.count(user_id="mei")
+
+
+async def test_the_end_of_a_session_waits_for_its_jobs(path: Path) -> None:
+    from extractors import SpelledOut
+
+    model = SpelledOut(gate=asyncio.Event())
+    async with Memory.open(path, embedder=WordEmbedder(), extractor=model) as memory:
+        await memory.observe("Mei home = Rome", user_id="mei", session_id="s")
+        await memory.observe("Tom home = Oslo", user_id="mei", session_id="t")
+        ending = asyncio.create_task(memory.end_session("s", user_id="mei"))
+        await asyncio.sleep(0.05)
+        assert not ending.done()
+        model.gate.set()  # type: ignore[union-attr]
+        [receipt] = await ending
+        assert receipt.state is ReceiptState.INDEXED
+
+
+async def test_a_summary_is_kept_as_an_episode(memory: Memory) -> None:
+    receipt = await memory.add_summary("We planned the trip to Shanghai", user_id="mei", session_id="s")
+    assert [(one.memory_type, one.session_id) for one in receipt.memories] == [("episode", "s")]
+
+
+async def test_a_skill_that_succeeded_is_found_again(memory: Memory) -> None:
+    steps = ["web_search", {"tool": "read_url", "depth": 2}, "summarize"]
+    [skill] = (await memory.record_skill("deep research", steps, user_id="mei", note="took 3 minutes")).memories
+    assert (skill.memory_type, skill.layer) == ("skill", "procedural")
+    assert skill.content == "deep research: web_search → read_url → summarize (took 3 minutes)"
+    assert skill.data["workflow"][1] == {"step": 2, "tool": "read_url", "depth": 2}  # type: ignore[index,call-overload]
+    assert (await memory.record_skill("deep research", steps, user_id="mei", note="took 3 minutes")).created == 0
+    await memory.record_skill("deep research", ["ask", "summarize"], user_id="mei")
+    assert [one.content for one in await stored(memory)] == ["deep research: ask → summarize"]
+    with pytest.raises(ValueError, match="workflow"):
+        await memory.record_skill("x", "web_search", user_id="mei")
