@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -62,9 +63,10 @@ async def test_searching_and_listing_stay_within_the_user(memory: Memory) -> Non
 async def test_a_users_scores_do_not_tell_of_other_users(memory: Memory) -> None:
     """How rare a word is, is counted within the user; else a score would tell how often others used it."""
     await memory.add(["likes tea", "likes chess", "has a cat"], user_id="mei")
-    before = await memory.search("tea", user_id="mei", asked_at=None, explain=True, search_mode="keyword")
+    asked = {"asked_at": datetime.now(UTC), "explain": True, "search_mode": "keyword"}  # of one moment: age counts too
+    before = await memory.search("tea", user_id="mei", **asked)
     await memory.add([f"tea number {number}" for number in range(50)], user_id="bo")
-    after = await memory.search("tea", user_id="mei", explain=True, search_mode="keyword")
+    after = await memory.search("tea", user_id="mei", **asked)
     assert [hit.explanation.parts for hit in after.hits] == [hit.explanation.parts for hit in before.hits]
 
 
