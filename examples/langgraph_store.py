@@ -44,8 +44,9 @@ def ask_model(known: list[str], said: str) -> str:
 def assistant(state: State, config: RunnableConfig, *, store: BaseStore) -> dict[str, list[str]]:
     namespace = ("memories", config["configurable"]["user_id"])
     found = store.search(namespace, query=state["said"], limit=3)
-    answer = ask_model([item.value["text"] for item in found if item.score and item.score > 0.2], state["said"])
-    if not state["said"].endswith(("?", "？")):
+    asks = state["said"].endswith(("?", "？"))
+    answer = ask_model([item.value["text"] for item in found if asks and item.score], state["said"])
+    if not asks:
         store.put(namespace, str(uuid.uuid4()), {"text": state["said"]})
     return {"turns": [f"user: {state['said']}", f"bot:  {answer}"]}
 

@@ -288,6 +288,14 @@ def test_other_machines_need_a_key(path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "short" not in refused
 
 
+def test_a_port_that_is_taken_is_told(path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        words = ("mcp", "--http", "--port", str(taken.getsockname()[1]), "--store", str(path))
+        refused = jiyi(*words, code=2).stderr
+    assert "cannot listen on 127.0.0.1" in refused
+    assert "serving" not in refused
+
+
 def test_the_reference_servers_file_is_imported(path: Path, tmp_path: Path) -> None:
     file = tmp_path / "memory.jsonl"
     file.write_text(GRAPH, encoding="utf-8")

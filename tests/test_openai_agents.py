@@ -168,7 +168,9 @@ async def test_an_item_changed_after_reading_changes_nothing_stored(memory: Memo
 
 async def test_what_was_said_is_remembered_and_nothing_else_of_the_items(memory: Memory) -> None:
     await session(memory).add_items(ITEMS)
-    kept = [(item.data["role"], item.content) for item in (await memory.list(user_id="mei")).items]
+    kept = [
+        (item.data["role"], item.content) for item in (await memory.list(user_id="mei", memory_types=["message"])).items
+    ]
     assert sorted(kept) == [("assistant", "A lovely name!"), ("user", "And this?"), ("user", CAT)]
     found = await memory.search("what is the cat called?", user_id="mei")
     assert [found.hits[0].content_preview, found.hits[0].session_id] == [CAT, "monday"]
@@ -178,7 +180,9 @@ async def test_what_was_said_is_remembered_and_nothing_else_of_the_items(memory:
 
 async def test_roles_can_be_left_out(memory: Memory) -> None:
     await session(memory, remember=["user"]).add_items(ITEMS)
-    assert {item.data["role"] for item in (await memory.list(user_id="mei")).items} == {"user"}
+    assert {item.data["role"] for item in (await memory.list(user_id="mei", memory_types=["message"])).items} == {
+        "user"
+    }
     with pytest.raises(InvalidInput, match="remember"):
         session(memory, remember=["tool"])
 
@@ -187,11 +191,11 @@ async def test_what_is_popped_is_not_remembered_but_what_is_cleared_is(memory: M
     mine = session(memory)
     await mine.add_items([user(CAT), user(CAT), user("The cat is ill.")])
     await mine.pop_item()
-    assert [item.content for item in (await memory.list(user_id="mei")).items] == [CAT, CAT]
+    assert [item.content for item in (await memory.list(user_id="mei", memory_types=["message"])).items] == [CAT, CAT]
     await mine.pop_item()
-    assert [item.content for item in (await memory.list(user_id="mei")).items] == [CAT]
+    assert [item.content for item in (await memory.list(user_id="mei", memory_types=["message"])).items] == [CAT]
     await mine.clear_session()
-    assert [item.content for item in (await memory.list(user_id="mei")).items] == [CAT]
+    assert [item.content for item in (await memory.list(user_id="mei", memory_types=["message"])).items] == [CAT]
 
 
 async def test_recalled_text_in_a_message_is_not_remembered_again(memory: Memory) -> None:
@@ -301,7 +305,7 @@ def test_a_synchronous_memory_serves_run_sync(path: Path) -> None:
         finally:
             loop.close()
         assert "豆豆" in (model.calls[1].system_instructions or "")
-        assert memory.count(user_id="mei") == 2
+        assert memory.count(user_id="mei", memory_types=["message"]) == 2
 
 
 def test_without_the_sdk_the_extra_is_named() -> None:

@@ -66,8 +66,11 @@ def mcp(
             return
         key = memory.settings.mcp.key
         secret = None if key is None else key.get_secret_value()
-        typer.echo(f"serving http://{host}:{port}/mcp for user {user_id!r}", err=True)
-        await serve_http(server, host=host, port=port, key=secret, allowed_hosts=allow_host or ())
+
+        def ready(url: str) -> None:
+            typer.echo(f"serving {url} for user {user_id!r}", err=True)
+
+        await serve_http(server, host=host, port=port, key=secret, allowed_hosts=allow_host or (), ready=ready)
 
     call(serve, store=store, user=user)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+import socket
+from collections.abc import Callable, Sequence
 from hmac import compare_digest
 from typing import Any
 
@@ -28,14 +29,36 @@ async def serve_stdio(server: Server[Any]) -> None:
 
 
 async def serve_http(
-    server: Server[Any], *, host: str, port: int, key: str | None, allowed_hosts: Sequence[str] = ()
+    server: Server[Any],
+    *,
+    host: str,
+    port: int,
+    key: str | None,
+    allowed_hosts: Sequence[str] = (),
+    ready: Callable[[str], None],
 ) -> None:
-    """Until it is stopped. On anything but this machine itself it is reached only with a key."""
+    """Until it is stopped. On anything but this machine itself it is reached only with a key. `ready` is told the
+    address once clients can connect."""
     import uvicorn
 
     app = http_app(server, host=host, key=key, allowed_hosts=allowed_hosts)
-    # Without a log_config of its own: its default writes to stdout.
-    await uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_config=None, access_log=False)).serve()
+    with listening(host, port) as sock:
+        ready(f"http://{in_url(host)}:{port}{PATH}")
+        # Without a log_config of its own: its default writes to stdout.
+        await uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).serve(sockets=[sock])
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """The socket, made here because uvicorn ends the process if it cannot have it."""
+    bare = host.strip("[]")
+    try:
+        return socket.create_server((bare, port), family=socket.AF_INET6 if ":" in bare else socket.AF_INET)
+    except OSError as error:
+        raise InvalidInput("--port", f"cannot listen on {in_url(host)}:{port}: {error.strerror or error}") from None
+
+
+def in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 def http_app(server: Server[Any], *, host: str, key: str | None, allowed_hosts: Sequence[str] = ()) -> ASGIApp:
@@ -63,7 +86,7 @@ def security(host: str, allowed_hosts: Sequence[str]) -> TransportSecuritySettin
     sends its own name in both."""
     named = [*LOOPBACK, *allowed_hosts]
     if host not in ("0.0.0.0", "::"):  # noqa: S104 - that is every address, and no name
-        named.append(f"[{host}]" if ":" in host and not host.startswith("[") else host)
+        named.append(in_url(host))
     hosts = [entry for name in dict.fromkeys(named) for entry in (name, f"{name}:*")]
     origins = [f"{scheme}://{entry}" for scheme in ("http", "https") for entry in hosts]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
