@@ -59,6 +59,8 @@ def _begins_with_verb(toks: list[Token], index: int) -> bool:
     while index < len(toks) and toks[index].word in ADVERBS:
         index += 1
     word = toks[index].word if index < len(toks) else ""
+    if word == "let":
+        return False
     return lemma(word)[0] in VERBS or word in words("en", "verb beginnings")
 
 

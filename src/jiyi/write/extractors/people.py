@@ -63,7 +63,7 @@ def relations_in(text: str, language: str) -> list[Relation]:
 
 def _is_relation(match: re.Match[str], language: str) -> bool:
     if language == "zh":
-        return True
+        return match["noun"] not in words("zh", "no beings")
     noun = match["noun"].rsplit(maxsplit=1)[-1]
     if match["name"].split(maxsplit=1)[0].lower() in words("en", "no names"):
         return False

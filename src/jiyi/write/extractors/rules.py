@@ -184,7 +184,8 @@ def _claim(meaning: Meaning, clause: Clause, matched: re.Match[str] | None) -> C
             value=thing.lower(), kind=property_name(kind), noun=property_name(clause.noun)
         ),
         value=value,
-        weight=meaning.weight,
+        # That something is over is worth more than what was done once.
+        weight=meaning.weight + (0.05 if ended else 0.0),
         importance=meaning.importance,
         single=meaning.single and not ended,
         ended=ended,

@@ -27,7 +27,9 @@ def third_person(text: str, name: str, group: str, you: str | None, *, dropped: 
         if word == "i" and text[toks[index].start] != "I" and not _verb_follows(said, index):
             continue
         if word in _LATER:
-            whole = group if word in _OURS else name
+            # "our team" is Mei's team, where nobody else is known.
+            ours = word in _OURS and not (word in _OWN and group.startswith(name))
+            whole = group if ours else name
             changed[index] = _LATER[word] if mentioned else _first(word, whole if index == 0 else inside(whole))
             if word == "i":
                 _agree(said, index + 1, changed, plural=mentioned)
