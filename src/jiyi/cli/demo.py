@@ -18,7 +18,7 @@ from rich.text import Text
 from ..errors import InvalidInput
 from ..memory import Memory
 from ..models import MemoryItem, Page, Receipt, Revision, SearchResult
-from ..settings import Settings
+from ..settings import ExtractionSettings, Settings
 from . import render, story
 from .output import out
 
@@ -36,7 +36,9 @@ async def play(lang: str, *, quiet: bool) -> dict[str, Any]:
         raise InvalidInput("--lang", f"must be one of {', '.join(story.NARRATIONS)}, not {lang!r}")
     with tempfile.TemporaryDirectory(prefix="jiyi-demo-") as folder:
         # Defaults only: neither the environment nor a settings file can lead the demo into somebody's store.
-        settings = Settings.model_construct(url=str(Path(folder) / "memory.db"))
+        # Messages only: the story tells what is concluded from them by itself.
+        verbatim = ExtractionSettings(enabled=False)
+        settings = Settings.model_construct(url=str(Path(folder) / "memory.db"), extraction=verbatim)
         async with Memory.open(settings=settings) as memory:
             return await Show(memory, lang, quiet=quiet).play()
 
