@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+APT    := apt-get install --yes --quiet --no-install-recommends redis-server
 
 .PHONY: help demo test lint bench bench-postgres clean redis-server
 help:          ## this list
@@ -18,7 +19,7 @@ test: $(VENV)/dev redis-server  ## style, types and all tests
 
 redis-server:  # for the tests; without it those that need it are skipped, loudly, or fail where CI=true
 	@command -v redis-server >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-	  apt-get install --yes --quiet --no-install-recommends redis-server >/dev/null 2>&1; } || \
+	  { $(APT) || { apt-get update --quiet && $(APT); } } >/dev/null 2>&1; } || \
 	  echo "redis-server is not installed (Debian: apt-get install redis-server)"
 
 lint: $(VENV)/dev  ## style and types only
