@@ -79,6 +79,20 @@ async def test_a_statement_stays_as_it_is_and_ends_what_it_contradicts(memory: M
     assert [one.content for one in both] == ["我吃素，对花生过敏"]
 
 
+async def test_a_statement_that_only_touches_a_thing_ends_nothing(memory: Memory) -> None:
+    """Rules misread sentences; what somebody stated must not vanish by that."""
+    said = [
+        "I moved to Berlin in May and rent a flat near the canal",
+        "下周三去上海出差，住在静安寺附近",  # for some nights
+        "项目代号是ＡＬＰＨＡ－７",
+        "合同编号是 HT-2024-0317",
+        "我叫林梅",
+        "养了一只橘猫，名字叫豆腐",
+    ]
+    await memory.add(said, user_id="mei")
+    assert await memory.count(user_id="mei", memory_types=["fact"]) == len(said)
+
+
 async def test_message_after_message_is_as_all_at_once(path: Path, tmp_path: Path) -> None:
     said = talk(*EN, *ZH, "By the way, my sister Anna is a doctor", step=timedelta(minutes=20))
 

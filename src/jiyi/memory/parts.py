@@ -17,7 +17,6 @@ from ..read.accesses import Accesses
 from ..read.cached import Answers, Period
 from ..read.presets import PRESETS
 from ..read.search import Ranking
-from ..write.by_llm import LlmExtractor
 from ..write.by_rule import BuiltinExtractor
 from ..write.change import change
 from ..write.flow import Flow
@@ -52,6 +51,8 @@ class Parts:
         if self._llm is not None and settings.search.expand_with_llm:
             self._expander = Expander(self._llm, timeout_s=settings.search.expand_timeout_s)
         if extractor is None and self._llm is not None:
+            from ..write.by_llm import LlmExtractor  # its checks take a while to import
+
             extractor = LlmExtractor(self._llm)
         self._flow = Flow(
             store=store,

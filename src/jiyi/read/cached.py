@@ -113,7 +113,7 @@ class Answers:
                 self._answered += 1
                 await _keep(self._caches[:place], user_id, kept, now)
                 return told
-        found = await search(inquiry, self._store, self._embedder, self._ranking)
+        found = await search(inquiry, self._store, self._embedder, self._ranking, tip=tip.seq)
         if not found.degraded:  # it may be whole again at the next moment
             await _keep(self._caches, user_id, await self._kept(found, inquiry, key, now), now)
         return found

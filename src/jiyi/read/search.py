@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -44,10 +44,13 @@ class Ranking:
     priorities: Mapping[str, float]
 
 
-async def search(inquiry: Inquiry, store: Store, embedder: Embedder, ranking: Ranking) -> SearchResult:
+async def search(
+    inquiry: Inquiry, store: Store, embedder: Embedder, ranking: Ranking, *, tip: int | None = None
+) -> SearchResult:
+    """`tip`: how far the change feed has come for this user, if that was just looked up."""
     degraded: list[str] = []
     question = await question_of(inquiry, store, embedder, ranking, degraded)
-    candidates = await store.gather(question)
+    candidates = await store.gather(replace(question, tip=tip))
     await _tell_unembedded(inquiry, candidates, store, embedder, degraded)
     legs = tuple(leg for leg in LEGS[inquiry.mode] if leg != "semantic" or question.vector is not None)
     scores = _scores(candidates, ranking, legs, inquiry)

@@ -279,6 +279,7 @@ class Question:
     named: frozenset[str] = frozenset()  # people whom it speaks of
     priorities: Mapping[str, float] = field(default_factory=dict)  # of memory types
     model: str  # of the vector, and of the memories' vectors it is compared with
+    tip: int | None = None  # how far the change feed had come for this user when the search began, if it was looked up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

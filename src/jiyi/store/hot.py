@@ -51,7 +51,7 @@ class HotUsers:
         async with self._locks[hash(user_id) % len(self._locks)]:
             async with self._reading(user_id) as session:
                 dimension = 0 if question.vector is None else len(question.vector)
-                index = await self._current(session, user_id, question.model, dimension)
+                index = await self._current(session, user_id, question.model, dimension, question.tip)
             self._keep(user_id, index)
             if len(index) < WORTH_A_THREAD:
                 return index.gather(question)
@@ -89,8 +89,11 @@ class HotUsers:
         if index is not None:
             index.touch(accessed)
 
-    async def _current(self, session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:
-        """The user's index, with everything applied that was committed before this call."""
+    async def _current(
+        self, session: AsyncSession, user_id: str, model: str, dimension: int, tip: int | None = None
+    ) -> UserIndex:
+        """The user's index, with everything applied that was committed before this call, or up to a tip that was looked
+        up a moment ago."""
         index = self._users.get(user_id)
         # A model can change its dimension under its old name; then its earlier vectors count for nothing.
         if (
@@ -100,6 +103,8 @@ class HotUsers:
             or (dimension and index.dimension and index.dimension != dimension)
         ):
             return await _load(session, user_id, model, dimension)
+        if tip is not None and index.seen >= tip:
+            return index
         place = {"user_id": user_id, "erased": erased(user_id), "seen": index.seen}
         changes = (await (await session.connection()).execute(_CHANGES, place)).all()
         if not changes:

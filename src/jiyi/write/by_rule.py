@@ -14,6 +14,11 @@ from .grow import GROWING, PROFILES
 from .reconcile import Proposed
 from .settle import DATED, fact_told
 
+# A person has one of each. Rules may misread a sentence, and what somebody stated must not vanish because of that: so a
+# statement ends another only where it is about such a thing as a whole, or says itself that something is over.
+ONE_AT_A_TIME = frozenset({"home", "job", "employer", "diet", "age", "phone number", "email", "relationship"})
+AS_A_WHOLE = 0.6  # of the statement's text
+
 
 class BuiltinExtractor:
     id = "builtin"
@@ -39,5 +44,14 @@ def stated_facts(memory: NewMemory, context: Context) -> list[Proposed]:
         for draft, new, fact in facts
         if draft.memory_type in PROFILES
     ]
-    lasting = tuple(fact for draft, _, fact in facts if draft.memory_type not in GROWING | DATED)
+    lasting = tuple(
+        fact for draft, _, fact in facts if draft.memory_type not in GROWING | DATED and _sure(draft, memory.content)
+    )
     return [replace(plain, facts=lasting), *aside]
+
+
+def _sure(draft: Draft, text: str) -> bool:
+    if draft.ended or draft.replaces:
+        return True
+    spans = [one.end - one.start for one in draft.evidence if one.start is not None and one.end is not None]
+    return draft.attribute in ONE_AT_A_TIME and sum(spans) >= AS_A_WHOLE * len(text)
