@@ -193,7 +193,7 @@ async def _rows(
 
 def _index_row(*values: Any) -> IndexRow:
     data, tags = values[6:8]
-    speaker = data.get("speaker")
+    speaker = data.get("speaker") or data.get("subject")  # whom it is about, if nobody said it in these words
     known = (speaker and _normal(speaker), data.get("role") == "assistant", [normalise(tag) for tag in tags])
     return IndexRow(*(*values[:6], *known, *values[8:]))
 
