@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from ..cache import resolve as resolve_caches
 from ..embed import Embedder
 from ..llm import resolve
-from ..llm.keywords import Expander
 from ..read.accesses import Accesses
 from ..read.cached import Answers, Period
 from ..read.presets import PRESETS
@@ -49,6 +48,8 @@ class Parts:
         self._llm = resolve(settings, store)
         self._expander = None
         if self._llm is not None and settings.search.expand_with_llm:
+            from ..llm.keywords import Expander
+
             self._expander = Expander(self._llm, timeout_s=settings.search.expand_timeout_s)
         if extractor is None and self._llm is not None:
             from ..write.by_llm import LlmExtractor  # its checks take a while to import

@@ -7,7 +7,8 @@ import re
 
 from ..text.normal import normalise
 
-NOBODY = frozenset({"user", "assistant", "system", "tool", "developer"})  # roles that stand for a name
+# roles, which stand for a name
+NOBODY = frozenset({"user", "the user", "用户", "assistant", "system", "tool", "developer"})
 SHORTEST = 2
 
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from ..store.contract import NewMemory
 from .build import Context, derived
 from .drafts import Draft, Said, Unit
-from .extractors import builtin_drafts
 from .grow import GROWING, PROFILES
 from .reconcile import Proposed
 from .settle import DATED, fact_told
@@ -24,7 +23,7 @@ class BuiltinExtractor:
     id = "builtin"
 
     async def __call__(self, unit: Unit, /) -> Sequence[Draft]:
-        return await asyncio.to_thread(builtin_drafts, unit)
+        return await asyncio.to_thread(_drafts, unit)
 
 
 def stated_facts(memory: NewMemory, context: Context) -> list[Proposed]:
@@ -36,7 +35,7 @@ def stated_facts(memory: NewMemory, context: Context) -> list[Proposed]:
     if own is not None:
         return [replace(plain, facts=(own,))]
     said = Said(id=memory.id, role="user", speaker=None, text=memory.content, sent_at=memory.occurred_at)
-    drafts = builtin_drafts(Unit(id=memory.id, messages=(said,), user_id=place.user_id, group_id=place.group_id))
+    drafts = _drafts(Unit(id=memory.id, messages=(said,), user_id=place.user_id, group_id=place.group_id))
     found = [(draft, replace(derived(draft, context), sources=())) for draft in drafts]
     facts = [(draft, new, fact) for draft, new in found if (fact := fact_told(new, place, frozenset()))]
     aside = [
@@ -48,6 +47,12 @@ def stated_facts(memory: NewMemory, context: Context) -> list[Proposed]:
         fact for draft, _, fact in facts if draft.memory_type not in GROWING | DATED and _sure(draft, memory.content)
     )
     return [replace(plain, facts=lasting), *aside]
+
+
+def _drafts(unit: Unit) -> Sequence[Draft]:
+    from .extractors import builtin_drafts  # with its tables of words, which take a while to read
+
+    return builtin_drafts(unit)
 
 
 def _sure(draft: Draft, text: str) -> bool:
