@@ -23,8 +23,9 @@ from jiyi.settings import load_settings
 from jiyi.store.contract import Candidates, Filter, Question
 from jiyi.store.episodes import episodes
 from jiyi.store.hot import HotUsers
+from jiyi.store.indexrow import IndexRow
 from jiyi.store.rows import index_values
-from jiyi.store.userindex import IndexRow, UserIndex
+from jiyi.store.userindex import UserIndex
 from jiyi.testing import WordEmbedder
 from jiyi.text.keywords import query_keywords
 from jiyi.text.tokens import apart, tokens
@@ -72,6 +73,7 @@ def row_of(memory_id: str, text: str, tags: tuple[str, ...] = (), vector: Any = 
         group_id=None,
         speaker=None,
         assistant=False,
+        derived=False,
         tags=tags,
         occurred_at=0,
         valid_from=0,

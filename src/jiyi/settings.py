@@ -109,6 +109,7 @@ class SearchSettings(Section):
         "weight (below 0) of being said by the assistant, unless that is asked for"
     )
     asks_weight: float | None = _weight("weight (below 0) of being a question: it asks, it does not tell")
+    derived_weight: float | None = _weight("weight (below 0) of being worked out of messages that are there themselves")
     recency_weight: float | None = _weight("weight of being recent; in config.json also `time_decay_weight`")
     importance_weight: float | None = _weight("weight of importance")
     uses_weight: float | None = _weight("weight of having been recalled often and lately")

@@ -30,6 +30,7 @@ class Weights:
     time: float = 0.0  # happened when the query says
     assistant: float = 0.0  # said by the assistant, while the query does not ask for that
     asks: float = 0.0  # is a question
+    derived: float = 0.0  # worked out of messages, which are there themselves
     recency: float = 0.0
     importance: float = 0.0
     uses: float = 0.0  # recalled often and lately
@@ -64,6 +65,7 @@ PRESETS: dict[Preset, Weights] = {
         time=0.30,
         assistant=-0.50,
         asks=-0.30,
+        derived=-0.60,
         recency=0.02,
         importance=0.05,
     ),

@@ -22,6 +22,8 @@ LEGS: dict[SearchMode, tuple[str, ...]] = {
 # alike, small differences stay small:
 LEAST_TEXT, LEAST_EPISODE, LEAST_RANGE = 0.05, 0.5, 0.3
 MOST_WORDS = 0.5  # of the query's words, by rarity; from there on, holding them counts for itself: a code, a name
+Said = slice | NDArray[np.bool_]  # those that are not worked out of others; the scale is theirs
+
 DIGITS = 6  # of a sum that count for the order: the rest depends on how floats happened to be added
 
 
@@ -51,32 +53,35 @@ def score(candidates: Candidates, weights: Weights, legs: tuple[str, ...], *, un
 def parts_of(
     candidates: Candidates, weights: Weights, legs: tuple[str, ...], unasked: bool
 ) -> Iterator[tuple[str, Floats | None]]:
+    said = slice(None) if candidates.derived is None or candidates.derived.all() else ~candidates.derived
     if "text" in legs:
         if candidates.last_text is None:
-            yield "text", _scaled(candidates.text)
+            yield "text", _scaled(said, candidates.text)
         else:
-            yield "dialogue_text", _scaled(candidates.text)
-            yield "last_text", _scaled(candidates.last_text)
+            yield "dialogue_text", _scaled(said, candidates.text)
+            yield "last_text", _scaled(said, candidates.last_text)
         if candidates.episode is not None:
-            yield "episode", _scaled(candidates.episode, LEAST_EPISODE)
+            yield "episode", _scaled(said, candidates.episode, LEAST_EPISODE)
         if candidates.before is not None:
-            yield "before", candidates.before / max(float(candidates.text.max(initial=0)), LEAST_TEXT)
+            yield "before", candidates.before / max(float(candidates.text[said].max(initial=0)), LEAST_TEXT)
         yield "held", ((candidates.coverage - MOST_WORDS) / (1 - MOST_WORDS)).clip(0, 1)
         yield "phrase", candidates.phrase
     if "keyword" in legs:
         yield "keyword", candidates.keyword
     if "semantic" in legs:
         if candidates.last_semantic is None:
-            yield "semantic", _stretched(candidates.near)
+            yield "semantic", _stretched(said, candidates.near)
         else:
-            yield "dialogue_semantic", _stretched(candidates.near)
-            yield "last_semantic", _stretched(candidates.last_semantic)
-            yield "whole_semantic", _stretched(candidates.whole_semantic)
+            yield "dialogue_semantic", _stretched(said, candidates.near)
+            yield "last_semantic", _stretched(said, candidates.last_semantic)
+            yield "whole_semantic", _stretched(said, candidates.whole_semantic)
     yield "speaker", candidates.speaker
     yield "time", candidates.time
     if unasked:
         yield "assistant", candidates.assistant
     yield "asks", candidates.asks
+    if candidates.derived is not None:
+        yield "derived", candidates.derived.astype(np.float32)
     yield "recency", freshness(candidates.age_days, weights.half_life_days)
     yield "importance", candidates.importance
     yield "uses", interaction(candidates, weights.half_life_days)
@@ -106,16 +111,16 @@ def interaction(candidates: Candidates, half_life_days: float) -> Floats:
     return candidates.uses / (candidates.uses + 5) / 2 + freshness(candidates.idle_days, half_life_days) / 2
 
 
-def _scaled(values: Floats, least: float = LEAST_TEXT) -> Floats:
-    scaled: Floats = values / max(float(values.max(initial=0)), least)
+def _scaled(said: Said, values: Floats, least: float = LEAST_TEXT) -> Floats:
+    scaled: Floats = (values / max(float(values[said].max(initial=0)), least)).clip(0, 1)
     return scaled
 
 
-def _stretched(values: Floats | None) -> Floats | None:
+def _stretched(said: Said, values: Floats | None) -> Floats | None:
     if values is None or not len(values):
         return values
-    lowest = values.min()
-    stretched: Floats = (values - lowest) / max(float(values.max() - lowest), LEAST_RANGE)
+    lowest = values[said].min()
+    stretched: Floats = ((values - lowest) / max(float(values[said].max() - lowest), LEAST_RANGE)).clip(0, 1)
     return stretched
 
 

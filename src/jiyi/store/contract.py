@@ -303,6 +303,7 @@ class Candidates:
     time: Floats | None = None
     assistant: Floats
     asks: Floats
+    derived: NDArray[np.bool_] | None = None  # worked out of messages that are there themselves
     priority: Floats | None = None
     age_days: Floats  # since it happened or was last recalled
     idle_days: Floats  # since it was last recalled; infinite if never

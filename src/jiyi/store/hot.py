@@ -15,9 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..text.normal import normalise
 from .contract import Candidates, Question
+from .indexrow import IndexRow
 from .reads import chunks, vector_of_memory
 from .tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow, erased
-from .userindex import IndexRow, UserIndex
+from .userindex import UserIndex
 
 TOO_FAR_BEHIND = 2000  # changes; from there on, loading anew is cheaper than catching up
 LOAD_AT_ONCE = 5000  # rows
@@ -194,7 +195,8 @@ async def _rows(
 def _index_row(*values: Any) -> IndexRow:
     data, tags = values[6:8]
     speaker = data.get("speaker") or data.get("subject")  # whom it is about, if nobody said it in these words
-    known = (speaker and _normal(speaker), data.get("role") == "assistant", [normalise(tag) for tag in tags])
+    assistant, derived = data.get("role") == "assistant", "extractor" in data
+    known = (speaker and _normal(speaker), assistant, derived, [normalise(tag) for tag in tags])
     return IndexRow(*(*values[:6], *known, *values[8:]))
 
 

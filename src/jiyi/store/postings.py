@@ -3,6 +3,9 @@ and a small tail of recent additions that is folded in when it has grown."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -53,3 +56,13 @@ class Postings:
 def _joined(first: Entries, second: Entries) -> Entries:
     terms, docs, values = (np.concatenate(pair) for pair in zip(first, second, strict=True))
     return terms, docs, values
+
+
+def weighted(terms: Sequence[str]) -> list[tuple[str, float]]:
+    """The terms; one that the query repeats counts more, but not as often as it is repeated."""
+    return [(term, 1 + math.log(times)) for term, times in Counter(terms).items()]
+
+
+def rarity(population: int, holders: int) -> float:
+    """Inverse document frequency."""
+    return math.log(1 + (population - holders + 0.5) / (holders + 0.5))

@@ -6,11 +6,9 @@ slot and the old one dies.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -22,7 +20,8 @@ from ..models import from_micros, to_micros
 from ..text.hashes import term_hash
 from .contract import Candidates, Filter, Floats, Question
 from .episodes import Episodes, episodes
-from .postings import Postings
+from .indexrow import CODED, COLUMNS, TIMES, IndexRow
+from .postings import Postings, rarity, weighted
 from .types import COUNTS, HASHES, VECTOR, WEIGHTS
 
 Slots = NDArray[np.integer[Any]]
@@ -36,35 +35,6 @@ EXACT, PREFIX, SYNONYM = 1.0, 0.8, 0.7
 MOST_CONTINUATIONS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class IndexRow:
-    """A memory as the index wants it: times in microseconds, arrays as the bytes they are stored as."""
-
-    id: str
-    memory_type: str
-    layer: str
-    session_id: str | None
-    agent_id: str | None
-    group_id: str | None
-    speaker: str | None  # normalised, as the tags are
-    assistant: bool
-    tags: Sequence[str]
-    occurred_at: int
-    valid_from: int
-    valid_to: int | None
-    expires_at: int | None
-    last_accessed_at: int | None
-    access_count: int
-    importance: float
-    length: int
-    asks: float
-    hashes: bytes
-    counts: bytes
-    keyword_hashes: bytes
-    keyword_weights: bytes
-    vector: bytes | None
-
-
 class UserIndex:
     def __init__(self, model: str, dimension: int = 0, *, seen: int) -> None:
         self.model = model  # whose vectors these are
@@ -75,10 +45,11 @@ class UserIndex:
         self._keywords = Postings(WEIGHTS)
         self._vocabulary: list[str] = []  # every keyword, sorted, to find those that begin alike
         self._tagged: defaultdict[str, list[int]] = defaultdict(list)
-        self._codes: dict[str, dict[str | None, int]] = {name: {} for name in _CODED}
-        self._columns: dict[str, NDArray[Any]] = {name: np.empty(0, dtype) for name, dtype in _COLUMNS.items()}
+        self._codes: dict[str, dict[str | None, int]] = {name: {} for name in CODED}
+        self._columns: dict[str, NDArray[Any]] = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
         self._vectors: NDArray[np.float32] = np.empty((0, dimension), np.float32)
-        self._total_length = 0
+        self._derived = 0  # how many of them are worked out of others
+        self._total_length = 0  # of the others
         self._found_episodes: Episodes | None = None  # None: to be worked out
 
     def __len__(self) -> int:
@@ -135,10 +106,10 @@ class UserIndex:
         if end > len(self._vectors):
             self._grow(max(end, len(self._vectors) * 3 // 2))  # so that the cost of copying stays in proportion
         for name, column in self._columns.items():
-            if name in _CODED:
+            if name in CODED:
                 codes = self._codes[name]
                 column[first:end] = [codes.setdefault(getattr(row, name), len(codes)) for row in rows]
-            elif name in _TIMES:
+            elif name in TIMES:
                 empty = LONG_AGO if name == "last_accessed_at" else NEVER
                 column[first:end] = [empty if (at := getattr(row, name)) is None else at for row in rows]
         self._columns["id"][first:end] = [row.id for row in rows]
@@ -148,11 +119,12 @@ class UserIndex:
         self._columns["asks"][first:end] = [row.asks for row in rows]
         self._columns["alive"][first:end] = True
         self._columns["assistant"][first:end] = [row.assistant for row in rows]
+        self._columns["derived"][first:end] = [row.derived for row in rows]
         self._put_vectors(first, rows)
         self._put_postings(first, rows)
         for slot, row in enumerate(rows, first):
             self._slots[row.id] = slot
-            self._total_length += row.length
+            self._count(slot, 1)
             for tag in row.tags:
                 self._tagged[tag].append(slot)
         self._size = end
@@ -163,7 +135,7 @@ class UserIndex:
             slot = self._slots.pop(memory_id, None)
             if slot is not None:
                 self._columns["alive"][slot] = False
-                self._total_length -= int(self._columns["length"][slot])
+                self._count(slot, -1)
 
     def next_end(self, now: datetime) -> datetime | None:
         """The next moment at which a memory expires or ends."""
@@ -217,6 +189,7 @@ class UserIndex:
             time=self._happened_in(question.spans)[slots] if question.spans else None,
             assistant=columns["assistant"][slots].astype(np.float32),
             asks=columns["asks"][slots],
+            derived=columns["derived"][slots] if self._derived else None,
             priority=self._priority(question.priorities)[slots] if question.priorities else None,
             age_days=np.maximum(now - last_seen, 0) / DAY,
             idle_days=np.where(recalled == LONG_AGO, np.inf, np.maximum(now - recalled, 0) / DAY),
@@ -280,9 +253,9 @@ class UserIndex:
                 slots, weights = self._keywords.find(term_hash(word))
                 best[slots] = np.maximum(best[slots], quality * weights)
             best *= self._columns["alive"][: self._size]
-            rarity = _rarity(len(self._slots), int(np.count_nonzero(best)))
-            scores += np.float32(rarity) * best
-            whole += rarity
+            worth = self._rarity(np.flatnonzero(best))
+            scores += np.float32(worth) * best
+            whole += worth
         return scores / whole if whole else scores
 
     def _alike(self, keyword: str) -> list[tuple[str, float]]:
@@ -296,6 +269,19 @@ class UserIndex:
                 words.append((word, PREFIX))
         return words
 
+    def _count(self, slot: int, by: int) -> None:
+        """What is worked out restates what was said: it makes no word less rare, and no memory longer than average."""
+        if self._columns["derived"][slot]:
+            self._derived += by
+        else:
+            self._total_length += by * int(self._columns["length"][slot])
+
+    def _rarity(self, holders: Slots) -> float:
+        holding = len(holders)
+        if self._derived:
+            holding -= int(np.count_nonzero(self._columns["derived"][holders]))
+        return rarity(len(self._slots) - self._derived, holding)
+
     def _holders(self, term: str) -> tuple[Slots, Floats]:
         """Where a term stands, among the living, and how often."""
         slots, counts = self._terms.find(term_hash(term))
@@ -308,14 +294,14 @@ class UserIndex:
         """BM25 over the user's memories; 1.0 = every term of the query once in a memory of average length."""
         scores = np.zeros(self._size, np.float32)
         lengths = self._columns["length"]
-        average = max(self._total_length / max(len(self._slots), 1), 1.0)
+        average = max(self._total_length / max(len(self._slots) - self._derived, 1), 1.0)
         best_possible = 0.0
-        for term, weight in _weighted(terms):
+        for term, weight in weighted(terms):
             slots, counts = self._holders(term)
-            rarity = weight * _rarity(len(self._slots), len(slots))
-            best_possible += rarity
+            worth = weight * self._rarity(slots)
+            best_possible += worth
             saturation = counts + K1 * (1 - B + B * lengths[slots] / average)
-            scores[slots] += (rarity * (K1 + 1)) * counts / saturation
+            scores[slots] += (worth * (K1 + 1)) * counts / saturation
         return scores / np.float32(best_possible) if best_possible else scores
 
     def _episode_bm25(self, terms: Sequence[str], limited: NDArray[np.bool_] | None) -> Floats:
@@ -324,14 +310,14 @@ class UserIndex:
         scores = np.zeros(found.count, np.float32)
         norm = K1 * (1 - B + B * found.lengths / max(float(found.lengths.mean()), 1.0))
         best_possible = 0.0
-        for term, weight in _weighted(terms):
+        for term, weight in weighted(terms):
             slots, counts = self._holders(term)
             number = found.number[slots]
             inside = number >= 0 if limited is None else (number >= 0) & limited[slots]
             times = np.bincount(number[inside], counts[inside], minlength=found.count)
-            rarity = weight * _rarity(found.count, int(np.count_nonzero(times)))
-            best_possible += rarity
-            scores += (rarity * (K1 + 1)) * times / (times + norm)
+            worth = weight * rarity(found.count, int(np.count_nonzero(times)))
+            best_possible += worth
+            scores += (worth * (K1 + 1)) * times / (times + norm)
         scores /= best_possible or 1.0
         return np.where(found.number >= 0, scores[found.number], 0)
 
@@ -342,11 +328,11 @@ class UserIndex:
         whole = 0.0
         for word in dict.fromkeys(question.words):
             slots, _ = self._holders(word)
-            rarity = _rarity(len(self._slots), len(slots))
-            held[slots] += rarity
-            whole += rarity
+            worth = self._rarity(slots)
+            held[slots] += worth
+            whole += worth
         if question.named:
-            known = _rarity(len(self._slots), 0) / 2
+            known = self._rarity(np.empty(0, np.int32)) / 2
             held += known * self._said_by(question.named)
             whole += known
         return held / np.float32(whole) if whole else held
@@ -421,29 +407,3 @@ class UserIndex:
         vectors = np.zeros((capacity, self._vectors.shape[1]), np.float32)
         vectors[: self._size] = self._vectors[: self._size]
         self._vectors = vectors
-
-
-def _weighted(terms: Sequence[str]) -> list[tuple[str, float]]:
-    """The terms; one that the query repeats counts more, but not as often as it is repeated."""
-    return [(term, 1 + math.log(times)) for term, times in Counter(terms).items()]
-
-
-def _rarity(population: int, holders: int) -> float:
-    """Inverse document frequency."""
-    return math.log(1 + (population - holders + 0.5) / (holders + 0.5))
-
-
-_CODED = ("memory_type", "layer", "session_id", "agent_id", "group_id", "speaker")
-_TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "last_accessed_at")
-_COLUMNS: dict[str, str] = {
-    "id": "O",
-    **dict.fromkeys(_CODED, "i4"),
-    **dict.fromkeys(_TIMES, "i8"),
-    "access_count": "f4",
-    "importance": "f4",
-    "asks": "f4",
-    "length": "i4",
-    "alive": "?",
-    "assistant": "?",
-    "embedded": "?",
-}

@@ -1,0 +1,53 @@
+"""A memory as the copy in RAM takes it in, and the columns that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """A memory as the index wants it: times in microseconds, arrays as the bytes they are stored as."""
+
+    id: str
+    memory_type: str
+    layer: str
+    session_id: str | None
+    agent_id: str | None
+    group_id: str | None
+    speaker: str | None  # normalised, as the tags are
+    assistant: bool
+    derived: bool  # worked out of messages
+    tags: Sequence[str]
+    occurred_at: int
+    valid_from: int
+    valid_to: int | None
+    expires_at: int | None
+    last_accessed_at: int | None
+    access_count: int
+    importance: float
+    length: int
+    asks: float
+    hashes: bytes
+    counts: bytes
+    keyword_hashes: bytes
+    keyword_weights: bytes
+    vector: bytes | None
+
+
+CODED = ("memory_type", "layer", "session_id", "agent_id", "group_id", "speaker")
+TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "last_accessed_at")
+COLUMNS: dict[str, str] = {
+    "id": "O",
+    **dict.fromkeys(CODED, "i4"),
+    **dict.fromkeys(TIMES, "i8"),
+    "access_count": "f4",
+    "importance": "f4",
+    "asks": "f4",
+    "length": "i4",
+    "alive": "?",
+    "assistant": "?",
+    "derived": "?",
+    "embedded": "?",
+}
