@@ -173,7 +173,9 @@ def _said(item: TResponseInputItem) -> tuple[str | None, str]:
     content = parts.get("content")
     if parts.get("type", "message") != "message" or not content:
         return None, ""
-    if not isinstance(content, str):
+    if not isinstance(content, (str, list)):
+        return None, ""
+    if isinstance(content, list):
         texts = [part.get("text") for part in content if isinstance(part, Mapping)]
         content = "\n".join(text for text in texts if isinstance(text, str))
     return parts.get("role"), strip_context(content).strip()[: checks.MAX_TEXT]
