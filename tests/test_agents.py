@@ -188,16 +188,14 @@ async def test_a_skill_that_worked_becomes_a_skill_memory(memory: Memory) -> Non
         await hooks.after_skill_success("deep_research", ["web_search", {"tool": "read_url"}, "summarize"])
     [skill] = await stored(memory)
     assert (skill.memory_type, skill.layer, skill.importance) == ("skill", "procedural", 0.7)
-    assert skill.content == "Skill 'deep_research' worked: web_search → read_url → summarize"
+    assert skill.content == "deep_research: web_search → read_url → summarize"
     assert skill.data["workflow"] == [
         {"step": 1, "tool": "web_search"},
         {"step": 2, "tool": "read_url"},
         {"step": 3, "tool": "summarize"},
     ]
     await hooks.after_skill_success("周报", ["查日历", "写总结"], task="写每周报告")
-    assert (await memory.search("周报", user_id="mei")).hits[
-        0
-    ].summary == "技能 '周报' 成功执行（写每周报告）：查日历 → 写总结"
+    assert (await memory.search("周报", user_id="mei")).hits[0].summary == "周报：查日历 → 写总结（写每周报告）"
 
 
 async def test_a_hook_never_breaks_what_called_it(path: Path, caplog: pytest.LogCaptureFixture) -> None:

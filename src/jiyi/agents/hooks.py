@@ -15,9 +15,8 @@ from typing import Any
 from .. import checks
 from ..errors import JiyiError
 from ..memory import Memory
-from ..models import CandidateMemory, Message, Receipt
+from ..models import Message, Receipt
 from ..text.fence import strip_context
-from ..text.language import language as language_of
 
 logger = logging.getLogger(__name__)
 
@@ -29,17 +28,18 @@ class MemoryHooks:
         self, memory: Memory, *, user_id: str, agent_id: str | None = None, group_id: str | None = None
     ) -> None:
         self._memory = memory
-        self._user_id = checks.name("user_id", user_id)
-        self._agent_id = checks.optional_name("agent_id", agent_id)
-        self._group_id = checks.optional_name("group_id", group_id)
+        self._whose: dict[str, Any] = {
+            "user_id": checks.name("user_id", user_id),
+            "agent_id": checks.optional_name("agent_id", agent_id),
+            "group_id": checks.optional_name("group_id", group_id),
+        }
 
     async def on_summary_created(self, summary: str, *, session_id: str | None = None) -> Receipt | None:
         """The context was summarised: the summary becomes an `episode` of the session."""
         text = strip_context(summary).strip()
         if not text:
             return None
-        episode = CandidateMemory(text=text, type="episode", importance=0.6, metadata={"trigger": "summary"})
-        return await self._take("a summary", self._add(episode, session_id, _key("summary", session_id, text)))
+        return await self._take("a summary", self._memory.add_summary(text, session_id=session_id, **self._whose))
 
     async def on_session_end(
         self,
@@ -56,8 +56,11 @@ class MemoryHooks:
         if not messages:
             return None
         said = [dict(message) if isinstance(message, Mapping) else message.model_dump() for message in messages]
-        key = _key("session", session_id, json.dumps(said, ensure_ascii=False, default=str, sort_keys=True))
-        return await self._take("a session", self._add(list(messages), session_id, key))
+        key = _key(session_id, json.dumps(said, ensure_ascii=False, default=str, sort_keys=True))
+        adding = self._memory.add(
+            list(messages), session_id=session_id, idempotency_key=key, wait=False, actor="session", **self._whose
+        )
+        return await self._take("a session", adding)
 
     async def after_skill_success(
         self,
@@ -68,32 +71,10 @@ class MemoryHooks:
         session_id: str | None = None,
     ) -> Receipt | None:
         """A skill worked: its workflow becomes a `skill` memory. A step is a name, or an object with a `tool`."""
-        checks.name("skill_name", skill_name)
-        steps = [_step(step, at) for at, step in enumerate(workflow, 1)]
-        way = " → ".join(str(step.get("tool", step)) for step in steps)
-        chinese = language_of(task or skill_name) == "zh"
-        purpose = (f"（{task}）" if chinese else f" ({task})") if task else ""
-        worked = f"技能 '{skill_name}' 成功执行{purpose}：" if chinese else f"Skill '{skill_name}' worked{purpose}: "
-        skill = CandidateMemory(
-            text=worked + way,
-            type="skill",
-            importance=0.7,
-            tags=(skill_name,),
-            data=checks.json_object("workflow", {"skill_name": skill_name, "workflow": steps}),
+        recording = self._memory.record_skill(
+            skill_name, list(workflow), note=task, session_id=session_id, **self._whose
         )
-        return await self._take("a skill", self._add(skill, session_id, None))
-
-    def _add(self, what: Any, session_id: str | None, idempotency_key: str | None) -> Awaitable[Receipt]:
-        return self._memory.add(
-            what,
-            user_id=self._user_id,
-            agent_id=self._agent_id,
-            group_id=self._group_id,
-            session_id=session_id,
-            idempotency_key=idempotency_key,
-            wait=False,
-            actor=self._agent_id or "agent",
-        )
+        return await self._take("a skill", recording)
 
     async def _take(self, what: str, adding: Awaitable[Receipt]) -> Receipt | None:
         try:
@@ -103,10 +84,5 @@ class MemoryHooks:
             return None
 
 
-def _step(step: Any, at: int) -> dict[str, Any]:
-    return {"step": at, **step} if isinstance(step, Mapping) else {"step": at, "tool": step}
-
-
-def _key(kind: str, session_id: str | None, text: str) -> str:
-    digest = hashlib.sha256(f"{session_id}\n{text}".encode()).hexdigest()
-    return f"{kind}:{digest}"
+def _key(session_id: str, said: str) -> str:
+    return "session:" + hashlib.sha256(f"{session_id}\n{said}".encode()).hexdigest()

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from .. import checks
 from ..errors import InvalidInput
 from ..models import CandidateMemory, Observed, Receipt
+from ..text.language import language
 from .writing import Writing
 
 MOST_WAITING = 1_000  # turns; a store that is gone for longer than that loses them, and says so
@@ -99,11 +100,19 @@ class Observing(Writing):
         return [await self.wait(job.id, user_id=user_id) for job in reversed(mine)]
 
     async def add_summary(
-        self, summary: str, *, user_id: str, session_id: str | None = None, agent_id: str | None = None
+        self,
+        summary: str,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
     ) -> Receipt:
         """A context summary was made: keep it as an episode of its session."""
         episode = CandidateMemory(text=summary, type="episode", importance=0.6, tags=("summary",))
-        return await self.add(episode, user_id=user_id, session_id=session_id, agent_id=agent_id, actor="summary")
+        return await self.add(
+            episode, user_id=user_id, session_id=session_id, agent_id=agent_id, group_id=group_id, actor="summary"
+        )
 
     async def record_skill(
         self,
@@ -111,7 +120,9 @@ class Observing(Writing):
         workflow: Sequence[str | dict[str, JsonValue]],
         *,
         user_id: str,
+        session_id: str | None = None,
         agent_id: str | None = None,
+        group_id: str | None = None,
         note: str | None = None,
         metadata: dict[str, JsonValue] | None = None,
     ) -> Receipt:
@@ -123,7 +134,11 @@ class Observing(Writing):
         if isinstance(workflow, (str, bytes)) or not workflow:
             raise InvalidInput("workflow", "must be a list of steps")
         steps = [_step(f"workflow[{at}]", step) for at, step in enumerate(workflow)]
-        text = f"{name}: " + " → ".join(_named(step) for step in steps) + (f" ({note})" if note else "")
+        way = " → ".join(_named(step) for step in steps)
+        if language(name) == "zh":
+            text = f"{name}：{way}" + (f"（{note}）" if note else "")
+        else:
+            text = f"{name}: {way}" + (f" ({note})" if note else "")
         data: dict[str, JsonValue] = {
             "skill_name": name,
             "workflow": [{"step": at, **step} for at, step in enumerate(steps, 1)],
@@ -133,7 +148,9 @@ class Observing(Writing):
             "single": True,
         }
         skill = CandidateMemory(text=text, type="skill", importance=0.7, data=data, metadata=metadata)
-        return await self.add(skill, user_id=user_id, agent_id=agent_id, actor="skill")
+        return await self.add(
+            skill, user_id=user_id, session_id=session_id, agent_id=agent_id, group_id=group_id, actor="skill"
+        )
 
 
 def _step(argument: str, step: object) -> dict[str, JsonValue]:
