@@ -68,7 +68,8 @@ def test_what_is_added_is_found_in_both_languages() -> None:
     found = answer("search", "Berlin", "--limit", 1, "--explain")
     [hit] = found["hits"]
     assert (hit["importance"], hit["occurred_at"], hit["tags"]) == (0.9, "2025-05-01T12:00:00Z", [])
-    assert {part["name"] for part in hit["explanation"]["parts"]} >= {"keyword", "text", "semantic", "held"}
+    told = {part["name"] for part in hit["explanation"]["parts"]}
+    assert told == {"keyword", "text", "semantic", "held", "assistant", "asks", "recency", "importance"}
     assert answer("search", "x", "--tag", "饮食", "--type", "preference")["searched"] == 1
 
 

@@ -15,7 +15,7 @@ import jiyi.read.expand
 import jiyi.synonyms
 import jiyi.text.synonyms
 from jiyi import InvalidInput, Memory, NotFound
-from jiyi.read.expand import MOST_RELATED, MOST_SYNONYMS, company_of, expand, related_words
+from jiyi.read.expand import MOST_RELATED, MOST_SYNONYMS, expand, related_words
 from jiyi.synonyms import Company, Synonym, checked, parse_synonyms
 from jiyi.text.keywords import query_keywords
 from jiyi.text.normal import normalise
@@ -319,9 +319,13 @@ def test_the_three_parts_of_an_expansion_never_overlap(words: list[str], related
 
 
 def test_related_words_stand_together_more_often_than_by_chance() -> None:
-    memories = [["berlin", "anna"]] * 3 + [["berlin", "once"], ["berlin", "user"], ["berlin", "user"]]
-    memories += [["tea", "user"]] * 20 + [["berlin", "2023"]] * 3
-    found = related_words(company_of(["Berlin"], memories))
+    company = Company(
+        population=29,
+        asked=9,
+        together={"anna": 3, "once": 1, "user": 2, "2023": 3},
+        holders={"berlin": 9, "anna": 3, "once": 1, "user": 22, "tea": 20, "2023": 3},
+    )
+    found = related_words(company)
     assert found == ["anna"], "not `once` (chance), `user` (everywhere), `2023` (no word)"
     assert related_words(Company()) == []
 

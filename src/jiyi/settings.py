@@ -77,7 +77,12 @@ class LLMSettings(Section):
 
 def _weight(description: str) -> Any:
     """A weight that is the preset's own unless it is set."""
-    return Field(default=None, allow_inf_nan=False, description=description)
+    return Field(default=None, ge=0, allow_inf_nan=False, description=description)
+
+
+def _takes(description: str) -> Any:
+    """A weight that takes away: below 0."""
+    return Field(default=None, le=0, allow_inf_nan=False, description=description)
 
 
 class SearchSettings(Section):
@@ -105,11 +110,9 @@ class SearchSettings(Section):
     phrase_weight: float | None = _weight("weight of holding a phrase that the query has in quotation marks")
     speaker_weight: float | None = _weight("weight of being said by somebody whom the query names")
     time_weight: float | None = _weight("weight of having happened when the query says")
-    assistant_weight: float | None = _weight(
-        "weight (below 0) of being said by the assistant, unless that is asked for"
-    )
-    asks_weight: float | None = _weight("weight (below 0) of being a question: it asks, it does not tell")
-    derived_weight: float | None = _weight("weight (below 0) of being worked out of messages that are there themselves")
+    assistant_weight: float | None = _takes("weight (below 0) of being said by the assistant, unless that is asked for")
+    asks_weight: float | None = _takes("weight (below 0) of being a question: it asks, it does not tell")
+    derived_weight: float | None = _takes("weight (below 0) of being worked out of messages that are there themselves")
     recency_weight: float | None = _weight("weight of being recent; in config.json also `time_decay_weight`")
     importance_weight: float | None = _weight("weight of importance")
     uses_weight: float | None = _weight("weight of having been recalled often and lately")

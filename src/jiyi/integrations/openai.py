@@ -341,6 +341,7 @@ class Keeper:
         )
 
     def _safely(self, problem: str, work: Callable[[], Any]) -> Any:
+        """Whatever goes wrong with the memory is logged; the call to the model goes on without it."""
         try:
             result = work()
         except Exception:

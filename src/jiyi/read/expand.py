@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log2
@@ -67,19 +66,3 @@ def related_words(company: Company) -> list[str]:
         if lift >= LEAST_LIFT:
             scored.append((log2(lift) * log2(1 + together), word))
     return [word for _, word in sorted(scored, key=lambda entry: (-entry[0], entry[1]))[:MOST_RELATED]]
-
-
-def company_of(words: Iterable[str], memories: Iterable[Iterable[str]]) -> Company:
-    """The company that words keep in some memories, each given by its keywords."""
-    asked = set(map(normalise, words))
-    together: Counter[str] = Counter()
-    holders: Counter[str] = Counter()
-    population = having = 0
-    for memory in memories:
-        keywords = set(memory)
-        population += 1
-        holders.update(keywords)
-        if keywords & asked:
-            having += 1
-            together.update(keywords - asked)
-    return Company(population=population, asked=having, together=dict(together), holders=dict(holders))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import BigInteger, ColumnElement, Dialect, Float, LargeBinary, String
+from sqlalchemy import BigInteger, Dialect, LargeBinary, String
 from sqlalchemy.types import TypeDecorator, TypeEngine, UserDefinedType
 
 from ..models import from_micros, to_micros
@@ -61,13 +61,6 @@ class Pgvector(UserDefinedType[NDArray[Any]]):
 
     def result_processor(self, dialect: Dialect, coltype: Any) -> Any:
         return lambda value: None if value is None else np.frombuffer(value, dtype=VECTOR)
-
-    class Comparator(UserDefinedType.Comparator[NDArray[Any]]):
-        def cosine_distance(self, other: Any) -> ColumnElement[float]:
-            distance: ColumnElement[float] = self.op("<=>", return_type=Float())(other)  # type: ignore[assignment]
-            return distance
-
-    comparator_factory = Comparator
 
 
 def vector() -> TypeEngine[NDArray[Any]]:
