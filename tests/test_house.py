@@ -20,7 +20,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 # Each may import what stands before it, and its own. `testing` is for users' tests and knows embedders only.
 LAYERS: list[set[str]] = [
     {"text", "models", "errors", "ids"},
-    {"checks", "settings"},
+    {"checks", "settings", "metrics"},
     {"synonyms"},
     {"embed", "llm", "chats", "cache"},
     {"store"},

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from .keywords import KeywordExtractor
     from .memory import Memory
+    from .metrics import MemoryMetrics, Metrics, Timing
     from .models import (
         UNSET,
         CacheUse,
@@ -76,6 +77,7 @@ _HOMES = (
     "keywords",
     "write.drafts",
     "moving",
+    "metrics",
 )  # the cheap ones first
 
 __all__ = [
@@ -107,8 +109,10 @@ __all__ = [
     "LlmUnavailable",
     "Memory",
     "MemoryItem",
+    "MemoryMetrics",
     "MemorySearchError",
     "Message",
+    "Metrics",
     "Migration",
     "MissingExtra",
     "NotAStore",
@@ -130,6 +134,7 @@ __all__ = [
     "StoreError",
     "StoreUnavailable",
     "Synonym",
+    "Timing",
     "Unit",
     "VectorSearchError",
     "VersionConflict",

@@ -96,6 +96,8 @@ class Memory:
     recalls = _verb(engine.Memory.recalls)
     relations = _verb(engine.Memory.relations)
     stats = _verb(engine.Memory.stats)
+    metrics = _verb(engine.Memory.metrics)
+    exposition = _verb(engine.Memory.exposition)
     observe = _verb(engine.Memory.observe)
     observed = _verb(engine.Memory.observed)
     flush = _verb(engine.Memory.flush)

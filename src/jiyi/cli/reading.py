@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from . import options as opt
-from .output import counted, plain, show, warn
+from .output import counted, emit, out, plain, show, warn
 from .run import call
 
 if TYPE_CHECKING:
     from ..memory import Memory
-    from ..models import SearchResult
+    from ..metrics import Metrics
+    from ..models import SearchResult, Stats
 
 
 def search(
@@ -186,7 +187,16 @@ def stats(
     $ jiyi stats
     $ jiyi stats --user 林梅 --json
     """
+    from .plots import metrics_plot
     from .render import stats_table
 
-    held = call(lambda memory, _: memory.stats(user), store=store)
-    show(held, lambda held: stats_table(held, user), as_json)
+    async def both(memory: Memory, _: str) -> tuple[Stats, Metrics]:
+        return await memory.stats(user), await memory.metrics(user)
+
+    held, measured = call(both, store=store)
+    if as_json:
+        more = {"archived", "by_importance", "average_importance", "added_by_day"}
+        emit({**held.model_dump(mode="json"), **measured.model_dump(mode="json", include=more)})
+    else:
+        out().print(stats_table(held, user))
+        out().print(metrics_plot(measured))

@@ -257,8 +257,6 @@ def stats_table(held: Stats, user: str | None) -> Table:
     grid.add_row("size", f"{held.size_bytes / 1e6:.1f} MB, schema {held.schema_version}")
     grid.add_row("users" if user is None else "user", str(held.users) if user is None else plain(user))
     grid.add_row("memories", f"{held.memories:,}")
-    for name, number in held.by_type.items():
-        grid.add_row("", f"{number:>7,}  {plain(name)}")
     grid.add_row("embedder", held.embedder)
     grid.add_row("keywords", f"{held.coverage.with_keywords:,} of {held.coverage.memories:,} memories")
     grid.add_row("vectors", f"{held.coverage.embedded:,} of {held.coverage.memories:,} memories")

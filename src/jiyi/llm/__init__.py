@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..errors import SettingsError
 
 if TYPE_CHECKING:
+    from ..metrics import Meter
     from ..settings import Settings
     from .budget import Ledger
     from .client import Llm
@@ -85,7 +86,7 @@ class ChatModel(Protocol):
         """Let go of connections."""
 
 
-def resolve(settings: Settings, ledger: Ledger | None = None) -> Llm | None:
+def resolve(settings: Settings, ledger: Ledger | None = None, meter: Meter | None = None) -> Llm | None:
     """The model that the settings name, or None if they name none."""
     if settings.llm.model is None:
         return None
@@ -97,4 +98,4 @@ def resolve(settings: Settings, ledger: Ledger | None = None) -> Llm | None:
     from .client import Llm
     from .openai import OpenAIChat
 
-    return Llm(OpenAIChat(settings.llm.model, settings.llm), settings.llm, ledger)
+    return Llm(OpenAIChat(settings.llm.model, settings.llm), settings.llm, ledger, meter)

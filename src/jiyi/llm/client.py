@@ -8,6 +8,7 @@ import random
 from typing import TYPE_CHECKING
 
 from ..errors import LlmRefused, LlmUnavailable
+from ..metrics import Meter
 from ..models import utc_now
 from ..text.budget import token_bound
 from . import ChatModel, Question, Reply, Usage
@@ -31,12 +32,15 @@ class _TooSlow(LlmUnavailable):
 class Llm:
     """Asks, counts, and asks again when the server was busy."""
 
-    def __init__(self, model: ChatModel, settings: LLMSettings, ledger: Ledger | None = None) -> None:
+    def __init__(
+        self, model: ChatModel, settings: LLMSettings, ledger: Ledger | None = None, meter: Meter | None = None
+    ) -> None:
         self._model = model
         self._retries = settings.retries
         self._timeout_s = settings.timeout_s
         self._budget = Budget.of(settings)
         self._ledger = ledger or RamLedger()
+        self._meter = meter or Meter()
         self.id = model.id
         self.prompts = Prompts(settings.prompts, settings.prompt_set)
 
@@ -52,7 +56,8 @@ class Llm:
         used = await self._ledger.count_llm_usage(user_id, hour, expected)
         try:
             self._budget.check(used, expected, now)
-            reply = await self._patiently(question) if hurry_s is None else await self._in_time(question, hurry_s)
+            with self._meter.timing("llm", question.task):
+                reply = await self._patiently(question) if hurry_s is None else await self._in_time(question, hurry_s)
         except (LlmRefused, LlmUnavailable) as error:
             if not isinstance(error, _TooSlow):
                 await self._ledger.count_llm_usage(user_id, hour, Usage(-1, -expected.input_tokens, 0))
@@ -60,6 +65,8 @@ class Llm:
         usage = reply.usage or Usage(1, expected.input_tokens, token_bound(reply.text))
         rest = Usage(usage.calls - 1, usage.input_tokens - expected.input_tokens, usage.output_tokens)
         await self._ledger.count_llm_usage(user_id, hour, rest)
+        self._meter.count("llm_tokens_total", "in", by=usage.input_tokens)
+        self._meter.count("llm_tokens_total", "out", by=usage.output_tokens)
         return Reply(text=reply.text, cut_off=reply.cut_off, usage=usage)
 
     async def _patiently(self, question: Question) -> Reply:

@@ -14,6 +14,7 @@ from ..embed import Embedder, resolve
 from ..embed.remembered import RememberedQueries
 from .finding import Finding
 from .importing import Importing
+from .measuring import Measuring
 from .upkeep import Upkeep
 from .words import Words
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Memory"]
 
 
-class Memory(Importing, Finding, Words, Upkeep):
+class Memory(Importing, Finding, Words, Measuring, Upkeep):
     """A long-term memory.
 
     async with Memory.open() as memory:

@@ -70,9 +70,19 @@ class Finding(Looking):
             with_synonyms=self.settings.extraction.enable_synonym_expansion,
         )
         lasting = time_range_days is None or asked_at is not None  # otherwise the last days are others at each moment
-        inquiry, missing = await self._with_other_words(inquiry)
-        found = await self._answers.search(inquiry, asked_at=asked_at, lasting=lasting)
-        return found.model_copy(update={"degraded": (*found.degraded, missing)}) if missing else found
+        with self.meter.timing("search", inquiry.mode):
+            inquiry, missing = await self._with_other_words(inquiry)
+            found = await self._answers.search(inquiry, asked_at=asked_at, lasting=lasting)
+        if missing:
+            found = found.model_copy(update={"degraded": (*found.degraded, missing)})
+        self._count(found)
+        return found
+
+    def _count(self, found: SearchResult) -> None:
+        outcome = "degraded" if found.degraded else "found" if found.hits else "nothing"
+        self.meter.count("searches_total", outcome)
+        if found.hits:
+            self.meter.observe("search_relevance", found.hits[0].relevance_score)
 
     async def _with_other_words(self, inquiry: Inquiry) -> tuple[Inquiry, str | None]:
         """What a language model would also search for, if one is asked. Searching needs none: its failure is told."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..cache import resolve as resolve_caches
 from ..embed import Embedder
 from ..llm import resolve
+from ..metrics import Meter
 from ..read.accesses import Accesses
 from ..read.cached import Answers, Period
 from ..read.presets import PRESETS
@@ -35,6 +36,7 @@ class Parts:
     ) -> None:
         self.settings = settings
         self.where: str | None = None  # as it was given to `open`; None if the settings said it
+        self.meter = Meter()
         self._store = store
         self._embedder = embedder
         preset = settings.search.preset
@@ -45,7 +47,7 @@ class Parts:
         )
         self._rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
         self._change = partial(change, store=store, embedder=embedder, rules=self._rules)
-        self._llm = resolve(settings, store)
+        self._llm = resolve(settings, store, self.meter)
         self._expander = None
         if self._llm is not None and settings.search.expand_with_llm:
             from ..llm.keywords import Expander
@@ -62,6 +64,7 @@ class Parts:
             settings=settings.extraction,
             extractors=(BuiltinExtractor(),),
             slow_extractor=extractor,
+            meter=self.meter,
         )
         self._turns: deque[Callable[[], Awaitable[Any]]] = deque()  # observed, to be taken in
         self._observing: asyncio.Task[None] | None = None
@@ -98,7 +101,10 @@ class Parts:
 
     def _new_worker(self) -> Worker:
         return Worker(
-            self._store, partial(do, flow=self._flow, max_attempts=self.settings.jobs.max_attempts), self.settings.jobs
+            self._store,
+            partial(do, flow=self._flow, max_attempts=self.settings.jobs.max_attempts),
+            self.settings.jobs,
+            self.meter,
         )
 
     def _work(self) -> None:

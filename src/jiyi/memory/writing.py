@@ -62,13 +62,10 @@ class Writing(Looking, Jobs):
         accepted = accept(what)
         if accepted.messages and memory_type is not None:
             raise InvalidInput("memory_type", "is for statements; messages are kept verbatim, as type message")
-        receipt = await add(
-            accepted,
-            context,
-            idempotency_key=checks.optional_name("idempotency_key", idempotency_key),
-            actor=checks.name("actor", actor),
-            flow=self._flow,
-        )
+        key, who = checks.optional_name("idempotency_key", idempotency_key), checks.name("actor", actor)
+        with self.meter.timing("add"):
+            receipt = await add(accepted, context, idempotency_key=key, actor=who, flow=self._flow)
+        self.meter.count("memories_made_total", by=receipt.created)
         if receipt.state is ReceiptState.ACCEPTED:
             self._work()
             if wait:

@@ -29,7 +29,7 @@ from ..models import (
     Stats,
 )
 from ..synonyms import Company, Pair, Synonym
-from . import effects, freshness, jobs, reads, recalls, saves, synonyms, units
+from . import effects, freshness, jobs, measures, reads, recalls, saves, synonyms, units
 from . import usage as llm_usage
 from .contract import (
     Addition,
@@ -180,6 +180,10 @@ class Store(ABC):
                 schema_version=info.schema,
                 size_bytes=info.size_bytes,
             )
+
+    async def tally(self, user_id: str | None, since: datetime) -> measures.Tally:
+        async with self._reading(user_id) as session:
+            return await measures.tally(session, user_id, since)
 
     async def users(self) -> list[str]:
         async with self._reading(None) as session:

@@ -141,17 +141,22 @@ class MemoryTools:
         return self._thread._run(self._call(name, arguments))
 
     async def _call(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
-        record = self._activity
-        record.call(name if name in self._tools else "unknown")
+        record, meter = self._activity, self.bound.memory.meter
+        known = name if name in self._tools else "unknown"
+        record.call(known)
         wait_s = record.bucket.take(self._clock())
         if wait_s:
             record.limited += 1
+            meter.count("tool_calls_total", known, "limited")
             return self._told("limited", {"seconds": ceil(wait_s)}, retry_after_s=ceil(wait_s))
         try:
-            return await self._run(name, arguments)
+            result = await self._run(name, arguments)
         except (Refused, JiyiError) as error:
             record.failed += 1
+            meter.count("tool_calls_total", known, "failed")
             return self._refusal(error, name, _key(arguments))
+        meter.count("tool_calls_total", known, "repeated" if result.data.get("repeated") else "ok")
+        return result
 
     def _refusal(self, error: Refused | JiyiError, name: str, key: str) -> ToolResult:
         """An error in words that a model can act on."""

@@ -11,6 +11,7 @@ from ..models import Value
 
 if TYPE_CHECKING:
     from ..memory import Memory
+    from ..metrics import Meter
     from ..settings import ToolSettings
 
 _MOST_AGENTS = 10_000  # of one memory; those not seen for longest start anew
@@ -71,7 +72,8 @@ class Bucket:
 class Activity:
     """The record of one agent."""
 
-    def __init__(self, settings: ToolSettings) -> None:
+    def __init__(self, settings: ToolSettings, meter: Meter) -> None:
+        self._meter = meter
         self.bucket = Bucket(settings.burst, settings.calls_per_minute)
         self.calls: Counter[str] = Counter()
         self.turns = self.turns_with_calls = self.failed = self.limited = self.repeated = 0
@@ -82,17 +84,20 @@ class Activity:
     def turn(self) -> None:
         self.turns += 1
         self._called_in_turn = False
+        self._meter.count("agent_turns_total")
 
     def call(self, name: str) -> None:
         self.calls[name] += 1
         if self.turns and not self._called_in_turn:
             self.turns_with_calls += 1
+            self._meter.count("agent_turns_with_calls_total")
         self._called_in_turn = True
 
     def recall(self, keys: Iterable[str], *, asked: bool) -> None:
         for key in keys:
             self.recalled += 1
             self.proactive += not asked
+            self._meter.count("agent_recalled_total", "yes" if asked else "no")
             self._unused[key] = None
             self._unused.move_to_end(key)
         while len(self._unused) > _MOST_KEYS:
@@ -102,6 +107,7 @@ class Activity:
         if key in self._unused:
             del self._unused[key]
             self.used += 1
+            self._meter.count("agent_used_total")
 
     def cite(self, text: str) -> None:
         for key in [key for key in self._unused if key in text]:
@@ -120,7 +126,7 @@ _records: WeakKeyDictionary[Memory, OrderedDict[tuple[str, str | None], Activity
 def activity_of(memory: Memory, user_id: str, agent_id: str | None) -> Activity:
     """An agent's record, the same however many `MemoryTools` it is given."""
     agents = _records.setdefault(memory, OrderedDict())
-    record = agents.setdefault((user_id, agent_id), Activity(memory.settings.tools))
+    record = agents.setdefault((user_id, agent_id), Activity(memory.settings.tools, memory.meter))
     agents.move_to_end((user_id, agent_id))
     while len(agents) > _MOST_AGENTS:
         agents.popitem(last=False)

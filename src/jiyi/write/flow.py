@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ..embed import Embedder
+from ..metrics import Meter
 from ..store.contract import (
     NO_EFFECTS,
     Change,
@@ -27,7 +28,7 @@ from .derive import derive
 from .drafts import Extractor
 from .facts import Fact
 from .grow import Grown
-from .index import KeywordRules, embed_entries, index_entry
+from .index import KeywordRules, embed_entries, index_entries
 from .reconcile import ACTOR, Proposed
 from .settle import fact_told, settle
 
@@ -47,6 +48,7 @@ class Flow:
     settings: ExtractionSettings
     extractors: tuple[Extractor, ...]  # run inside `add`
     slow_extractor: Extractor | None  # of a language model: run by a worker, when `add` has accepted
+    meter: Meter = field(default_factory=Meter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +133,9 @@ async def index(
     new = [memory for memory in memories if memory.dedupe_hash not in known]
     changed = [(one.entry.id, one.content, one.summary, one.entry.tags, one.data) for one in made.grown]
     texts = [*((one.id, one.content, one.summary, one.tags, one.data) for one in new), *changed]
-    entries = await asyncio.to_thread(lambda: [index_entry(*text[1:], flow.keyword_rules) for text in texts])
+    entries, times = await asyncio.to_thread(index_entries, [text[1:] for text in texts], flow.keyword_rules)
+    for seconds in times:
+        flow.meter.observe("keyword_extraction_seconds", seconds)
     entries, problem = await embed_entries(entries, [text[1] for text in texts], flow.embedder)
     found = {text[0]: entry for text, entry in zip(texts, entries, strict=True)}
     changes = [_change(one, found[one.entry.id], at) for one in made.grown]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import JiyiError, LlmError, LlmOverBudget, StoreError
 from ..ids import new_id
+from ..metrics import Meter
 from ..models import utc_now
 from ..store.contract import Lease, LeaseLost
 
@@ -27,10 +28,17 @@ logger = logging.getLogger(__name__)
 
 
 class Worker:
-    def __init__(self, store: Store, do: Callable[[Lease], Awaitable[None]], settings: JobSettings) -> None:
+    def __init__(
+        self,
+        store: Store,
+        do: Callable[[Lease], Awaitable[None]],
+        settings: JobSettings,
+        meter: Meter | None = None,
+    ) -> None:
         self._store = store
         self._do = do
         self._settings = settings
+        self._meter = meter or Meter()
         self._owner = f"{socket.gethostname()[:24]}:{os.getpid()}:{new_id()[-8:]}"
         self._more = asyncio.Event()
         self.done = 0
@@ -77,11 +85,15 @@ class Worker:
             if lease.attempt > self._settings.max_attempts:
                 died = f"its worker died at it, {lease.attempt - 1} times: `jiyi jobs retry {lease.job_id}` tries again"
                 await self._store.give_up(lease, utc_now(), died)
+                self._meter.count("jobs_total", "failed")
                 return
-            await self._do(lease)
+            with self._meter.timing("job"):
+                await self._do(lease)
             self.done += 1
+            self._meter.count("jobs_total", "done")
         except LeaseLost:
             logger.info("job %s is not this worker's any more", lease.job_id)
+            self._meter.count("jobs_total", "lost")
         except asyncio.CancelledError:
             with contextlib.suppress(LeaseLost, StoreError):  # then the lease runs out by itself
                 await self._store.release(lease, utc_now())
@@ -101,10 +113,12 @@ class Worker:
         hopeless = isinstance(error, LlmError) and not error.temporary
         if hopeless or (lease.attempt >= self._settings.max_attempts and not waits):
             await self._store.give_up(lease, now, problem)
+            self._meter.count("jobs_total", "failed")
         else:
             asked_for = error.retry_after_s if isinstance(error, LlmError) else None
             pause = self.pause(lease.attempt) if asked_for is None else asked_for
             await self._store.put_off(lease, now, now + timedelta(seconds=pause), problem, counts=not waits)
+            self._meter.count("jobs_total", "put_off")
 
     def pause(self, attempt: int) -> float:
         """Twice as long each time, and never the same for many."""

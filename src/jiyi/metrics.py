@@ -1,0 +1,282 @@
+"""What a memory has done since it was opened: how often, how long, and how it ended.
+
+Counting costs less than a microsecond, so every call does it. A meter belongs to one memory and is written to from the
+thread of its event loop only; other threads may read it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import inf
+from time import perf_counter
+from typing import Any, Protocol
+
+from pydantic import Field
+
+from .models import CacheUse, Value
+
+# From 0.1 ms to more than a minute, each bound half as far again: quantiles are right to about a tenth of themselves.
+SECONDS = tuple(round(0.0001 * 2 ** (step / 2), 7) for step in range(40))
+SHARES = tuple(step / 20 for step in range(1, 21))
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Something that is counted; with `bounds`, how values spread over them."""
+
+    help: str
+    labels: tuple[str, ...] = ()
+    bounds: tuple[float, ...] = ()
+
+
+MEASURES: Mapping[str, Measure] = {
+    "search_seconds": Measure("How long searches took.", ("mode",), SECONDS),
+    "searches_total": Measure("Searches, by how they ended: found, nothing or degraded.", ("outcome",)),
+    "search_relevance": Measure("The relevance of each search's best hit.", (), SHARES),
+    "add_seconds": Measure("How long it took to take something in, until it was durable.", (), SECONDS),
+    "memories_made_total": Measure("New memories, of messages and of what was worked out of them."),
+    "keyword_extraction_seconds": Measure("How long it took to find what a text is found by.", (), SECONDS),
+    "llm_seconds": Measure("How long a language model took to answer.", ("task",), SECONDS),
+    "llm_tokens_total": Measure("Tokens that went to a language model and came from it.", ("direction",)),
+    "job_seconds": Measure("How long jobs took that were done.", (), SECONDS),
+    "jobs_total": Measure("Attempts at jobs, by how they ended: done, put_off, failed or lost.", ("outcome",)),
+    "tool_calls_total": Measure(
+        "Calls of agents' tools, and whether they were ok, failed, limited or repeated.", ("tool", "outcome")
+    ),
+    "agent_turns_total": Measure("Turns of agents."),
+    "agent_turns_with_calls_total": Measure("Turns in which an agent called a tool by itself."),
+    "agent_recalled_total": Measure("Memories given to agents, asked for or not.", ("asked",)),
+    "agent_used_total": Measure("Recalled memories that an agent then fetched, changed or cited."),
+    "failures_total": Measure("Calls that raised an error, by what was being done.", ("doing", "error")),
+}
+
+
+class Histogram:
+    """How values spread."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+    def add(self, other: Histogram) -> None:
+        self.counts = [mine + its for mine, its in zip(self.counts, other.counts, strict=True)]
+        self.total += other.total
+
+    def quantile(self, share: float) -> float | None:
+        """Below which value this share of them lies, judged by the bounds around it; None if there are none."""
+        rest = share * self.count
+        if not self.count:
+            return None
+        low = 0.0
+        for bound, number in zip((*self.bounds, inf), self.counts, strict=True):
+            if number and rest <= number:
+                return low if bound == inf else low + (bound - low) * rest / number
+            rest -= number
+            low = bound
+        return self.bounds[-1]
+
+
+class Meter:
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._spreads: dict[tuple[str, tuple[str, ...]], Histogram] = {}
+
+    def count(self, name: str, *labels: str, by: int = 1) -> None:
+        key = (name, labels)
+        self._counts[key] = self._counts.get(key, 0) + by
+
+    def observe(self, name: str, value: float, *labels: str) -> None:
+        key = (name, labels)
+        spread = self._spreads.get(key)
+        if spread is None:
+            spread = self._spreads[key] = Histogram(MEASURES[name].bounds)
+        spread.observe(value)
+
+    @contextmanager
+    def timing(self, doing: str, *labels: str) -> Iterator[None]:
+        """Time what is done inside. An error is counted, and its time is not: it would make failing look quick."""
+        began = perf_counter()
+        try:
+            yield
+        except Exception as error:
+            self.count("failures_total", doing, type(error).__name__)
+            raise
+        self.observe(f"{doing}_seconds", perf_counter() - began, *labels)
+
+    def counted(self, name: str, *labels: str) -> int:
+        """How often, over all labels that begin with these."""
+        return sum(
+            number for (one, its), number in list(self._counts.items()) if one == name and its[: len(labels)] == labels
+        )
+
+    def spread(self, name: str) -> Histogram:
+        """How values spread, over all labels."""
+        whole = Histogram(MEASURES[name].bounds)
+        for (one, _), spread in list(self._spreads.items()):
+            if one == name:
+                whole.add(spread)
+        return whole
+
+    def samples(self) -> Iterator[Sample]:
+        """Everything that was counted, in the order of `MEASURES`."""
+        for name, measure in MEASURES.items():
+            found = [(its, number) for (one, its), number in self._counts.items() if one == name]
+            for its, number in sorted(found):
+                yield Sample(name, measure.help, "counter", dict(zip(measure.labels, its, strict=True)), number)
+            spreads = [(its, spread) for (one, its), spread in self._spreads.items() if one == name]
+            for its, spread in sorted(spreads, key=lambda entry: entry[0]):
+                yield Sample(name, measure.help, "histogram", dict(zip(measure.labels, its, strict=True)), spread)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One line of what is exported; a histogram becomes several."""
+
+    name: str
+    help: str
+    kind: str
+    labels: Mapping[str, str]
+    value: float | Histogram
+
+
+def prometheus(samples: Sequence[Sample], prefix: str = "jiyi_") -> str:
+    """Prometheus' text format, version 0.0.4. Samples of one name must follow each other."""
+    lines: list[str] = []
+    last = ""
+    for sample in samples:
+        name = prefix + sample.name
+        if name != last:
+            lines += [f"# HELP {name} {sample.help}", f"# TYPE {name} {sample.kind}"]
+            last = name
+        if isinstance(sample.value, Histogram):
+            lines += _buckets(name, sample.labels, sample.value)
+        else:
+            lines.append(
+                f"{name}{_braces(sample.labels)} {sample.value:g}"
+                if isinstance(sample.value, float)
+                else f"{name}{_braces(sample.labels)} {sample.value}"
+            )
+    return "\n".join([*lines, ""])
+
+
+def _buckets(name: str, labels: Mapping[str, str], spread: Histogram) -> Iterator[str]:
+    so_far = 0
+    for bound, number in zip((*spread.bounds, inf), spread.counts, strict=True):
+        so_far += number
+        edge = "+Inf" if bound == inf else f"{bound:g}"
+        yield f"{name}_bucket{_braces({**labels, 'le': edge})} {so_far}"
+    yield f"{name}_sum{_braces(labels)} {spread.total:.9g}"
+    yield f"{name}_count{_braces(labels)} {so_far}"
+
+
+def _braces(labels: Mapping[str, str]) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+# -- the same as values ---------------------------------------------------------------------------------------------
+
+
+class Timing(Value):
+    """How long something took, in seconds; None while it has not happened."""
+
+    count: int
+    mean: float | None
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+    @classmethod
+    def of(cls, spread: Histogram) -> Timing:
+        mean = spread.total / spread.count if spread.count else None
+        return cls(
+            count=spread.count,
+            mean=mean,
+            p50=spread.quantile(0.50),
+            p95=spread.quantile(0.95),
+            p99=spread.quantile(0.99),
+        )
+
+
+class Metrics(Value):
+    """What a store holds, of one user or of all, and what this memory has done since it was opened, for all users.
+
+    A rate is None while there is nothing to divide by.
+    """
+
+    memories: int
+    by_type: dict[str, int]
+    by_importance: tuple[int, ...] = Field(description="how many memories in each tenth of importance, from 0 to 1")
+    average_importance: float | None
+    archived: int
+    added_by_day: dict[str, int] = Field(description="by date (UTC): how many memories were added, in the last 30 days")
+    index_coverage: float | None = Field(description="the share of memories that have keywords")
+    vector_coverage: float | None = Field(description="the share of memories that the present embedder can see")
+    search: Timing
+    add: Timing
+    keyword_extraction: Timing
+    llm: Timing
+    jobs: dict[str, int] = Field(description="attempts at jobs, by how they ended")
+    cache: CacheUse
+    cache_hit_rate: float | None
+    tool_calls: int
+    tool_use_rate: float | None = Field(description="in which share of their turns agents called a tool by themselves")
+    usefulness: float | None = Field(
+        description="the share of recalled memories that an agent fetched, changed or cited"
+    )
+    relevance: float | None = Field(description="of the best hit of a search, on average")
+    failures: dict[str, int] = Field(description="calls that raised an error, by what was being done")
+
+
+class Measured(Protocol):
+    async def metrics(self, user_id: str | None = None) -> Metrics:
+        """All that was measured."""
+
+
+class MemoryMetrics:
+    """The metrics as plain numbers, for dashboards that want a dictionary; times are in milliseconds."""
+
+    def __init__(self, memory: Measured) -> None:
+        self._memory = memory
+
+    async def collect(self, user_id: str | None = None) -> dict[str, Any]:
+        found = await self._memory.metrics(user_id)
+        return {
+            "total_memories": found.memories,
+            "by_type": found.by_type,
+            "avg_importance": found.average_importance,
+            "retrieval_latency_p50": _ms(found.search.p50),
+            "retrieval_latency_p95": _ms(found.search.p95),
+            "retrieval_latency_p99": _ms(found.search.p99),
+            "keyword_extraction_latency_p95": _ms(found.keyword_extraction.p95),
+            "cache_hit_rate": found.cache_hit_rate,
+            "index_coverage": found.index_coverage,
+            "tool_use_rate": found.tool_use_rate,
+        }
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 3)
+
+
+def share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
