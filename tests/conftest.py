@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -63,6 +64,16 @@ def path(tmp_path: Path, empty_store: Path) -> Path:
 
 
 MISSING: list[str] = []  # what was not there to be tested
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):  # one of several processes: the one that started them tells the person
+        session.config.workeroutput["missing"] = MISSING
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    MISSING.extend(told for told in node.workeroutput["missing"] if told not in MISSING)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
