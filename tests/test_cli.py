@@ -299,6 +299,7 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "mcp": lambda _: [],
     "import-mcp": lambda _: [],
     "migrate-store": lambda _: [],
+    "export": lambda _: ["out.jsonl"],
 }
 
 

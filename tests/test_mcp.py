@@ -15,7 +15,7 @@ from mcp import Client, MCPError
 
 from jiyi import InvalidInput, Memory
 from jiyi.cli.app import app
-from jiyi.mcp.graph_file import read_graph
+from jiyi.imports.graph import read_graph
 from jiyi.mcp.server import make_server
 from jiyi.mcp.serving import http_app, is_loopback, security
 from jiyi.testing import WordEmbedder

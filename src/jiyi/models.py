@@ -315,6 +315,24 @@ class ImportReport(Value):
     notes: tuple[str, ...] = Field(default=(), description="what else a reader should know")
 
 
+class Exported(Value):
+    """What was written by an export."""
+
+    path: str
+    format: str
+    records: dict[str, int] = Field(description="how many of each kind; in Markdown, of each type of memory")
+    size_bytes: int
+
+
+class MemoryImport(Value):
+    """What became of an import of memories."""
+
+    shape: str = Field(description="what the file was taken for: jiyi, mem0, mcp or markdown")
+    read: dict[str, int] = Field(description="how many of each kind there were")
+    new: dict[str, int] = Field(description="how many of each kind were not known already")
+    notes: tuple[str, ...] = Field(default=(), description="what else a reader should know")
+
+
 class Coverage(Value):
     """How many active memories there are, how many of them the present embedder can see, and how many have keywords."""
 

@@ -112,6 +112,8 @@ class Memory:
     cancel_job = _verb(engine.Memory.cancel_job)
     work = _verb(engine.Memory.work)
     import_chats = _verb(engine.Memory.import_chats)
+    import_memories = _verb(engine.Memory.import_memories)
+    export = _verb(engine.Memory.export)
     reindex = _verb(engine.Memory.reindex)
     add_synonyms = _verb(engine.Memory.add_synonyms)
     synonyms = _verb(engine.Memory.synonyms)

@@ -63,7 +63,7 @@ def find_sources(path: Path) -> tuple[Source, ...]:
 
 
 def _inside(path: Path) -> Iterator[Source]:
-    with _failures(str(path)):
+    with failures(str(path)):
         if not path.exists():
             raise InvalidInput(str(path), "is not there")
         if not zipfile.is_zipfile(path):
@@ -81,7 +81,7 @@ def _inside(path: Path) -> Iterator[Source]:
 
 def read_chats(source: Source) -> Iterator[Chat]:
     """The chats of one file, one after the other; the file is never in memory as a whole."""
-    with _failures(source.name), _opened(source) as stream:
+    with failures(source.name), opened(source) as stream:
         values = json_values(stream, source.name)
         first = next(values, None)
         if first is None:
@@ -113,7 +113,7 @@ def reader_of(name: str, value: Any) -> Reader:
 
 
 @contextmanager
-def _opened(source: Source) -> Iterator[IO[str]]:
+def opened(source: Source) -> Iterator[IO[str]]:
     with source.path.open("rb") as file:
         if source.member is None:
             packed = file.peek(2)[:2] == b"\x1f\x8b"
@@ -135,7 +135,7 @@ def _text(file: Any) -> IO[str]:
 
 
 @contextmanager
-def _failures(name: str) -> Iterator[None]:
+def failures(name: str) -> Iterator[None]:
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:

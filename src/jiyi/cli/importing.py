@@ -1,62 +1,137 @@
-"""`jiyi import`: past chats from files."""
+"""`jiyi import` and `jiyi export`: chats and memories from files, and into them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import InvalidInput
 from . import options as opt
 from .output import counted, err, plain, show, warn
 from .run import call
 
 if TYPE_CHECKING:
-    from ..models import ImportReport
+    from ..models import Exported, ImportReport, MemoryImport
 
 PATH = "A file, a folder of them, or the zip file as it was downloaded."
 Chats = Annotated[Path, typer.Argument(metavar="FILE|DIR", help=PATH, show_default=False)]
+Target = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; .gz packs it.", show_default=False)]
+FORMAT = "jsonl (nothing is lost) or markdown (for people)."
+Format = Annotated[str, typer.Option("--format", metavar="FORMAT", help=FORMAT)]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
+WHOSE = "Whose they become; of an export of Jiyi: only this user's part, default all."
+Whose = Annotated[
+    str | None, typer.Option("--user", "-u", metavar="ID", help=WHOSE, rich_help_panel="General", show_default=False)
+]
 
 
 def import_(
     path: Chats,
     agent_id: opt.Agent = None,
     group_id: opt.Group = None,
-    user: opt.User = None,
+    user: Whose = None,
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Take in past chats with their original times.
+    """Take in past chats, or memories of another system, with their times.
 
     Examples:
     $ jiyi import conversations.json --user mei
     $ jiyi import 聊天记录/ --user mei
     $ jiyi import chatgpt-export.zip
+    $ jiyi import everything.jsonl
+    $ jiyi import ~/basic-memory --user mei
 
     Understands the exports of ChatGPT and Claude, OpenAI-style messages in
-    JSON or JSONL, LoCoMo and LongMemEval. All is checked before anything is
-    stored; what is known already is not stored twice, so it can be stopped
-    with Ctrl-C and started again.
+    JSON or JSONL, LoCoMo and LongMemEval; and memories: an export of Jiyi,
+    mem0's get_all as JSON, the memory.jsonl of MCP's reference server, a
+    folder of Markdown notes. All is checked before anything is stored; what
+    is known already is not stored twice, so it can be stopped with Ctrl-C
+    and started again.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from ..imports.shapes import shape_of
 
-    console = err()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("reading", total=None)
+    if shape_of(path) != "chats":
+        if agent_id is not None or group_id is not None:
+            raise InvalidInput("--agent", "and --group are for chats; memories bring their own")
+        _import_memories(path, user, store, as_json)
+        return
+    with progress("reading") as advance:
         report = call(
             lambda memory, user_id: memory.import_chats(
                 path,
                 user_id=user_id,
                 agent_id=agent_id,
                 group_id=group_id,
-                progress=lambda done, whole: bar.update(task, description="messages", completed=done, total=whole),
+                progress=lambda done, whole: advance("messages", done, whole),
             ),
             store=store,
             user=user,
         )
     warn(report.notes)
     show(report, _told, as_json)
+
+
+def _import_memories(path: Path, user: str | None, store: str | None, as_json: bool) -> None:
+    with progress("reading") as advance:
+        report = call(
+            lambda memory, _: memory.import_memories(path, user_id=user, progress=advance), store=store, user=user
+        )
+    warn(report.notes)
+    show(report, _told_memories, as_json)
+
+
+def export(
+    path: Target,
+    format_: Format = "jsonl",
+    force: Force = False,
+    user: opt.OneUser = None,
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Write all memories into a file, of one user or of all.
+
+    Examples:
+    $ jiyi export everything.jsonl
+    $ jiyi export 林梅.jsonl.gz --user 林梅
+    $ jiyi export mei.md --format markdown --user mei
+
+    As jsonl nothing is lost: history, relations, sources, messages, vectors.
+    It is what the store held at one moment, while others go on writing;
+    jiyi import takes it in, on SQLite or PostgreSQL.
+    """
+    with progress("exporting") as advance:
+        done = call(
+            lambda memory, _: memory.export(path, user_id=user, format=format_, overwrite=force, progress=advance),
+            store=store,
+        )
+    show(done, _told_export, as_json)
+
+
+@contextmanager
+def progress(first: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on stderr, if that is a terminal. What has no whole yet is counted."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = err()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(first, total=None)
+        yield lambda what, done, whole: bar.update(task, description=what, completed=done, total=whole or None)
+
+
+def _told_export(done: Exported) -> str:
+    kinds = ", ".join(f"{number:,} × {kind}" for kind, number in sorted(done.records.items()))
+    return plain(f"{done.path}: {kinds or 'nothing'}; {done.size_bytes / 1e6:,.1f} MB")
+
+
+def _told_memories(report: MemoryImport) -> str:
+    kinds = [f"{kind}: {number:,}, {report.new[kind]:,} new" for kind, number in sorted(report.read.items())]
+    return plain("\n".join([f"taken for: {report.shape}", *kinds]))
 
 
 def _told(report: ImportReport) -> str:

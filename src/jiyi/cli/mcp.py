@@ -90,7 +90,7 @@ def import_mcp(
     Observations and relations become facts. Importing a file twice makes
     nothing new.
     """
-    from ..mcp.graph_file import read_graph
+    from ..imports.graph import read_graph
     from .render import receipt_list
 
     try:

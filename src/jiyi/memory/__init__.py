@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..embed import Embedder, resolve
 from ..embed.remembered import RememberedQueries
+from .carrying import Carrying
 from .finding import Finding
-from .importing import Importing
 from .measuring import Measuring
 from .upkeep import Upkeep
 from .words import Words
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Memory"]
 
 
-class Memory(Importing, Finding, Words, Measuring, Upkeep):
+class Memory(Carrying, Finding, Words, Measuring, Upkeep):
     """A long-term memory.
 
     async with Memory.open() as memory:

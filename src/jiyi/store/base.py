@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, TypeVar
@@ -29,13 +29,14 @@ from ..models import (
     Stats,
 )
 from ..synonyms import Company, Pair, Synonym
-from . import effects, freshness, jobs, measures, reads, recalls, saves, synonyms, units
+from . import effects, exporting, freshness, importing, jobs, measures, reads, recalls, records, saves, synonyms, units
 from . import usage as llm_usage
 from .contract import (
     Addition,
     Candidates,
     Change,
     Filter,
+    IndexEntry,
     Lease,
     Place,
     Question,
@@ -60,6 +61,10 @@ class Store(ABC):
     @abstractmethod
     def _reading(self, user_id: str | None) -> AbstractAsyncContextManager[AsyncSession]:
         """A session that reads what belongs to one user; without one, to all. Driver errors leave it as Jiyi's."""
+
+    @abstractmethod
+    def _snapshot(self, user_id: str | None) -> AbstractAsyncContextManager[AsyncSession]:
+        """Like `_reading`, but all that is read in it is as it was at one moment, however long it takes."""
 
     @abstractmethod
     def _writing(self, users: Sequence[str]) -> AbstractAsyncContextManager[AsyncSession]:
@@ -264,6 +269,20 @@ class Store(ABC):
     async def recalls(self, user_id: str, *, since: datetime | None, limit: int) -> list[Recall]:
         async with self._reading(user_id) as session:
             return await recalls.listing(session, user_id, since, limit)
+
+    async def export(self, user_id: str | None) -> AsyncIterator[tuple[int, list[records.Line]]]:
+        """All that one user, or everybody, has at one moment, some records at a time; each time with how many memories
+        and messages there are in all."""
+        async with self._snapshot(user_id) as session:
+            whole = await exporting.size(session, user_id)
+            async for some in exporting.lines(session, user_id):
+                yield whole, some
+
+    async def take_in(
+        self, arriving: importing.Arriving, some: Sequence[records.Line], indexed: Sequence[IndexEntry]
+    ) -> None:
+        """Write records of one kind of one user, those that are not known."""
+        await self._write([arriving.user_id], lambda session: importing.take_in(session, arriving, some, indexed))
 
     async def finish_copy(self) -> None:  # noqa: B027 - not every database counts by itself
         """After rows were copied in with their own numbers: let new ones be numbered after them."""

@@ -174,6 +174,13 @@ class PostgresStore(ScanningStore):
                 await asyncio.shield(self._begin(session.close()))
 
     @asynccontextmanager
+    async def _snapshot(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
+        engine = self._started().execution_options(isolation_level="REPEATABLE READ")
+        with self._translated():
+            async with await self._open(_READ, _scope(user_id), engine) as session:
+                yield session
+
+    @asynccontextmanager
     async def _writing(self, users: Sequence[str]) -> AsyncIterator[AsyncSession]:
         scope = _scope(users[0] if len(users) == 1 and users[0] else None) | {
             "lock_timeout": f"{self._busy_timeout_s:.3f}s",
@@ -186,9 +193,11 @@ class PostgresStore(ScanningStore):
                 yield session
                 await session.commit()
 
-    async def _open(self, statement: Select[Any], scope: dict[str, str]) -> AsyncSession:
+    async def _open(
+        self, statement: Select[Any], scope: dict[str, str], engine: AsyncEngine | None = None
+    ) -> AsyncSession:
         """A session whose transaction has begun. A connection that turns out to be dead is replaced once."""
-        engine = self._started()
+        engine = engine or self._started()
         for once_more in (True, False):
             session = AsyncSession(engine, expire_on_commit=False)
             try:

@@ -127,7 +127,7 @@ async def _note(session: AsyncSession, job: JobRow, memories: Sequence[MemoryIte
         {"user_id": job.user_id, "job_id": job.id, "position": position, "memory_id": memory_id}
         for position, memory_id in enumerate(ids, start=len(before))
     ]
-    await _insert(session, JobMemoryRow, values)
+    await insert_all(session, JobMemoryRow, values)
 
 
 async def _retire_expired(session: AsyncSession, user_id: str, hashes: Sequence[str], at: datetime) -> None:
@@ -173,8 +173,8 @@ async def _save_memories(session: AsyncSession, addition: Addition, new: Sequenc
     if len(await units.by_id(session, user_id, list(earlier))) < len(earlier):
         raise Stale  # a message was deleted meanwhile
     values = [rows.memory_values(addition, memory) for memory in new]
-    await _insert(session, MemoryRow, [_by_attribute(value) for value in values])
-    await _insert_index(session, (rows.index_values(user_id, memory.id, memory.index) for memory in new))
+    await insert_all(session, MemoryRow, [_by_attribute(value) for value in values])
+    await insert_index(session, (rows.index_values(user_id, memory.id, memory.index) for memory in new))
     sources = [
         {
             "user_id": user_id,
@@ -186,11 +186,11 @@ async def _save_memories(session: AsyncSession, addition: Addition, new: Sequenc
         for memory in new
         for source in memory.sources
     ]
-    await _insert(session, MemorySourceRow, sources)
+    await insert_all(session, MemorySourceRow, sources)
     added = {"user_id": user_id, "version": 1, "action": "add", "actor": addition.actor, "changed_at": addition.at}
     revisions = [{**added, "memory_id": memory.id, "reason": memory.reason} for memory in new]
-    await _insert(session, RevisionRow, revisions)
-    await _tell(session, user_id, [memory.id for memory in new], "add")
+    await insert_all(session, RevisionRow, revisions)
+    await tell(session, user_id, [memory.id for memory in new], "add")
     return [
         rows.item(
             value,
@@ -239,7 +239,7 @@ async def _apply(session: AsyncSession, row: MemoryRow, change: Change) -> None:
         row.near_hash = change.index.near_hash
         for table in (EmbeddingRow, TermsRow, KeywordRow):
             await session.execute(delete(table).where(table.user_id == user_id, table.memory_id == row.id))
-        await _insert_index(session, [rows.index_values(user_id, row.id, change.index)])
+        await insert_index(session, [rows.index_values(user_id, row.id, change.index)])
     session.add(
         RevisionRow(
             user_id=user_id,
@@ -252,7 +252,7 @@ async def _apply(session: AsyncSession, row: MemoryRow, change: Change) -> None:
             changed_at=change.at,
         )
     )
-    await _tell(session, user_id, [row.id], "update")
+    await tell(session, user_id, [row.id], "update")
 
 
 async def delete_memories(session: AsyncSession, user_id: str, memory_ids: Sequence[str]) -> Deletion:
@@ -269,7 +269,7 @@ async def delete_memories(session: AsyncSession, user_id: str, memory_ids: Seque
         orphans = list(set(touched) - set(still_there))
         await units.delete_messages(session, user_id, orphans)
         await recalls.forget(session, user_id, found)
-        await _tell(session, user_id, found, "delete")
+        await tell(session, user_id, found, "delete")
         memories += len(found)
         messages += len(orphans)
     return Deletion(memories=memories, messages=messages)
@@ -284,7 +284,7 @@ async def delete_all(session: AsyncSession, user_id: str) -> Deletion:
     for table in reversed(Base.metadata.sorted_tables):
         if "user_id" in table.columns:
             await session.execute(delete(table).where(table.columns["user_id"] == user_id))
-    await _tell(session, erased(user_id), [""], "erase")
+    await tell(session, erased(user_id), [""], "erase")
     return Deletion(memories=memories, messages=messages)
 
 
@@ -308,30 +308,30 @@ async def embed(session: AsyncSession, model: str, found: Sequence[Unembedded], 
     ]
     done = [(value["user_id"], value["memory_id"]) for value in values]
     await session.execute(delete(EmbeddingRow).where(tuple_(EmbeddingRow.user_id, EmbeddingRow.memory_id).in_(done)))
-    await _insert(session, EmbeddingRow, values)
+    await insert_all(session, EmbeddingRow, values)
     for user_id, memory_id in done:
-        await _tell(session, user_id, [memory_id], "update")
+        await tell(session, user_id, [memory_id], "update")
     return len(done)
 
 
-async def _insert_index(session: AsyncSession, entries: Iterable[dict[str, list[dict[str, Any]]]]) -> None:
+async def insert_index(session: AsyncSession, entries: Iterable[dict[str, list[dict[str, Any]]]]) -> None:
     together: dict[str, list[dict[str, Any]]] = {name: [] for name in INDEX_TABLES}
     for entry in entries:
         for name, values in entry.items():
             together[name].extend(values)
     for name, table in INDEX_TABLES.items():
-        await _insert(session, table, together[name])
+        await insert_all(session, table, together[name])
 
 
-async def _tell(session: AsyncSession, user_id: str, memory_ids: Sequence[str], action: str) -> None:
+async def tell(session: AsyncSession, user_id: str, memory_ids: Sequence[str], action: str) -> None:
     """Put a change into the feed."""
     now = utc_now()
     changes = [
         {"user_id": user_id, "memory_id": memory_id, "action": action, "changed_at": now} for memory_id in memory_ids
     ]
-    await _insert(session, ChangeRow, changes)
+    await insert_all(session, ChangeRow, changes)
 
 
-async def _insert(session: AsyncSession, table: type[Base], values: list[dict[str, Any]]) -> None:
+async def insert_all(session: AsyncSession, table: type[Base], values: list[dict[str, Any]]) -> None:
     if values:
         await session.execute(insert(table), values)

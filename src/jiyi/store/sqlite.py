@@ -30,6 +30,7 @@ PRAGMAS = (
     "PRAGMA temp_store = MEMORY",
 )
 WRITE_AHEAD = "PRAGMA journal_mode = WAL"
+BEGIN_TO_READ = "BEGIN"  # from the first look on, all is as it was then
 BEGIN_TO_WRITE = "BEGIN IMMEDIATE"
 EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
 REWRITE = "VACUUM"
@@ -118,6 +119,13 @@ class SqliteStore(ScanningStore):
                 yield session
 
     @asynccontextmanager
+    async def _snapshot(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
+        engine = self._started().execution_options(begin=BEGIN_TO_READ)
+        with _translated(self.path):
+            async with AsyncSession(engine, expire_on_commit=False) as session, session.begin():
+                yield session
+
+    @asynccontextmanager
     async def _writing(self, users: Sequence[str]) -> AsyncIterator[AsyncSession]:
         engine = self._started().execution_options(begin=BEGIN_TO_WRITE)
         with _translated(self.path):
@@ -132,7 +140,9 @@ class SqliteStore(ScanningStore):
 
 def _engine(path: Path, busy_timeout_s: float) -> AsyncEngine:
     url = URL.create("sqlite+aiosqlite", database=str(path))
-    engine = create_async_engine(url, connect_args={"timeout": busy_timeout_s, "isolation_level": None})
+    engine = create_async_engine(
+        url, connect_args={"timeout": busy_timeout_s, "isolation_level": None}, hide_parameters=True
+    )
 
     # The driver is in autocommit mode (isolation_level None): a read sees the newest commit and needs no transaction,
     # a write takes the writer's right at once, so that what it checks still holds when it inserts.

@@ -50,7 +50,7 @@ async def add(session: AsyncSession, user_id: str, given: Mapping[Pair, float]) 
         await connection.execute(_DELETE, old)
     values = [{"user_id": user_id, "keyword": one, "synonym": other, "similarity": alike} for one, other, alike in both]
     await connection.execute(insert(SynonymRow), values)
-    await _tell(session, user_id)
+    await tell(session, user_id)
     return len(changed)
 
 
@@ -105,7 +105,7 @@ async def remove(session: AsyncSession, user_id: str, keyword: str, synonym: str
         whose = "no shared synonyms" if user_id == SHARED else f"user {user_id!r} has no synonyms of their own"
         raise NotFound(f"{whose}: {pair}")
     await session.execute(delete(SynonymRow).where(mine, or_(forth, back)))
-    await _tell(session, user_id)
+    await tell(session, user_id)
     return found
 
 
@@ -131,7 +131,7 @@ async def company(session: AsyncSession, where: Filter, words: Sequence[str]) ->
     )
 
 
-async def _tell(session: AsyncSession, user_id: str) -> None:
+async def tell(session: AsyncSession, user_id: str) -> None:
     """A search may answer differently now: the change feed says so, with no memory's id."""
     change = {"user_id": user_id, "memory_id": "", "action": "synonyms", "changed_at": utc_now()}
     await session.execute(insert(ChangeRow), [change])

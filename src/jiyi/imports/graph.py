@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import InvalidInput
 from ..models import CandidateMemory
+from .found import Found
 
 SOURCE = "mcp_memory_server"
 
@@ -26,11 +27,21 @@ def read_graph(text: str, name: str = "FILE") -> list[CandidateMemory]:
     return found
 
 
+def found_in(value: object, where: str) -> Iterator[Found]:
+    """The same for one value of the file."""
+    for candidate in _candidates(_checked(value, where), where):
+        yield Found(place=where, memory=candidate)
+
+
 def _entry(line: str, where: str) -> dict[str, Any]:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(where, f"is not JSON: {error}") from None
+    return _checked(entry, where)
+
+
+def _checked(entry: object, where: str) -> dict[str, Any]:
     if not isinstance(entry, dict) or entry.get("type") not in ("entity", "relation"):
         raise InvalidInput(where, 'is neither an entity nor a relation: {"type": "entity" or "relation", …}')
     return entry

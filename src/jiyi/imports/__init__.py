@@ -1,0 +1,1 @@
+"""Memories that other systems kept, as candidates. Nothing here knows a database."""

@@ -1,0 +1,1 @@
+"""Keeping memories in order: moving them out and in, erasing them, checking them."""

@@ -1,0 +1,249 @@
+"""Records of an export, written into a store. What is known stays as it is, so taking in the same twice, or going on
+after an interruption, makes nothing new. Each function runs inside one transaction that may write for the user."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, insert, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from . import records as r
+from . import rows, saves, synonyms
+from .contract import IndexEntry
+from .reads import chunks
+from .tables import (
+    Base,
+    EmbeddingRow,
+    JobMemoryRow,
+    JobRow,
+    MemoryRow,
+    MemorySourceRow,
+    MessageRow,
+    RecallRow,
+    RelationRow,
+    RevisionRow,
+    SynonymRow,
+    UnitMessageRow,
+    UnitRow,
+)
+
+_NESTED = {"kind", "keywords", "sources", "vectors", "revisions", "unit_id", "memory_ids", "job"}
+
+
+@dataclass(slots=True, kw_only=True)
+class Arriving:
+    """What an import needs to know while it goes on, of the user at hand."""
+
+    user_id: str
+    renamed: dict[str, str] = field(default_factory=dict)  # what is here under another id, by that of the export
+    new: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)  # why, and how often
+
+    def leave_out(self, why: str, times: int = 1) -> None:
+        if times:
+            self.left_out[why] = self.left_out.get(why, 0) + times
+
+    def name(self, name: str) -> str:
+        return self.renamed.get(name, name)
+
+
+async def take_in(
+    session: AsyncSession, arriving: Arriving, some: Sequence[r.Line], indexed: Sequence[IndexEntry]
+) -> None:
+    """Write records of one kind of one user. `indexed`: of memories, what they are found by."""
+    first = some[0]
+    if isinstance(first, r.MemoryRecord):
+        memories = [record for record in some if isinstance(record, r.MemoryRecord)]
+        await _memories(session, arriving, list(zip(memories, indexed, strict=True)))
+    elif isinstance(first, r.MessageRecord):
+        await _messages(session, arriving, [record for record in some if isinstance(record, r.MessageRecord)])
+    elif isinstance(first, r.RelationRecord):
+        await _relations(session, arriving, [record for record in some if isinstance(record, r.RelationRecord)])
+    elif isinstance(first, r.JobRecord):
+        await _jobs(session, arriving, [record for record in some if isinstance(record, r.JobRecord)])
+    elif isinstance(first, r.RecallRecord):
+        recalled = [record for record in some if isinstance(record, r.RecallRecord)]
+        new = await _unknown(session, arriving, RecallRow, recalled)
+        values = [{**_plain(one), "memory_ids": [arriving.name(name) for name in one.memory_ids]} for one in new]
+        await _insert(session, arriving, RecallRow, values)
+    elif isinstance(first, r.UnitRecord):
+        units = [record for record in some if isinstance(record, r.UnitRecord)]
+        new_units = await _unknown(session, arriving, UnitRow, units)
+        await _insert(session, arriving, UnitRow, [_plain(one) for one in new_units])
+    else:
+        await _synonyms(session, arriving, [record for record in some if isinstance(record, r.SynonymRecord)])
+
+
+async def _synonyms(session: AsyncSession, arriving: Arriving, some: Sequence[r.SynonymRecord]) -> None:
+    mine = and_(SynonymRow.user_id == arriving.user_id, SynonymRow.keyword.in_({one.keyword for one in some}))
+    known = {tuple(row) for row in await session.execute(select(SynonymRow.keyword, SynonymRow.synonym).where(mine))}
+    new = {(one.keyword, one.synonym): one for one in some if (one.keyword, one.synonym) not in known}
+    await _insert(session, arriving, SynonymRow, [_plain(one) for one in new.values()])
+    if new:
+        await synonyms.tell(session, arriving.user_id)
+
+
+async def _messages(session: AsyncSession, arriving: Arriving, some: Sequence[r.MessageRecord]) -> None:
+    """A message that was delivered here too has another id; it is the same one."""
+    fresh = await _unknown(session, arriving, MessageRow, some)
+    hashes = [one.dedupe_hash for one in fresh if one.dedupe_hash is not None]
+    twins = await _ids_by(session, arriving, MessageRow, MessageRow.dedupe_hash, hashes)
+    new: dict[str | None, r.MessageRecord] = {}
+    for one in fresh:
+        twin = twins.get(one.dedupe_hash or "") or (new[one.dedupe_hash].id if one.dedupe_hash in new else None)
+        if one.dedupe_hash is not None and twin is not None:
+            arriving.renamed[one.id] = twin
+        else:
+            new[one.dedupe_hash or one.id] = one
+    await _insert(session, arriving, MessageRow, [_plain(one) for one in new.values()])
+    units = await _existing(session, arriving, UnitRow, {one.unit_id for one in new.values() if one.unit_id})
+    members = [
+        {"user_id": one.user_id, "message_id": one.id, "unit_id": one.unit_id}
+        for one in new.values()
+        if one.unit_id in units
+    ]
+    await saves.insert_all(session, UnitMessageRow, members)
+
+
+async def _memories(
+    session: AsyncSession, arriving: Arriving, some: Sequence[tuple[r.MemoryRecord, IndexEntry]]
+) -> None:
+    """A current memory that says the same as one here is that one."""
+    unknown = {one.id for one in await _unknown(session, arriving, MemoryRow, [record for record, _ in some])}
+    fresh = {record.id: (record, index) for record, index in some if record.id in unknown}
+    hashes = [record.dedupe_hash for record, _ in fresh.values() if record.dedupe_hash and _is_current(record)]
+    here = and_(MemoryRow.status == "active", MemoryRow.valid_to.is_(None))
+    twins = await _ids_by(session, arriving, MemoryRow, MemoryRow.dedupe_hash, hashes, here)
+    keys = await _ids_by(
+        session, arriving, MemoryRow, MemoryRow.memory_key, [record.memory_key for record, _ in fresh.values()]
+    )
+    new: list[tuple[r.MemoryRecord, IndexEntry]] = []
+    for record, index in fresh.values():
+        said = record.dedupe_hash if _is_current(record) else None
+        if said is not None and said in twins:
+            arriving.renamed[record.id] = twins[said]
+            continue
+        if said is not None:
+            twins[said] = record.id
+        if record.memory_key in keys:
+            arriving.leave_out("keys that another memory has here")
+            record = record.model_copy(update={"memory_key": record.id})  # noqa: PLW2901
+        keys[record.memory_key] = record.id
+        new.append((record, index))
+    await _insert(session, arriving, MemoryRow, [_memory_values(record, index) for record, index in new])
+    await saves.insert_index(session, (rows.index_values(one.user_id, one.id, index) for one, index in new))
+    await _parts(session, arriving, [record for record, _ in new])
+    await saves.tell(session, arriving.user_id, [record.id for record, _ in new], "add")
+
+
+def _is_current(record: r.MemoryRecord) -> bool:
+    return record.status == "active" and record.valid_to is None
+
+
+def _memory_values(record: r.MemoryRecord, index: IndexEntry) -> dict[str, Any]:
+    values = {**_plain(record), "near_hash": index.near_hash}
+    return {rows.NO_ATTRIBUTE.get(name, name): value for name, value in values.items()}
+
+
+async def _parts(session: AsyncSession, arriving: Arriving, new: Sequence[r.MemoryRecord]) -> None:
+    """What belongs to memories, besides what they are found by."""
+    key = {one.id: {"user_id": one.user_id, "memory_id": one.id} for one in new}
+    named = {arriving.name(source.message_id) for one in new for source in one.sources}
+    messages = await _existing(session, arriving, MessageRow, named)
+    sources = {
+        (one.id, message_id): {**key[one.id], **source.model_dump(), "message_id": message_id}
+        for one in new
+        for source in one.sources
+        if (message_id := arriving.name(source.message_id)) in messages
+    }
+    arriving.leave_out("sources whose message is missing", sum(len(one.sources) for one in new) - len(sources))
+    vectors = [
+        {**key[one.id], "part": each.part, "model": each.model, "dimension": len(vector), "vector": vector}
+        for one in new
+        for each in one.vectors
+        for vector in [r.decoded(each.vector)]
+    ]
+    revisions = [{**key[one.id], **each.model_dump()} for one in new for each in one.revisions]
+    await saves.insert_all(session, MemorySourceRow, list(sources.values()))
+    await saves.insert_all(session, EmbeddingRow, vectors)
+    await saves.insert_all(session, RevisionRow, revisions)
+
+
+async def _relations(session: AsyncSession, arriving: Arriving, some: Sequence[r.RelationRecord]) -> None:
+    new = {
+        (one.memory_id, one.target_id, one.relation_type): one
+        for each in some
+        for one in [
+            each.model_copy(
+                update={"memory_id": arriving.name(each.memory_id), "target_id": arriving.name(each.target_id)}
+            )
+        ]
+    }
+    memories = await _existing(session, arriving, MemoryRow, {name for key in new for name in key[:2]})
+    dangling = [key for key in new if not memories.issuperset(key[:2])]
+    arriving.leave_out("relations whose memory is missing", len(dangling))
+    known = select(RelationRow.memory_id, RelationRow.target_id, RelationRow.relation_type).where(
+        RelationRow.user_id == arriving.user_id, RelationRow.memory_id.in_({key[0] for key in new})
+    )
+    there = {*dangling, *(tuple(row) for row in await session.execute(known))}
+    await _insert(session, arriving, RelationRow, [_plain(one) for key, one in new.items() if key not in there])
+
+
+async def _jobs(session: AsyncSession, arriving: Arriving, some: Sequence[r.JobRecord]) -> None:
+    fresh = await _unknown(session, arriving, JobRow, some)
+    keys = [one.idempotency_key for one in fresh if one.idempotency_key is not None]
+    taken = await _ids_by(session, arriving, JobRow, JobRow.idempotency_key, keys)
+    new = [one for one in fresh if one.idempotency_key is None or one.idempotency_key not in taken]
+    await _insert(session, arriving, JobRow, [{**_plain(one), "kind": one.job} for one in new])
+    named = {arriving.name(name) for one in new for name in one.memory_ids}
+    memories = await _existing(session, arriving, MemoryRow, named)
+    led_to = [
+        {"user_id": one.user_id, "job_id": one.id, "position": position, "memory_id": memory_id}
+        for one in new
+        for position, memory_id in enumerate(dict.fromkeys(map(arriving.name, one.memory_ids)))
+        if memory_id in memories
+    ]
+    await saves.insert_all(session, JobMemoryRow, led_to)
+
+
+# -- what is here ---------------------------------------------------------------------------------------------------
+
+
+def _plain(record: r.Record) -> dict[str, Any]:
+    return {name: value for name, value in record if name not in _NESTED}
+
+
+async def _insert(session: AsyncSession, arriving: Arriving, table: type[Base], values: list[dict[str, Any]]) -> None:
+    if values:
+        await session.execute(insert(table), values)
+    arriving.new += len(values)
+
+
+async def _unknown(session: AsyncSession, arriving: Arriving, table: Any, some: Sequence[r.R]) -> list[r.R]:
+    """Those whose id is not taken, each once."""
+    named = {record.id: record for record in some}  # type: ignore[attr-defined]
+    known = await _existing(session, arriving, table, named.keys())
+    return [record for name, record in named.items() if name not in known]
+
+
+async def _existing(session: AsyncSession, arriving: Arriving, table: Any, ids: Collection[str]) -> set[str]:
+    return set((await _ids_by(session, arriving, table, table.id, sorted(ids))).values())
+
+
+async def _ids_by(
+    session: AsyncSession,
+    arriving: Arriving,
+    table: Any,
+    column: Any,
+    values: Sequence[str],
+    where: ColumnElement[bool] | None = None,
+) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for some in chunks(values):
+        statement = select(column, table.id).where(table.user_id == arriving.user_id, column.in_(some))
+        rows_found = await session.execute(statement if where is None else statement.where(where))
+        found.update((value, row_id) for value, row_id in rows_found)
+    return found

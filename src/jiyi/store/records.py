@@ -1,0 +1,230 @@
+"""What a store holds, as the lines of an export: one value for each thing, whatever the database.
+
+What only makes a memory findable (terms and hashes of words) is not among it: it is worked out anew from the text. The
+vectors are, because embedding takes long or costs money.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from typing import Annotated, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+
+from .. import checks
+from ..models import Layer, Status, Time
+from .tables import ID, NAME
+from .types import VECTOR
+
+EXPORT = "jiyi-export"
+VERSION = 1  # of the format; an export of a newer one is refused
+
+
+def _storable(value: str) -> str:
+    """Text that every database can hold."""
+    if "\x00" in value:
+        raise ValueError("contains a NUL character")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("is not valid Unicode") from None
+    return value
+
+
+def _object(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return checks.json_object("object", value)
+
+
+def _numbers(value: str) -> str:
+    try:
+        found = decoded(value)
+    except (NotBase64, ValueError):
+        raise ValueError("is no vector: float32 numbers, little-endian, in base64") from None
+    if not len(found) or not np.isfinite(found).all():
+        raise ValueError("is no vector: it is empty, or some of its numbers are none")
+    return value
+
+
+Text = Annotated[str, AfterValidator(_storable)]
+Name = Annotated[Text, Field(min_length=1, max_length=NAME)]
+Id = Annotated[Text, Field(min_length=1, max_length=ID)]
+Short = Annotated[Text, Field(min_length=1, max_length=16)]
+Kind = Annotated[Text, Field(min_length=1, max_length=64)]
+Hash = Annotated[Text, Field(max_length=64)]
+Object = Annotated[dict[str, JsonValue], AfterValidator(_object)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+Numbers = Annotated[str, AfterValidator(_numbers)]
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Record(Part):
+    """One line."""
+
+    user_id: Name
+
+
+class SynonymRecord(Record):
+    kind: Literal["synonym"] = "synonym"
+    user_id: Annotated[Text, Field(max_length=NAME)]  # the empty one is everybody
+    keyword: Name
+    synonym: Name
+    similarity: Number
+
+
+class UnitRecord(Record):
+    kind: Literal["unit"] = "unit"
+    id: Id
+    session_id: Name | None
+    group_id: Name | None
+    subject: Text | None
+    summary: Text
+    narrative: Text
+    participants: list[Text]
+    started_at: Time
+    ended_at: Time
+    created_at: Time
+
+
+class MessageRecord(Record):
+    kind: Literal["message"] = "message"
+    id: Id
+    external_id: Name | None
+    session_id: Name | None
+    agent_id: Name | None
+    group_id: Name | None
+    unit_id: Id | None
+    role: Kind
+    speaker: Name | None
+    text: Text
+    sent_at: Time
+    dedupe_hash: Hash | None
+    created_at: Time
+
+
+class SourceRecord(Part):
+    message_id: Id
+    span_start: Count | None
+    span_end: Count | None
+
+
+class KeywordRecord(Part):
+    keyword: Name
+    weight: Number
+    source: Short
+
+
+class VectorRecord(Part):
+    part: Count
+    model: Annotated[Text, Field(max_length=128)]
+    vector: Numbers
+
+
+class RevisionRecord(Part):
+    version: Count
+    action: Short
+    actor: Name
+    reason: Text | None
+    before: Object | None
+    changed_at: Time
+
+
+class MemoryRecord(Record):
+    kind: Literal["memory"] = "memory"
+    id: Id
+    memory_key: Name
+    agent_id: Name | None
+    group_id: Name | None
+    session_id: Name | None
+    memory_type: Kind
+    layer: Layer
+    content: Text
+    summary: Text
+    data: Object
+    metadata: Object
+    importance: Number
+    confidence: Number
+    tags: list[Text]
+    dedupe_hash: Hash | None
+    slot: Annotated[Text, Field(max_length=32)] | None
+    status: Status
+    version: Count
+    occurred_at: Time
+    valid_from: Time
+    valid_to: Time | None
+    superseded_by: Id | None
+    expires_at: Time | None
+    access_count: Count
+    last_accessed_at: Time | None
+    source: Kind
+    trust: Number
+    created_at: Time
+    updated_at: Time
+    keywords: list[KeywordRecord]
+    sources: list[SourceRecord]
+    vectors: list[VectorRecord]
+    revisions: list[RevisionRecord]
+
+
+class RelationRecord(Record):
+    kind: Literal["relation"] = "relation"
+    memory_id: Id
+    target_id: Id
+    relation_type: Short
+    strength: Number
+    created_at: Time
+
+
+class RecallRecord(Record):
+    kind: Literal["recall"] = "recall"
+    id: Id
+    query: Text
+    memory_ids: list[Id]
+    recalled_at: Time
+
+
+class JobRecord(Record):
+    """A job, done or not. Who has it on a lease is not told: nobody has, where it is taken in."""
+
+    kind: Literal["job"] = "job"
+    id: Id
+    job: Annotated[Text, Field(max_length=32)]
+    state: Short
+    idempotency_key: Name | None
+    request_hash: Hash | None
+    created: Count
+    problems: list[Text]
+    attempts: Count
+    session_id: Name | None
+    payload: Object | None
+    not_before: Time | None
+    created_at: Time
+    updated_at: Time
+    memory_ids: list[Id]
+
+
+Line = (
+    SynonymRecord
+    | UnitRecord
+    | MessageRecord
+    | MemoryRecord
+    | RelationRecord
+    | RecallRecord
+    | JobRecord
+)  # fmt: skip
+LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Line, Field(discriminator="kind")])
+R = TypeVar("R", bound=Record)
+
+
+def encoded(vector: NDArray[np.float32]) -> str:
+    return b64encode(np.ascontiguousarray(vector, dtype=VECTOR).tobytes()).decode()
+
+
+def decoded(vector: str) -> NDArray[np.float32]:
+    return np.frombuffer(b64decode(vector, validate=True), dtype=VECTOR)
