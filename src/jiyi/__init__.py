@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         VectorSearchError,
         VersionConflict,
     )
+    from .keys import ApiKey, AuditEntry, NewKey
     from .keywords import KeywordExtractor
     from .memory import Memory
     from .metrics import MemoryMetrics, Metrics, Timing
@@ -40,13 +41,16 @@ if TYPE_CHECKING:
         UNSET,
         CacheUse,
         CandidateMemory,
+        Check,
         Coverage,
         Deletion,
         Explanation,
         Exported,
+        Health,
         Hit,
         ImportReport,
         Job,
+        JobCounts,
         MemoryImport,
         MemoryItem,
         Message,
@@ -60,6 +64,7 @@ if TYPE_CHECKING:
         Revision,
         ScorePart,
         SearchResult,
+        SourceMessage,
         Stats,
     )
     from .moving import migrate_store
@@ -74,6 +79,7 @@ _HOMES = (
     "models",
     "embed",
     "synonyms",
+    "keys",
     "memory",
     "settings",
     "keywords",
@@ -84,8 +90,11 @@ _HOMES = (
 
 __all__ = [
     "UNSET",
+    "ApiKey",
+    "AuditEntry",
     "CacheUse",
     "CandidateMemory",
+    "Check",
     "ConnectionLost",
     "Coverage",
     "Deletion",
@@ -98,12 +107,14 @@ __all__ = [
     "Exported",
     "Extracted",
     "Extractor",
+    "Health",
     "Hit",
     "IdempotencyConflict",
     "ImportReport",
     "InvalidInput",
     "JiyiError",
     "Job",
+    "JobCounts",
     "KeywordExtractor",
     "LlmBadReply",
     "LlmError",
@@ -119,6 +130,7 @@ __all__ = [
     "Metrics",
     "Migration",
     "MissingExtra",
+    "NewKey",
     "NotAStore",
     "NotFound",
     "Observed",
@@ -134,6 +146,7 @@ __all__ = [
     "SearchResult",
     "Settings",
     "SettingsError",
+    "SourceMessage",
     "Stats",
     "StoreError",
     "StoreUnavailable",

@@ -178,6 +178,29 @@ class Job(Value):
     updated_at: datetime
 
 
+class JobCounts(Value):
+    """How the jobs of all users stand."""
+
+    by_state: dict[str, int]
+    waiting_since: datetime | None = Field(description="since when a job is due that nobody has taken")
+    failed_at: datetime | None = Field(description="when a job failed last")
+
+
+class Check(Value):
+    """One thing that has to work."""
+
+    name: str
+    ok: bool
+    problem: str | None = None
+
+
+class Health(Value):
+    """Whether a memory can do all that it should."""
+
+    ready: bool
+    checks: tuple[Check, ...]
+
+
 class Observed(Value):
     """What became of the turns that were observed."""
 
@@ -295,6 +318,19 @@ class Relation(Value):
     target_id: str
     strength: float
     created_at: datetime
+
+
+class SourceMessage(Value):
+    """A message that a memory came from, word for word."""
+
+    id: str
+    external_id: str | None = Field(description="the caller's own id")
+    session_id: str | None
+    role: str
+    speaker: str | None
+    text: str
+    sent_at: datetime
+    span: tuple[int, int] | None = Field(description="which characters of the text, if not all of it")
 
 
 class Deletion(Value):

@@ -195,6 +195,21 @@ class MCPSettings(Section):
     key: SecretStr | None = Field(default=None, description="clients of `jiyi mcp --http` must show it")
 
 
+class ServerSettings(Section):
+    allow_hosts: tuple[str, ...] = Field(default=(), description="further names under which clients reach the server")
+    body_mb: float = Field(default=16.0, gt=0, description="largest body of a request")
+    upload_mb: float = Field(default=512.0, gt=0, description="largest chat file to import")
+    json_depth: int = Field(default=64, ge=4, le=150, description="how deep the JSON of a request may be nested")
+    requests_per_minute: int = Field(default=6000, ge=1, description="requests with one key, in the long run")
+    burst: int = Field(default=400, ge=1, description="requests with one key, at once")
+    most_at_once: int = Field(default=200, ge=1, description="requests that are worked on at once; more are put off")
+    timeout_s: float = Field(default=60.0, gt=0, description="how long one request may take")
+    receive_s: float = Field(default=20.0, gt=0, description="how long a client may pause while it sends")
+    stop_s: float = Field(default=30.0, gt=0, description="how long open requests may take when the server is stopped")
+    spool: Path | None = Field(default=None, description="a folder for uploaded files until they are imported")
+    failed_jobs_s: float = Field(default=900.0, ge=0, description="how long a failed job makes the server unready")
+
+
 class EngineSettings(Section):
     mongodb_uri: str | None = Field(default=None, description="MongoDB (not used yet)")
     elasticsearch_hosts: str | None = Field(default=None, description="Elasticsearch (not used yet)")
@@ -224,6 +239,7 @@ class Settings(BaseSettings):
     recalls: RecallSettings = RecallSettings()
     tools: ToolSettings = ToolSettings()
     mcp: MCPSettings = MCPSettings()
+    server: ServerSettings = ServerSettings()
     engines: EngineSettings = EngineSettings()
 
     @classmethod

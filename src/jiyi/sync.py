@@ -95,6 +95,8 @@ class Memory:
     history = _verb(engine.Memory.history)
     recalls = _verb(engine.Memory.recalls)
     relations = _verb(engine.Memory.relations)
+    sources = _verb(engine.Memory.sources)
+    timeline = _verb(engine.Memory.timeline)
     stats = _verb(engine.Memory.stats)
     metrics = _verb(engine.Memory.metrics)
     exposition = _verb(engine.Memory.exposition)
@@ -115,10 +117,19 @@ class Memory:
     import_memories = _verb(engine.Memory.import_memories)
     export = _verb(engine.Memory.export)
     reindex = _verb(engine.Memory.reindex)
+    health = _verb(engine.Memory.health)
+    job_counts = _verb(engine.Memory.job_counts)
     add_synonyms = _verb(engine.Memory.add_synonyms)
     synonyms = _verb(engine.Memory.synonyms)
     remove_synonym = _verb(engine.Memory.remove_synonym)
     expand_keywords = _verb(engine.Memory.expand_keywords)
+    create_key = _verb(engine.Memory.create_key)
+    keys = _verb(engine.Memory.keys)
+    revoke_key = _verb(engine.Memory.revoke_key)
+    check_key = _verb(engine.Memory.check_key)
+    has_keys = _verb(engine.Memory.has_keys)
+    audit = _verb(engine.Memory.audit)
+    note_audit = _verb(engine.Memory.note_audit)
 
     def close(self) -> None:
         """Let go of the database; closing twice does no harm."""

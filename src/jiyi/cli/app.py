@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import IdempotencyConflict, InvalidInput, JiyiError, NotFound, VersionConflict
-from . import bench, importing, jobs, mcp, reading, synonyms, upkeep, writing
+from . import bench, importing, jobs, mcp, reading, serving, synonyms, upkeep, writing
 
 OTHER_ERROR = 1
 EXIT_CODES: dict[type[JiyiError], int] = {InvalidInput: 2, NotFound: 3, VersionConflict: 4, IdempotencyConflict: 4}
@@ -64,7 +64,7 @@ for panel, commands in {
     "Start": (upkeep.demo,),
     "Remember and find": (writing.add, importing.import_, reading.search, reading.get, reading.list_),
     "Change and forget": (writing.update, reading.history, writing.restore, writing.delete),
-    "Connect": (mcp.mcp, mcp.import_mcp),
+    "Connect": (serving.serve, mcp.mcp, mcp.import_mcp),
     "Look after it": (
         reading.stats,
         jobs.worker,
@@ -80,3 +80,4 @@ for panel, commands in {
         app.command(command.__name__.rstrip("_").replace("_", "-"), rich_help_panel=panel)(command)
 app.add_typer(jobs.app, name="jobs", rich_help_panel="Look after it")
 app.add_typer(synonyms.app, name="synonyms", rich_help_panel="Look after it")
+app.add_typer(serving.app, name="keys", rich_help_panel="Connect")

@@ -14,6 +14,8 @@ from ..embed import Embedder, resolve
 from ..embed.remembered import RememberedQueries
 from .carrying import Carrying
 from .finding import Finding
+from .health import Watching
+from .keys import Keys
 from .measuring import Measuring
 from .upkeep import Upkeep
 from .words import Words
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Memory"]
 
 
-class Memory(Carrying, Finding, Words, Measuring, Upkeep):
+class Memory(Carrying, Finding, Words, Measuring, Watching, Upkeep, Keys):
     """A long-term memory.
 
     async with Memory.open() as memory:

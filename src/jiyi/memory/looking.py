@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from .. import checks
-from ..models import Layer, MemoryItem, Page, Recall, Relation, Revision, Stats, Status
+from ..models import Layer, MemoryItem, Page, Recall, Relation, Revision, SourceMessage, Stats, Status
 from ..read.interpret import TimeRange, scope
 from ..write.change import existing
 from .parts import Parts
@@ -96,6 +96,28 @@ class Looking(Parts):
     async def history(self, memory_id: str, *, user_id: str) -> Sequence[Revision]:
         """Every change of a memory, oldest first: who, when, why, before, after."""
         return await self._store.history(checks.name("user_id", user_id), checks.name("memory_id", memory_id))
+
+    async def sources(self, memory_id: str, *, user_id: str) -> Sequence[SourceMessage]:
+        """The messages that a memory came from, word for word. A statement has none: it is its own source."""
+        return await self._store.sources(checks.name("user_id", user_id), checks.name("memory_id", memory_id))
+
+    async def timeline(
+        self,
+        *,
+        user_id: str,
+        time_range: TimeRange | None = None,
+        memory_types: Sequence[str] | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """What was valid at some time in `time_range`, also what is over or was superseded; the latest start first.
+
+        Messages are left out unless `memory_types` names them. What was valid at one moment: `list(as_of=…)`.
+        """
+        where = scope(user_id=user_id, memory_types=memory_types, time_range=time_range)
+        return await self._store.timeline(
+            where, cursor=checks.optional_name("cursor", cursor), limit=checks.whole("limit", limit)
+        )
 
     async def recalls(self, *, user_id: str, since: datetime | None = None, limit: int = 100) -> Sequence[Recall]:
         """What was asked lately and which memories came back, the newest first."""

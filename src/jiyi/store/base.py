@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from ..keys import ApiKey, AuditEntry
 from ..llm import Usage
 from ..models import (
     Coverage,
     Deletion,
     Job,
+    JobCounts,
     MemoryItem,
     Page,
     Recall,
@@ -26,10 +28,25 @@ from ..models import (
     ReceiptState,
     Relation,
     Revision,
+    SourceMessage,
     Stats,
 )
 from ..synonyms import Company, Pair, Synonym
-from . import effects, exporting, freshness, importing, jobs, measures, reads, recalls, records, saves, synonyms, units
+from . import (
+    effects,
+    exporting,
+    freshness,
+    importing,
+    jobs,
+    keys,
+    measures,
+    reads,
+    recalls,
+    records,
+    saves,
+    synonyms,
+    units,
+)
 from . import usage as llm_usage
 from .contract import (
     Addition,
@@ -163,6 +180,14 @@ class Store(ABC):
         async with self._reading(where.user_id) as session:
             return await reads.page(session, where, cursor, limit)
 
+    async def timeline(self, where: Filter, *, cursor: str | None, limit: int) -> Page:
+        async with self._reading(where.user_id) as session:
+            return await reads.timeline(session, where, cursor, limit)
+
+    async def sources(self, user_id: str, memory_id: str) -> list[SourceMessage]:
+        async with self._reading(user_id) as session:
+            return await reads.sources(session, user_id, memory_id)
+
     async def count(self, where: Filter) -> int:
         async with self._reading(where.user_id) as session:
             return await session.scalar(select(func.count()).select_from(MemoryRow).where(*conditions(where))) or 0
@@ -230,6 +255,10 @@ class Store(ABC):
     async def jobs(self, user_id: str | None, state: ReceiptState | None, limit: int) -> list[Job]:
         async with self._reading(user_id) as session:
             return await jobs.listing(session, user_id, state, limit)
+
+    async def job_counts(self, now: datetime) -> JobCounts:
+        async with self._reading(None) as session:
+            return await jobs.counts(session, now)
 
     async def status(self, user_id: str, job_id: str, model: str) -> Receipt:
         async with self._reading(user_id) as session:
@@ -310,3 +339,21 @@ class Store(ABC):
 
     async def count_llm_usage(self, user_id: str, hour: datetime, usage: Usage) -> Usage:
         return await self._write([user_id], lambda session: llm_usage.count(session, user_id, hour, usage))
+
+    async def add_key(self, key: ApiKey, key_hash: str) -> None:
+        await self._write([], lambda session: keys.add(session, key, key_hash))
+
+    async def keys(self) -> list[tuple[ApiKey, str]]:
+        """Each with its hash."""
+        async with self._reading(None) as session:
+            return await keys.listing(session)
+
+    async def revoke_key(self, key_id: str, now: datetime) -> ApiKey:
+        return await self._write([], lambda session: keys.revoke(session, key_id, now))
+
+    async def note_audit(self, entries: Sequence[AuditEntry], keep: int) -> None:
+        await self._write([], lambda session: keys.note(session, entries, keep))
+
+    async def audit(self, limit: int) -> list[AuditEntry]:
+        async with self._reading(None) as session:
+            return await keys.audit(session, limit)

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from ..errors import InvalidInput, NotFound
-from ..models import Job, Receipt, ReceiptState
+from ..models import Job, JobCounts, Receipt, ReceiptState
 from . import reads, rows
 from .contract import Lease, LeaseLost
 from .tables import JobMemoryRow, JobRow
@@ -141,6 +141,18 @@ async def listing(session: AsyncSession, user_id: str | None, state: ReceiptStat
     if state is not None:
         statement = statement.where(JobRow.state == state.value)
     return [rows.job(job) for job in await session.scalars(statement)]
+
+
+async def counts(session: AsyncSession, now: datetime) -> JobCounts:
+    by_state = dict((await session.execute(select(JobRow.state, func.count()).group_by(JobRow.state))).all())
+    free = or_(JobRow.leased_until.is_(None), JobRow.leased_until <= now)
+    return JobCounts(
+        by_state=by_state,
+        waiting_since=await session.scalar(select(func.min(JobRow.not_before)).where(JobRow.not_before <= now, free)),
+        failed_at=await session.scalar(
+            select(func.max(JobRow.updated_at)).where(JobRow.state == ReceiptState.FAILED.value)
+        ),
+    )
 
 
 async def receipt(session: AsyncSession, user_id: str, job_id: str, model: str) -> Receipt:

@@ -23,8 +23,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ..errors import IdempotencyConflict, NotFound
-from ..models import Coverage, MemoryItem, Page, Receipt, Revision
+from ..errors import IdempotencyConflict, InvalidInput, NotFound
+from ..models import Coverage, MemoryItem, Page, Receipt, Revision, SourceMessage, from_micros, to_micros
 from . import rows
 from .contract import PAST, SAID, Filter, Unembedded
 from .filters import conditions
@@ -163,6 +163,68 @@ async def page(session: AsyncSession, where: Filter, cursor: str | None, limit: 
         items=tuple(await items(session, where.user_id, ids[:limit])),
         next_cursor=ids[limit - 1] if len(ids) > limit else None,
     )
+
+
+async def timeline(session: AsyncSession, where: Filter, cursor: str | None, limit: int) -> Page:
+    """Whatever was valid at some time of the span that the filter names, over by now or not; the latest start first."""
+    memory = MemoryRow
+    statement = (
+        select(memory.id, memory.valid_from)
+        .where(
+            memory.user_id == where.user_id,
+            memory.status == where.status,
+            or_(memory.expires_at.is_(None), memory.expires_at > where.now),
+        )
+        .order_by(memory.valid_from.desc(), memory.id.desc())
+        .limit(limit + 1)
+    )
+    if where.memory_types is not None:
+        statement = statement.where(memory.memory_type.in_(where.memory_types))
+    else:
+        statement = statement.where(memory.memory_type != "message")  # what was said is not true for a time
+    if where.occurred_from is not None:
+        statement = statement.where(or_(memory.valid_to.is_(None), memory.valid_to > where.occurred_from))
+    if where.occurred_to is not None:
+        statement = statement.where(memory.valid_from < where.occurred_to)
+    if cursor is not None:
+        micros, _, last = cursor.partition("-")
+        if not (micros.removeprefix("~").isdecimal() and len(micros) < 20 and last):
+            raise InvalidInput("cursor", "is none that a page before has given")
+        began = from_micros(int(micros.replace("~", "-")))
+        statement = statement.where(tuple_(memory.valid_from, memory.id) < (began, last))
+    found = list((await session.execute(statement)).all())
+    end = found[limit - 1] if len(found) > limit else None
+    return Page(
+        items=tuple(await items(session, where.user_id, [row.id for row in found[:limit]])),
+        next_cursor=None if end is None else f"{str(to_micros(end.valid_from)).replace('-', '~')}-{end.id}",
+    )
+
+
+async def sources(session: AsyncSession, user_id: str, memory_id: str) -> list[SourceMessage]:
+    """The messages that a memory came from, in the order in which they were taken in."""
+    row = await memory_row(session, user_id, memory_id)
+    statement = (
+        select(MessageRow, MemorySourceRow.span_start, MemorySourceRow.span_end)
+        .join(
+            MemorySourceRow,
+            and_(MessageRow.user_id == MemorySourceRow.user_id, MessageRow.id == MemorySourceRow.message_id),
+        )
+        .where(MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id == row.id)
+        .order_by(MessageRow.id)
+    )
+    return [
+        SourceMessage(
+            id=message.id,
+            external_id=message.external_id,
+            session_id=message.session_id,
+            role=message.role,
+            speaker=message.speaker,
+            text=message.text,
+            sent_at=message.sent_at,
+            span=None if start is None or end is None else (start, end),
+        )
+        for message, start, end in (await session.execute(statement)).all()
+    ]
 
 
 async def count_by_type(session: AsyncSession, user_id: str | None) -> dict[str, int]:

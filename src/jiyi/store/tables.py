@@ -369,10 +369,24 @@ class ApiKeyRow(Base):
     name: Mapped[str] = mapped_column(short_text(NAME))
     key_hash: Mapped[str] = mapped_column(short_text(64), unique=True)
     scopes: Mapped[list[str]]
+    all_users: Mapped[bool]  # said outright: an empty list of users opens nothing
     user_ids: Mapped[list[str]]
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
+
+
+class AuditRow(Base):
+    """Who used a key for what cannot be undone, made or withdrew keys, or was refused. No user ids and no contents."""
+
+    __tablename__ = "audit"
+
+    id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    at: Mapped[datetime]
+    key_id: Mapped[str | None] = mapped_column(short_text(ID))
+    action: Mapped[str] = mapped_column(short_text(32))
+    target: Mapped[str | None] = mapped_column(short_text(NAME))
+    detail: Mapped[str | None] = mapped_column(Text)
 
 
 class FileRow(Base):

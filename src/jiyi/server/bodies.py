@@ -1,0 +1,243 @@
+"""What clients send. The limits here are the engine's own, said where OpenAPI can show them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+from .. import checks
+from ..keys import MOST_USERS, Scope
+from ..models import CandidateMemory, Layer, Message, SearchMode, Share, Status, Time
+from ..read.context import ContextLanguage, Style
+
+MOST_ENTRIES = 2_000  # messages or candidates in one call; more is an import
+MOST_STEPS = 500
+
+Name = Annotated[str, Field(min_length=1, max_length=checks.MAX_NAME)]
+Type = Annotated[str, Field(min_length=1, max_length=checks.MAX_TYPE)]
+Text = Annotated[str, Field(min_length=1, max_length=checks.MAX_TEXT)]
+Question = Annotated[str, Field(min_length=1, max_length=checks.MAX_QUERY)]
+Names = Annotated[list[Name], Field(max_length=checks.MAX_TAGS)]
+Limit = Annotated[int, Field(ge=1, le=checks.MAX_LIMIT)]
+Actor = Annotated[str | None, Field(default=None, min_length=1, max_length=128, description="for the history")]
+Object = dict[str, JsonValue]
+
+
+def example(**fields: Any) -> ConfigDict:
+    return ConfigDict(extra="forbid", json_schema_extra={"examples": [fields]})
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class AddBody(Body):
+    """Exactly one of `text`, `messages` and `candidates`."""
+
+    model_config = example(text="我吃素，对花生过敏", tags=["diet"])
+
+    text: Text | None = Field(default=None, description="a statement")
+    messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_ENTRIES)] | None = Field(
+        default=None, description="a conversation; OpenAI's names (`content`, `name`) are taken too"
+    )
+    candidates: Annotated[list[CandidateMemory], Field(min_length=1, max_length=MOST_ENTRIES)] | None = Field(
+        default=None, description="memories that you have worked out already"
+    )
+    session_id: Name | None = None
+    agent_id: Name | None = None
+    group_id: Name | None = None
+    memory_type: Type | None = Field(default=None, description="of a statement")
+    importance: Share | None = None
+    tags: Names | None = None
+    metadata: Object | None = None
+    occurred_at: Time | None = None
+    expires_at: Time | None = None
+    wait: bool = Field(default=False, description="wait until the memories are worked out, at most `jobs.wait_s`")
+    actor: Actor = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> AddBody:
+        if sum(value is not None for value in (self.text, self.messages, self.candidates)) != 1:
+            raise ValueError("give exactly one of text, messages and candidates")
+        return self
+
+    def what(self) -> Any:
+        return self.text if self.text is not None else self.messages or self.candidates
+
+
+class UpdateBody(Body):
+    """The fields that are given are changed; null takes `valid_to` and `expires_at` away."""
+
+    model_config = example(content="Lives in Berlin", reason="she moved")
+
+    content: Text | None = None
+    summary: Text | None = None
+    memory_type: Type | None = None
+    importance: Share | None = None
+    tags: Names | None = None
+    metadata: Object | None = None
+    occurred_at: Time | None = None
+    valid_to: Time | None = None
+    expires_at: Time | None = None
+    status: Status | None = None
+    reason: Text | None = None
+    actor: Actor = None
+
+    def changes(self) -> dict[str, Any]:
+        """What is to be changed: null counts only where it means something."""
+        given = {name: getattr(self, name) for name in self.model_fields_set - {"reason", "actor"}}
+        return {name: value for name, value in given.items() if value is not None or name in ("valid_to", "expires_at")}
+
+
+class RestoreBody(Body):
+    """Without a version: the one before the last change, which is undone."""
+
+    model_config = example(version=1)
+
+    version: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    reason: Text | None = None
+    actor: Actor = None
+
+
+class SearchBody(Body):
+    model_config = example(query="what can she eat?", limit=5, explain=True)
+
+    query: Question
+    search_mode: SearchMode | None = None
+    keywords: Names | None = None
+    memory_types: Names | None = None
+    layers: Annotated[list[Layer], Field(max_length=3)] | None = None
+    tags: Names | None = None
+    time_range: tuple[Time | None, Time | None] | None = None
+    time_range_days: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    session_id: Name | None = None
+    agent_id: Name | None = None
+    group_id: Name | None = None
+    min_relevance_score: Share = 0.0
+    limit: Limit = 5
+    as_of: Time | None = None
+    asked_at: Time | None = None
+    explain: bool = False
+
+
+class ContextBody(Body):
+    model_config = example(query="晚饭吃什么？", max_tokens=400)
+
+    query: Question
+    max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 1500
+    style: Style = "sections"
+    language: ContextLanguage | None = None
+    memory_types: Names | None = None
+    session_id: Name | None = None
+    agent_id: Name | None = None
+    group_id: Name | None = None
+    as_of: Time | None = None
+    asked_at: Time | None = None
+    min_relevance_score: Share = 0.0
+
+
+class ExpandBody(Body):
+    model_config = example(keywords=["过敏"])
+
+    keywords: Annotated[list[Name], Field(min_length=1, max_length=checks.MAX_TAGS)]
+
+
+class Pair(Body):
+    keyword: Name
+    synonym: Name
+    similarity: Annotated[float, Field(gt=0, le=1)] = 1.0
+
+
+class SynonymsBody(Body):
+    model_config = example(pairs=[{"keyword": "k8s", "synonym": "kubernetes"}])
+
+    pairs: Annotated[list[Pair], Field(min_length=1, max_length=MOST_ENTRIES)]
+    shared: bool = Field(default=False, description="for all users; needs the scope admin and a key for all users")
+
+
+class TurnBody(Body):
+    model_config = example(user_text="我下周三去上海", assistant_text="需要订酒店吗？", session_id="s1")
+
+    user_text: Text
+    assistant_text: Text | None = None
+    session_id: Name | None = None
+    agent_id: Name | None = None
+    group_id: Name | None = None
+    metadata: Object | None = None
+
+
+class SessionEndBody(Body):
+    model_config = example(session_id="s1")
+
+    session_id: Name
+
+
+class SummaryBody(Body):
+    model_config = example(summary="They planned the trip to Shanghai", session_id="s1")
+
+    summary: Text
+    session_id: Name | None = None
+    agent_id: Name | None = None
+
+
+class SkillBody(Body):
+    model_config = example(name="deep research", workflow=["web_search", "read_url", "summarize"])
+
+    name: Name
+    workflow: Annotated[list[Name | Object], Field(min_length=1, max_length=MOST_STEPS)]
+    agent_id: Name | None = None
+    note: Name | None = None
+    metadata: Object | None = None
+
+
+class KeyBody(Body):
+    """A key for the users named, or with `all_users` for all; never for more than the key that asks for it."""
+
+    model_config = example(name="mei's phone", scopes=["read", "write"], user_ids=["mei"])
+
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=4)]
+    user_ids: Annotated[list[Name], Field(max_length=MOST_USERS)] = []
+    all_users: bool = False
+    expires_at: Time | None = None
+
+
+# -- requests of systems that speak of MemUnits, under their names there ----------------------------------------------
+
+RetrieveMethod = Literal["KEYWORD", "VECTOR", "HYBRID"]
+
+
+class RetrieveMemoryRequest(Body):
+    model_config = example(user_id="mei", query="咖啡", retrieve_method="HYBRID", top_k=10)
+
+    user_id: Name | None = None
+    query: Question
+    retrieve_method: RetrieveMethod = "HYBRID"
+    top_k: Limit = 10
+    start_time: Time | None = None
+    end_time: Time | None = None
+    memory_sub_type: Literal["episode", "semantic_memory", "event_log"] | None = None
+    radius: Share | None = Field(default=None, description="least similarity; for KEYWORD and HYBRID least relevance")
+
+
+class FetchMemoryRequest(Body):
+    model_config = example(memory_ids=["01k9zj6w9v3c7g3e1v2k8d5q4m"])
+
+    user_id: Name | None = None
+    memory_ids: Annotated[list[Name], Field(max_length=checks.MAX_LIMIT)]
+
+
+class MemorizeRequest(Body):
+    model_config = example(
+        new_raw_data_list=[{"role": "user", "content": "我下周三去上海"}],
+        user_id_list=["mei"],
+        source_type="CONVERSATION",
+    )
+
+    history_raw_data_list: Annotated[list[Message], Field(max_length=MOST_ENTRIES)] = []
+    new_raw_data_list: Annotated[list[Message], Field(min_length=1, max_length=MOST_ENTRIES)]
+    user_id_list: Annotated[list[Name], Field(max_length=100)] = []
+    source_type: Literal["CONVERSATION"] = "CONVERSATION"
+    group_id: Name | None = None
+    session_id: Name | None = None

@@ -1,0 +1,166 @@
+"""What clients get, beside the engine's own values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Generic, Literal, TypeVar
+
+from fastapi import Response
+from pydantic import BaseModel, Field, JsonValue
+
+from ..keys import Scope
+from ..models import ImportReport, MemoryItem, Receipt, Relation
+
+T = TypeVar("T")
+JSON = "application/json"
+
+
+def reply(value: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Straight from the value to bytes."""
+    return Response(value.__pydantic_serializer__.to_json(value), status, headers, JSON)
+
+
+def reply_memory(memory: MemoryItem) -> Response:
+    return reply(memory, headers={"ETag": f'"{memory.version}"'})
+
+
+class Listing(BaseModel, Generic[T]):
+    items: list[T]
+
+
+class MemoryPage(BaseModel):
+    items: tuple[MemoryItem, ...]
+    next_cursor: str | None = Field(description="hand it back as `cursor`; none on the last page")
+    total: int | None = Field(default=None, description="how many there are in all, if asked for")
+
+
+class Related(BaseModel):
+    items: list[Relation]
+    memories: list[MemoryItem] = Field(description="those at the other ends")
+
+
+class Groups(BaseModel):
+    groups: dict[str, int]
+
+
+class ContextReply(BaseModel):
+    context: str
+
+
+class ExpansionReply(BaseModel):
+    original: tuple[str, ...]
+    synonyms: tuple[str, ...]
+    related: tuple[str, ...]
+    by_word: dict[str, tuple[str, ...]]
+
+
+class Changed(BaseModel):
+    changed: int
+
+
+class Removed(BaseModel):
+    removed: int
+
+
+class Users(BaseModel):
+    users: list[str]
+
+
+ImportState = Literal["running", "done", "failed"]
+
+
+class Import(BaseModel):
+    """An uploaded chat file on its way into a memory."""
+
+    id: str
+    user_id: str
+    filename: str
+    state: ImportState
+    done: int = Field(description="messages taken in")
+    total: int | None = Field(description="messages in all; none until the file was read")
+    report: ImportReport | None
+    problem: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class KeyShown(BaseModel):
+    id: str
+    name: str
+    expires_at: datetime | None
+
+
+class ServerLimits(BaseModel):
+    body_bytes: int
+    upload_bytes: int
+
+
+class WhoAmI(BaseModel):
+    """What the key of this request opens."""
+
+    key: KeyShown | None = Field(description="none: this server has no keys, and is open to this machine only")
+    scopes: tuple[Scope, ...]
+    all_users: bool
+    user_ids: tuple[str, ...]
+    default_user: str | None = Field(description="whom a call without user_id is about")
+    keys_needed: bool
+    version: str
+    limits: ServerLimits
+
+
+class Alive(BaseModel):
+    status: Literal["ok"] = "ok"
+
+
+# -- replies to systems that speak of MemUnits, under their names there -----------------------------------------------
+
+
+class MemoryModel(BaseModel):
+    event_id: str
+    user_id: str
+    group_id: str | None
+    memory_type: str
+    subject: str | None
+    summary: str
+    narrative: str
+    participants: list[str]
+    keywords: tuple[str, ...]
+    timestamp: datetime
+    importance_score: float
+
+    @classmethod
+    def of(cls, memory: MemoryItem) -> MemoryModel:
+        subject = memory.data.get("title") or memory.data.get("subject")
+        people = memory.data.get("participants")
+        return cls(
+            event_id=memory.id,
+            user_id=memory.user_id,
+            group_id=memory.group_id,
+            memory_type=memory.memory_type,
+            subject=subject if isinstance(subject, str) else None,
+            summary=memory.summary,
+            narrative=memory.content,
+            participants=[name for name in people if isinstance(name, str)] if isinstance(people, list) else [],
+            keywords=memory.keywords,
+            timestamp=memory.occurred_at,
+            importance_score=memory.importance,
+        )
+
+
+class RetrieveMemoryResponse(BaseModel):
+    memories: list[MemoryModel]
+    scores: list[float]
+    importance_scores: list[float]
+    original_data: list[dict[str, JsonValue]] = Field(description="the messages that the memories came from")
+    total_count: int
+
+
+class FetchMemoryResponse(BaseModel):
+    memories: list[MemoryItem]
+    total_count: int
+    missing: list[str] = Field(description="ids and keys that this user does not have")
+
+
+class MemorizeResponse(BaseModel):
+    receipts: list[Receipt]

@@ -1,0 +1,75 @@
+"""Jobs: what goes on after something was accepted."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from ... import checks
+from ...models import Job, Receipt, ReceiptState
+from ..bodies import Limit
+from ..callers import Caller, JsonRoute, Reader, UserId, UserReader, UserWriter
+from ..events import follow, stream
+from ..replies import Listing, reply
+
+router = APIRouter(prefix="/v1", tags=["jobs"], route_class=JsonRoute)
+
+JobId = Annotated[str, Path(min_length=1, max_length=checks.MAX_NAME)]
+AllUsers = Annotated[bool, Query(description="of all users; needs a key for all of them")]
+STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Events"}
+}
+
+
+@router.get("/jobs", response_model=Listing[Job], summary="Jobs, the newest first")
+async def list_jobs(
+    caller: Reader,
+    user_id: UserId = None,
+    all_users: AllUsers = False,
+    state: ReceiptState | None = None,
+    limit: Limit = 100,
+) -> Response:
+    whose = one_or_all(caller, user_id, all_users)
+    return reply(Listing[Job](items=list(await caller.memory.jobs(user_id=whose, state=state, limit=limit))))
+
+
+def one_or_all(caller: Caller, user_id: str | None, all_users: bool) -> str | None:
+    """The user that is meant; None: all of them."""
+    if not all_users:
+        return caller.access.user(user_id)
+    caller.access.need_all_users()
+    return None
+
+
+@router.get("/jobs/{job_id}", response_model=Job, summary="One job")
+async def get_job(caller: UserReader, job_id: JobId) -> Response:
+    return reply(await caller.memory.job(job_id, user_id=caller.user_id))
+
+
+@router.get("/jobs/{job_id}/receipt", response_model=Receipt, summary="How far an add has come by now")
+async def get_receipt(
+    caller: UserReader,
+    job_id: JobId,
+    wait_s: Annotated[float, Query(ge=0, le=30, description="wait for its end, at most this long")] = 0,
+) -> Response:
+    return reply(await caller.memory.wait(job_id, user_id=caller.user_id, timeout=wait_s))
+
+
+@router.post("/jobs/{job_id}/retry", response_model=Job, summary="Try a job again, now")
+async def retry_job(caller: UserWriter, job_id: JobId) -> Response:
+    return reply(await caller.memory.retry_job(job_id, user_id=caller.user_id))
+
+
+@router.post("/jobs/{job_id}/cancel", response_model=Job, summary="End a job that is not done")
+async def cancel_job(caller: UserWriter, job_id: JobId) -> Response:
+    actor = caller.access.actor(None)
+    return reply(await caller.memory.cancel_job(job_id, user_id=caller.user_id, actor=actor))
+
+
+@router.get("/jobs/{job_id}/events", response_class=Response, responses=STREAM, summary="A job's progress, as it goes")
+async def follow_job(request: Request, caller: UserReader, job_id: JobId) -> Response:
+    look = partial(caller.memory.job, job_id, user_id=caller.user_id)
+    await look()  # so that a job that is not there is a 404, not an empty stream
+    return stream(request, follow("job", look, lambda job: job.next_attempt_at is None, caller.house.streams))

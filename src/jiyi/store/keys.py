@@ -1,0 +1,53 @@
+"""Keys to the server and what was done with them. They belong to no user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..errors import NotFound
+from ..keys import ApiKey, AuditEntry
+from .tables import ApiKeyRow, AuditRow
+
+
+async def add(session: AsyncSession, key: ApiKey, key_hash: str) -> None:
+    session.add(ApiKeyRow(**_plain(key), key_hash=key_hash))
+
+
+def _plain(key: ApiKey) -> dict[str, object]:
+    values = {name: getattr(key, name) for name in ApiKey.model_fields}
+    return {**values, "scopes": list(key.scopes), "user_ids": list(key.user_ids)}
+
+
+async def listing(session: AsyncSession) -> list[tuple[ApiKey, str]]:
+    """All keys with their hashes, the oldest first."""
+    rows = await session.scalars(select(ApiKeyRow).order_by(ApiKeyRow.id))
+    return [(_key(row), row.key_hash) for row in rows]
+
+
+async def revoke(session: AsyncSession, key_id: str, now: datetime) -> ApiKey:
+    row = await session.get(ApiKeyRow, key_id, with_for_update=True)
+    if row is None:
+        raise NotFound(f"there is no key {key_id!r}")
+    row.revoked_at = row.revoked_at or now
+    return _key(row)
+
+
+def _key(row: ApiKeyRow) -> ApiKey:
+    return ApiKey.model_validate({name: getattr(row, name) for name in ApiKey.model_fields})
+
+
+async def note(session: AsyncSession, entries: Sequence[AuditEntry], keep: int) -> None:
+    session.add_all(AuditRow(**entry.model_dump()) for entry in entries)
+    await session.flush()
+    oldest = await session.scalar(select(AuditRow.id).order_by(AuditRow.id.desc()).offset(keep).limit(1))
+    if oldest is not None:
+        await session.execute(delete(AuditRow).where(AuditRow.id <= oldest))
+
+
+async def audit(session: AsyncSession, limit: int) -> list[AuditEntry]:
+    rows = await session.scalars(select(AuditRow).order_by(AuditRow.id.desc()).limit(limit))
+    return [AuditEntry.model_validate({name: getattr(row, name) for name in AuditEntry.model_fields}) for row in rows]
