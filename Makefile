@@ -2,25 +2,25 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-APT    := apt-get install --yes --quiet --no-install-recommends redis-server
+APT    := apt-get install --yes --quiet --no-install-recommends
 
-.PHONY: help demo test lint bench bench-postgres clean redis-server
+.PHONY: help demo test lint bench bench-postgres clean redis-server chromium
 help:          ## this list
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 16
 
 demo: $(VENV)/core  ## a bilingual conversation goes in, memories come out, searches find them
 	@$(BIN)/jiyi demo
 
-test: $(VENV)/dev redis-server  ## style, types and all tests
+test: $(VENV)/dev redis-server chromium  ## style, types and all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest --numprocesses auto --dist worksteal
 
-redis-server:  # for the tests; without it those that need it are skipped, loudly, or fail where CI=true
-	@command -v redis-server >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-	  { $(APT) || { apt-get update --quiet && $(APT); } } >/dev/null 2>&1; } || \
-	  echo "redis-server is not installed (Debian: apt-get install redis-server)"
+redis-server chromium:  # for the tests; without them those that need them are skipped, loudly, or fail where CI=true
+	@command -v $@ >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  { $(APT) $@ || { apt-get update --quiet && $(APT) $@; } } >/dev/null 2>&1; } || \
+	  echo "$@ is not installed (Debian: apt-get install $@)"
 
 lint: $(VENV)/dev  ## style and types only
 	$(BIN)/ruff check .

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from browser import browser  # noqa: F401 - a fixture
 from jiyi import Memory
 from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.settings import Settings, load_settings

@@ -1,0 +1,81 @@
+// Starts the page: asks the server who this is, builds the frame, and shows the view that the address names.
+import { h, fill } from "./dom.js";
+import { hear } from "./events.js";
+import { language, t } from "./i18n.js";
+import { listenForKeys } from "./keyboard.js";
+import { failure } from "./parts/states.js";
+import { here, open } from "./router.js";
+import { buildShell, session, setUser } from "./shell.js";
+import { VIEWS } from "./views.js";
+import { showPane } from "./views/pane.js";
+
+let leaving = new AbortController();
+let shownAs = null;
+let shell = null;
+
+function frame() {
+  document.documentElement.lang = language() === "zh" ? "zh-CN" : "en";
+  shell = buildShell(VIEWS, () => start(true));
+  fill(document.getElementById("app"), shell.element);
+  shownAs = null;
+}
+
+/** Shows what the address names. The pane beside it comes and goes without touching the view. */
+function show() {
+  const { view, params } = here();
+  const opened = params.get("open");
+  const without = new URLSearchParams(params);
+  without.delete("open");
+  const wanted = `${view}?${without}`;
+  shell.mark(view);
+  if (wanted !== shownAs) {
+    shownAs = wanted;
+    leaving.abort();
+    leaving = new AbortController();
+    const { signal } = leaving;
+    const chosen = VIEWS.find((one) => one.name === view) ?? VIEWS[0];
+    document.title = `${t(`nav_${chosen.name}`)} · Jiyi 记忆`;
+    const place = h("div", { class: chosen.wide ? "view wide" : "view" });
+    fill(shell.main, place);
+    Promise.resolve(chosen.show(place, params, signal)).catch((error) => {
+      if (error.name !== "AbortError" && !signal.aborted) fill(place, failure(error, () => start(false)));
+    });
+  }
+  showPane(shell, opened);
+}
+
+/** From the beginning: another key, user or language. */
+async function start(again) {
+  if (again) leaving.abort();
+  frame();
+  try {
+    await session.begin();
+  } catch (error) {
+    fill(shell.main, h("div", { class: "view" }, failure(error, () => start(true))));
+    return;
+  }
+  shell.refresh();
+  show();
+}
+
+addEventListener("hashchange", () => {
+  if (session.ready) show();
+});
+hear("restart", undefined, () => start(true));
+hear("user", undefined, (user) => {
+  setUser(user);
+  start(true);
+});
+hear("moved", undefined, () => {
+  const { view, params } = here();
+  params.delete("open");
+  shownAs = `${view}?${params}`; // the view changed the address itself and shows it already
+});
+addEventListener("click", (event) => {
+  const link = event.target instanceof Element && event.target.closest("a[data-item]");
+  if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault(); // beside the view as it is now, whatever it was when the link was made
+  open(link.dataset.item);
+});
+listenForKeys(VIEWS);
+start(false);

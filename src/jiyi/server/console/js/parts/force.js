@@ -1,0 +1,102 @@
+// A layout for small graphs: in each connected piece nodes push each other away and edges pull; the pieces are then laid
+// beside each other, the largest first. The same graph always gets the same picture.
+
+const NEAR = 150; // what an edge would like to be long
+const MARGIN = 84;
+const ROUNDS = 260;
+
+/** The place of each node; `shape` is the width of the picture by its height. */
+export function layout(count, edges, shape) {
+  const nodes = Array.from({ length: count }, () => ({ x: 0, y: 0, dx: 0, dy: 0 }));
+  const boxes = pieces(count, edges).map((piece) => {
+    const own = new Set(piece);
+    settle(piece.map((at) => nodes[at]), edges.filter(([from]) => own.has(from)).map(([from, to]) => [nodes[from], nodes[to]]));
+    return boxed(lying(piece.map((at) => nodes[at])));
+  });
+  shelve(boxes, shape);
+  return nodes;
+}
+
+function pieces(count, edges) {
+  const group = Array.from({ length: count }, (_, at) => at);
+  const head = (at) => (group[at] === at ? at : (group[at] = head(group[at])));
+  for (const [from, to] of edges) group[head(from)] = head(to);
+  const found = new Map();
+  for (let at = 0; at < count; at += 1) found.set(head(at), [...(found.get(head(at)) ?? []), at]);
+  return [...found.values()].sort((a, b) => b.length - a.length);
+}
+
+function settle(nodes, edges) {
+  nodes.forEach((node, at) => {
+    const angle = at * 2.399963; // the golden angle spreads them without a pattern
+    node.x = NEAR * 0.5 * Math.sqrt(at) * Math.cos(angle);
+    node.y = NEAR * 0.5 * Math.sqrt(at) * Math.sin(angle);
+  });
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const heat = NEAR * 0.4 * (1 - round / ROUNDS) ** 2 + 0.3;
+    for (const node of nodes) {
+      node.dx = -node.x * 0.02;
+      node.dy = -node.y * 0.02;
+    }
+    push(nodes);
+    for (const [from, to] of edges) move(from, to, -Math.hypot(from.x - to.x, from.y - to.y) / NEAR / 2);
+    for (const node of nodes) {
+      const far = Math.hypot(node.dx, node.dy) || 1;
+      node.x += (node.dx / far) * Math.min(far, heat);
+      node.y += (node.dy / far) * Math.min(far, heat);
+    }
+  }
+}
+
+function push(nodes) {
+  for (let a = 0; a < nodes.length; a += 1) {
+    for (let b = a + 1; b < nodes.length; b += 1) {
+      const [x, y] = [nodes[a].x - nodes[b].x, nodes[a].y - nodes[b].y];
+      move(nodes[a], nodes[b], (NEAR * NEAR) / (x * x + y * y + 1) / 2);
+    }
+  }
+}
+
+function move(a, b, force) {
+  const [x, y] = [a.x - b.x || 0.01, a.y - b.y || 0.01];
+  a.dx += x * force;
+  a.dy += y * force;
+  b.dx -= x * force;
+  b.dy -= y * force;
+}
+
+/** Turned so that it is wider than high: the words stand below the nodes, and then beside each other. */
+function lying(nodes) {
+  const sums = { xx: 0, xy: 0, yy: 0 };
+  for (const { x, y } of nodes) {
+    sums.xx += x * x;
+    sums.xy += x * y;
+    sums.yy += y * y;
+  }
+  const angle = Math.atan2(2 * sums.xy, sums.xx - sums.yy) / 2;
+  const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
+  for (const node of nodes) [node.x, node.y] = [node.x * cos + node.y * sin, node.y * cos - node.x * sin];
+  return nodes;
+}
+
+function boxed(nodes) {
+  const xs = nodes.map((node) => node.x);
+  const ys = nodes.map((node) => node.y);
+  const [left, top] = [Math.min(...xs), Math.min(...ys)];
+  return { nodes, left, top, width: Math.max(...xs) - left + 2 * MARGIN, height: Math.max(...ys) - top + MARGIN };
+}
+
+function shelve(boxes, shape) {
+  const area = boxes.reduce((sum, box) => sum + box.width * box.height, 0);
+  const widest = Math.max(Math.sqrt(area * shape) * 1.08, ...boxes.map((box) => box.width));
+  let [x, y, tall] = [0, 0, 0];
+  for (const box of boxes) {
+    if (x + box.width > widest && x > 0) [x, y, tall] = [0, y + tall, 0];
+    for (const node of box.nodes) {
+      node.x += x - box.left + MARGIN;
+      node.y += y - box.top + MARGIN / 2;
+    }
+    x += box.width;
+    tall = Math.max(tall, box.height);
+  }
+}

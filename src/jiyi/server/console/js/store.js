@@ -1,0 +1,62 @@
+// What this browser remembers of its person: key, user, language, theme. Storage may be switched off; then nothing is kept.
+
+function read(where, name) {
+  try {
+    return where().getItem(`jiyi.${name}`);
+  } catch {
+    return null;
+  }
+}
+
+function write(where, name, value) {
+  try {
+    if (value === null) where().removeItem(`jiyi.${name}`);
+    else where().setItem(`jiyi.${name}`, value);
+  } catch {
+    // it holds until the page is left
+  }
+}
+
+const lasting = () => localStorage;
+const passing = () => sessionStorage;
+
+const values = {
+  key: read(passing, "key") ?? read(lasting, "key"),
+  user: read(lasting, "user"),
+  language: read(lasting, "language"),
+  theme: read(lasting, "theme"),
+};
+
+export const kept = {
+  get key() {
+    return values.key;
+  },
+  keepKey(key, onDevice) {
+    values.key = key;
+    write(passing, "key", key);
+    write(lasting, "key", onDevice ? key : null);
+  },
+  get user() {
+    return values.user;
+  },
+  set user(user) {
+    values.user = user;
+    write(lasting, "user", user);
+  },
+  get language() {
+    return values.language ?? (navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en");
+  },
+  set language(language) {
+    values.language = language;
+    write(lasting, "language", language);
+  },
+  get theme() {
+    return values.theme ?? "auto";
+  },
+  set theme(theme) {
+    values.theme = theme === "auto" ? null : theme;
+    write(lasting, "theme", values.theme);
+    if (theme === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+  },
+};

@@ -1,0 +1,130 @@
+// Past chats from a file: dropped or chosen, sent, and followed until they are memories.
+import { api } from "../api.js";
+import { fill, h } from "../dom.js";
+import { tell } from "../events.js";
+import { ago, bytes, moment, number, t } from "../i18n.js";
+import { icon } from "../icons.js";
+import { failure } from "../parts/states.js";
+import { address } from "../router.js";
+import { session } from "../shell.js";
+
+export async function showImport(place, params, signal) {
+  const running = h("div", { class: "stack", "aria-live": "polite" });
+  const past = h("div", { class: "stack" });
+  const most = session.who.limits?.upload_bytes ?? null;
+  const chooser = h("input", { type: "file", class: "unseen", id: "chooser", accept: ".zip,.json,.jsonl,.gz,.txt", multiple: true, onchange: () => { take(chooser.files); chooser.value = ""; } });
+  const drop = h("label", { class: "drop-place", for: "chooser" }, icon("import"), h("b", null, t("import_drop")),
+    h("span", { class: "button" }, t("import_choose")),
+    h("span", { class: "small faint" }, t("import_kinds", { size: most ? bytes(most) : "–" })));
+
+  for (const name of ["dragenter", "dragover"]) {
+    place.addEventListener(name, (event) => {
+      event.preventDefault();
+      drop.classList.add("over");
+    });
+  }
+  for (const name of ["dragleave", "drop"]) {
+    place.addEventListener(name, (event) => {
+      event.preventDefault();
+      if (name === "drop" || !place.contains(event.relatedTarget)) drop.classList.remove("over");
+    });
+  }
+  place.addEventListener("drop", (event) => take(event.dataTransfer.files));
+
+  async function take(files) {
+    for (const file of [...files]) await bring(file); // one after the other: each is a whole
+  }
+
+  async function bring(file) {
+    const card = h("div", { class: "card padded stack", data: { import: file.name } });
+    running.prepend(card);
+    if (most && file.size > most) {
+      fill(card, failure({ title: t("import_failed", { name: file.name }), detail: t("import_too_big", { name: file.name, size: bytes(most) }) }));
+      return;
+    }
+    const bar = progress();
+    const title = h("b", null, t("import_sending", { name: file.name }));
+    const count = h("span", { class: "push small soft numbers" });
+    fill(card, h("div", { class: "line" }, title, count), bar.element);
+    try {
+      const begun = await api.startImport(file);
+      let last = begun;
+      title.textContent = t("import_running", { name: file.name });
+      for await (const [, value] of api.importEvents(begun.id, signal)) {
+        last = value;
+        bar.at(value.done, value.total);
+        count.textContent = value.total ? t("import_count", { done: value.done, total: value.total }) : "";
+      }
+      fill(card, outcome(last));
+      tell("memory");
+    } catch (error) {
+      if (signal.aborted) return;
+      fill(card, h("b", null, t("import_failed", { name: file.name })), failure(error));
+    }
+    showPast();
+  }
+
+  async function showPast() {
+    try {
+      const { items } = await api.imports(signal);
+      fill(past, items.length ? [h("h2", null, t("import_past")), table(items)] : null);
+    } catch {
+      fill(past); // the list is an extra; what was brought in now is told above
+    }
+  }
+
+  fill(place, h("div", { class: "head" }, h("h1", null, t("import_title")), h("p", null, t("import_text"))),
+    session.may("write") ? [chooser, drop] : h("div", { class: "hint-box" }, t("problem_scope")), running, past);
+  await showPast();
+}
+
+function progress() {
+  const filled = h("span");
+  const element = h("div", { class: "progress unsure", role: "progressbar", "aria-valuemin": 0, "aria-valuemax": 100 }, filled);
+  return {
+    element,
+    at(done, total) {
+      if (!total) return;
+      const part = Math.round((100 * done) / total);
+      element.classList.remove("unsure");
+      element.setAttribute("aria-valuenow", part);
+      filled.style.width = `${part}%`;
+    },
+  };
+}
+
+function outcome(one) {
+  if (one.state === "failed") {
+    return [h("div", { class: "line" }, h("span", { class: "chip off" }, t("import_state_failed")), h("b", null, t("import_failed", { name: one.filename }))),
+      h("p", { class: "problem" }, one.problem ?? "")];
+  }
+  const { report } = one;
+  return [
+    h("div", { class: "line" }, h("span", { class: "chip on" }, icon("check"), t("import_state_done")), h("b", null, t("import_done", { name: one.filename })),
+      h("a", { class: "button compact push", href: address("memories") }, t("import_look"))),
+    report && h("p", { class: "soft numbers" }, summary(report)),
+    report && leftOut(report)];
+}
+
+function summary(report) {
+  return [t("import_conversations", { n: report.conversations }), t("import_new", { n: report.new }),
+    t("import_known", { n: number(report.messages - report.new) })].join(" · ");
+}
+
+function leftOut(report) {
+  const reasons = Object.entries(report.left_out);
+  if (!reasons.length && !report.notes.length) return null;
+  return h("div", { class: "small soft" }, reasons.length ? h("b", null, t("import_left_out")) : null,
+    h("ul", { class: "plain-list" }, reasons.map(([why, many]) => h("li", null, `${number(many)} × ${why}`)), report.notes.map((one) => h("li", null, one))));
+}
+
+function table(items) {
+  const states = { done: "on", failed: "off", running: "mid" };
+  return h("div", { class: "card scrolls" }, h("table", { class: "table" },
+    h("thead", null, h("tr", null, [t("file"), t("state"), t("result"), t("when")].map((words) => h("th", { scope: "col" }, words)))),
+    h("tbody", null, items.map((one) => h("tr", null,
+      h("td", null, one.filename),
+      h("td", null, h("span", { class: `chip ${states[one.state] ?? ""}` }, t(`import_state_${one.state}`))),
+      h("td", { class: "soft" }, one.problem ?? (one.report ? summary(one.report) : "")),
+      h("td", { class: "soft" }, h("time", { datetime: one.created_at, title: moment(one.created_at) }, ago(one.created_at))))))));
+}

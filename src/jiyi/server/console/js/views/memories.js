@@ -1,0 +1,136 @@
+// All memories, newest first, with filters and page after page.
+import { api } from "../api.js";
+import { fill, h } from "../dom.js";
+import { hear, tell } from "../events.js";
+import { named, t } from "../i18n.js";
+import { icon } from "../icons.js";
+import { dialog, field, form, segments } from "../parts/dialogs.js";
+import { FILTERS, filterFields, some, typeChips, wanted } from "../parts/filters.js";
+import { markOpen, row } from "../parts/memory.js";
+import { note as say, noteProblem } from "../parts/notes.js";
+import { empty, failure, loading } from "../parts/states.js";
+import { address, here, note, open } from "../router.js";
+import { session } from "../shell.js";
+
+const PAGE = 50;
+
+export function showMemories(place, params, signal) {
+  const count = h("p", { class: "numbers", role: "status", "aria-live": "polite" });
+  const chips = h("div");
+  const fields = h("div", { hidden: some(params) === Number(Boolean(params.get("types"))) });
+  const toggle = h("button", { class: "button plain compact", type: "button", data: { action: "filters" }, "aria-expanded": String(!fields.hidden) }, icon("filter"), t("filters"));
+  toggle.addEventListener("click", () => {
+    fields.hidden = !fields.hidden;
+    toggle.setAttribute("aria-expanded", String(!fields.hidden));
+  });
+  const list = h("div", { class: "card rows" });
+  const foot = h("div", { class: "line" });
+  let asking = null;
+
+  async function load(cursor = null) {
+    asking?.abort();
+    asking = new AbortController();
+    const own = asking.signal;
+    signal.addEventListener("abort", () => asking.abort(), { once: true });
+    const { params: now } = here();
+    if (!cursor && !list.querySelector("ul")) fill(list, loading(9));
+    try {
+      const query = { ...wanted(now), status: now.get("status"), limit: PAGE, cursor, include_total: cursor ? null : true };
+      const page = await api.list(query, own);
+      if (!own.aborted) show(page, cursor, now);
+    } catch (error) {
+      if (error.name === "AbortError" || own.aborted) return;
+      fill(list, h("div", { class: "stack card padded" }, failure(error, () => load())));
+    }
+  }
+
+  function show(page, cursor, now) {
+    if (!cursor) {
+      count.textContent = page.total === null ? "" : t("memories_count", { n: page.total });
+      fill(list, page.items.length ? h("ul") : nothing(now));
+    }
+    const rows = list.querySelector("ul");
+    const first = page.items.map((item) => row(item));
+    rows?.append(...first);
+    markOpen(list, now.get("open"));
+    fill(foot, page.next_cursor
+      ? h("button", {
+        class: "button", type: "button",
+        onclick: async () => {
+          await load(page.next_cursor);
+          list.querySelectorAll("[data-item]")[rows.children.length - 1]?.blur();
+        },
+      }, t("more"))
+      : null);
+  }
+
+  function nothing(now) {
+    return some(now) || now.get("status")
+      ? empty("filter", t("memories_none_match"), t("memories_none_match_text"))
+      : empty("memories", t("memories_empty"), t("memories_empty_text"), h("a", { class: "button", href: address("import") }, t("nav_import")));
+  }
+
+  function change(changes, anew = false) {
+    note(changes);
+    tell("moved");
+    draw(anew);
+    load();
+  }
+
+  let byType = {};
+  function draw(anew = true) {
+    const { params: now } = here();
+    fill(chips, typeChips(byType, now, change));
+    if (anew) fill(fields, filterFields(now, change, FILTERS.filter((name) => name !== "types")));
+  }
+
+  fill(place,
+    h("div", { class: "head" }, h("h1", null, t("memories_title")), count,
+      h("div", { class: "end" },
+        segments(t("status"), "status", [["active", t("status_active")], ["archived", t("status_archived")]], params.get("status") ?? "active",
+          (status) => change({ status: status === "active" ? null : status })),
+        session.may("write") && h("button", { class: "button", type: "button", data: { action: "add" }, onclick: addOne }, icon("add"), t("add")))),
+    h("div", { class: "line" }, chips, toggle), fields, list, foot);
+  draw();
+  refreshTypes();
+  hear("memory", signal, () => {
+    refreshTypes();
+    load();
+  });
+  hear("shown", signal, (id) => markOpen(list, id));
+  return load();
+
+  function refreshTypes() {
+    api.stats({}, signal).then((stats) => {
+      byType = stats.by_type;
+      draw(false);
+    }, () => null);
+  }
+}
+
+async function addOne() {
+  const text = h("textarea", { class: "textarea", autofocus: true, maxlength: 100_000, required: true });
+  const type = h("input", { class: "input", list: "types-known", placeholder: "fact", maxlength: 64 });
+  const receipt = await dialog((close) => form(async () => {
+    if (!text.value.trim()) return text.focus();
+    try {
+      close(await api.add({ text: text.value, ...(type.value.trim() ? { memory_type: type.value.trim() } : {}) }));
+    } catch (error) {
+      noteProblem(error);
+    }
+    return undefined;
+  },
+  h("h2", null, t("add")), field(t("add_text"), text), field(t("filter_type"), type), typesKnown(),
+  h("div", { class: "ends" },
+    h("button", { class: "button", type: "button", onclick: () => close(null) }, t("cancel")),
+    h("button", { class: "button first", type: "submit" }, t("save")))), { label: t("add") });
+  if (!receipt) return;
+  say(receipt.created ? t("add_done") : t("add_known"));
+  tell("memory");
+  if (receipt.memories.length) open(receipt.memories[0].id);
+}
+
+export function typesKnown() {
+  const names = ["fact", "preference", "task", "event", "episode", "pattern", "skill", "lesson"];
+  return h("datalist", { id: "types-known" }, names.map((name) => h("option", { value: name }, named("type", name))));
+}
