@@ -300,10 +300,12 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "import-mcp": lambda _: [],
     "migrate-store": lambda _: [],
     "export": lambda _: ["out.jsonl"],
+    "serve": lambda _: [],
+    "keys": lambda _: ["list"],
 }
 
 
-APART = {"demo", "bench", "import", "mcp", "import-mcp", "migrate-store"}  # they have tests of their own
+APART = {"demo", "bench", "import", "mcp", "import-mcp", "migrate-store", "serve"}  # they have tests of their own
 
 
 def test_every_command_prints_json_and_nothing_else() -> None:

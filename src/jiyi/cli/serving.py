@@ -32,7 +32,22 @@ Expires = Annotated[
     typer.Option("--expires-at", metavar="TIME", parser=opt.parse_time, help=f"Until when it opens ({opt.LOCAL})."),
 ]
 
-app = typer.Typer(help="Keys to the server.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+
+
+@app.callback()
+def keys() -> None:
+    """Make, list and withdraw keys to the server.
+
+    Examples:
+    $ jiyi keys create phone --for mei
+    $ jiyi keys create 后台 --all-users --scope read --scope admin
+    $ jiyi keys list
+    $ jiyi keys revoke KEY_ID
+
+    Only a hash of a key is kept. From the first one on, every request to
+    `jiyi serve` must show one.
+    """
 
 
 def serve(

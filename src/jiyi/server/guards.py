@@ -27,6 +27,8 @@ access_log = logging.getLogger("jiyi.server.access")
 
 MIB = 1024 * 1024
 MOST_CALLERS = 10_000
+LARGEST_HEADERS = 32 * 1024
+MOST_HEADERS = 100
 UPLOADS = "/v1/imports"
 LONGEST_UPLOAD_S = 900
 OURS = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -106,6 +108,10 @@ class Limits:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        headers = scope["headers"]
+        if len(headers) > MOST_HEADERS or sum(len(name) + len(value) for name, value in headers) > LARGEST_HEADERS:
+            await refuse(send, 431, "headers_too_large", f"the headers have more than {LARGEST_HEADERS:,} bytes")
+            return
         if self._at_once >= self._settings.most_at_once:
             later = [(b"retry-after", b"1")]
             await refuse(send, 503, "unavailable", "too many requests are being worked on: try again", later)
@@ -114,9 +120,7 @@ class Limits:
         largest = int((self._settings.upload_mb if upload else self._settings.body_mb) * MIB)
         announced = header(scope, b"content-length") or "0"
         if announced.isdecimal() and int(announced[:20]) > largest:
-            await refuse(
-                send, 413, "too_large", f"the body has more than {largest:,} bytes", [(b"connection", b"close")]
-            )
+            await refuse(send, 413, "too_large", f"the body has more than {largest:,} bytes")
             return
         started = False
 

@@ -98,6 +98,10 @@ def answer(
 
 
 def install(app: FastAPI) -> None:
+    @app.exception_handler(Exception)
+    async def of_nobody(request: Request, _: Exception) -> Response:
+        return answer(request, 500, "internal", "the server failed; its log says why, under the request_id")
+
     @app.exception_handler(JiyiError)
     async def of_engine(request: Request, error: JiyiError) -> Response:
         return from_error(request, error)

@@ -18,8 +18,8 @@ from ..memory import Memory
 from ..walls import in_url, is_loopback, listening
 from .app import make_app
 from .callers import House
+from .guards import LARGEST_HEADERS
 
-LARGEST_HEADERS = 32 * 1024
 IDLE_S = 30
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -69,12 +69,18 @@ class PatientProtocol(H11Protocol):
     _waiting: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
+        self.access_log = False  # uvicorn's own line has the query in it
         super().connection_made(transport)
         self._wait_for_headers()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self._wait_for_headers()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.conn.trailing_data[0]:  # the next request has begun
+            self._wait_for_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
