@@ -292,6 +292,7 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "version": lambda _: [],
     "synonyms": lambda _: ["list"],
     "jobs": lambda _: ["list"],
+    "workspace": lambda _: ["init", "notes"],
     "worker": lambda _: ["--once"],
     "demo": lambda _: [],
     "bench": lambda _: [],

@@ -27,6 +27,7 @@ LAYERS: list[set[str]] = [
     {"store"},
     {"write", "read", "testing", "moving"},
     {"keep"},
+    {"files"},
     {"memory"},
     {"sync", "keywords", "evaluate"},
     {"tools"},

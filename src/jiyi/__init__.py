@@ -32,7 +32,9 @@ if TYPE_CHECKING:
         StoreUnavailable,
         VectorSearchError,
         VersionConflict,
+        WorkspaceError,
     )
+    from .files.values import SyncReport, SyncStep, WorkspaceFile, WorkspaceStatus
     from .keys import ApiKey, AuditEntry, NewKey
     from .keywords import KeywordExtractor
     from .memory import Memory
@@ -77,6 +79,7 @@ __version__ = "0.1.0"
 _HOMES = (
     "errors",
     "models",
+    "files.values",
     "embed",
     "synonyms",
     "keys",
@@ -150,11 +153,16 @@ __all__ = [
     "Stats",
     "StoreError",
     "StoreUnavailable",
+    "SyncReport",
+    "SyncStep",
     "Synonym",
     "Timing",
     "Unit",
     "VectorSearchError",
     "VersionConflict",
+    "WorkspaceError",
+    "WorkspaceFile",
+    "WorkspaceStatus",
     "__version__",
     "migrate_store",
 ]

@@ -12,6 +12,7 @@
     │   │   └── ConnectionLost  to a database server, halfway: what was being written may or may not be kept
     │   ├── NotAStore           the file is something else, or damaged
     │   └── SchemaTooNew        written by a newer Jiyi: upgrade
+    ├── WorkspaceError          the files of a workspace cannot be used; nothing of them was changed
     ├── LlmError                the language model; `.temporary` says whether trying later can help
     │   ├── LlmUnavailable      not reached, too busy or too slow: try later, after `.retry_after_s` if it is set
     │   │   └── LlmOverBudget   this user's tokens or costs of the hour are spent
@@ -92,6 +93,10 @@ class NotAStore(StoreError):
 
 class SchemaTooNew(StoreError):
     """The database was written by a newer Jiyi."""
+
+
+class WorkspaceError(JiyiError):
+    """The workspace cannot be used."""
 
 
 class LlmError(JiyiError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS = 80
@@ -22,3 +23,19 @@ def new_id() -> str:
             fresh = _last + 1 + int.from_bytes(os.urandom(5))
         _last = value = fresh
     return "".join(_ALPHABET[value >> shift & 31] for shift in range(125, -1, -5))
+
+
+def time_of(made: str) -> datetime | None:
+    """When an id was made; None if it is none of ours."""
+    value = 0
+    for letter in made:
+        at = _ALPHABET.find(letter)
+        if at < 0:
+            return None
+        value = value << 5 | at
+    if len(made) != 26 or value >> 128:
+        return None
+    try:
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=value >> _RANDOM_BITS)
+    except OverflowError:
+        return None

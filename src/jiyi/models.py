@@ -36,6 +36,7 @@ LAYERS: dict[str, Layer] = {
     "profile": "semantic",
     "skill": "procedural",
     "lesson": "procedural",
+    "error_handling": "procedural",
 }
 
 

@@ -210,6 +210,17 @@ class ServerSettings(Section):
     failed_jobs_s: float = Field(default=900.0, ge=0, description="how long a failed job makes the server unready")
 
 
+class WorkspaceSettings(Section):
+    path: Path | None = Field(default=None, description="the folder with memory.md and learnings.md; default: none")
+    user: str | None = Field(
+        default=None, description="whose files lie there; default: of several users, each in a folder of their own"
+    )
+    language: Literal["auto", "zh", "en"] = Field(
+        default="auto", description="of headings in new files; auto: that of the memories"
+    )
+    daily_notes: bool = Field(default=False, description="keep episodes and events in a file for each day")
+
+
 class EngineSettings(Section):
     mongodb_uri: str | None = Field(default=None, description="MongoDB (not used yet)")
     elasticsearch_hosts: str | None = Field(default=None, description="Elasticsearch (not used yet)")
@@ -240,6 +251,8 @@ class Settings(BaseSettings):
     tools: ToolSettings = ToolSettings()
     mcp: MCPSettings = MCPSettings()
     server: ServerSettings = ServerSettings()
+
+    workspace: WorkspaceSettings = WorkspaceSettings()
     engines: EngineSettings = EngineSettings()
 
     @classmethod

@@ -71,9 +71,19 @@ class Memory:
         settings: Settings | None = None,
         embedder: Embedder | None = None,
         extractor: Extractor | None = None,
+        workspace: str | Path | None = None,
+        workspace_user: str | None = None,
     ) -> Self:
         """A memory at a path or URL, open at once; use it in a `with` block, or close it."""
-        return cls(engine.Memory.open(where, settings=settings, embedder=embedder, extractor=extractor))
+        memory = engine.Memory.open(
+            where,
+            settings=settings,
+            embedder=embedder,
+            extractor=extractor,
+            workspace=workspace,
+            workspace_user=workspace_user,
+        )
+        return cls(memory)
 
     @property
     def settings(self) -> Settings:
@@ -130,6 +140,9 @@ class Memory:
     has_keys = _verb(engine.Memory.has_keys)
     audit = _verb(engine.Memory.audit)
     note_audit = _verb(engine.Memory.note_audit)
+    sync_workspace = _verb(engine.Memory.sync_workspace)
+    workspace_status = _verb(engine.Memory.workspace_status)
+    watch_workspace = _verb(engine.Memory.watch_workspace)
 
     def close(self) -> None:
         """Let go of the database; closing twice does no harm."""

@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import IdempotencyConflict, InvalidInput, JiyiError, NotFound, VersionConflict
-from . import bench, importing, jobs, mcp, reading, serving, synonyms, upkeep, writing
+from . import bench, importing, jobs, mcp, reading, serving, synonyms, upkeep, workspace, writing
 
 OTHER_ERROR = 1
 EXIT_CODES: dict[type[JiyiError], int] = {InvalidInput: 2, NotFound: 3, VersionConflict: 4, IdempotencyConflict: 4}
@@ -78,6 +78,7 @@ for panel, commands in {
 }.items():
     for command in commands:
         app.command(command.__name__.rstrip("_").replace("_", "-"), rich_help_panel=panel)(command)
+app.add_typer(workspace.app, name="workspace", rich_help_panel="Connect")
 app.add_typer(jobs.app, name="jobs", rich_help_panel="Look after it")
 app.add_typer(synonyms.app, name="synonyms", rich_help_panel="Look after it")
 app.add_typer(serving.app, name="keys", rich_help_panel="Connect")

@@ -19,6 +19,7 @@ from .keys import Keys
 from .measuring import Measuring
 from .upkeep import Upkeep
 from .words import Words
+from .workspace import Workspaces
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Memory"]
 
 
-class Memory(Carrying, Finding, Words, Measuring, Watching, Upkeep, Keys):
+class Memory(Carrying, Finding, Words, Measuring, Watching, Upkeep, Keys, Workspaces):
     """A long-term memory.
 
     async with Memory.open() as memory:
@@ -43,8 +44,13 @@ class Memory(Carrying, Finding, Words, Measuring, Watching, Upkeep, Keys):
         settings: Settings | None = None,
         embedder: Embedder | None = None,
         extractor: Extractor | None = None,
+        workspace: str | Path | None = None,
+        workspace_user: str | None = None,
     ) -> Self:
         """A memory at a path or URL, by default in a file in the user's data directory.
+
+        With a `workspace`, a folder, memories are also files that a person can edit: DIR/context/memory.md of the
+        `workspace_user`, or DIR/<user>/context/memory.md of each user.
 
         Use it as `async with Memory.open() as memory:`, or as `memory = await Memory.open()` with a later
         `await memory.close()`.
@@ -58,6 +64,11 @@ class Memory(Carrying, Finding, Words, Measuring, Watching, Upkeep, Keys):
             embedder = RememberedQueries(embedder, settings.cache.query_vectors)
         memory = cls(open_store(where or settings.url, settings), embedder, settings, extractor)
         memory.where = None if where is None else str(where)
+        folder = settings.workspace.path if workspace is None else Path(workspace)
+        if folder is not None:
+            from ..files.keeper import Files
+
+            memory._files = Files(folder, workspace_user or settings.workspace.user, settings)
         return memory
 
     async def __aenter__(self) -> Self:

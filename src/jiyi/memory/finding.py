@@ -69,12 +69,14 @@ class Finding(Looking):
             explain=explain,
             with_synonyms=self.settings.extraction.enable_synonym_expansion,
         )
+        unread = await self._fresh(where.user_id)
         lasting = time_range_days is None or asked_at is not None  # otherwise the last days are others at each moment
         with self.meter.timing("search", inquiry.mode):
             inquiry, missing = await self._with_other_words(inquiry)
             found = await self._answers.search(inquiry, asked_at=asked_at, lasting=lasting)
-        if missing:
-            found = found.model_copy(update={"degraded": (*found.degraded, missing)})
+        notes = tuple(note for note in (missing, unread) if note)
+        if notes:
+            found = found.model_copy(update={"degraded": (*found.degraded, *notes)})
         self._count(found)
         return found
 

@@ -15,12 +15,14 @@ from .parts import Parts
 class Looking(Parts):
     async def get(self, memory_id: str, *, user_id: str) -> MemoryItem:
         """One memory, by its id or `memory_key`."""
-        return await existing(self._store, checks.name("user_id", user_id), checks.name("memory_id", memory_id))
+        await self._fresh(checks.name("user_id", user_id))
+        return await existing(self._store, user_id, checks.name("memory_id", memory_id))
 
     async def get_many(self, memory_ids: Sequence[str], *, user_id: str) -> Sequence[MemoryItem]:
         """Several memories, in the order asked for; ids that this user does not have are left out."""
         ids = checks.names("memory_ids", memory_ids, most=checks.MAX_LIMIT)
-        return await self._store.get(checks.name("user_id", user_id), ids)
+        await self._fresh(checks.name("user_id", user_id))
+        return await self._store.get(user_id, ids)
 
     async def list(
         self,
@@ -52,6 +54,7 @@ class Looking(Parts):
             as_of=as_of,
             status=status,
         )
+        await self._fresh(where.user_id)
         return await self._store.page(
             where, cursor=checks.optional_name("cursor", cursor), limit=checks.whole("limit", limit)
         )
@@ -83,6 +86,7 @@ class Looking(Parts):
             as_of=as_of,
             status=status,
         )
+        await self._fresh(where.user_id)
         return await self._store.count(where)
 
     async def groups(self, *, user_id: str, memory_types: Sequence[str] | None = None) -> dict[str, int]:

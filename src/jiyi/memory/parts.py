@@ -25,6 +25,7 @@ from ..write.later import do
 from ..write.worker import Worker
 
 if TYPE_CHECKING:
+    from ..files.keeper import Files
     from ..settings import Settings
     from ..store.base import Store
     from ..write.drafts import Extractor
@@ -74,11 +75,14 @@ class Parts:
         caches = resolve_caches(settings)
         period = Period.of(settings.cache.seconds, self._ranking.weights.half_life_days)
         self._accesses = Accesses(store, on=settings.recalls.record, keep=settings.recalls.keep)
+        self._files: Files | None = None  # of a workspace, if there is one
         self._answers = Answers(store, embedder, self._ranking, self._accesses, caches, period)
 
     async def _start(self) -> None:
         """Open the database: `async with` and `await` do it. Jobs that were left behind are gone on with."""
         await self._store.start()
+        if self._files is not None:
+            await self._files.start(self._store, self._embedder, self._rules)
         if self._does_jobs and await self._store.next_due() is not None:
             self._work()
 
@@ -91,9 +95,15 @@ class Parts:
             self._working = None
         if self._llm is not None:
             await self._llm.close()
+        if self._files is not None:
+            await self._files.close()
         await self._accesses.close()
         await self._answers.close()
         await self._store.close()
+
+    async def _fresh(self, user_id: str) -> str | None:
+        """Before something is read: what a person has changed in the files counts. → what went wrong"""
+        return None if self._files is None else await self._files.fresh(user_id)
 
     @property
     def _does_jobs(self) -> bool:

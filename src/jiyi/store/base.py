@@ -35,6 +35,7 @@ from ..synonyms import Company, Pair, Synonym
 from . import (
     effects,
     exporting,
+    files,
     freshness,
     importing,
     jobs,
@@ -50,8 +51,13 @@ from . import (
 from . import usage as llm_usage
 from .contract import (
     Addition,
+    Agreed,
+    AgreedEntry,
     Candidates,
     Change,
+    Filed,
+    FileLook,
+    FileWork,
     Filter,
     IndexEntry,
     Lease,
@@ -74,6 +80,7 @@ class Store(ABC):
 
     def __init__(self) -> None:
         self._unfinished: set[asyncio.Future[Any]] = set()
+        self.after_write: Callable[[Sequence[str]], None] = lambda users: None  # whoever wants to know of each commit
 
     @abstractmethod
     def _reading(self, user_id: str | None) -> AbstractAsyncContextManager[AsyncSession]:
@@ -96,7 +103,9 @@ class Store(ABC):
             async with self._writing(users) as session:
                 return await work(session)
 
-        return await asyncio.shield(self._begin(transaction()))
+        done = await asyncio.shield(self._begin(transaction()))
+        self.after_write(users)
+        return done
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Something that goes on although its caller may be cancelled; closing waits for it."""
@@ -357,3 +366,39 @@ class Store(ABC):
     async def audit(self, limit: int) -> list[AuditEntry]:
         async with self._reading(None) as session:
             return await keys.audit(session, limit)
+
+    async def agreed(self, user_id: str, workspace: str) -> Agreed:
+        async with self._reading(user_id) as session:
+            return await files.agreed(session, user_id, workspace)
+
+    async def look_for_files(self, wanted: FileLook, now: datetime) -> Filed:
+        async with self._reading(wanted.user_id) as session:
+            return await files.look(session, wanted, now)
+
+    async def changed_users(self, seen: int) -> tuple[int, list[str]]:
+        async with self._reading(None) as session:
+            return await files.changed_users(session, seen)
+
+    async def actions_since(self, user_id: str, versions: Mapping[str, int]) -> dict[str, list[str]]:
+        async with self._reading(user_id) as session:
+            return await files.actions_since(session, user_id, versions)
+
+    async def take_from_files(self, work: FileWork) -> None:
+        await self._write([work.user_id], lambda session: files.work(session, work))
+
+    async def agree(
+        self,
+        user_id: str,
+        workspace: str,
+        *,
+        entries: Sequence[AgreedEntry],
+        gone: Sequence[str],
+        checksums: Mapping[str, str],
+        seen: int,
+        at: datetime,
+    ) -> None:
+        async def note(session: AsyncSession) -> None:
+            await files.agree(session, user_id, workspace, entries, gone)
+            await files.note_files(session, user_id, workspace, checksums, seen, at)
+
+        await self._write([user_id], note)

@@ -150,6 +150,7 @@ class NewMemory:
     slot: str | None = None
     superseded_by: str | None = None
     reason: str | None = None  # for the history
+    created_at: datetime | None = None  # None: when it is added
     index: IndexEntry = NOT_INDEXED
 
 
@@ -247,6 +248,80 @@ class Addition:
     units: tuple[UnitPart, ...] = ()
     effects: Effects = NO_EFFECTS
     payload: dict[str, JsonValue] | None = None  # what is left to do, by a worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiledMemory:
+    """A memory with what a workspace's files show of it."""
+
+    id: str
+    version: int
+    memory_key: str
+    agent_id: str | None
+    group_id: str | None
+    session_id: str | None
+    memory_type: str
+    layer: Layer
+    content: str
+    importance: float
+    tags: tuple[str, ...]
+    status: Status
+    occurred_at: datetime
+    valid_to: datetime | None
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgreedEntry:
+    """What a line and its memory last agreed on."""
+
+    memory_id: str
+    path: str
+    version: int
+    digests: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreed:
+    """What a workspace's files and the index last agreed on, for one user."""
+
+    checksums: Mapping[str, str]  # of the files, by path
+    entries: Mapping[str, AgreedEntry]  # by memory
+    seen: int | None  # how far the change feed had come then; None: never
+    synced_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLook:
+    """Which memories a sync of files has to look at."""
+
+    user_id: str
+    workspace: str
+    layers: tuple[Layer, ...]
+    types: tuple[str, ...]  # of other layers
+    ids: tuple[str, ...]  # these in any case
+    seen: int | None  # and those that have changed since; None: all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filed:
+    memories: Mapping[str, FiledMemory]  # by id, in whatever state
+    missing: tuple[str, ...]  # looked for and not there
+    complete: bool  # all that hold are among them
+    tip: int  # how far the change feed had come
+    erased_at: datetime | None  # when everything of this user was deleted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileWork:
+    """What edits in files do to the index; one transaction. It is void if a memory has changed meanwhile."""
+
+    user_id: str
+    workspace: str
+    at: datetime
+    changes: tuple[tuple[ChangedMemory, int], ...] = ()  # with the version that is changed
+    additions: tuple[Addition, ...] = ()  # one for each agent, group and session
+    agreed: tuple[AgreedEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

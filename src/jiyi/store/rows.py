@@ -65,7 +65,7 @@ def memory_values(addition: Addition, new: NewMemory) -> dict[str, Any]:
         "last_accessed_at": None,
         "source": new.source,
         "trust": 1.0,
-        "created_at": addition.at,
+        "created_at": new.created_at or addition.at,
         "updated_at": addition.at,
         "slot": new.slot,
     }

@@ -85,7 +85,7 @@ async def _save_all(session: AsyncSession, addition: Addition) -> tuple[list[Mem
     await units.save_messages(session, place, addition.messages, addition.at)
     await units.save_units(session, place, addition.units, addition.at)
     hashes = [new.dedupe_hash for new in addition.memories]
-    await _retire_expired(session, user_id, hashes, addition.at)
+    await retire_expired(session, user_id, hashes, addition.at)
     known = await reads.known_by_hash(session, user_id, hashes, addition.at)
     fresh = {new.dedupe_hash: new for new in reversed(addition.memories) if new.dedupe_hash not in known}
     fresh = dict(reversed(fresh.items()))  # the first of equal ones, in the order given
@@ -97,7 +97,7 @@ async def _save_all(session: AsyncSession, addition: Addition) -> tuple[list[Mem
         raise Stale  # it was new when this was worked out
     await _refuse_taken_keys(session, user_id, list(fresh.values()))
     await effects.check(session, user_id, addition.effects)
-    made = await _save_memories(session, addition, list(fresh.values()))
+    made = await save_memories(session, addition, list(fresh.values()))
     for changed in addition.effects.changes:
         await _apply(session, await reads.memory_row(session, user_id, changed.id), changed.change)
     await effects.save(session, user_id, addition.effects, addition.at)
@@ -130,7 +130,7 @@ async def _note(session: AsyncSession, job: JobRow, memories: Sequence[MemoryIte
     await insert_all(session, JobMemoryRow, values)
 
 
-async def _retire_expired(session: AsyncSession, user_id: str, hashes: Sequence[str], at: datetime) -> None:
+async def retire_expired(session: AsyncSession, user_id: str, hashes: Sequence[str], at: datetime) -> None:
     """Archive what has expired, so that it does not stand in the way of the same thing said anew."""
     for some in reads.chunks(hashes):
         expired = await session.scalars(
@@ -162,7 +162,7 @@ async def _refuse_taken_keys(session: AsyncSession, user_id: str, new: Sequence[
         raise InvalidInput("memory_key", f"{sorted(taken)[0]!r} is taken: update that memory, or choose another key")
 
 
-async def _save_memories(session: AsyncSession, addition: Addition, new: Sequence[NewMemory]) -> list[MemoryItem]:
+async def save_memories(session: AsyncSession, addition: Addition, new: Sequence[NewMemory]) -> list[MemoryItem]:
     user_id = addition.user_id
     names = {
         **addition.external_ids,
@@ -220,39 +220,49 @@ async def _refuse_twin(session: AsyncSession, row: MemoryRow, change: Change) ->
     status, valid_to = (change.values.get(name, getattr(row, name)) for name in ("status", "valid_to"))
     if said is None or status != "active" or valid_to is not None:
         return
-    await _retire_expired(session, row.user_id, [said], change.at)
+    await retire_expired(session, row.user_id, [said], change.at)
     twin = (await reads.known_by_hash(session, row.user_id, [said], change.at)).get(said, row.id)
     if twin != row.id:
         raise InvalidInput("content", f"memory {twin} says the same already: change or delete that one")
 
 
 async def _apply(session: AsyncSession, row: MemoryRow, change: Change) -> None:
-    """Make the change, and write it into the history and the change feed."""
-    user_id, before = row.user_id, rows.snapshot(row)
-    for name, value in change.values.items():
-        setattr(row, rows.NO_ATTRIBUTE.get(name, name), value)
-    if change.dedupe_hash is not None:
-        row.dedupe_hash = change.dedupe_hash
-    row.version += 1
-    row.updated_at = change.at
-    if change.index is not None:
-        row.near_hash = change.index.near_hash
-        for table in (EmbeddingRow, TermsRow, KeywordRow):
-            await session.execute(delete(table).where(table.user_id == user_id, table.memory_id == row.id))
-        await insert_index(session, [rows.index_values(user_id, row.id, change.index)])
-    session.add(
-        RevisionRow(
-            user_id=user_id,
-            memory_id=row.id,
-            version=row.version,
-            action=change.action,
-            actor=change.actor,
-            reason=change.reason,
-            before=before,
-            changed_at=change.at,
+    await apply_changes(session, row.user_id, [(row, change)])
+
+
+async def apply_changes(session: AsyncSession, user_id: str, changes: Sequence[tuple[MemoryRow, Change]]) -> None:
+    """Make changes, and write them into the history and the change feed."""
+    revisions = []
+    for row, change in changes:
+        before = rows.snapshot(row)
+        for name, value in change.values.items():
+            setattr(row, rows.NO_ATTRIBUTE.get(name, name), value)
+        if change.dedupe_hash is not None:
+            row.dedupe_hash = change.dedupe_hash
+        row.version += 1
+        row.updated_at = change.at
+        if change.index is not None:
+            row.near_hash = change.index.near_hash
+        revisions.append(
+            {
+                "user_id": user_id,
+                "memory_id": row.id,
+                "version": row.version,
+                "action": change.action,
+                "actor": change.actor,
+                "reason": change.reason,
+                "before": before,
+                "changed_at": change.at,
+            }
         )
-    )
-    await tell(session, user_id, [row.id], "update")
+    await session.flush()
+    found_anew = {row.id: change.index for row, change in changes if change.index is not None}
+    for some in reads.chunks(list(found_anew)):
+        for table in (EmbeddingRow, TermsRow, KeywordRow):
+            await session.execute(delete(table).where(table.user_id == user_id, table.memory_id.in_(some)))
+    await insert_index(session, (rows.index_values(user_id, name, index) for name, index in found_anew.items()))
+    await insert_all(session, RevisionRow, revisions)
+    await tell(session, user_id, [row.id for row, _ in changes], "update")
 
 
 async def delete_memories(session: AsyncSession, user_id: str, memory_ids: Sequence[str]) -> Deletion:

@@ -398,3 +398,18 @@ class FileRow(Base):
     path: Mapped[str] = mapped_column(short_text(1024), primary_key=True)
     checksum: Mapped[str] = mapped_column(short_text(64))
     synced_at: Mapped[datetime]
+    seen: Mapped[int | None] = mapped_column(BigInteger)  # how far the change feed had come then
+
+
+class FileEntryRow(Base):
+    """A memory as it was when its line in a workspace and the index last agreed. It outlives the memory, so that a line
+    whose memory was deleted is not taken for a new one."""
+
+    __tablename__ = "file_entries"
+
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    workspace: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
+    path: Mapped[str] = mapped_column(short_text(1024))
+    version: Mapped[int]
+    digests: Mapped[dict[str, Any]]  # of each field, shortened; no text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +94,15 @@ async def _prepare(
     actor: str,
     reason: str | None,
 ) -> Change:
+    change = await asyncio.to_thread(prepare, memory, given, rules, action=action, actor=actor, reason=reason)
+    [change], _ = await embed_changes([change], [memory], embedder)
+    return change
+
+
+def prepare(
+    memory: MemoryItem, given: dict[str, Any], rules: KeywordRules, *, action: str, actor: str, reason: str | None
+) -> Change:
+    """The change, worked out but for the vector."""
     values = dict(given)
     if "content" in values and "summary" not in values and memory.summary == summarise(memory.content):
         values["summary"] = summarise(values["content"])  # it was made from the content, and stays so
@@ -105,10 +115,7 @@ async def _prepare(
     after = memory.model_dump() | values
     entry = None
     if FOUND_BY & values.keys():
-        entry = await asyncio.to_thread(
-            index_entry, after["content"], after["summary"], after["tags"], after["data"], rules
-        )
-        [entry], _ = await embed_entries([entry], [after["content"]], embedder)
+        entry = index_entry(after["content"], after["summary"], after["tags"], after["data"], rules)
     says_otherwise = memory.source in ("statement", EXTRACTED) and {"content", "memory_type"} & values.keys()
     own_key = memory.memory_key if memory.memory_key != memory.id else None
     said = statement_hash(after["content"], after["memory_type"], memory.agent_id, memory.group_id, own_key)
@@ -121,3 +128,16 @@ async def _prepare(
         reason=reason,
         at=utc_now(),
     )
+
+
+async def embed_changes(
+    changes: Sequence[Change], memories: Sequence[MemoryItem], embedder: Embedder
+) -> tuple[list[Change], str | None]:
+    """The changes with their vectors, where they need one; and what went wrong. `memories`: what they change."""
+    found = [(at, change.index) for at, change in enumerate(changes) if change.index is not None]
+    texts = [str(changes[at].values.get("content", memories[at].content)) for at, _ in found]
+    entries, problem = await embed_entries([entry for _, entry in found], texts, embedder)
+    done = list(changes)
+    for (at, _), entry in zip(found, entries, strict=True):
+        done[at] = replace(done[at], index=entry)
+    return done, problem

@@ -1,0 +1,304 @@
+"""A Markdown file as a list of parts that together are the file, byte for byte.
+
+Only bullets are ours: those under a heading that names a type, and those that carry an id. All else is kept as it is:
+prose, other headings, front matter, comments, tables, code. `parse(text).text == text` for any text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from .format import Home, Item, Note, has_mark, item_text, mark, read_item
+from .headings import Heading, read_heading
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+_BULLET = re.compile(r"(?P<indent>[ \t]*)(?P<mark>[-*+])(?P<space>[ \t]+)(?=[^ \t])")
+_RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
+_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}(?=[^`]*$)|~{3,})")
+_UNDERLINE = re.compile(r" {0,3}(?P<line>=+|-+)[ \t]*$")
+_RAW = re.compile(r" {0,3}<(?P<tag>pre|script|style|textarea)(?:[\s>]|$)", re.IGNORECASE)
+_CONFLICT = re.compile(r"(?:<{7}|>{7}|\|{7})(?: |$)")
+_FIELD = re.compile(r"[\w\"'-]+[ \t]*:")
+BOM = "\ufeff"
+
+
+class CannotParse(ValueError):
+    """The file is in a state in which nobody can tell what is a memory; it is left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """One line that is not ours."""
+
+    text: str
+
+    @property
+    def blank(self) -> bool:
+        return not self.text.strip(" \t\r\n")
+
+
+@dataclass(frozen=True, slots=True)
+class HeadingLine(Prose):
+    heading: Heading
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One bullet with all its lines."""
+
+    text: str
+    bullet: str
+    item: Item
+    memory_type: str | None  # as its heading says
+    line: int  # its first, from 1 on
+    lines: int
+
+    @property
+    def memory_id(self) -> str | None:
+        return self.item.memory_id
+
+
+Part = Prose | Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts)
+
+    @property
+    def entries(self) -> list[Entry]:
+        return [part for part in self.parts if isinstance(part, Entry)]
+
+    @property
+    def headings(self) -> list[Heading]:
+        return [part.heading for part in self.parts if isinstance(part, HeadingLine)]
+
+    @property
+    def eol(self) -> str:
+        """How lines end here: as the first one does."""
+        for part in self.parts:
+            found = _eol(part.text)
+            if found:
+                return found
+        return "\n"
+
+
+# -- parsing --------------------------------------------------------------------------------------------------------
+
+
+def parse(text: str) -> Document:
+    """Raises `CannotParse` where a bullet could be taken for something else, or something else for a bullet."""
+    lines = _LINE.findall(text.removeprefix(BOM))
+    parts: list[Part] = [Prose(BOM)] if text.startswith(BOM) else []
+    at = _front_matter(lines)
+    parts.extend(Prose(line) for line in lines[:at])
+    section: Heading | None = None
+    while at < len(lines):
+        bare = _bare(lines[at])
+        if _CONFLICT.match(bare):
+            raise CannotParse(f"line {at + 1} is a mark of a merge that is not finished: {bare[:20]}")
+        end = _block_end(lines, at, bare)
+        heading = None if end else read_heading(bare) or _underlined(parts, bare)
+        found = None if end or heading else _entry(lines, at, bare, section.memory_type if section else None)
+        if heading is not None:
+            section = section if _inside(section, heading) else heading
+            parts.append(HeadingLine(lines[at], heading))
+        elif found is not None:
+            parts.append(found)
+            end = at + found.lines
+        else:
+            parts.extend(Prose(line) for line in lines[at : end or at + 1])
+        at = end or at + 1
+    return Document(tuple(parts))
+
+
+def _front_matter(lines: Sequence[str]) -> int:
+    """→ after which line it ends; 0 if there is none"""
+    if not lines or _bare(lines[0]).rstrip() != "---":
+        return 0
+    for at, line in enumerate(lines[1:], 1):
+        if _bare(line).rstrip() in ("---", "..."):
+            return at + 1
+    if len(lines) > 1 and _FIELD.match(lines[1]):
+        raise CannotParse("its front matter has no end")
+    return 0
+
+
+def _block_end(lines: Sequence[str], at: int, bare: str) -> int | None:
+    """Where a block that hides what is in it ends: code, a comment, raw HTML. None: none begins here."""
+    fence = _FENCE.match(bare)
+    if fence:
+        close = re.compile(rf" {{0,3}}{re.escape(fence['fence'])}{re.escape(fence['fence'][0])}*[ \t]*$")
+        return _end(lines, at, lambda line: close.match(line) is not None, "the code block")
+    stripped = bare.lstrip(" ")
+    if stripped.startswith("<!--") and len(bare) - len(stripped) < 4:
+        if "-->" in stripped[2:]:
+            return at + 1
+        return _end(lines, at, lambda line: "-->" in line, "the comment")
+    raw = _RAW.match(bare)
+    if raw:
+        close_tag = f"</{raw['tag']}>".lower()
+        if close_tag in bare.lower():
+            return at + 1
+        return _end(lines, at, lambda line: close_tag in line.lower(), f"<{raw['tag']}>")
+    return None
+
+
+def _end(lines: Sequence[str], at: int, closes: Callable[[str], bool], what: str) -> int:
+    for later in range(at + 1, len(lines)):
+        if closes(_bare(lines[later])):
+            return later + 1
+    raise CannotParse(f"{what} that begins in line {at + 1} has no end")
+
+
+def _underlined(parts: Sequence[Part], bare: str) -> Heading | None:
+    """A heading that is written as a line of text with a line of = or - below it."""
+    found = _UNDERLINE.match(bare)
+    before = parts[-1] if parts else None
+    if not found or type(before) is not Prose or before.blank or before.text.startswith(("    ", "\t", "|", ">")):
+        return None
+    return read_heading(("# " if found["line"][0] == "=" else "## ") + _bare(before.text).strip())
+
+
+def _inside(section: Heading | None, heading: Heading) -> bool:
+    """A heading of a lower level that names no type only divides the section."""
+    return section is not None and heading.memory_type is None and heading.level > section.level
+
+
+def _entry(lines: Sequence[str], at: int, bare: str, memory_type: str | None) -> Entry | None:
+    found = _BULLET.match(bare)
+    if not found or _RULE.match(bare):
+        return None
+    indent = len(found["indent"].expandtabs(4))
+    if not has_mark(bare) and indent > 3:
+        return None
+    end = _item_end(lines, at, indent)
+    bullet = found[0]
+    width = _width(bullet)
+    item = read_item([bare[len(bullet) :], *(_inner(_bare(line), width) for line in lines[at + 1 : end])])
+    if not item.content.strip() or (item.memory_id is None and memory_type is None):
+        return None
+    return Entry("".join(lines[at:end]), bullet, item, memory_type, at + 1, end - at)
+
+
+def _item_end(lines: Sequence[str], at: int, indent: int) -> int:
+    """A bullet holds the lines that are indented below it, up to one that is a memory of its own."""
+    end = at + 1
+    for later in range(at + 1, len(lines)):
+        line = _bare(lines[later])
+        if not line.strip(" \t"):
+            continue
+        space = line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4)
+        if len(space) < indent + 2 or (_BULLET.match(line) and has_mark(line)) or _CONFLICT.match(line):
+            break
+        end = later + 1
+    return end
+
+
+def _inner(line: str, width: int) -> str:
+    if line.startswith("\t"):
+        return line[1:]
+    spaces = len(line) - len(line.lstrip(" "))
+    return line[min(spaces, width) :]
+
+
+def _width(bullet: str) -> int:
+    """The column in which its text begins."""
+    return len(bullet.expandtabs(4))
+
+
+def _bare(line: str) -> str:
+    return line.rstrip("\r\n")
+
+
+def _eol(text: str) -> str:
+    found = re.search(r"\r\n|\r|\n", text)
+    return found[0] if found else ""
+
+
+# -- changing -------------------------------------------------------------------------------------------------------
+
+
+def bullet_text(bullet: str, memory_id: str, note: Note, home: Home, eol: str) -> str:
+    """A new bullet, without the end of its last line."""
+    return item_text(bullet, _width(bullet), note.content, mark(memory_id, note, home), eol)
+
+
+def rewritten(entry: Entry, memory_id: str, note: Note, home: Home, eol: str) -> Entry:
+    """The bullet with another text or meta; its shape and the end of its last line stay."""
+    comment = mark(memory_id, note, home, entry.item.meta)
+    text = item_text(entry.bullet, _width(entry.bullet), note.content, comment, eol)
+    return replace(entry, text=text + _last_end(entry.text), item=Item(memory_id=memory_id, content=note.content))
+
+
+def marked(entry: Entry, memory_id: str, note: Note, home: Home) -> Entry:
+    """The bullet with an id at the end of its first line; nothing else of it changes."""
+    first, *rest = _LINE.findall(entry.text)
+    bare = _bare(first)
+    text = bare.rstrip(" \t") + " " + mark(memory_id, note, home) + first[len(bare) :] + "".join(rest)
+    return replace(entry, text=text, item=replace(entry.item, memory_id=memory_id))
+
+
+def exchanged(document: Document, new: Mapping[int, Entry | None]) -> Document:
+    """With other entries in place of some, by their line; None: without them."""
+    found = (new.get(part.line, part) if isinstance(part, Entry) else part for part in document.parts)
+    return Document(tuple(part for part in found if part is not None))
+
+
+def inserted(document: Document, bullets: Sequence[str], memory_type: str, heading: str) -> Document:
+    """With further bullets at the end of the first section of this type, which is begun if there is none."""
+    start = _section_of(document, memory_type)
+    if start is None:
+        document = _with_heading(document, heading)
+        start = _section_of(document, memory_type)
+    if start is None:
+        raise ValueError(f"{heading!r} does not name {memory_type}")
+    parts, eol = document.parts, document.eol
+    end = next((at for at in range(start + 1, len(parts)) if isinstance(parts[at], HeadingLine)), len(parts))
+    entries = [at for at in range(start + 1, end) if isinstance(parts[at], Entry)]
+    lead = ""
+    if entries:
+        at = entries[-1] + 1
+        while at < end and not _is_blank(parts[at]):  # what hangs on the bullet without being indented
+            at += 1
+    else:
+        at = max(at for at in range(start, end) if not _is_blank(parts[at])) + 1
+        if at < end:
+            at += 1
+        else:
+            lead = eol
+    text = lead + eol.join(bullets)
+    closed = not parts[at - 1].text or parts[at - 1].text.endswith(("\r", "\n"))
+    trail = eol if at < len(parts) and isinstance(parts[at], HeadingLine) else ""
+    new = Prose(text + eol + trail) if closed else Prose(eol + text)
+    return Document((*parts[:at], new, *parts[at:]))
+
+
+def _section_of(document: Document, memory_type: str) -> int | None:
+    for at, part in enumerate(document.parts):
+        if isinstance(part, HeadingLine) and part.heading.memory_type == memory_type:
+            return at
+    return None
+
+
+def _with_heading(document: Document, line: str) -> Document:
+    text, eol = document.text.removeprefix(BOM), document.eol
+    heading = read_heading(line)
+    if heading is None:
+        raise ValueError(f"{line!r} is no heading")
+    lead = "" if not text else eol if text.endswith(("\r", "\n")) else eol * 2
+    return Document((*document.parts, Prose(lead), HeadingLine(line + eol, heading)))
+
+
+def _is_blank(part: Part) -> bool:
+    return isinstance(part, Prose) and part.blank
+
+
+def _last_end(text: str) -> str:
+    return text[len(text.rstrip("\r\n")) :]

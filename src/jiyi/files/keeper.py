@@ -1,0 +1,158 @@
+"""The files of a running memory: written shortly after the index has changed, read before the index is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import JiyiError, WorkspaceError
+from .layout import Workspace, init_workspace
+from .report import report
+from .sync import SYNCING, Filing, look, sync_user
+from .values import SyncReport, WorkspaceFile, WorkspaceStatus
+
+if TYPE_CHECKING:
+    from ..embed import Embedder
+    from ..settings import Settings
+    from ..store.base import Store
+    from ..write.index import KeywordRules
+
+SOON_S = 0.05  # changes that come together are written together
+
+Signature = tuple[tuple[int, int, int] | None, ...]  # of a user's files: inode, size and time
+
+logger = logging.getLogger(__name__)
+
+
+class Files:
+    def __init__(self, folder: Path, user: str | None, settings: Settings) -> None:
+        self._folder = folder.expanduser()
+        self._user = user
+        self._settings = settings
+        self._filing: Filing | None = None
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._seen: dict[str, Signature] = {}
+        self._waiting: dict[str, None] = {}  # users whose memories have changed
+        self._writing: asyncio.Task[None] | None = None
+
+    async def start(self, store: Store, embedder: Embedder, rules: KeywordRules) -> None:
+        chosen = self._settings.workspace
+        workspace = await asyncio.to_thread(
+            init_workspace,
+            self._folder,
+            user=self._user,
+            language=chosen.language,
+            daily_notes=chosen.daily_notes,
+        )
+        self._filing = Filing(
+            workspace=workspace,
+            store=store,
+            embedder=embedder,
+            rules=rules,
+            with_facts=self._settings.extraction.enabled,
+        )
+        store.after_write = self._after_write
+
+    async def close(self) -> None:
+        """Write what is still to be written."""
+        while self._writing is not None and not self._writing.done():
+            await asyncio.wait([self._writing])
+        self._filing = None
+
+    @property
+    def filing(self) -> Filing:
+        if self._filing is None:
+            raise WorkspaceError("the memory is not open: use it inside `async with Memory.open(…) as memory`")
+        return self._filing
+
+    @property
+    def workspace(self) -> Workspace:
+        return self.filing.workspace
+
+    async def users(self) -> list[str]:
+        """Those who have files here, or memories that belong into some."""
+        if self.workspace.user is not None:
+            return [self.workspace.user]
+        there = await asyncio.to_thread(self.workspace.users)
+        return sorted({*there, *await self.filing.store.users()})
+
+    async def sync(
+        self, user_id: str, *, confirm: bool = False, restore: bool = False, dry_run: bool = False
+    ) -> SyncReport:
+        """One at a time for each user; other processes are kept out by a lock in the workspace."""
+        async with self._locks.setdefault(user_id, asyncio.Lock()):
+            self._waiting.pop(user_id, None)
+            done = await asyncio.create_task(
+                sync_user(self.filing, user_id, confirm=confirm, restore=restore, dry_run=dry_run)
+            )
+            if not dry_run:
+                self._seen[user_id] = await asyncio.to_thread(signature, self.workspace, user_id)
+            return done
+
+    async def status(self, user_id: str) -> WorkspaceStatus:
+        looked = await look(self.filing, user_id)
+        files = looked.scan.files.values()
+        return WorkspaceStatus(
+            root=str(self.workspace.root),
+            user_id=user_id,
+            files=tuple(
+                WorkspaceFile(
+                    path=file.path,
+                    exists=file.checksum is not None or file.problem is not None,
+                    lines=sum(line.path == file.path for line in looked.scan.lines),
+                    problem=file.problem,
+                )
+                for file in files
+            ),
+            synced_at=looked.known.agreed.synced_at,
+            pending=report(looked.plan, dry_run=True),
+        )
+
+    async def fresh(self, user_id: str) -> str | None:
+        """Take in what a person has changed in the files. → what went wrong; reading goes on without it"""
+        if SYNCING.get() or self._filing is None or not self.workspace.covers(user_id):
+            return None
+        now = signature(self.workspace, user_id)
+        if self._seen.get(user_id) == now:
+            return None
+        self._seen[user_id] = now  # not again for the same, if it fails
+        try:
+            await self.sync(user_id)
+        except (JiyiError, OSError) as error:
+            logger.warning("the files of user %r were not looked at: %s", user_id, error)
+            return f"answered without looking at the files: {error}"
+        return None
+
+    def _after_write(self, users: Sequence[str]) -> None:
+        if SYNCING.get() or self._filing is None:
+            return
+        self._waiting |= dict.fromkeys(user for user in users if user and self.workspace.covers(user))
+        if self._waiting and (self._writing is None or self._writing.done()):
+            self._writing = asyncio.create_task(self._write_soon(), name="jiyi-files")
+
+    async def _write_soon(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(SOON_S)
+            for user_id in list(self._waiting):
+                self._waiting.pop(user_id, None)
+                try:
+                    done = await self.sync(user_id)
+                    for problem in (*done.conflicts, *done.problems):
+                        logger.warning("files of user %r: %s", user_id, problem)
+                except (JiyiError, OSError) as error:
+                    logger.warning("the files of user %r were not written: %s", user_id, error)
+
+
+def signature(workspace: Workspace, user_id: str) -> Signature:
+    """Another one, if a file was written to since."""
+    found: list[tuple[int, int, int] | None] = []
+    for path in workspace.files(user_id):
+        try:
+            stat = (workspace.root / path).lstat()
+            found.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
+        except OSError:
+            found.append(None)
+    return tuple(found)

@@ -1,0 +1,180 @@
+"""Where a workspace keeps what: DIR/context/memory.md and learnings.md of one user, or DIR/<user>/context/… of several.
+
+DIR/.jiyi/workspace.json says so. A folder without it is no workspace: perhaps the disk is not mounted."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote_to_bytes
+
+from ..errors import InvalidInput, WorkspaceError
+from ..ids import new_id
+from ..models import Layer, layer_of
+from . import safe
+
+MARKER = ".jiyi/workspace.json"
+MEMORY, LEARNINGS, DAILY = "context/memory.md", "context/learnings.md", "context/daily"
+LAYERS: tuple[Layer, ...] = ("semantic", "procedural")
+DAILY_TYPES = ("episode", "event")
+_PLAIN = re.compile(r"[a-z0-9_\-\u4e00-\u9fff][a-z0-9_.\-\u4e00-\u9fff]*")
+_LONGEST_NAME = 180  # bytes
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.md")
+_TAKEN = re.compile(r"(?:context|con|prn|aux|nul|com\d|lpt\d)(?:\..*)?|.*\.")
+
+Language = Literal["auto", "zh", "en"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """A folder of files that people edit."""
+
+    root: Path
+    id: str
+    user: str | None  # whose; None: of several users, each in a folder of their own
+    language: Language = "auto"  # of headings
+    daily_notes: bool = False
+
+    def belongs(self, memory_type: str, layer: Layer | None = None) -> bool:
+        """Whether memories of this type have lines."""
+        return (layer or layer_of(memory_type)) in LAYERS or (self.daily_notes and memory_type in DAILY_TYPES)
+
+    def home(self, user_id: str) -> str:
+        """The user's folder, relative to the root; with a slash at the end if it is one of its own."""
+        if self.user is None:
+            return folder_name(user_id) + "/"
+        if user_id != self.user:
+            raise InvalidInput("user_id", f"this workspace is {self.user!r}'s, not {user_id!r}'s")
+        return ""
+
+    def name_folder(self, user_id: str) -> None:
+        """A name too long for a folder stands in a file in it."""
+        name = self.root / self.home(user_id) / "user"
+        if self.home(user_id).startswith("~") and not os.path.lexists(name):
+            safe.replace_file(name, user_id.encode(), expected=None)
+
+    def covers(self, user_id: str) -> bool:
+        return self.user is None or self.user == user_id
+
+    def file_for(self, user_id: str, memory_type: str, occurred_at: datetime) -> str:
+        """Where a new line of this type goes."""
+        if self.daily_notes and memory_type in DAILY_TYPES:
+            return f"{self.home(user_id)}{DAILY}/{occurred_at.astimezone(UTC).date().isoformat()}.md"
+        return self.home(user_id) + (LEARNINGS if layer_of(memory_type) == "procedural" else MEMORY)
+
+    def files(self, user_id: str) -> list[str]:
+        """The files of a user, there or not."""
+        found = [self.home(user_id) + MEMORY, self.home(user_id) + LEARNINGS]
+        if self.daily_notes:
+            folder = self.root / self.home(user_id) / DAILY
+            names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+            found += [f"{self.home(user_id)}{DAILY}/{name}" for name in names if _DAY.fullmatch(name)]
+        return found
+
+    def users(self) -> list[str]:
+        """Those who have a folder here."""
+        if self.user is not None:
+            return [self.user]
+        names = (entry.name for entry in os.scandir(self.root) if entry.is_dir(follow_symlinks=False))
+        found = (user_of(self.root, name) for name in names if (self.root / name / "context").is_dir())
+        return sorted(user for user in found if user is not None)
+
+    def owner(self, path: Path) -> str | None:
+        """Whose file this is; None if it is none of those that are kept."""
+        try:
+            parts = path.relative_to(self.root).parts
+        except ValueError:
+            return None
+        if path.suffix != ".md" or path.name.startswith("."):
+            return None
+        if self.user is not None:
+            return self.user if parts[0] == "context" else None
+        return user_of(self.root, parts[0]) if len(parts) > 2 and parts[1] == "context" else None
+
+    def lock_path(self, user_id: str) -> Path:
+        return self.root / ".jiyi" / f"{sha256(user_id.encode()).hexdigest()[:16]}.lock"
+
+    def check(self) -> None:
+        """Whether it is still there, and still the same."""
+        if open_workspace(self.root).id != self.id:
+            raise WorkspaceError(f"{self.root} is another workspace now: open it again")
+
+
+def folder_name(user_id: str) -> str:
+    """A user's folder. Names that only differ in case or in how a letter is composed stay apart on every system."""
+    if _PLAIN.fullmatch(user_id) and not _TAKEN.fullmatch(user_id):
+        name = user_id
+    else:
+        kept = re.compile(r"[a-z0-9_\-\u4e00-\u9fff]")
+        name = "".join(
+            letter if kept.match(letter) else "".join(f"%{byte:02X}" for byte in letter.encode()) for letter in user_id
+        )
+        if _TAKEN.fullmatch(name):
+            name = f"%{ord(name[0]):02X}{name[1:]}"
+    return name if len(name.encode()) <= _LONGEST_NAME else "~" + sha256(user_id.encode()).hexdigest()[:32]
+
+
+def user_of(root: Path, name: str) -> str | None:
+    """Whose folder this is; None if it is nobody's."""
+    if name.startswith("."):
+        return None
+    try:
+        if name.startswith("~"):
+            found = (safe.read(root / name / "user") or b"").decode()
+        else:
+            found = unquote_to_bytes(name).decode()
+    except (UnicodeDecodeError, safe.Refused, OSError):
+        return None
+    return found if found and folder_name(found) == name else None
+
+
+def open_workspace(root: Path) -> Workspace:
+    """The workspace in a folder; `WorkspaceError` if there is none."""
+    marker = root / MARKER
+    try:
+        data = safe.read(marker)
+        if data is None:
+            raise WorkspaceError(
+                f"{root} is no workspace, or its disk is not there: {MARKER} is missing."
+                f" `jiyi workspace init {root}` begins one"
+            )
+        found = json.loads(data)
+        return Workspace(
+            root=root,
+            id=str(found["id"]),
+            user=found["user"],
+            language=found.get("language", "auto"),
+            daily_notes=bool(found.get("daily_notes", False)),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise WorkspaceError(f"{marker} cannot be read: {error}") from error
+
+
+def init_workspace(
+    root: Path, *, user: str | None, language: Language = "auto", daily_notes: bool = False
+) -> Workspace:
+    """Begin a workspace, or open the one that is there; what was set before stays."""
+    try:
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        root = root.resolve()
+        if os.path.lexists(root / MARKER):
+            found = open_workspace(root)
+            if user is not None and found.user != user:
+                whose = "of several users" if found.user is None else f"{found.user!r}'s"
+                raise InvalidInput("workspace", f"{root} is {whose} already: choose another folder for {user!r}")
+            return found
+        made = Workspace(root=root, id=new_id(), user=user, language=language, daily_notes=daily_notes)
+        kept = {name: value for name, value in asdict(made).items() if name != "root"}
+        safe.replace_file(root / MARKER, json.dumps(kept, ensure_ascii=False, indent=2).encode() + b"\n", expected=None)
+        safe.replace_file(root / ".jiyi" / ".gitignore", b"*\n", expected=None)
+    except safe.Changed:
+        return open_workspace(root)  # another process was faster
+    except OSError as error:
+        raise WorkspaceError(f"{root} cannot be made a workspace: {error.strerror}") from error
+    return made

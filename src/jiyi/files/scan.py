@@ -1,0 +1,112 @@
+"""What stands in a user's files now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import checks
+from ..errors import InvalidInput
+from . import safe
+from .document import CannotParse, Document, Entry, parse
+from .format import ANY_ID, Note, read_note
+from .layout import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A bullet and where it stands."""
+
+    path: str
+    entry: Entry
+    note: Note
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScannedFile:
+    path: str
+    checksum: str | None = None  # None: there is no such file
+    document: Document | None = None
+    problem: str | None = None  # why it is left alone
+    modified_at: float = 0.0
+
+    @property
+    def blank(self) -> bool:
+        """Missing, or without anything in it."""
+        return self.document is not None and not self.document.text.strip("\ufeff \t\r\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    files: Mapping[str, ScannedFile]
+    lines: tuple[Line, ...]
+    mentioned: frozenset[str]  # ids that stand anywhere, also where they are no bullet of ours
+    held: frozenset[str]  # memories whose line cannot be taken as it is
+    problems: tuple[str, ...]
+
+
+def scan(workspace: Workspace, user_id: str) -> Scan:
+    """Read and parse all of a user's files. What cannot be read or parsed is left alone and named."""
+    home = workspace.home(user_id)
+    told = safe.clean(workspace.root / home / "context") + safe.clean(workspace.root / home / "context/daily")
+    files = {path: scan_file(workspace.root, path) for path in workspace.files(user_id)}
+    lines: list[Line] = []
+    held: set[str] = set()
+    mentioned: set[str] = set()
+    for path, file in files.items():
+        if file.problem:
+            told.append(f"{path}: left alone, because {file.problem}")
+        if file.document is None:
+            continue
+        mentioned.update(ANY_ID.findall(file.document.text))
+        for entry in file.document.entries:
+            line = Line(path=path, entry=entry, note=read_note(entry.item, entry.memory_type))
+            problem = _problem(line)
+            if problem and entry.memory_id:
+                held.add(entry.memory_id)
+            if problem:
+                told.append(f"{path}:{entry.line}: left alone, because {problem}")
+            else:
+                lines.append(line)
+            for name in sorted(line.note.unsaid - {"memory_type"}):
+                told.append(f"{path}:{entry.line}: its {name} cannot be read and is left as it was")
+    return Scan(
+        files=files,
+        lines=tuple(lines),
+        mentioned=frozenset(mentioned),
+        held=frozenset(held),
+        problems=tuple(told),
+    )
+
+
+def _problem(line: Line) -> str | None:
+    try:
+        checks.text("its text", line.note.content)
+        if "memory_type" not in line.note.unsaid:
+            checks.memory_type("its type", line.note.memory_type)
+    except InvalidInput as error:
+        return str(error)
+    return None
+
+
+def scan_file(root: Path, path: str) -> ScannedFile:
+    checksum, modified_at = None, 0.0
+    try:
+        where = safe.check_path(root, path)
+        data = safe.read(where)
+        if data is None:
+            return ScannedFile(path=path, document=Document(()))
+        checksum, modified_at = safe.checksum(data), where.stat().st_mtime
+        if b"\x00" in data:
+            raise CannotParse("it is not text: it holds NUL bytes")
+        return ScannedFile(path=path, checksum=checksum, document=parse(data.decode()), modified_at=modified_at)
+    except safe.Refused as error:
+        problem = f"it {error}"
+    except UnicodeDecodeError as error:
+        problem = f"it is not UTF-8 (byte {error.start:,})"
+    except OSError as error:
+        problem = f"it cannot be read: {error.strerror}"
+    except CannotParse as error:
+        problem = str(error)
+    return ScannedFile(path=path, checksum=checksum, problem=problem, modified_at=modified_at)

@@ -1,0 +1,205 @@
+"""From the files into the index: new lines become memories, changed ones change theirs, lost ones archive theirs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ..embed import Embedder
+from ..ids import new_id, time_of
+from ..models import CandidateMemory, MemoryItem, ReceiptState, utc_now
+from ..store.contract import Addition, AgreedEntry, Change, ChangedMemory, FileWork, NewMemory, Stale
+from ..write.build import Context, stated
+from ..write.by_rule import stated_facts
+from ..write.change import embed_changes, prepare
+from ..write.flow import MOST_COMPARED
+from ..write.hashes import statement_hash
+from ..write.index import KeywordRules, embed_entries, index_entry
+from .steps import Archive, Edit, Plan, Rewrite, Take
+
+if TYPE_CHECKING:
+    from ..store.base import Store
+
+BY_HAND = "edited by hand"  # the actor, for the history
+AT_ONCE = 400  # memories in one transaction
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What goes into one transaction; a person's edit and the copy of what it clashes with stay together."""
+
+    changes: list[Edit | Archive] = field(default_factory=list)
+    takes: list[Take] = field(default_factory=list)
+
+
+async def take(
+    store: Store, embedder: Embedder, rules: KeywordRules, workspace: str, plan: Plan, with_facts: bool
+) -> list[str]:
+    """Write into the index what the files say. → what did not work. Raises `Stale` if a memory has changed meanwhile"""
+    rewritten = {step.memory_id for step in plan.of(Rewrite) if isinstance(step, Rewrite)}
+    with_facts = with_facts and len(plan.of(Take)) <= MOST_COMPARED
+    problems: dict[str, None] = {}
+    for batch in _batches(plan):
+        now = utc_now()
+        changes, problem = await _changes(store, embedder, rules, plan.user_id, batch.changes)
+        problems |= dict.fromkeys([problem] if problem else [])
+        additions, problem = await _additions(embedder, rules, plan.user_id, batch.takes, now, with_facts)
+        problems |= dict.fromkeys([problem] if problem else [])
+        agreed = [
+            AgreedEntry(
+                memory_id=step.memory_id, path=step.line.path, version=step.version + 1, digests=step.note.digests()
+            )
+            for step in batch.changes
+            if isinstance(step, Edit) and step.memory_id not in rewritten and step.line.entry.memory_id
+        ]
+        await store.take_from_files(
+            FileWork(
+                user_id=plan.user_id,
+                workspace=workspace,
+                at=now,
+                changes=tuple(changes),
+                additions=tuple(additions),
+                agreed=tuple(agreed),
+            )
+        )
+    return list(problems)
+
+
+def _batches(plan: Plan) -> Iterator[_Batch]:
+    copies = {step.instead_of: step for step in plan.steps if isinstance(step, Take) and step.instead_of}
+    batch = _Batch()
+    for step in plan.steps:
+        if isinstance(step, (Edit, Archive)):
+            batch.changes.append(step)
+            if step.memory_id in copies:
+                batch.takes.append(copies[step.memory_id])
+        elif isinstance(step, Take) and not step.instead_of:
+            batch.takes.append(step)
+        if len(batch.changes) + len(batch.takes) >= AT_ONCE:
+            yield batch
+            batch = _Batch()
+    if batch.changes or batch.takes:
+        yield batch
+
+
+async def _changes(
+    store: Store, embedder: Embedder, rules: KeywordRules, user_id: str, steps: Sequence[Edit | Archive]
+) -> tuple[list[tuple[ChangedMemory, int]], str | None]:
+    if not steps:
+        return [], None
+    items = {item.id: item for item in await store.get(user_id, [step.memory_id for step in steps])}
+    if any(step.memory_id not in items or items[step.memory_id].version != step.version for step in steps):
+        raise Stale
+    memories = [items[step.memory_id] for step in steps]
+    changes = await asyncio.to_thread(
+        lambda: [_change(memory, step, rules) for memory, step in zip(memories, steps, strict=True)]
+    )
+    changes, problem = await embed_changes(changes, memories, embedder)
+    changed = [
+        (ChangedMemory(id=step.memory_id, change=change), step.version)
+        for step, change in zip(steps, changes, strict=True)
+    ]
+    return changed, problem
+
+
+def _change(memory: MemoryItem, step: Edit | Archive, rules: KeywordRules) -> Change:
+    if isinstance(step, Archive):
+        gone = f"its line is gone from {step.path}"
+        return prepare(memory, {"status": "archived"}, rules, action="archive", actor=BY_HAND, reason=gone)
+    note = step.note
+    given: dict[str, Any] = {name: getattr(note, name) for name in step.fields}
+    if "tags" in given:
+        given["tags"] = list(note.tags)
+    if "occurred_at" in given:
+        given["occurred_at"] = note.occurred_at or time_of(memory.id) or memory.occurred_at
+    if not step.revive:
+        return prepare(memory, given, rules, action="update", actor=BY_HAND, reason=step.line.path)
+    given |= {"status": "active", "valid_to": None, "superseded_by": None, "expires_at": note.expires_at}
+    back = f"its line is back in {step.line.path}"
+    change = prepare(memory, given, rules, action="restore", actor=BY_HAND, reason=back)
+    own_key = memory.memory_key if memory.memory_key != memory.id else None
+    said = statement_hash(
+        change.values.get("content", memory.content), note.memory_type, memory.agent_id, memory.group_id, own_key
+    )
+    return replace(change, dedupe_hash=said)
+
+
+async def _additions(
+    embedder: Embedder, rules: KeywordRules, user_id: str, steps: Sequence[Take], now: datetime, with_facts: bool
+) -> tuple[list[Addition], str | None]:
+    if not steps:
+        return [], None
+
+    def build() -> list[tuple[Context, NewMemory]]:
+        return [_new(user_id, step, now, rules, with_facts) for step in steps]
+
+    made = await asyncio.to_thread(build)
+    texts = [memory.content for _, memory in made]
+    entries, problem = await embed_entries([memory.index for _, memory in made], texts, embedder)
+    by_home: defaultdict[tuple[str | None, ...], list[NewMemory]] = defaultdict(list)
+    for (context, memory), entry in zip(made, entries, strict=True):
+        by_home[context.agent_id, context.group_id, context.session_id].append(replace(memory, index=entry))
+    additions = [
+        Addition(
+            id=new_id(),
+            user_id=user_id,
+            agent_id=agent_id,
+            group_id=group_id,
+            session_id=session_id,
+            idempotency_key=None,
+            request_hash="",
+            actor=BY_HAND,
+            at=now,
+            state=ReceiptState.INDEXED,
+            problems=(),
+            model=embedder.id,
+            messages=(),
+            memories=tuple(memories),
+        )
+        for (agent_id, group_id, session_id), memories in by_home.items()
+    ]
+    return additions, problem
+
+
+def _new(user_id: str, step: Take, now: datetime, rules: KeywordRules, with_facts: bool) -> tuple[Context, NewMemory]:
+    """A line as a memory. What it is about is noted, so that later facts can end it; it ends none itself: both lines
+    stand there because a person wants them to."""
+    note, home = step.note, step.home
+    context = Context(
+        user_id=user_id,
+        session_id=home.session_id,
+        agent_id=home.agent_id,
+        group_id=home.group_id,
+        memory_type=None,
+        importance=None,
+        tags=(),
+        metadata={},
+        occurred_at=None,
+        expires_at=None,
+    )
+    made_at = min(time_of(step.memory_id) or now, now)
+    candidate = CandidateMemory(
+        text=note.content,
+        type=note.memory_type,
+        memory_key=home.memory_key,
+        importance=note.importance,
+        tags=note.tags,
+        occurred_at=note.occurred_at or made_at,
+        expires_at=note.expires_at,
+    )
+    memory = stated(candidate, context, now)
+    facts = stated_facts(memory, context)[0].facts if with_facts else ()
+    entry = index_entry(memory.content, memory.summary, memory.tags, memory.data, rules)
+    return context, replace(
+        memory,
+        id=step.memory_id,
+        memory_key=home.memory_key or step.memory_id,
+        slot=facts[0].slot if len(facts) == 1 else None,
+        reason=f"a line of {step.line.path}" if step.line else f"what the index said in place of {step.instead_of}",
+        created_at=made_at,
+        index=entry,
+    )

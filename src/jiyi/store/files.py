@@ -1,0 +1,232 @@
+"""The statements about workspaces: what their files and the index last agreed on, and what edits in files change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from . import reads, saves
+from .contract import Agreed, AgreedEntry, Filed, FiledMemory, FileLook, FileWork, NewMemory, Stale
+from .tables import SHARED, ChangeRow, FileEntryRow, FileRow, MemoryRow, RevisionRow, erased
+
+OWN = "own:"  # the hash of a line that says what another says already: both stay
+MOST_CHANGES = 5_000  # from there on, looking at everything is cheaper
+
+_COLUMNS = [
+    getattr(MemoryRow, name)
+    for name in FiledMemory.__dataclass_fields__  # its fields are columns
+]
+
+
+async def agreed(session: AsyncSession, user_id: str, workspace: str) -> Agreed:
+    files = await session.scalars(
+        select(FileRow).where(FileRow.user_id == user_id, FileRow.path.startswith(f"{workspace}/", autoescape=True))
+    )
+    found = files.all()
+    entries = await session.execute(
+        select(FileEntryRow.memory_id, FileEntryRow.path, FileEntryRow.version, FileEntryRow.digests).where(
+            FileEntryRow.user_id == user_id, FileEntryRow.workspace == workspace
+        )
+    )
+    return Agreed(
+        checksums={row.path.removeprefix(f"{workspace}/"): row.checksum for row in found},
+        entries={
+            memory_id: AgreedEntry(memory_id=memory_id, path=path, version=version, digests=digests)
+            for memory_id, path, version, digests in entries
+        },
+        seen=min((row.seen for row in found if row.seen is not None), default=None),
+        synced_at=max((row.synced_at for row in found), default=None),
+    )
+
+
+async def changed_users(session: AsyncSession, seen: int) -> tuple[int, list[str]]:
+    """Whose memories have changed since then. → with how far the change feed has come"""
+    tip = await session.scalar(select(func.max(ChangeRow.seq))) or 0
+    since = select(ChangeRow.user_id).where(ChangeRow.seq > seen, ChangeRow.user_id != SHARED).distinct()
+    return tip, list(await session.scalars(since)) if tip > seen else []
+
+
+async def look(session: AsyncSession, wanted: FileLook, now: datetime) -> Filed:
+    """The memories that a sync has to look at: those that have changed since `seen` or ended by themselves, and those
+    named; all that hold, if nobody can tell what has changed."""
+    user_id = wanted.user_id
+    tip = await session.scalar(select(func.max(ChangeRow.seq)).where(ChangeRow.user_id == user_id)) or 0
+    changed = None if wanted.seen is None else await _changed_since(session, user_id, wanted.seen)
+    ids = dict.fromkeys(wanted.ids)
+    found: dict[str, FiledMemory] = {}
+    if changed is None:
+        found = {memory.id: memory for memory in await _holding(session, wanted, now)}
+    else:
+        ids |= dict.fromkeys([*changed, *await _ended(session, wanted, now)])
+    for some in reads.chunks([name for name in ids if name not in found]):
+        found |= {memory.id: memory for memory in await _by_id(session, user_id, some)}
+    erasure = select(func.max(ChangeRow.changed_at)).where(ChangeRow.user_id == erased(user_id))
+    return Filed(
+        memories=found,
+        missing=tuple(name for name in ids if name not in found),
+        complete=changed is None,
+        tip=tip,
+        erased_at=await session.scalar(erasure),
+    )
+
+
+async def _changed_since(session: AsyncSession, user_id: str, seen: int) -> list[str] | None:
+    """None if there are too many to name, or if the feed does not reach back so far."""
+    last = select(ChangeRow.seq).where(ChangeRow.user_id == user_id, ChangeRow.seq == seen)
+    if seen and await session.scalar(last) is None:
+        return None
+    since = select(ChangeRow.memory_id).where(ChangeRow.user_id == user_id, ChangeRow.seq > seen)
+    found = list(await session.scalars(since.distinct().limit(MOST_CHANGES + 1)))
+    return None if len(found) > MOST_CHANGES else found
+
+
+async def _ended(session: AsyncSession, wanted: FileLook, now: datetime) -> list[str]:
+    """The memories with a line that have expired or ended by the passing of time."""
+    statement = (
+        select(MemoryRow.id)
+        .join(FileEntryRow, and_(FileEntryRow.user_id == MemoryRow.user_id, FileEntryRow.memory_id == MemoryRow.id))
+        .where(
+            FileEntryRow.user_id == wanted.user_id,
+            FileEntryRow.workspace == wanted.workspace,
+            or_(MemoryRow.expires_at <= now, MemoryRow.valid_to <= now),
+        )
+    )
+    return list(await session.scalars(statement))
+
+
+async def _by_id(session: AsyncSession, user_id: str, ids: Sequence[str]) -> list[FiledMemory]:
+    return await _select(session, [MemoryRow.user_id == user_id, MemoryRow.id.in_(ids)])
+
+
+async def _holding(session: AsyncSession, wanted: FileLook, now: datetime) -> list[FiledMemory]:
+    return await _select(
+        session,
+        [
+            MemoryRow.user_id == wanted.user_id,
+            MemoryRow.status == "active",
+            or_(MemoryRow.expires_at.is_(None), MemoryRow.expires_at > now),
+            or_(MemoryRow.valid_to.is_(None), MemoryRow.valid_to > now),
+            or_(MemoryRow.layer.in_(wanted.layers), MemoryRow.memory_type.in_(wanted.types)),
+        ],
+    )
+
+
+async def _select(session: AsyncSession, where: Sequence[ColumnElement[bool]]) -> list[FiledMemory]:
+    rows = await session.execute(select(*_COLUMNS).where(*where).order_by(MemoryRow.id))
+    return [FiledMemory(**{**row, "tags": tuple(row["tags"])}) for row in rows.mappings()]
+
+
+async def actions_since(session: AsyncSession, user_id: str, versions: Mapping[str, int]) -> dict[str, list[str]]:
+    """What was done to memories after these versions of them."""
+    found: dict[str, list[str]] = {memory_id: [] for memory_id in versions}
+    for some in reads.chunks(list(versions)):
+        statement = (
+            select(RevisionRow.memory_id, RevisionRow.version, RevisionRow.action)
+            .where(RevisionRow.user_id == user_id, RevisionRow.memory_id.in_(some))
+            .order_by(RevisionRow.version)
+        )
+        for memory_id, version, action in await session.execute(statement):
+            if version > versions[memory_id]:
+                found[memory_id].append(action)
+    return found
+
+
+async def work(session: AsyncSession, work: FileWork) -> None:
+    """Write what edits in files say."""
+    rows: dict[str, MemoryRow] = {}
+    for some in reads.chunks([changed.id for changed, _ in work.changes]):
+        statement = select(MemoryRow).where(MemoryRow.user_id == work.user_id, MemoryRow.id.in_(some))
+        rows |= {row.id: row for row in await session.scalars(statement)}
+    if any(changed.id not in rows or rows[changed.id].version != version for changed, version in work.changes):
+        raise Stale
+    said = {changed.id: changed.change.dedupe_hash for changed, _ in work.changes if changed.change.dedupe_hash}
+    for memory_id in said:
+        rows[memory_id].dedupe_hash = OWN + memory_id  # for now: lines may have exchanged their texts
+    await session.flush()
+    taken = await _taken(session, work, list(said.values()))
+    own = _free(said, taken)
+    changes = [(changed.id, replace(changed.change, dedupe_hash=own.get(changed.id))) for changed, _ in work.changes]
+    await saves.apply_changes(session, work.user_id, [(rows[memory_id], change) for memory_id, change in changes])
+    for addition in work.additions:
+        if await _there(session, work.user_id, addition.memories):
+            raise Stale
+        hashes = {memory.id: memory.dedupe_hash for memory in addition.memories}
+        own = _free(hashes, taken | await _taken(session, work, list(hashes.values())))
+        keys = await _taken_keys(session, work.user_id, addition.memories)
+        new = [
+            replace(
+                memory,
+                dedupe_hash=own[memory.id],
+                memory_key=memory.id if memory.memory_key in keys else memory.memory_key,
+            )
+            for memory in addition.memories
+        ]
+        await saves.save_memories(session, addition, new)
+    await agree(session, work.user_id, work.workspace, work.agreed, [])
+
+
+async def _there(session: AsyncSession, user_id: str, new: Sequence[NewMemory]) -> bool:
+    return any([await _by_id(session, user_id, some) for some in reads.chunks([memory.id for memory in new])])
+
+
+def _free(hashes: Mapping[str, str], taken: set[str]) -> dict[str, str]:
+    """Each memory's hash, or one of its own where another says the same already: no line is lost for that."""
+    found: dict[str, str] = {}
+    for memory_id, said in hashes.items():
+        found[memory_id] = OWN + memory_id if said in taken else said
+        taken.add(said)
+    return found
+
+
+async def _taken(session: AsyncSession, work: FileWork, hashes: Sequence[str]) -> set[str]:
+    await saves.retire_expired(session, work.user_id, hashes, work.at)
+    return set(await reads.known_by_hash(session, work.user_id, hashes, work.at))
+
+
+async def _taken_keys(session: AsyncSession, user_id: str, new: Sequence[NewMemory]) -> set[str]:
+    keys = [memory.memory_key for memory in new if memory.memory_key != memory.id]
+    taken = {key for key in keys if keys.count(key) > 1}
+    for some in reads.chunks(keys):
+        statement = select(MemoryRow.memory_key).where(MemoryRow.user_id == user_id, MemoryRow.memory_key.in_(some))
+        taken.update(await session.scalars(statement))
+    return taken
+
+
+async def agree(
+    session: AsyncSession, user_id: str, workspace: str, entries: Sequence[AgreedEntry], gone: Sequence[str]
+) -> None:
+    """Note what lines and memories agree on now, and forget about lines that are no more."""
+    mine = and_(FileEntryRow.user_id == user_id, FileEntryRow.workspace == workspace)
+    for some in reads.chunks([*(entry.memory_id for entry in entries), *gone]):
+        await session.execute(delete(FileEntryRow).where(mine, FileEntryRow.memory_id.in_(some)))
+    values = [
+        {
+            "user_id": user_id,
+            "workspace": workspace,
+            "memory_id": entry.memory_id,
+            "path": entry.path,
+            "version": entry.version,
+            "digests": dict(entry.digests),
+        }
+        for entry in entries
+    ]
+    if values:
+        await session.execute(insert(FileEntryRow), values)
+
+
+async def note_files(
+    session: AsyncSession, user_id: str, workspace: str, checksums: Mapping[str, str], seen: int, at: datetime
+) -> None:
+    """Note the files as they are now."""
+    mine = and_(FileRow.user_id == user_id, FileRow.path.startswith(f"{workspace}/", autoescape=True))
+    await session.execute(delete(FileRow).where(mine))
+    values = [
+        {"user_id": user_id, "path": f"{workspace}/{path}", "checksum": checksum, "synced_at": at, "seen": seen}
+        for path, checksum in checksums.items()
+    ]
+    if values:
+        await session.execute(insert(FileRow), values)
