@@ -40,7 +40,7 @@ Array = NDArray[np.float64]
 FOLDS = 5
 RIDGE = 3e-3
 # There is nothing in these sets by which they could be fitted.
-BY_HAND = ("recency", "importance", "uses", "priority", "phrase", "keyword", "held")
+BY_HAND = ("recency", "importance", "uses", "priority", "phrase", "keyword", "held", "derived")
 LOGITS = 2 * STEEPNESS  # a weight of 1 in the fit's units; what is behind by 1 loses STEEPNESS, half of it
 
 
@@ -87,9 +87,11 @@ async def rank_rows(memory: Memory, sets: Sequence[BenchSet]) -> AsyncIterator[R
                 weights = PRESETS["measured"]
                 unasked = not asks_assistant(query.text)
                 parts = parts_of(candidates, weights, LEGS["hybrid"], unasked)
-                held = [bool(sources[memory_id] & set(query.gold)) for memory_id in candidates.ids]
+                # What was worked out of messages lends to them, but has no gold of its own.
+                said = slice(None) if candidates.derived is None else ~candidates.derived
+                held = [bool(sources[memory_id] & set(query.gold)) for memory_id in candidates.ids[said]]
                 known = {
-                    name: np.asarray(value, np.float64)
+                    name: np.asarray(value, np.float64)[said]
                     for name, value in parts
                     if value is not None and name not in BY_HAND
                 }

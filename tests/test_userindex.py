@@ -396,3 +396,67 @@ def test_episodes_equal_a_walk_through_each_session(said: list[tuple[int, int, f
         assert (numbers == {-1}) == (len(group) == 1) or not group
     nobody = np.zeros(len(said), np.bool_)
     assert (found.lent(values, nobody) == values).all()
+
+
+# -- what was worked out of messages ----------------------------------------------------------------------------------
+
+
+def gist_of(index: UserIndex, where: Filter = ANYWHERE) -> dict[str, float]:
+    found = index.gather(Question(filter=where, vector=np.array([1, 0], np.float32), model="m"))
+    return (
+        {}
+        if found.gist is None
+        else {memory_id: round(value, 6) for memory_id, value in zip(found.ids, found.gist.tolist(), strict=True)}
+    )
+
+
+def test_what_was_worked_out_lends_its_best_meaning_to_its_message() -> None:
+    index = UserIndex("m", seen=0)
+    rows = {name: row_of(name, name, vector=vector) for name, vector in {"said": (0, 1), "a": (0.6, 0.8)}.items()}
+    index.put([*rows.values(), row_of("b", "b", ("x",), vector=(0.8, 0.6))])
+    assert gist_of(index) == {}
+    index.link([("a", "said"), ("b", "said"), ("a", "gone"), ("gone", "said")])
+    assert gist_of(index) == {"said": 0.8, "a": 0, "b": 0}
+    index.drop(["b"])
+    assert gist_of(index) == {"said": 0.6, "a": 0}
+    index.put([rows["said"]])  # it has changed, so it has another slot
+    assert gist_of(index)["said"] == 0
+    index.link([("a", "said")])
+    assert gist_of(index) == {"said": 0.6, "a": 0}
+
+
+def test_what_is_out_of_scope_lends_nothing() -> None:
+    index = UserIndex("m", seen=0)
+    index.put([replace(row_of("said", "s", vector=(0, 1)), memory_type="message"), row_of("a", "a", vector=(1, 0))])
+    index.link([("a", "said")])
+    assert gist_of(index)["said"] == 1
+    assert gist_of(index, replace(ANYWHERE, memory_types=("message",))) == {"said": 0}
+
+
+async def test_a_message_is_found_by_what_was_worked_out_of_it(place: Place) -> None:
+    said = {"role": "user", "content": "My sister Anna is allergic to peanuts.", "speaker": "Mei"}
+    async with (
+        Memory.open(place, embedder=WordEmbedder(64)) as memory,
+        Memory.open(place, embedder=WordEmbedder(64)) as other,
+    ):
+
+        async def gist(there: Memory) -> float | None:
+            found = await there.search("Anna peanuts allergy", user_id="mei", limit=50, explain=True)
+            [hit] = [hit for hit in found.hits if hit.memory_type == "message" and hit.session_id == "s"]
+            assert hit.explanation is not None
+            return next((part.value for part in hit.explanation.parts if part.name == "gist"), None)
+
+        await memory.add([said], user_id="mei", session_id="s")
+        await memory.add([{"role": "user", "content": "Good morning!"}], user_id="mei", session_id="t")
+        facts = (await memory.list(user_id="mei", memory_types=["fact"])).items
+        assert facts
+        first = await gist(memory)
+        assert first is not None
+        assert first > 0
+        assert await gist(other) == first
+        await memory.update(facts[0].id, user_id="mei", tags=["new"])  # the other one catches up with the change
+        assert await gist(other) == await gist(memory) == first
+        for item in (await memory.list(user_id="mei")).items:
+            if item.memory_type != "message":
+                await memory.delete(item.id, user_id="mei")
+        assert await gist(other) is None or await gist(other) == 0

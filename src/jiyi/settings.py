@@ -106,6 +106,7 @@ class SearchSettings(Section):
     whole_semantic_weight: float | None = _weight("for a query that is a dialogue: the meaning of the whole")
     episode_weight: float | None = _weight("weight of the words of the whole conversation that a message belongs to")
     before_weight: float | None = _weight("weight of the words of the message before")
+    gist_weight: float | None = _weight("weight of the meaning of what was worked out of a message")
     held_weight: float | None = _weight("weight of holding most of the query's words, rare ones counting more")
     phrase_weight: float | None = _weight("weight of holding a phrase that the query has in quotation marks")
     speaker_weight: float | None = _weight("weight of being said by somebody whom the query names")

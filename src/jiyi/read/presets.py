@@ -24,6 +24,7 @@ class Weights:
     whole_semantic: float = 0.0  # … all of it as one text
     episode: float = 0.0  # BM25 of the conversation that a message belongs to
     before: float = 0.0  # BM25 of the message before
+    gist: float = 0.0  # cosine of what was worked out of it
     held: float = 0.0  # holds most of the query's words, rare ones counting more
     phrase: float = 0.0  # holds the words of a quoted phrase
     speaker: float = 0.0  # said by somebody whom the query names
@@ -59,6 +60,7 @@ PRESETS: dict[Preset, Weights] = {
         whole_semantic=0.26,
         episode=0.54,
         before=0.14,
+        gist=0.18,
         held=0.50,
         phrase=0.40,
         speaker=0.44,

@@ -55,26 +55,11 @@ def parts_of(
 ) -> Iterator[tuple[str, Floats | None]]:
     said = slice(None) if candidates.derived is None or candidates.derived.all() else ~candidates.derived
     if "text" in legs:
-        if candidates.last_text is None:
-            yield "text", _scaled(said, candidates.text)
-        else:
-            yield "dialogue_text", _scaled(said, candidates.text)
-            yield "last_text", _scaled(said, candidates.last_text)
-        if candidates.episode is not None:
-            yield "episode", _scaled(said, candidates.episode, LEAST_EPISODE)
-        if candidates.before is not None:
-            yield "before", candidates.before / max(float(candidates.text[said].max(initial=0)), LEAST_TEXT)
-        yield "held", ((candidates.coverage - MOST_WORDS) / (1 - MOST_WORDS)).clip(0, 1)
-        yield "phrase", candidates.phrase
+        yield from _words(candidates, said)
     if "keyword" in legs:
         yield "keyword", candidates.keyword
     if "semantic" in legs:
-        if candidates.last_semantic is None:
-            yield "semantic", _stretched(said, candidates.near)
-        else:
-            yield "dialogue_semantic", _stretched(said, candidates.near)
-            yield "last_semantic", _stretched(said, candidates.last_semantic)
-            yield "whole_semantic", _stretched(said, candidates.whole_semantic)
+        yield from _meaning(candidates, said)
     yield "speaker", candidates.speaker
     yield "time", candidates.time
     if unasked:
@@ -86,6 +71,32 @@ def parts_of(
     yield "importance", candidates.importance
     yield "uses", interaction(candidates, weights.half_life_days)
     yield "priority", candidates.priority
+
+
+def _words(candidates: Candidates, said: Said) -> Iterator[tuple[str, Floats | None]]:
+    best = max(float(candidates.text[said].max(initial=0)), LEAST_TEXT)
+    if candidates.last_text is None:
+        yield "text", (candidates.text / best).clip(0, 1)
+    else:
+        yield "dialogue_text", (candidates.text / best).clip(0, 1)
+        yield "last_text", _scaled(said, candidates.last_text)
+    if candidates.episode is not None:
+        yield "episode", _scaled(said, candidates.episode, LEAST_EPISODE)
+    if candidates.before is not None:
+        yield "before", candidates.before / best
+    yield "held", ((candidates.coverage - MOST_WORDS) / (1 - MOST_WORDS)).clip(0, 1)
+    yield "phrase", candidates.phrase
+
+
+def _meaning(candidates: Candidates, said: Said) -> Iterator[tuple[str, Floats | None]]:
+    near = candidates.near
+    if candidates.last_semantic is None:
+        yield "semantic", _stretched(said, near)
+    else:
+        yield "dialogue_semantic", _stretched(said, near)
+        yield "last_semantic", _stretched(said, candidates.last_semantic)
+        yield "whole_semantic", _stretched(said, candidates.whole_semantic)
+    yield "gist", _stretched(said, candidates.gist, between=near)
 
 
 def matched(candidates: Candidates, legs: tuple[str, ...]) -> NDArray[np.bool_]:
@@ -116,11 +127,12 @@ def _scaled(said: Said, values: Floats, least: float = LEAST_TEXT) -> Floats:
     return scaled
 
 
-def _stretched(said: Said, values: Floats | None) -> Floats | None:
+def _stretched(said: Said, values: Floats | None, between: Floats | None = None) -> Floats | None:
+    """With 1 for the best and 0 for the worst of them, or of others."""
     if values is None or not len(values):
         return values
-    lowest = values[said].min()
-    stretched: Floats = ((values - lowest) / max(float(values[said].max() - lowest), LEAST_RANGE)).clip(0, 1)
+    scale = (values if between is None else between)[said]
+    stretched: Floats = ((values - scale.min()) / max(float(scale.max() - scale.min()), LEAST_RANGE)).clip(0, 1)
     return stretched
 
 

@@ -20,6 +20,7 @@ CLOSED = "the memory is not open: use it inside `async with Memory.open(…) as 
 # A hash that begins so stands for something that is known for ever, not only while it is current:
 SAID = "said:"  # a message, which does not come back when it was edited or archived and is delivered once more
 PAST = "past:"  # a statement that was over already when it was added
+EXTRACTED = "extracted"  # the source of memories that an extractor found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,6 +374,7 @@ class Candidates:
     whole_semantic: Floats | None = None
     episode: Floats | None = None  # BM25 of all that was said in its conversation
     before: Floats | None = None  # BM25 of the message before, if a person said it
+    gist: Floats | None = None  # cosine of what was worked out of it
     phrase: Floats | None = None
     speaker: Floats | None = None
     time: Floats | None = None

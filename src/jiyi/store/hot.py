@@ -12,16 +12,18 @@ from typing import Any
 
 from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, or_, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
 
 from ..text.normal import normalise
-from .contract import Candidates, Question
+from .contract import EXTRACTED, Candidates, Question
 from .indexrow import IndexRow
 from .reads import chunks, vector_of_memory
-from .tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow, erased
+from .tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, MemorySourceRow, TermsRow, erased
 from .userindex import UserIndex
 
 TOO_FAR_BEHIND = 2000  # changes; from there on, loading anew is cheaper than catching up
 LOAD_AT_ONCE = 5000  # rows
+GATHERED = ("episode", "profile", "group_profile")  # of many messages: they speak for none of them
 WORTH_A_THREAD = 5000  # memories; scanning fewer takes less time than handing the work over
 
 # Built once: every search runs it.
@@ -117,6 +119,7 @@ class HotUsers:
         for some in chunks(changed):
             index.put(await _rows(session, user_id, model, ids=some))
             index.learn(await _vocabulary(session, user_id, ids=some))
+            index.link(await _gists(session, user_id, ids=some))
         index.seen = changes[-1][0]
         return index
 
@@ -144,6 +147,7 @@ async def _load(session: AsyncSession, user_id: str, model: str, dimension: int)
         last = rows[-1].id
     await asyncio.to_thread(index.settle)
     index.learn(await _vocabulary(session, user_id))
+    index.link(await _gists(session, user_id))
     return index
 
 
@@ -152,6 +156,23 @@ async def _vocabulary(session: AsyncSession, user_id: str, *, ids: Sequence[str]
     if ids is not None:
         statement = statement.where(KeywordRow.memory_id.in_(ids))
     return await session.scalars(statement)
+
+
+async def _gists(session: AsyncSession, user_id: str, *, ids: Sequence[str] | None = None) -> Iterable[Any]:
+    """Which memory was worked out of which message that is a memory itself."""
+    gist, said = aliased(MemoryRow), aliased(MemoryRow)
+    of_gist, of_said = aliased(MemorySourceRow), aliased(MemorySourceRow)
+    statement = (
+        select(gist.id, said.id)
+        .join(of_gist, and_(of_gist.user_id == gist.user_id, of_gist.memory_id == gist.id))
+        .join(of_said, and_(of_said.user_id == gist.user_id, of_said.message_id == of_gist.message_id))
+        .join(said, and_(said.user_id == gist.user_id, said.id == of_said.memory_id))
+        .where(gist.user_id == user_id, gist.source == EXTRACTED, gist.memory_type.not_in(GATHERED))
+        .where(said.memory_type == "message", gist.status == "active", said.status == "active")
+    )
+    if ids is not None:
+        statement = statement.where(or_(gist.id.in_(ids), said.id.in_(ids)))
+    return (await session.execute(statement)).all()
 
 
 async def _rows(

@@ -20,6 +20,7 @@ from ..models import from_micros, to_micros
 from ..text.hashes import term_hash
 from .contract import Candidates, Filter, Floats, Question
 from .episodes import Episodes, episodes
+from .gists import Gists
 from .indexrow import CODED, COLUMNS, TIMES, IndexRow
 from .postings import Postings, rarity, weighted
 from .types import COUNTS, HASHES, VECTOR, WEIGHTS
@@ -51,6 +52,7 @@ class UserIndex:
         self._derived = 0  # how many of them are worked out of others
         self._total_length = 0  # of the others
         self._found_episodes: Episodes | None = None  # None: to be worked out
+        self._gists = Gists()
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -129,6 +131,11 @@ class UserIndex:
                 self._tagged[tag].append(slot)
         self._size = end
 
+    def link(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Take in which memory was worked out of which message, both by their ids."""
+        slots = self._slots
+        self._gists.add([(slots[gist], slots[said]) for gist, said in pairs if gist in slots and said in slots])
+
     def drop(self, ids: Iterable[str]) -> None:
         self._found_episodes = None
         for memory_id in ids:
@@ -184,6 +191,7 @@ class UserIndex:
             whole_semantic=self._cosine(question.vector, slots) if question.turns else None,
             episode=self._episode_bm25(question.terms, limited)[slots] if episodes.count and question.terms else None,
             before=self._before(text)[slots] if episodes.count else None,
+            gist=self._gists.lent(semantic, in_scope)[slots] if len(self._gists) else None,
             phrase=self._holds_phrase(question.phrases)[slots] if question.phrases else None,
             speaker=self._said_by(question.named)[slots] if question.named else None,
             time=self._happened_in(question.spans)[slots] if question.spans else None,

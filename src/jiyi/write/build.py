@@ -13,14 +13,12 @@ from pydantic import JsonValue
 
 from ..ids import new_id
 from ..models import CandidateMemory, layer_of
-from ..store.contract import PAST, SAID, NewMemory, NewMessage, Place, Source
+from ..store.contract import EXTRACTED, PAST, SAID, NewMemory, NewMessage, Place, Source
 from ..text.fence import strip_context
 from .accept import INSTRUCTIONS
 from .drafts import Draft, Evidence
 from .hashes import identity, statement_hash
 from .summary import summarise
-
-EXTRACTED = "extracted"  # the source of memories that an extractor found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

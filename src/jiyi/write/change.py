@@ -12,8 +12,7 @@ from .. import checks
 from ..embed import Embedder
 from ..errors import InvalidInput, NotFound, VersionConflict
 from ..models import MemoryItem, Revision, layer_of, utc_now
-from ..store.contract import Change
-from .build import EXTRACTED
+from ..store.contract import EXTRACTED, Change
 from .hashes import statement_hash
 from .index import KeywordRules, embed_entries, index_entry
 from .summary import summarise
