@@ -69,6 +69,56 @@ async def test_there_is_one_profile_which_grows_and_changes(memory: Memory) -> N
     assert "Always polite" in profile.content and "bakery" in profile.content
 
 
+@pytest.mark.parametrize(
+    ("said", "homes", "other"),
+    [
+        (("I live in Berlin", "I moved to Munich", "I moved to Oslo"), ("Berlin", "Munich", "Oslo"), "peanuts"),
+        (("我住在柏林", "我搬到慕尼黑了", "我搬到奥斯陆了"), ("柏林", "慕尼黑", "奥斯陆"), "花生"),
+    ],
+    ids=["en", "zh"],
+)
+async def test_a_profile_tells_how_it_was(
+    memory: Memory, said: tuple[str, ...], homes: tuple[str, ...], other: str
+) -> None:
+    """At each moment it names one home, the one of then, and nothing that was learned later."""
+    for at, text in enumerate(said):
+        await memory.add(talk(text, first=MAY + at * DAY), user_id="mei", session_id=f"s{at}")
+    await memory.add(
+        talk("I'm allergic to peanuts" if other == "peanuts" else "我对花生过敏", first=MAY + 5 * DAY), user_id="mei"
+    )
+    for at, home in enumerate(homes):
+        moment = MAY + at * DAY + timedelta(hours=1)
+        [listed] = await stored(memory, memory_types=["profile"], as_of=moment)
+        found = await memory.search(homes[-1], user_id="mei", memory_types=["profile"], as_of=moment)
+        told = await memory.context(homes[-1], user_id="mei", memory_types=["profile"], as_of=moment)
+        for content in (listed.content, found.hits[0].content_preview, told):
+            assert [one for one in homes if one in content] == [home]
+            assert other not in content
+    assert await stored(memory, memory_types=["profile"], as_of=MAY - DAY) == []
+    [now] = await stored(memory, memory_types=["profile"])
+    assert homes[-1] in now.content and other in now.content and homes[0] not in now.content
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "last"),
+    [
+        ("I'm vegetarian", "I'm no longer vegetarian", "I live in Oslo"),
+        ("我在银行上班", "我从银行辞职了", "我住在奥斯陆"),
+    ],
+    ids=["en", "zh"],
+)
+async def test_a_profile_of_which_nothing_holds_is_over(memory: Memory, first: str, then: str, last: str) -> None:
+    await memory.add(talk(first, first=MAY), user_id="mei", session_id="a")
+    [before] = await stored(memory, memory_types=["profile"])
+    await memory.add(talk(then, first=MAY + DAY), user_id="mei", session_id="b")
+    assert await stored(memory, memory_types=["profile"]) == []
+    [was] = await stored(memory, memory_types=["profile"], as_of=MAY + timedelta(hours=1))
+    assert was.content == before.content
+    await memory.add(talk(last, first=MAY + 2 * DAY), user_id="mei", session_id="c")
+    [now] = await stored(memory, memory_types=["profile"])
+    assert before.content not in now.content and last[-3:] in now.content
+
+
 async def test_a_statement_stays_as_it_is_and_ends_what_it_contradicts(memory: Memory) -> None:
     rome = (await memory.add("I live in Rome", user_id="mei")).memories
     oslo = (await memory.add("I live in Oslo", user_id="mei")).memories

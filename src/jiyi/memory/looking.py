@@ -7,6 +7,7 @@ from datetime import datetime
 
 from .. import checks
 from ..models import Layer, MemoryItem, Page, Recall, Relation, Revision, SourceMessage, Stats, Status
+from ..read.earlier import as_they_were
 from ..read.interpret import TimeRange, scope
 from ..write.change import existing
 from .parts import Parts
@@ -55,9 +56,10 @@ class Looking(Parts):
             status=status,
         )
         await self._fresh(where.user_id)
-        return await self._store.page(
+        page = await self._store.page(
             where, cursor=checks.optional_name("cursor", cursor), limit=checks.whole("limit", limit)
         )
+        return page.model_copy(update={"items": tuple(as_they_were(page.items, where.as_of))})
 
     async def count(
         self,

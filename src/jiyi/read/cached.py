@@ -32,6 +32,7 @@ from ..store.contract import Tip
 from ..text.times import find_times
 from .accesses import Accesses
 from .assemble import hit
+from .earlier import as_they_were
 from .interpret import Inquiry
 from .search import Ranking, expanded_keywords, search, synonyms_of
 
@@ -130,7 +131,8 @@ class Answers:
     async def _told(self, inquiry: Inquiry, kept: Kept) -> SearchResult | None:
         """A kept answer with what the database says now; None if a memory has gone a moment ago."""
         user_id = inquiry.filter.user_id
-        memories = {memory.id: memory for memory in await self._store.get(user_id, [one for one, _ in kept.hits])}
+        found = await self._store.get(user_id, [one for one, _ in kept.hits])
+        memories = {memory.id: memory for memory in as_they_were(found, inquiry.filter.as_of)}
         if any(one not in memories for one, _ in kept.hits):
             return None
         synonyms = await synonyms_of(inquiry, self._store) if kept.expanded else {}

@@ -16,6 +16,7 @@ from ..text.budget import token_bound
 from ..text.fence import CLOSING, NOTICES, OPENING, harmless, is_context, strip_context
 from ..text.hashes import content_hash, hamming, near_hash
 from ..text.normal import normalise
+from .earlier import as_they_were
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -122,7 +123,7 @@ def _valid(memories: Iterable[MemoryItem], as_of: datetime | None) -> list[Memor
     at = as_of or utc_now()
     return [
         memory
-        for memory in memories
+        for memory in as_they_were(memories, as_of)
         if (memory.valid_to is None or memory.valid_to > at) and (as_of is None or memory.valid_from <= as_of)
     ]
 

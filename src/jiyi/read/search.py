@@ -18,6 +18,7 @@ from ..text.language import language
 from ..text.times import find_times
 from ..text.tokens import apart, tokens
 from .assemble import hit, matched_terms
+from .earlier import as_they_were
 from .expand import expand
 from .formulas import FORMULAS
 from .interpret import Inquiry
@@ -55,13 +56,14 @@ async def search(
     legs = tuple(leg for leg in LEGS[inquiry.mode] if leg != "semantic" or question.vector is not None)
     scores = _scores(candidates, ranking, legs, inquiry)
     places = best(candidates, scores, inquiry.limit)
-    found = {memory.id: memory for memory in await store.get(inquiry.filter.user_id, list(candidates.ids[places]))}
+    memories = await store.get(inquiry.filter.user_id, list(candidates.ids[places]))
+    found = {memory.id: memory for memory in as_they_were(memories, inquiry.filter.as_of)}
     why = _relevance(candidates, scores, places, legs, inquiry, found) if ranking.preset == "measured" else None
     values = scores.total if why is None else why.values
     hits = []
     for place in places:
         memory = found.get(candidates.ids[place])
-        # One that is missing was deleted a moment ago.
+        # One that is missing was deleted a moment ago, or is a profile that said nothing yet.
         if memory is not None and values[place] >= inquiry.at_least:
             terms = matched_terms(memory, question.terms) if inquiry.explain else ()
             reasons = explain(scores, int(place), float(values[place]), why, terms) if inquiry.explain else None

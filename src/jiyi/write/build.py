@@ -15,10 +15,10 @@ from ..ids import new_id
 from ..models import CandidateMemory, layer_of
 from ..store.contract import EXTRACTED, PAST, SAID, NewMemory, NewMessage, Place, Source
 from ..text.fence import strip_context
+from ..text.summary import summarise
 from .accept import INSTRUCTIONS
 from .drafts import Draft, Evidence
 from .hashes import identity, statement_hash
-from .summary import summarise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

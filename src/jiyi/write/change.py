@@ -13,9 +13,9 @@ from ..embed import Embedder
 from ..errors import InvalidInput, NotFound, VersionConflict
 from ..models import MemoryItem, Revision, layer_of, utc_now
 from ..store.contract import EXTRACTED, Change
+from ..text.summary import summarise
 from .hashes import statement_hash
 from .index import KeywordRules, embed_entries, index_entry
-from .summary import summarise
 
 if TYPE_CHECKING:
     from ..store.base import Store

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from ..ids import new_id
 from ..store.contract import Place, StoredMessage, UnitPart
 from ..text.fence import blank_context
+from ..text.summary import summarise
 from .accept import INSTRUCTIONS
 from .drafts import Draft, Extracted, Extractor, Said, Unit
 from .evaluate import evaluate
 from .segment import Limits, segment
-from .summary import summarise
 
 if TYPE_CHECKING:
     from ..settings import ExtractionSettings

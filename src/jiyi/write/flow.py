@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..embed import Embedder
 from ..metrics import Meter
@@ -147,6 +147,9 @@ async def index(
 
 
 def _change(grown: Grown, entry: IndexEntry, at: datetime) -> ChangedMemory:
-    values = {"content": grown.content, "summary": grown.summary, "data": grown.data}
-    change = Change(values=values, index=entry, action="merge", actor=ACTOR, reason="more was told", at=at)
+    values: dict[str, Any] = {"content": grown.content, "summary": grown.summary, "data": grown.data}
+    if grown.over is not None:
+        values["valid_to"] = grown.over
+    reason = "more was told" if grown.over is None else "nothing of it holds any more"
+    change = Change(values=values, index=entry, action="merge", actor=ACTOR, reason=reason, at=at)
     return ChangedMemory(id=grown.entry.id, change=change)

@@ -3,16 +3,17 @@ anew, and what a person has written into them stays."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from pydantic import JsonValue
 
 from ..store.contract import NewMemory, SlotEntry, Source
-from .extractors.profiles import merged_attributes
+from ..text.summary import summarise
+from .extractors.profiles import Attribute, merged_attributes
 from .facts import Fact
-from .summary import summarise
 
 EPISODE = "episode"
 PROFILES = frozenset({"profile", "group_profile"})
@@ -30,9 +31,19 @@ class Grown:
     data: dict[str, Any]
     sources: tuple[Source, ...]
 
+    @property
+    def over(self) -> datetime | None:
+        """When the last line of a profile ended, if none is left. What a person has written does not end."""
+        if self.entry.edited_at is not None or not _says_nothing(self.data):
+            return None
+        ends = [datetime.fromisoformat(str(item["until"])) for item in _attributes(self.data)]
+        return max(ends, default=None)
 
-def grow(proposed: Sequence[tuple[NewMemory, Fact]], there: Sequence[SlotEntry]) -> tuple[list[NewMemory], list[Grown]]:
-    """The memories that begin, and those that have grown."""
+
+def grow(
+    proposed: Sequence[tuple[NewMemory, Fact]], there: Sequence[SlotEntry], over: Mapping[str, datetime]
+) -> tuple[list[NewMemory], list[Grown]]:
+    """The memories that begin, and those that have grown. `over`: what has ended, by its words, and when."""
     stored = {entry.slot: entry for entry in there if entry.valid_to is None and entry.memory_type in GROWING}
     grown: dict[str, Grown] = {}
     begun: dict[str, NewMemory] = {}
@@ -40,17 +51,18 @@ def grow(proposed: Sequence[tuple[NewMemory, Fact]], there: Sequence[SlotEntry])
         entry = stored.get(fact.slot)
         if entry is not None:
             before = grown.get(fact.slot) or _as_stored(entry)
-            grown[fact.slot] = _grown(before, memory)
+            grown[fact.slot] = _grown(before, memory, over)
         elif fact.slot in begun:
             first = begun[fact.slot]
-            content, data = _together(first.content, first.data, memory, edited=False)
+            content, data = _together(first.content, first.data, memory, over, edited=False)
             sources = tuple({one.message_id: one for one in (*first.sources, *memory.sources)}.values())
             begun[fact.slot] = replace(
                 first, content=content, summary=_summary(first, content), data=data, sources=sources
             )
         else:
-            content, data = _together("", {}, memory, edited=False)
+            content, data = _together("", {}, memory, over, edited=False)
             begun[fact.slot] = replace(memory, content=content, data=data, slot=fact.slot)
+    begun = {slot: memory for slot, memory in begun.items() if not _says_nothing(memory.data)}
     return list(begun.values()), [one for one in grown.values() if one != _as_stored(one.entry)]
 
 
@@ -58,9 +70,9 @@ def _as_stored(entry: SlotEntry) -> Grown:
     return Grown(entry=entry, content=entry.content, summary=entry.summary, data=entry.data, sources=())
 
 
-def _grown(before: Grown, memory: NewMemory) -> Grown:
+def _grown(before: Grown, memory: NewMemory, over: Mapping[str, datetime]) -> Grown:
     entry = before.entry
-    content, data = _together(before.content, before.data, memory, edited=entry.edited_at is not None)
+    content, data = _together(before.content, before.data, memory, over, edited=entry.edited_at is not None)
     own = entry.memory_type == EPISODE or entry.summary != summarise(entry.content)
     return Grown(
         entry=entry,
@@ -76,19 +88,41 @@ def _summary(first: NewMemory, content: str) -> str:
 
 
 def _together(
-    content: str, data: dict[str, Any], memory: NewMemory, *, edited: bool
+    content: str, data: dict[str, Any], memory: NewMemory, over: Mapping[str, datetime], *, edited: bool
 ) -> tuple[str, dict[str, JsonValue]]:
     if memory.memory_type == EPISODE:
         return _told_on(content, memory.content), {**memory.data, **data}
-    old, new = (_attributes(one) for one in (data, memory.data))
-    latest = {_key(item): str(item.get("since")) for item in old if item.get("single")}
-    news = [item for item in new if latest.get(_key(item), "") <= str(item.get("since"))]
-    attributes = merged_attributes(list(old), list(news))[-MOST_ATTRIBUTES:]
-    lines = [str(item["content"]) for item in attributes if isinstance(item, dict) and item.get("content")]
+    attributes = merged_attributes(_attributes(data), _attributes(memory.data))
+    attributes = [_ended(item, over) for item in attributes]
+    lines = _lines(attributes)
     if edited:
-        added = [line for item in news if (line := str(item.get("content"))) in lines and line not in content]
-        lines = [content, *added]
-    return "\n".join(lines) or content or memory.content, {**data, **memory.data, "attributes": attributes}
+        news = _lines([item for item in attributes if item not in _attributes(data)])
+        lines = [content, *(line for line in news if line not in content)]
+    return "\n".join(lines) or content or memory.content, {**data, **memory.data, "attributes": _most(attributes)}
+
+
+def _ended(item: Attribute, over: Mapping[str, datetime]) -> Attribute:
+    """A line ends when the fact that it tells does."""
+    until = over.get(str(item.get("content")))
+    if until is None or "until" in item or until.isoformat() <= str(item.get("since")):
+        return item
+    return {**item, "until": until.isoformat()}
+
+
+def _says_nothing(data: Mapping[str, Any]) -> bool:
+    """It is about attributes, and none of them holds."""
+    return "attributes" in data and not _lines(_attributes(data))
+
+
+def _lines(attributes: Sequence[Attribute]) -> list[str]:
+    """What holds now."""
+    return [str(item["content"]) for item in attributes if item.get("content") and "until" not in item]
+
+
+def _most(attributes: Sequence[Attribute]) -> list[JsonValue]:
+    """The newest ones, those that hold before those that are over."""
+    kept = sorted(attributes, key=lambda item: "until" not in item)[-MOST_ATTRIBUTES:]
+    return [item for item in attributes if item in kept]
 
 
 def _told_on(content: str, more: str) -> str:
@@ -97,10 +131,6 @@ def _told_on(content: str, more: str) -> str:
     return content + ("" if content.endswith("。") else " ") + more
 
 
-def _attributes(data: dict[str, Any]) -> list[dict[str, JsonValue]]:
+def _attributes(data: Mapping[str, Any]) -> list[Attribute]:
     found = data.get("attributes")
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
-
-
-def _key(item: dict[str, JsonValue]) -> JsonValue:
-    return item.get("attribute")

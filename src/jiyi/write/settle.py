@@ -48,9 +48,11 @@ async def settle(proposed: Sequence[Proposed], user_id: str, at: datetime, store
         one for one in open_questions if one.memory.memory_type in GROWING and len(one.facts) == 1 and not one.stated
     ]
     begins = {entry.slot for entry in there} | {one.facts[0].slot for one in growing if not one.aside}
-    begun, grown = grow([(one.memory, one.facts[0]) for one in growing if one.facts[0].slot in begins], there)
     facts = [one for one in open_questions if one not in growing]
     done = reconcile(facts, [entry for entry in there if entry.memory_type not in GROWING], at)
+    begun, grown = grow(
+        [(one.memory, one.facts[0]) for one in growing if one.facts[0].slot in begins], there, _over(done, there)
+    )
     versions = {slot: dict[str, int]() for slot in wanted}
     for entry in there:
         versions[entry.slot][entry.id] = entry.version
@@ -62,6 +64,14 @@ async def settle(proposed: Sequence[Proposed], user_id: str, at: datetime, store
         effects=replace(done.effects, slots=versions, evidence={**evidence, **done.effects.evidence}),
         grown=tuple(grown),
     )
+
+
+def _over(done: Reconciled, there: Sequence[SlotEntry]) -> dict[str, datetime]:
+    """What has ended, by its words, and when."""
+    said = {entry.id: entry.content for entry in there}
+    ends = {said[one.id]: one.change.values.get("valid_to") for one in done.effects.changes}
+    ends |= {memory.content: memory.valid_to for memory in done.memories}
+    return {content: end for content, end in ends.items() if isinstance(end, datetime)}
 
 
 def _agrees(one: Proposed, twin: SlotEntry | None) -> bool:

@@ -7,6 +7,8 @@ from pydantic import JsonValue
 from ..drafts import Draft, Unit
 from .clause import Clause
 
+Attribute = dict[str, JsonValue]
+
 LASTING = frozenset(("fact", "pattern"))
 # What was done once is no attribute of anybody.
 _PASSING = frozenset(("decision", "event"))
@@ -57,24 +59,51 @@ def _profile(subject: str, own: list[Draft], memory_type: str) -> Draft:
     )
 
 
-def merged_attributes(old: list[JsonValue], new: list[JsonValue]) -> list[JsonValue]:
-    """The attributes of a profile after news: what is said again is kept once, what is single or ended gives way.
+def merged_attributes(old: list[Attribute], new: list[Attribute]) -> list[Attribute]:
+    """The attributes of a profile after news. What is said again is kept once. What is single or ended gives way: it
+    stays, with the moment `until` which it held, so that the profile can tell how it was.
 
-    >>> at_home = {"attribute": "home", "value": "Paris", "single": True, "ended": False}
-    >>> [item["value"] for item in merged_attributes([at_home], [at_home | {"value": "Rome"}])]
-    ['Rome']
+    >>> home = {"attribute": "home", "value": "Paris", "single": True, "ended": False, "since": "2024-01-01"}
+    >>> both = merged_attributes([home], [home | {"value": "Rome", "since": "2025-01-01"}])
+    >>> [(item["value"], item.get("until")) for item in both]
+    [('Paris', '2025-01-01'), ('Rome', None)]
     """
     kept = list(old)
     for item in new:
-        if not isinstance(item, dict):
-            continue
-        same = [known for known in kept if isinstance(known, dict) and known.get("attribute") == item.get("attribute")]
-        gone = [known for known in same if item.get("single") or _folded(known) == _folded(item)]
-        kept = [known for known in kept if known not in gone]
-        if not item.get("ended"):
-            kept.append(item)
+        rivals = [known for known in kept if "until" not in known and _rivals(known, item)]
+        said = [known for known in rivals if not item.get("ended") and _folded(known) == _folded(item)]
+        later = [known for known in rivals if _since(known) > _since(item)]
+        for known in rivals:
+            if known in said:
+                kept = [_said_again(known, item) if one is known else one for one in kept]
+            elif known not in later:
+                kept = [known | {"until": _since(item)} if one is known else one for one in kept]
+        if not said and not item.get("ended"):
+            kept.append(item | {"until": min(map(_since, later))} if later and item.get("single") else item)
     return kept
 
 
-def _folded(item: dict[str, JsonValue]) -> str:
+def _said_again(known: Attribute, item: Attribute) -> Attribute:
+    evidence = [place for one in (known, item) for place in _places(one)]
+    distinct = [place for at, place in enumerate(evidence) if place not in evidence[:at]]
+    return known | {"since": min(_since(known), _since(item)), "evidence": distinct}
+
+
+def _places(item: Attribute) -> list[JsonValue]:
+    found = item.get("evidence")
+    return found if isinstance(found, list) else []
+
+
+def _rivals(known: Attribute, item: Attribute) -> bool:
+    """Only one of them can hold, or they say the same."""
+    if known.get("attribute") != item.get("attribute"):
+        return False
+    return bool(item.get("single")) or _folded(known) == _folded(item)
+
+
+def _since(item: Attribute) -> str:
+    return str(item.get("since") or "")
+
+
+def _folded(item: Attribute) -> str:
     return str(item.get("value") or "").casefold()
