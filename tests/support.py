@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -14,6 +15,8 @@ from typing import Any
 from jiyi import Explanation, Memory, MemoryItem, SearchResult
 
 Place = str | Path  # of a store: a file, or the URL of a database
+
+LONG = os.environ.get("JIYI_TEST_LONG") == "1"  # tests may take minutes
 
 NOW = datetime.now(UTC)
 LONG_AGO = datetime(2021, 3, 4, 5, 6, 7, 89, tzinfo=UTC)

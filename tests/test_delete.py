@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from jiyi import Memory, NotFound
+from jiyi.keep.erase import rewriter
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from support import LONG_AGO, ODD_NAMES, Place, contents, dump, file_bytes, rows_with, stored
@@ -182,7 +183,9 @@ async def test_no_scrap_of_deleted_memories_stays_in_the_corners_of_pages(path: 
             alive += [(one.id, one.content.split()[0]) for one in made]
             chance.shuffle(alive)
             some = chance.randint(0, len(alive) // 2)
-            await memory._store.delete("mei", [memory_id for memory_id, _ in alive[:some]])
+            going = [memory_id for memory_id, _ in alive[:some]]
+            await memory._store.erase("mei", going, with_sources=False, rewrite=rewriter(memory._rules))
+            await memory._store.scrub(everything=False)
             gone += [word for _, word in alive[:some]]
             alive = alive[some:]
     left = file_bytes(path)

@@ -136,7 +136,8 @@ def test_the_timeline_shows_what_is_over(web: httpx.Client) -> None:
 def test_deleting_one_and_everything(server: Running, web: httpx.Client) -> None:
     kept = add(web, "a secret")
     add(web, "another")
-    assert web.delete(f"/v1/memories/{kept['id']}").json() == {"memories": 1, "messages": 0}
+    gone = web.delete(f"/v1/memories/{kept['id']}").json()
+    assert (gone["memories"], gone["messages"], gone["removed"]["memories"]) == (1, 0, 1)
     assert web.get(f"/v1/memories/{kept['id']}").status_code == 404
     assert web.delete("/v1/memories").status_code == 422
     assert web.delete("/v1/memories", params={"all": False}).status_code == 422

@@ -339,6 +339,15 @@ class Deletion(Value):
 
     memories: int
     messages: int
+    removed: dict[str, int] = Field(default_factory=dict, description="how many of each kind, those two among them")
+    derived: tuple[str, ...] = Field(
+        default=(), description="other memories that went along: nothing else supported them"
+    )
+    rewritten: tuple[str, ...] = Field(
+        default=(), description="memories that lost the part that came from what was deleted"
+    )
+    restored: tuple[str, ...] = Field(default=(), description="archived memories that speak for themselves again")
+    notes: tuple[str, ...] = Field(default=(), description="what is left, and what would end it")
 
 
 class ImportReport(Value):

@@ -94,6 +94,7 @@ class Memory:
     restore = _verb(engine.Memory.restore)
     delete = _verb(engine.Memory.delete)
     delete_all = _verb(engine.Memory.delete_all)
+    vacuum = _verb(engine.Memory.vacuum)
     search = _verb(engine.Memory.search)
     context = _verb(engine.Memory.context)
     get = _verb(engine.Memory.get)

@@ -22,8 +22,8 @@ class Cache(Protocol):
 
     async def put(self, user_id: str, key: str, value: bytes, seconds: float) -> None: ...
 
-    async def forget(self, user_id: str) -> None:
-        """Drop everything of this user."""
+    async def forget(self, user_id: str) -> int:
+        """Drop everything of this user. → how many values"""
 
     async def close(self) -> None: ...
 

@@ -31,9 +31,11 @@ class LocalCache:
         while len(self._values) > self._most:
             self._values.popitem(last=False)
 
-    async def forget(self, user_id: str) -> None:
-        for entry in [entry for entry in self._values if entry[0] == user_id]:
+    async def forget(self, user_id: str) -> int:
+        mine = [entry for entry in self._values if entry[0] == user_id]
+        for entry in mine:
             del self._values[entry]
+        return len(mine)
 
     async def close(self) -> None:
         self._values.clear()

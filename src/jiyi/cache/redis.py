@@ -71,8 +71,15 @@ class RedisCache:
 
         await self._tried(put)
 
-    async def forget(self, user_id: str) -> None:
-        await self._tried(lambda: self._client.delete(_of(user_id)))
+    async def forget(self, user_id: str) -> int:
+        async def forget() -> int:
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.hlen(_of(user_id))
+                pipe.delete(_of(user_id))
+                number, _ = await pipe.execute()
+            return int(number)
+
+        return await self._tried(forget) or 0
 
     async def ping(self) -> str | None:
         """Why it does not work, or None if it does."""

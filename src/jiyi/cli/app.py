@@ -69,6 +69,7 @@ for panel, commands in {
         reading.stats,
         jobs.worker,
         upkeep.reindex,
+        upkeep.vacuum,
         importing.export,
         upkeep.migrate_store,
         upkeep.doctor,

@@ -125,6 +125,8 @@ Actor = Annotated[str, _option("--actor", metavar="NAME", help="Who does this, f
 Reason = Annotated[str | None, _option("--reason", metavar="TEXT", help="Why, for the history.")]
 MaybeId = Annotated[str | None, typer.Argument(metavar="ID", help="The memory's id or memory_key.")]
 Everything = Annotated[bool, _option("--all", help="Everything of the user that --user names.")]
+WITH_SOURCES = "Also the messages it came from, and what came from nothing else."
+WithSources = Annotated[bool, _option("--with-sources", help=WITH_SOURCES)]
 Yes = Annotated[bool, _option("--yes", "-y", help="Do not ask.")]
 Embeddings = Annotated[bool, _option("--embeddings", help="Give every memory a vector of the present embedder.")]
 Lang = Annotated[str, _option("--lang", metavar="en|zh", help="The language of the narration.")]

@@ -116,7 +116,18 @@ def job_card(job: Job) -> Table:
 
 def deletion_line(gone: Deletion) -> str:
     memories = counted(gone.memories, "memory", "memories")
-    return f"deleted {memories} and {counted(gone.messages, 'message', 'messages')}"
+    lines = [f"deleted {memories} and {counted(gone.messages, 'message', 'messages')}"]
+    rest = [f"{number:,} {kind}" for kind, number in gone.removed.items() if kind not in ("memories", "messages")]
+    if rest:
+        lines.append(f"with them {', '.join(rest)}")
+    for what, ids in (
+        ("came from nothing else", gone.derived),
+        ("lost a part", gone.rewritten),
+        ("active again", gone.restored),
+    ):
+        if ids:
+            lines.append(f"{what}: {', '.join(ids)}")
+    return "\n".join(lines)
 
 
 # -- why a score ----------------------------------------------------------------------------------------------------

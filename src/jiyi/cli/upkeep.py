@@ -9,7 +9,7 @@ import typer
 
 from ..errors import InvalidInput
 from . import options as opt
-from .output import emit, err, show
+from .output import emit, err, show, warn
 from .run import call
 
 
@@ -60,6 +60,23 @@ def reindex(
         )
     said = f"{embedded:,} memories embedded" if embedded else "every memory has its vector already"
     show({"embedded": embedded}, lambda _: said, as_json)
+
+
+def vacuum(store: opt.Store = None, as_json: opt.Json = False) -> None:
+    """Rewrite the database without what was deleted.
+
+    Examples:
+    $ jiyi vacuum
+    $ jiyi vacuum --store ./记忆.db
+
+    On SQLite scraps of deleted text can lie in unused corners of a large
+    file; on PostgreSQL deleted rows keep their bytes until then. Others wait
+    meanwhile. It says what it could not reach, and what would.
+    """
+    with err().status("rewriting …"):
+        left = call(lambda memory, _: memory.vacuum(), store=store)
+    warn(left)
+    show({"left": list(left)}, lambda _: "rewritten" + (", but not everything was reached" if left else ""), as_json)
 
 
 Source = Annotated[str, typer.Argument(metavar="FROM", help="The store that is copied: a file or a URL.")]

@@ -156,6 +156,7 @@ def restore(
 def delete(
     memory_id: opt.MaybeId = None,
     everything: opt.Everything = False,
+    with_sources: opt.WithSources = False,
     yes: opt.Yes = False,
     user: opt.User = None,
     store: opt.Store = None,
@@ -165,11 +166,13 @@ def delete(
 
     Examples:
     $ jiyi delete ID
+    $ jiyi delete ID --with-sources
     $ jiyi delete --user 林梅 --all
     $ jiyi delete ID --user mei --yes
 
-    The history goes too, and nothing can be undone. To put a memory aside
-    instead: jiyi update ID --status archived
+    The history goes too, and so do lines of profiles that came from it;
+    nothing can be undone. To put a memory aside instead: jiyi update ID
+    --status archived
     """
     from .render import deletion_line
 
@@ -182,7 +185,12 @@ def delete(
     if memory_id is None:
         deletion = call(lambda memory, user_id: memory.delete_all(user_id), store=store, user=user)
     else:
-        deletion = call(lambda memory, user_id: memory.delete(memory_id, user_id=user_id), store=store, user=user)
+        deletion = call(
+            lambda memory, user_id: memory.delete(memory_id, user_id=user_id, with_sources=with_sources),
+            store=store,
+            user=user,
+        )
+    warn(deletion.notes)
     show(deletion, deletion_line, as_json)
 
 

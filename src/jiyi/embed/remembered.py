@@ -34,3 +34,7 @@ class RememberedQueries:
         else:
             self._vectors.move_to_end(key)
         return vector
+
+    def forget(self) -> None:
+        """A question often repeats what its answer says: after a delete none is remembered."""
+        self._vectors.clear()

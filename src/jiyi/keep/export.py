@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Advance = Callable[[str, int, int], None]  # what is done, how much of it, of how much
 AT_ONCE = 200  # records in one transaction
+JOBS_AT_ONCE = 20  # each may have led to a thousand memories
 
 
 async def export_lines(store: Store, path: Path, user_id: str | None, advance: Advance) -> dict[str, int]:
@@ -102,7 +103,8 @@ def _batches(path: Path, user_id: str | None) -> Iterator[list[Line]]:
     for record in read_lines(path):
         if user_id is not None and record.user_id != user_id:
             continue
-        if some and (len(some) == AT_ONCE or (record.kind, record.user_id) != (some[0].kind, some[0].user_id)):
+        most = JOBS_AT_ONCE if record.kind == "job" else AT_ONCE
+        if some and (len(some) >= most or (record.kind, record.user_id) != (some[0].kind, some[0].user_id)):
             yield some
             some = []
         some.append(record)

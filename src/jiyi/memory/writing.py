@@ -10,16 +10,16 @@ from pydantic import JsonValue
 
 from .. import checks
 from ..errors import InvalidInput
-from ..models import UNSET, Deletion, MemoryItem, Receipt, ReceiptState, Status, Unset
+from ..models import UNSET, MemoryItem, Receipt, ReceiptState, Status, Unset
 from ..write.accept import What, accept
 from ..write.add import add
 from ..write.build import Context
 from ..write.change import earlier_state
+from .erasing import Erasing
 from .jobs import Jobs
-from .looking import Looking
 
 
-class Writing(Looking, Jobs):
+class Writing(Erasing, Jobs):
     async def add(
         self,
         what: What,
@@ -145,16 +145,3 @@ class Writing(Looking, Jobs):
             actor=actor,
             reason=reason or f"back to version {number}",
         )
-
-    async def delete(self, memory_id: str, *, user_id: str) -> Deletion:
-        """Remove a memory and all that belongs to it, its history included. This cannot be undone."""
-        memory = await self.get(memory_id, user_id=user_id)
-        deletion = await self._store.delete(memory.user_id, [memory.id])
-        await self._answers.forget(memory.user_id)
-        return deletion
-
-    async def delete_all(self, user_id: str) -> Deletion:
-        """Remove everything of exactly this user. This cannot be undone."""
-        deletion = await self._store.delete_all(checks.name("user_id", user_id))
-        await self._answers.forget(user_id)
-        return deletion

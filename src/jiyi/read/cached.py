@@ -167,9 +167,8 @@ class Answers:
             problems=tuple(problems),
         )
 
-    async def forget(self, user_id: str) -> None:
-        for cache in self._caches:
-            await cache.forget(user_id)
+    async def forget(self, user_id: str) -> int:
+        return sum([await cache.forget(user_id) for cache in self._caches])
 
     async def close(self) -> None:
         for cache in self._caches:

@@ -18,7 +18,6 @@ from ..keys import ApiKey, AuditEntry
 from ..llm import Usage
 from ..models import (
     Coverage,
-    Deletion,
     Job,
     JobCounts,
     MemoryItem,
@@ -34,6 +33,7 @@ from ..models import (
 from ..synonyms import Company, Pair, Synonym
 from . import (
     effects,
+    erasing,
     exporting,
     files,
     freshness,
@@ -175,11 +175,25 @@ class Store(ABC):
     async def update(self, user_id: str, memory_id: str, change: Change, *, version: int | None) -> None:
         await self._write([user_id], lambda session: saves.update(session, user_id, memory_id, change, version))
 
-    async def delete(self, user_id: str, memory_ids: Sequence[str]) -> Deletion:
-        return await self._write([user_id], lambda session: saves.delete_memories(session, user_id, memory_ids))
+    async def erase(
+        self, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: erasing.Rewrite
+    ) -> erasing.Erasure:
+        return await self._write(
+            [user_id],
+            lambda session: erasing.erase(session, user_id, memory_ids, with_sources=with_sources, rewrite=rewrite),
+        )
 
-    async def delete_all(self, user_id: str) -> Deletion:
-        return await self._write([user_id], lambda session: saves.delete_all(session, user_id))
+    async def erase_all(self, user_id: str) -> erasing.Erasure:
+        return await self._write([user_id], lambda session: erasing.erase_all(session, user_id))
+
+    @abstractmethod
+    async def scrub(self, *, everything: bool) -> list[str]:
+        """After a delete, of some memories or of everything of a user: let go of what the database itself still keeps
+        of it, as far as nobody else has to wait for that. → what is left, and what would end it"""
+
+    @abstractmethod
+    async def vacuum(self) -> list[str]:
+        """Rewrite the database without what was deleted, while others wait. → what is left, and what would end it"""
 
     async def get(self, user_id: str, ids: Sequence[str]) -> list[MemoryItem]:
         async with self._reading(user_id) as session:

@@ -30,6 +30,7 @@ from .tables import (
 )
 
 AT_ONCE = 200
+JOBS_AT_ONCE = 20  # each may have led to a thousand memories
 USERS_AT_ONCE = 1000
 OWNING = (MemoryRow, MessageRow, JobRow, RecallRow, SynonymRow)  # who has none of these has nothing
 
@@ -85,7 +86,7 @@ async def _of_user(session: AsyncSession, user_id: str) -> AsyncIterator[list[r.
         yield [r.RelationRecord(**row) for row in rows]
     async for rows in _pages(session, RecallRow, user_id):
         yield [r.RecallRecord(**row) for row in rows]
-    async for rows in _pages(session, JobRow, user_id):
+    async for rows in _pages(session, JobRow, user_id, JOBS_AT_ONCE):
         yield await _jobs(session, rows)
 
 
@@ -141,16 +142,18 @@ def _but(row: Row) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in ("user_id", "memory_id")}
 
 
-async def _pages(session: AsyncSession, table: type[Base], user_id: str) -> AsyncIterator[Sequence[Row]]:
+async def _pages(
+    session: AsyncSession, table: type[Base], user_id: str, at_once: int = AT_ONCE
+) -> AsyncIterator[Sequence[Row]]:
     """A user's rows of a table, some at a time, in the order of their keys."""
     own = cast(Table, table.__table__)
     key = [column for column in own.primary_key.columns if column.name != "user_id"]
-    statement = select(own).where(own.columns["user_id"] == user_id).order_by(*key).limit(AT_ONCE)
+    statement = select(own).where(own.columns["user_id"] == user_id).order_by(*key).limit(at_once)
     connection = await session.connection()
     page = statement
     while rows := (await connection.execute(page)).mappings().all():
         yield rows
-        if len(rows) < AT_ONCE:
+        if len(rows) < at_once:
             return
         last = [rows[-1][column.name] for column in key]
         page = statement.where(tuple_(*key) > tuple_(*last) if len(key) > 1 else key[0] > last[0])

@@ -120,8 +120,16 @@ class HotUsers:
             index.put(await _rows(session, user_id, model, ids=some))
             index.learn(await _vocabulary(session, user_id, ids=some))
             index.link(await _gists(session, user_id, ids=some))
+        if any(action == "delete" for _, _, action in changes):
+            index.unlearn(await _vocabulary(session, user_id))
         index.seen = changes[-1][0]
         return index
+
+    def forget(self, user_id: str) -> None:
+        """Let go of a user who was erased."""
+        if self._users.pop(user_id, None) is not None:
+            self._used -= self._sizes.pop(user_id)
+            self._expected.pop(user_id, None)
 
     def _keep(self, user_id: str, index: UserIndex) -> None:
         self._users[user_id] = index

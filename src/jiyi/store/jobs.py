@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import and_, case, func, null, or_, select, update
+from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
@@ -187,8 +187,41 @@ async def cancel(session: AsyncSession, user_id: str, job_id: str, now: datetime
     return rows.job(job)
 
 
-async def drop_payloads(session: AsyncSession, user_id: str, memory_ids: Sequence[str]) -> None:
-    """What was deleted stays nowhere: a failed job that led to it keeps nothing to be tried again with."""
-    led_to = select(JobMemoryRow.job_id).where(JobMemoryRow.user_id == user_id, JobMemoryRow.memory_id.in_(memory_ids))
-    failed = and_(JobRow.user_id == user_id, JobRow.id.in_(led_to), JobRow.not_before.is_(None))
-    await session.execute(update(JobRow).where(failed).values(payload=null()))
+GONE = "what it was about was deleted"
+
+
+async def drop_payloads(session: AsyncSession, user_id: str, memory_ids: Sequence[str]) -> int:
+    """What was deleted stays nowhere: a job that led to it and is not open keeps nothing to be tried again with, and
+    its problems, which may quote it, are not told any more. → how many payloads were dropped"""
+    dropped = 0
+    for some in reads.chunks(memory_ids):
+        led_to = select(JobMemoryRow.job_id).where(JobMemoryRow.user_id == user_id, JobMemoryRow.memory_id.in_(some))
+        closed = and_(JobRow.user_id == user_id, JobRow.id.in_(led_to), JobRow.not_before.is_(None))
+        for job in (await session.scalars(select(JobRow).where(closed))).all():
+            dropped += job.payload is not None
+            job.payload = None
+            job.problems = [GONE] if job.problems else []
+    await session.flush()
+    return dropped
+
+
+async def forget_messages(session: AsyncSession, user_id: str, message_ids: Sequence[str], now: datetime) -> int:
+    """Jobs that wait to work on messages that are deleted do without them; one that has none left is over. → how many
+    are"""
+    gone, over = set(message_ids), 0
+    if not gone:
+        return 0
+    waiting = select(JobRow).where(JobRow.user_id == user_id, JobRow.payload.is_not(None))
+    for job in (await session.scalars(waiting)).all():
+        named = (job.payload or {}).get("messages")
+        if not isinstance(named, list) or gone.isdisjoint(named):
+            continue
+        left = [name for name in named if name not in gone]
+        if left:
+            job.payload = {**(job.payload or {}), "messages": left}
+        else:
+            _fail(job, now, GONE)
+            job.payload = None
+            over += 1
+    await session.flush()
+    return over

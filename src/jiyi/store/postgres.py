@@ -151,6 +151,19 @@ class PostgresStore(ScanningStore):
         except ConnectionLost:
             return await self._write([addition.user_id], lambda session: _save_again(session, addition))
 
+    async def scrub(self, *, everything: bool) -> list[str]:
+        """A deleted row is invisible, but its bytes stay until its table is rewritten, for which all must wait."""
+        return ["PostgreSQL keeps the bytes of deleted rows until `jiyi vacuum` (docs/deleting.md)"]
+
+    async def vacuum(self) -> list[str]:
+        engine = _engine(self._address, poolclass=NullPool).execution_options(isolation_level="AUTOCOMMIT")
+        try:
+            with self._translated():
+                async with engine.connect() as connection:
+                    return await connection.run_sync(ddl.vacuum, [table.name for table in Base.metadata.sorted_tables])
+        finally:
+            await engine.dispose()
+
     async def finish_copy(self) -> None:
         """The sequence knows nothing of numbers that came with their rows."""
         sequence = func.pg_get_serial_sequence(ChangeRow.__tablename__, ChangeRow.seq.name)

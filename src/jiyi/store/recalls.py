@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import String, bindparam, case, cast, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, String, and_, bindparam, case, cast, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..models import Recall
@@ -88,9 +88,21 @@ async def listing(session: AsyncSession, user_id: str, since: datetime | None, l
     ]
 
 
-async def forget(session: AsyncSession, user_id: str, memory_ids: Sequence[str]) -> None:
-    """Remove every recall that names one of these memories."""
-    listed = cast(RecallRow.memory_ids, String)
+async def forget(session: AsyncSession, user_id: str, memory_ids: Sequence[str], words: Sequence[str] = ()) -> int:
+    """Remove every recall that names one of these memories, or asked for one of these words. → how many"""
+    listed, asked = cast(RecallRow.memory_ids, String), func.lower(RecallRow.query)
+    removed = 0
     for some in chunks(memory_ids, 100):
         named = or_(*(listed.contains(memory_id) for memory_id in some))  # ids are of one length, in letters and digits
-        await session.execute(delete(RecallRow).where(RecallRow.user_id == user_id, named))
+        removed += await _remove(session, user_id, named)
+    for some in chunks(words, 100):
+        removed += await _remove(session, user_id, or_(*(asked.contains(word, autoescape=True) for word in some)))
+    return removed
+
+
+async def _remove(session: AsyncSession, user_id: str, which: ColumnElement[bool]) -> int:
+    mine = and_(RecallRow.user_id == user_id, which)
+    count = await session.scalar(select(func.count()).select_from(RecallRow).where(mine)) or 0
+    if count:
+        await session.execute(delete(RecallRow).where(mine))
+    return count

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import and_, delete, func, insert, select, tuple_
+from sqlalchemy import delete, insert, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import InvalidInput, VersionConflict
-from ..models import Deletion, MemoryItem, Receipt, ReceiptState, utc_now
-from . import effects, jobs, reads, recalls, rows, units
+from ..models import MemoryItem, Receipt, ReceiptState, utc_now
+from . import effects, jobs, reads, rows, units
 from .contract import NOT_INDEXED, Addition, Change, Lease, NewMemory, Place, Stale, Unembedded
 from .tables import (
     Base,
@@ -24,10 +24,8 @@ from .tables import (
     KeywordRow,
     MemoryRow,
     MemorySourceRow,
-    MessageRow,
     RevisionRow,
     TermsRow,
-    erased,
 )
 
 INDEX_TABLES: dict[str, type[Base]] = {"embeddings": EmbeddingRow, "terms": TermsRow, "keywords": KeywordRow}
@@ -265,37 +263,10 @@ async def apply_changes(session: AsyncSession, user_id: str, changes: Sequence[t
     await tell(session, user_id, [row.id for row, _ in changes], "update")
 
 
-async def delete_memories(session: AsyncSession, user_id: str, memory_ids: Sequence[str]) -> Deletion:
-    """Remove memories with all that belongs to them. A message goes with the last memory that came from it."""
-    memories = messages = 0
-    for some in reads.chunks(memory_ids):
-        mine = and_(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
-        found = list(await session.scalars(select(MemoryRow.id).where(mine)))
-        sources = select(MemorySourceRow.message_id).where(MemorySourceRow.user_id == user_id)
-        touched = list(await session.scalars(sources.where(MemorySourceRow.memory_id.in_(found))))
-        await jobs.drop_payloads(session, user_id, found)
-        await session.execute(delete(MemoryRow).where(mine))
-        still_there = list(await session.scalars(sources.where(MemorySourceRow.message_id.in_(touched))))
-        orphans = list(set(touched) - set(still_there))
-        await units.delete_messages(session, user_id, orphans)
-        await recalls.forget(session, user_id, found)
-        await tell(session, user_id, found, "delete")
-        memories += len(found)
-        messages += len(orphans)
-    return Deletion(memories=memories, messages=messages)
-
-
-async def delete_all(session: AsyncSession, user_id: str) -> Deletion:
-    """Remove everything of exactly this user."""
-    memories, messages = [
-        await session.scalar(select(func.count()).select_from(table).where(table.user_id == user_id)) or 0
-        for table in (MemoryRow, MessageRow)
-    ]
-    for table in reversed(Base.metadata.sorted_tables):
-        if "user_id" in table.columns:
-            await session.execute(delete(table).where(table.columns["user_id"] == user_id))
-    await tell(session, erased(user_id), [""], "erase")
-    return Deletion(memories=memories, messages=messages)
+async def bring_back(session: AsyncSession, row: MemoryRow, actor: str, reason: str, at: datetime) -> None:
+    """Let an archived memory be active again."""
+    change = Change(values={"status": "active"}, action="restore", actor=actor, reason=reason, at=at)
+    await _apply(session, row, change)
 
 
 async def embed(session: AsyncSession, model: str, found: Sequence[Unembedded], vectors: NDArray[np.float32]) -> int:

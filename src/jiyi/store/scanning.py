@@ -7,6 +7,7 @@ from datetime import datetime
 
 from .base import Store
 from .contract import Candidates, Question, Tip
+from .erasing import Erasure
 from .hot import HotUsers
 
 
@@ -29,6 +30,11 @@ class ScanningStore(Store):
     async def next_end(self, user_id: str, now: datetime) -> datetime | None:
         known, end = self._hot.next_end(user_id, now)
         return end if known else await super().next_end(user_id, now)
+
+    async def erase_all(self, user_id: str) -> Erasure:
+        done = await super().erase_all(user_id)
+        self._hot.forget(user_id)
+        return done
 
     def touch(self, user_id: str, accessed: Mapping[str, datetime]) -> None:
         self._hot.touch(user_id, accessed)

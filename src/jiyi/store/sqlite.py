@@ -17,7 +17,6 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
 from ..errors import NotAStore, StoreError, StoreUnavailable
-from ..models import Deletion
 from . import schema
 from .contract import CLOSED, StoreInfo
 from .scanning import ScanningStore
@@ -33,6 +32,9 @@ WRITE_AHEAD = "PRAGMA journal_mode = WAL"
 BEGIN_TO_READ = "BEGIN"  # from the first look on, all is as it was then
 BEGIN_TO_WRITE = "BEGIN IMMEDIATE"
 EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
+PATIENCE = "PRAGMA busy_timeout = {:.0f}"  # milliseconds
+SHORT_WAIT_S = 0.2  # for a reader, while writers wait
+LONGEST_PAUSE_S = 30.0
 REWRITE = "VACUUM"
 REWRITE_UP_TO = 256 << 20  # bytes; a larger file is rewritten when all of a user is deleted
 
@@ -45,6 +47,7 @@ class SqliteStore(ScanningStore):
         self.path = path
         self._busy_timeout_s = busy_timeout_s
         self._engine: AsyncEngine | None = None
+        self._cleaning: asyncio.Task[None] | None = None  # until a reader lets the log be emptied
         self._scraps = False  # something was deleted since the file was last rewritten
         # SQLite has one writer at a time; tasks of this process queue here rather than in SQLite's busy loop.
         self._writer = asyncio.Lock()
@@ -65,6 +68,9 @@ class SqliteStore(ScanningStore):
             raise
 
     async def close(self) -> None:
+        if self._cleaning is not None:
+            self._cleaning.cancel()
+            await asyncio.gather(self._cleaning, return_exceptions=True)
         await super().close()
         if self._engine is not None:
             if self._scraps and self.path.stat().st_size <= REWRITE_UP_TO:
@@ -81,36 +87,53 @@ class SqliteStore(ScanningStore):
             details={"SQLite": sqlite3.sqlite_version},
         )
 
-    async def delete(self, user_id: str, memory_ids: Sequence[str]) -> Deletion:
-        deletion = await super().delete(user_id, memory_ids)
-        await self._clean()
-        self._scraps = True
-        return deletion
-
-    async def delete_all(self, user_id: str) -> Deletion:
-        deletion = await super().delete_all(user_id)
-        await self._clean(rewrite=True)
-        return deletion
-
-    async def _clean(self, *, rewrite: bool = False) -> None:
+    async def scrub(self, *, everything: bool) -> list[str]:
         """After a delete the write-ahead log still holds the pages as they were: fold it in and cut it to nothing.
         Scraps can also lie in the unused corners of pages; rewriting the file leaves those behind. It takes time in
         proportion to the file, so single deletes leave it to closing.
 
-        The deletion itself is done by now: a busy reader or a full disk is no error.
+        The deletion itself is done by now: a busy reader or a full disk is no error. Nobody is made to wait for a
+        reader: it is tried again later.
         """
-        statements = (REWRITE, EMPTY_LOG) if rewrite else (EMPTY_LOG,)
+        self._scraps = True
+        left = await self._clean(rewrite=everything)
+        if left and (self._cleaning is None or self._cleaning.done()):
+            self._cleaning = asyncio.create_task(self._clean_later(rewrite=everything), name="jiyi-clean")
+        return left
+
+    async def vacuum(self) -> list[str]:
+        return await self._clean(rewrite=True)
+
+    async def _clean(self, *, rewrite: bool) -> list[str]:
+        """→ what is left"""
+        left = []
         try:
             with _translated(self.path):
                 async with self._writer, self._started().connect() as connection:
-                    for statement in statements:
-                        result = await connection.exec_driver_sql(statement)
-                        if result.returns_rows and result.scalar():  # a checkpoint says so, it does not raise
-                            logger.warning(
-                                "deleted text stays in the write-ahead log while somebody reads: %s", self.path
-                            )
+                    if rewrite:
+                        await connection.exec_driver_sql(REWRITE)
+                        self._scraps = False
+                    await connection.exec_driver_sql(PATIENCE.format(SHORT_WAIT_S * 1000))
+                    try:
+                        busy = (await connection.exec_driver_sql(EMPTY_LOG)).scalar()  # it says so and does not raise
+                    finally:
+                        await connection.exec_driver_sql(PATIENCE.format(int(self._busy_timeout_s * 1000)))
+                    if busy:
+                        left.append("deleted text stays in the write-ahead log while somebody reads; it is tried again")
         except StoreError as error:
-            logger.warning("scraps of deleted text may lie in unused parts of the file: %s", error)
+            left.append(f"scraps of deleted text may lie in unused parts of the file: {error} — run `jiyi vacuum`")
+        for problem in left:
+            logger.warning("%s: %s", self.path, problem)
+        return left
+
+    async def _clean_later(self, *, rewrite: bool) -> None:
+        """Until nobody reads what was deleted."""
+        pause = SHORT_WAIT_S
+        while self._engine is not None:
+            await asyncio.sleep(pause)
+            if not await self._clean(rewrite=rewrite):
+                return
+            pause = min(2 * pause, LONGEST_PAUSE_S)
 
     @asynccontextmanager
     async def _reading(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
@@ -139,6 +162,8 @@ class SqliteStore(ScanningStore):
 
 
 def _engine(path: Path, busy_timeout_s: float) -> AsyncEngine:
+    # At DEBUG it logs every statement with its values: memories and queries, which have no place in a log.
+    logging.getLogger("aiosqlite").setLevel(logging.WARNING)
     url = URL.create("sqlite+aiosqlite", database=str(path))
     engine = create_async_engine(
         url, connect_args={"timeout": busy_timeout_s, "isolation_level": None}, hide_parameters=True

@@ -94,6 +94,10 @@ class UserIndex:
         else:
             self._vocabulary = sorted({*self._vocabulary, *new})
 
+    def unlearn(self, keywords: Iterable[str]) -> None:
+        """After a delete: keep no keyword but these."""
+        self._vocabulary = sorted(keywords)
+
     def _knows(self, keyword: str) -> bool:
         at = bisect_left(self._vocabulary, keyword)
         return at < len(self._vocabulary) and self._vocabulary[at] == keyword

@@ -4,6 +4,7 @@ wall between users, and what else cannot be said in the tables' own words. Each 
 from collections.abc import Iterable
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector"
 
@@ -43,3 +44,24 @@ def finish(connection: Connection, tables: Iterable[str]) -> None:
             connection.exec_driver_sql(f"CREATE POLICY {policy} ON {table} {rule}")
     for statement in (*CHECKS, INDEX):
         connection.exec_driver_sql(statement)
+
+
+# What only a powerful role may do: the planner's samples of columns, and the write-ahead log up to now.
+OF_THE_SERVER = {
+    "VACUUM (FULL) pg_catalog.pg_statistic": "the planner's samples of old values",
+    "SELECT pg_switch_wal()": "the write-ahead log",
+    "CHECKPOINT": "the write-ahead log",
+}
+
+
+def vacuum(connection: Connection, tables: Iterable[str]) -> list[str]:
+    """Rewrite the tables without their dead rows, on a connection without a transaction. → what it may not reach"""
+    for table in tables:
+        connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE) {table}")
+    left = []
+    for statement, what in OF_THE_SERVER.items():
+        try:
+            connection.exec_driver_sql(statement)
+        except DBAPIError as error:
+            left.append(f"{what}: {str(error.orig).splitlines()[0]} (docs/deleting.md)")
+    return list(dict.fromkeys(left))

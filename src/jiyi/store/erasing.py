@@ -1,0 +1,305 @@
+"""Deleting for good. Each function runs inside one transaction that holds the right to write from its start, and counts
+what it removes, by kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..models import utc_now
+from . import jobs, recalls, rows, saves, units
+from .contract import IndexEntry, Unembedded
+from .reads import chunks, known_by_hash
+from .tables import (
+    Base,
+    EmbeddingRow,
+    KeywordRow,
+    MemoryRow,
+    MemorySourceRow,
+    RelationRow,
+    RevisionRow,
+    TermsRow,
+    UnitRow,
+    erased,
+)
+
+GROWING = ("profile", "group_profile", "episode")  # made of what others say: a line of them may come from what goes
+COMPRESSED = "compressed"  # the source of a memory that stands for others, which it refines
+ACTOR = "jiyi"
+# What a receipt calls them.
+PARTS: dict[str, Any] = {
+    "vectors": EmbeddingRow,
+    "terms": TermsRow,
+    "keywords": KeywordRow,
+    "revisions": RevisionRow,
+    "sources": MemorySourceRow,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A memory as far as deleting looks at it."""
+
+    id: str
+    memory_type: str
+    content: str
+    summary: str
+    tags: tuple[str, ...]
+    data: dict[str, Any]
+    slot: str | None
+    source: str
+    messages: frozenset[str]  # that it came from
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """What is left of a memory that lost a part. None in its place: nothing is."""
+
+    content: str
+    summary: str
+    data: dict[str, Any]
+    dedupe_hash: str
+    index: IndexEntry
+
+
+# Given a memory that is made of others, those that go, and the messages that go: the same one if it stays as it is,
+# what is left of it, or None.
+Rewrite = Callable[[Held, Sequence[Held], frozenset[str]], Held | Rewritten | None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Erasure:
+    """What was removed: by kind, the other memories that went along, and those that were rewritten or came back."""
+
+    removed: Counter[str] = field(default_factory=Counter)
+    derived: list[str] = field(default_factory=list)
+    rewritten: list[Unembedded] = field(default_factory=list)
+    restored: list[str] = field(default_factory=list)
+    kept_messages: int = 0  # of what was deleted, because other memories came from them
+
+
+async def erase(
+    session: AsyncSession, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: Rewrite
+) -> Erasure:
+    """Remove memories with all that belongs to them. With their sources: the messages that they came from too, and all
+    that came from nothing but these."""
+    done = Erasure()
+    gone = {one.id: one for one in await _held(session, user_id, memory_ids)}
+    asked = set(gone)
+    if not gone:
+        return done
+    messages = frozenset[str]().union(*(one.messages for one in gone.values())) if with_sources else frozenset[str]()
+    for one in await _from_messages(session, user_id, messages):
+        if one.id not in gone and one.memory_type not in GROWING and one.messages <= messages:
+            gone[one.id] = one
+    again = await _stand_ins(session, user_id, gone)
+    for held in await _made_of(session, user_id, gone, messages):
+        left = rewrite(held, list(gone.values()), messages)
+        if left is None:
+            gone[held.id] = held
+        elif isinstance(left, Rewritten):
+            done.rewritten.append(await _rewrite(session, user_id, held, left))
+    done.derived = sorted(set(gone) - asked)
+    orphans = await _remove(session, user_id, gone, messages, done)
+    done.kept_messages = len({name for one in asked for name in gone[one].messages} - orphans)
+    for memory_id in again:
+        if memory_id not in gone and await _bring_back(session, user_id, memory_id):
+            done.restored.append(memory_id)
+    return done
+
+
+async def erase_all(session: AsyncSession, user_id: str) -> Erasure:
+    """Remove everything of exactly this user."""
+    done = Erasure()
+    names = {"embeddings": "vectors", "memory_sources": "sources"}
+    for table in reversed(Base.metadata.sorted_tables):
+        if "user_id" in table.columns:
+            mine = table.columns["user_id"] == user_id
+            done.removed[names.get(table.name, table.name)] += await _count(session, table, mine)
+            await session.execute(delete(table).where(mine))
+    await saves.tell(session, erased(user_id), [""], "erase")
+    return done
+
+
+# -- what is touched ------------------------------------------------------------------------------------------------
+
+
+async def _held(session: AsyncSession, user_id: str, memory_ids: Sequence[str]) -> list[Held]:
+    found: list[Held] = []
+    for some in chunks(list(memory_ids)):
+        memories = await session.scalars(
+            select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some)).order_by(MemoryRow.id)
+        )
+        sources = select(MemorySourceRow.memory_id, MemorySourceRow.message_id).where(
+            MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id.in_(some)
+        )
+        messages: dict[str, set[str]] = {}
+        for memory_id, message_id in await session.execute(sources):
+            messages.setdefault(memory_id, set()).add(message_id)
+        found += [
+            Held(
+                id=row.id,
+                memory_type=row.memory_type,
+                content=row.content,
+                summary=row.summary,
+                tags=tuple(row.tags),
+                data=row.data,
+                slot=row.slot,
+                source=row.source,
+                messages=frozenset(messages.get(row.id, ())),
+            )
+            for row in memories.all()
+        ]
+    return found
+
+
+async def _from_messages(session: AsyncSession, user_id: str, messages: frozenset[str]) -> list[Held]:
+    found: set[str] = set()
+    for some in chunks(sorted(messages)):
+        statement = select(MemorySourceRow.memory_id).where(
+            MemorySourceRow.user_id == user_id, MemorySourceRow.message_id.in_(some)
+        )
+        found.update(await session.scalars(statement))
+    return await _held(session, user_id, sorted(found))
+
+
+async def _made_of(session: AsyncSession, user_id: str, gone: dict[str, Held], messages: frozenset[str]) -> list[Held]:
+    """Memories that may hold a line of what goes: all profiles, and the episodes of the same messages."""
+    profiles = select(MemoryRow.id).where(MemoryRow.user_id == user_id, MemoryRow.memory_type.in_(GROWING[:2]))
+    near = messages.union(*(one.messages for one in gone.values()))
+    episodes = [one for one in await _from_messages(session, user_id, near) if one.memory_type == GROWING[2]]
+    found = [*await _held(session, user_id, list(await session.scalars(profiles))), *episodes]
+    return [one for one in found if one.id not in gone]
+
+
+async def _stand_ins(session: AsyncSession, user_id: str, gone: dict[str, Held]) -> list[str]:
+    """A memory that stands for several, one of which goes, goes too. → the others, which speak for themselves again"""
+    again: dict[str, None] = {}
+    new = list(gone)
+    while new:
+        found = select(RelationRow.memory_id).join(
+            MemoryRow, and_(MemoryRow.user_id == RelationRow.user_id, MemoryRow.id == RelationRow.memory_id)
+        )
+        standing = [
+            memory_id
+            for some in chunks(new)
+            for memory_id in await session.scalars(
+                found.where(
+                    RelationRow.user_id == user_id,
+                    RelationRow.target_id.in_(some),
+                    RelationRow.relation_type == "refines",
+                    MemoryRow.source == COMPRESSED,
+                ).distinct()
+            )
+        ]
+        new = [memory_id for memory_id in dict.fromkeys(standing) if memory_id not in gone]
+        gone |= {one.id: one for one in await _held(session, user_id, new)}
+        for some in chunks(new):
+            members = select(RelationRow.target_id).where(
+                RelationRow.user_id == user_id, RelationRow.memory_id.in_(some), RelationRow.relation_type == "refines"
+            )
+            again |= dict.fromkeys(await session.scalars(members))
+    return list(again)
+
+
+# -- what is done ---------------------------------------------------------------------------------------------------
+
+
+async def _rewrite(session: AsyncSession, user_id: str, held: Held, left: Rewritten) -> Unembedded:
+    """Its history told what is gone now, so it begins anew. The vector is made when nobody waits for this
+    transaction."""
+    row = await session.get_one(MemoryRow, (user_id, held.id))
+    now = utc_now()
+    row.content, row.summary, row.data = left.content, left.summary, left.data
+    row.dedupe_hash = left.dedupe_hash
+    row.near_hash = left.index.near_hash
+    row.version += 1
+    row.updated_at = now
+    for table in (EmbeddingRow, TermsRow, KeywordRow, RevisionRow):
+        await session.execute(delete(table).where(table.user_id == user_id, table.memory_id == held.id))
+    await saves.insert_index(session, [rows.index_values(user_id, held.id, left.index)])
+    session.add(
+        RevisionRow(
+            user_id=user_id,
+            memory_id=held.id,
+            version=row.version,
+            action="update",
+            actor=ACTOR,
+            reason="a part of it was deleted",
+            before=None,
+            changed_at=now,
+        )
+    )
+    await session.flush()
+    await saves.tell(session, user_id, [held.id], "update")
+    return Unembedded(user_id=user_id, memory_id=held.id, version=row.version, text=left.content)
+
+
+async def _remove(
+    session: AsyncSession, user_id: str, gone: dict[str, Held], messages: frozenset[str], done: Erasure
+) -> set[str]:
+    """→ the messages that went along"""
+    ids, now = list(gone), utc_now()
+    words = await _only_here(session, user_id, ids)
+    done.removed["job payloads"] += await jobs.drop_payloads(session, user_id, ids)
+    for some in chunks(ids):
+        for name, table in PARTS.items():
+            done.removed[name] += await _count(
+                session, table, and_(table.user_id == user_id, table.memory_id.in_(some))
+            )
+        either = or_(RelationRow.memory_id.in_(some), RelationRow.target_id.in_(some))
+        related = and_(RelationRow.user_id == user_id, either)
+        done.removed["relations"] += await _count(session, RelationRow, related)
+        await session.execute(delete(RelationRow).where(related))
+        dangling = and_(MemoryRow.user_id == user_id, MemoryRow.superseded_by.in_(some))
+        await session.execute(update(MemoryRow).where(dangling).values(superseded_by=None))
+        await session.execute(delete(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some)))
+        await saves.tell(session, user_id, some, "delete")
+    done.removed["memories"] += len(ids)
+    touched = messages.union(*(one.messages for one in gone.values()))
+    needed = {name for one in await _from_messages(session, user_id, touched - messages) for name in one.messages}
+    orphans = sorted(messages | (touched - needed))
+    before = await _count(session, UnitRow, UnitRow.user_id == user_id)
+    await units.delete_messages(session, user_id, orphans)
+    done.removed["units"] += before - await _count(session, UnitRow, UnitRow.user_id == user_id)
+    done.removed["messages"] += len(orphans)
+    done.removed["recalls"] += await recalls.forget(session, user_id, ids, words)
+    done.removed["job payloads"] += await jobs.forget_messages(session, user_id, orphans, now)
+    return set(orphans)
+
+
+async def _only_here(session: AsyncSession, user_id: str, ids: Sequence[str]) -> list[str]:
+    """Keywords that no other memory of the user has: a question with one of them speaks of what goes."""
+    mine: set[str] = set()
+    for some in chunks(ids):
+        own = and_(KeywordRow.user_id == user_id, KeywordRow.memory_id.in_(some))
+        mine.update(await session.scalars(select(KeywordRow.keyword).where(own)))
+    going, shared = set(ids), set[str]()
+    for some in chunks(sorted(mine)):
+        holders = select(KeywordRow.keyword, KeywordRow.memory_id).where(
+            KeywordRow.user_id == user_id, KeywordRow.keyword.in_(some)
+        )
+        shared.update(word for word, memory_id in await session.execute(holders) if memory_id not in going)
+    return sorted(mine - shared)
+
+
+async def _bring_back(session: AsyncSession, user_id: str, memory_id: str) -> bool:
+    """An archived memory whose stand-in is gone, unless the same is said by another one meanwhile."""
+    row = await session.get(MemoryRow, (user_id, memory_id))
+    if row is None or row.status != "archived":
+        return False
+    now = utc_now()
+    known = await known_by_hash(session, user_id, [row.dedupe_hash or ""], now)
+    if row.valid_to is None and known.get(row.dedupe_hash or "", row.id) != row.id:
+        return False
+    await saves.bring_back(session, row, ACTOR, "what stood for it was deleted", now)
+    return True
+
+
+async def _count(session: AsyncSession, table: Any, where: Any) -> int:
+    return await session.scalar(select(func.count()).select_from(table).where(where)) or 0
