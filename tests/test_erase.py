@@ -257,3 +257,25 @@ def test_an_attribute_with_other_evidence_stays_and_names_only_that() -> None:
     assert isinstance(left, Rewritten)
     assert left.data["attributes"] == [{**item, "evidence": [{"message_id": "b"}]}]
     assert left_of(held("profile", "lives in Rome", attributes=[both]), [], frozenset("ab"), rules=RULES) is None
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_files_of_a_workspace_have_lost_it_when_delete_returns(path: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+
+    def written() -> str:
+        return "".join(file.read_text(encoding="utf-8") for file in folder.rglob("*") if file.is_file())
+
+    async with Memory.open(path, embedder=WordEmbedder(), workspace=folder) as memory:
+        made = (await memory.add(["the key lies under zanzibarquartz", "likes tea"], user_id="mei")).memories[0]
+        await memory.sync_workspace(user_id="mei")
+        assert "zanzibarquartz" in written()
+        await memory.delete(made.id, user_id="mei")
+        assert "zanzibarquartz" not in written()
+        assert "likes tea" in written()
+        await memory.delete_all("mei")
+        assert "likes tea" not in written()
+        await memory.sync_workspace(user_id="mei")
+        assert await stored(memory) == []

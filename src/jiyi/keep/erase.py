@@ -12,10 +12,10 @@ from ..errors import EmbeddingError
 from ..models import Deletion
 from ..store.erasing import Erasure, Held, Rewrite, Rewritten
 from ..text.normal import normalise
+from ..text.summary import summarise
 from ..write.grow import PROFILES
 from ..write.hashes import identity
 from ..write.index import KeywordRules, index_entry
-from ..write.summary import summarise
 
 if TYPE_CHECKING:
     from ..store.base import Store

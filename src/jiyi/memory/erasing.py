@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from .. import checks
 from ..embed.remembered import RememberedQueries
+from ..errors import JiyiError
 from ..models import Deletion
 from .looking import Looking
 
@@ -39,8 +40,16 @@ class Erasing(Looking):
         return tuple(await self._store.vacuum())
 
     async def _erased(self, user_id: str, done: Deletion) -> Deletion:
-        """The one place that knows where traces can be outside the database: kept answers, remembered queries."""
+        """The one place that knows where traces can be outside the database: the files of a workspace, kept answers,
+        remembered queries."""
+        removed, notes = dict(done.removed), list(done.notes)
         if isinstance(self._embedder, RememberedQueries):
             self._embedder.forget()
-        answers = await self._answers.forget(user_id)
-        return done.model_copy(update={"removed": done.removed | ({"kept answers": answers} if answers else {})})
+        if answers := await self._answers.forget(user_id):
+            removed["kept answers"] = answers
+        if self._files is not None and self._files.workspace.covers(user_id):
+            try:
+                notes += (await self._files.sync(user_id)).problems
+            except (JiyiError, OSError) as error:
+                notes.append(f"it may still stand in the files: {error} — `jiyi workspace sync` makes up for it")
+        return done.model_copy(update={"removed": removed, "notes": tuple(notes)})
