@@ -201,15 +201,11 @@ class Door:
         await self._app(scope, receive, send)
 
     def _bucket(self, access: Access | None, client: str) -> Bucket:
-        if access is None:
-            name, burst, rate = f"refused {client}", 60, 60
-        else:
-            name, burst, rate = (
-                access.key_id or f"at {client}",
-                self._settings.burst,
-                self._settings.requests_per_minute,
-            )
-        bucket = self._callers.setdefault(name, Bucket(burst, rate))
+        """Whoever has no key has a tenth of what a key has, by address."""
+        share = 10 if access is None else 1
+        name = f"refused {client}" if access is None else access.key_id or f"at {client}"
+        burst, rate = self._settings.burst // share, self._settings.requests_per_minute // share
+        bucket = self._callers.setdefault(name, Bucket(max(1, burst), max(1, rate)))
         self._callers.move_to_end(name)
         while len(self._callers) > MOST_CALLERS:
             self._callers.popitem(last=False)
