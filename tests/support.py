@@ -14,6 +14,8 @@ from typing import Any
 
 from jiyi import Explanation, Memory, MemoryItem, SearchResult
 
+LONG = os.environ.get("JIYI_TEST_LONG") == "1"  # what takes minutes runs too
+
 Place = str | Path  # of a store: a file, or the URL of a database
 
 LONG = os.environ.get("JIYI_TEST_LONG") == "1"  # tests may take minutes

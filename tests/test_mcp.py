@@ -17,9 +17,10 @@ from jiyi import InvalidInput, Memory
 from jiyi.cli.app import app
 from jiyi.imports.graph import read_graph
 from jiyi.mcp.server import make_server
-from jiyi.mcp.serving import http_app, is_loopback, security
+from jiyi.mcp.serving import http_app
 from jiyi.testing import WordEmbedder
 from jiyi.tools import TOOLS
+from jiyi.walls import is_loopback
 
 OWN = [tool.name for tool in TOOLS]
 ALL = [*OWN, "search", "fetch"]
@@ -349,15 +350,6 @@ def test_only_this_machine_may_connect_without_a_key(memory: Memory) -> None:
         http_app(server, host=host, key=None)
     with pytest.raises(InvalidInput, match="at least 16"):
         http_app(server, host="0.0.0.0", key="short")
-
-
-def test_hosts_and_origins_are_named_one_by_one() -> None:
-    allowed = security("0.0.0.0", ["memory.example.org"])
-    assert allowed.enable_dns_rebinding_protection
-    assert "memory.example.org:*" in allowed.allowed_hosts
-    assert "https://memory.example.org" in allowed.allowed_origins
-    assert not any("0.0.0.0" in name for name in allowed.allowed_hosts)
-    assert "[fd00::1]:*" in security("fd00::1", []).allowed_hosts
 
 
 # -- the page ---------------------------------------------------------------------------------------------------------

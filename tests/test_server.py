@@ -253,6 +253,26 @@ def test_an_import_goes_on_after_a_restart(path: Path) -> None:
         assert web.get("/v1/imports").json()["items"] == [] and not folder.exists()
 
 
+def test_memories_go_out_as_a_file_and_come_in_again_for_somebody_else(server: Running, web: httpx.Client) -> None:
+    add(web, "我吃素，对花生过敏", tags=["diet"])
+    exported = web.get("/v1/export")
+    assert exported.status_code == 200 and "attachment" in exported.headers["content-disposition"]
+    assert exported.content.count(b"\n") > 1
+    assert "花生" in web.get("/v1/export", params={"format": "markdown"}).text
+    web.delete("/v1/memories", params={"all": True})
+    back = web.post("/v1/imports", params={"filename": "m.jsonl"}, content=exported.content)
+    told = events(web, f"{back.headers['location']}/events")[-1][1]
+    assert told["state"] == "done" and told["memories"]["shape"] == "jiyi" and told["report"] is None
+    assert found(web, "花生") == ["我吃素，对花生过敏"]
+    note = "# Tea\n\nGreen tea in the morning."
+    with server.client(params={"user_id": "somebody else"}) as other:
+        notes = other.post("/v1/imports", params={"filename": "tea.md"}, content=note.encode())
+        assert events(other, f"{notes.headers['location']}/events")[-1][1]["memories"]["shape"] == "markdown"
+        foreign = other.post("/v1/imports", params={"filename": "m.jsonl"}, content=exported.content)
+        events(other, f"{foreign.headers['location']}/events")
+        assert "花生" not in other.get("/v1/memories").text, "an export is taken in for its own user only"
+
+
 # -- the names of MemUnit systems -------------------------------------------------------------------------------------
 
 
@@ -327,7 +347,7 @@ def test_every_verb_of_the_engine_is_served_or_has_a_reason_not_to_be() -> None:
         "add update restore delete delete_all search context get get_many list count groups users history recalls"
         " relations sources timeline stats end_session add_summary record_skill status wait jobs job retry_job"
         " cancel_job import_chats add_synonyms synonyms remove_synonym expand_keywords metrics exposition health"
-        " create_key keys revoke_key audit"
+        " create_key keys revoke_key audit export import_memories"
     )
     inside = {
         "observe": "POST /v1/turns answers when it is durable",
@@ -336,8 +356,9 @@ def test_every_verb_of_the_engine_is_served_or_has_a_reason_not_to_be() -> None:
         "open": "the server is one",
         "close": "the server does",
         "work": "`jiyi worker` is a process of its own",
-        "export": "writes a file where the store is: `jiyi export`",
-        "import_memories": "reads a file where the store is: `jiyi import`",
+        "sync_workspace": "files where the store is: `jiyi workspace`",
+        "watch_workspace": "files where the store is: `jiyi workspace`",
+        "workspace_status": "files where the store is: `jiyi workspace`",
         "reindex": "of all users, for hours: `jiyi reindex`",
         "check_key": "what the server itself asks",
         "has_keys": "what the server itself asks",

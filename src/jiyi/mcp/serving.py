@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
-import socket
 from collections.abc import Callable, Sequence
 from hmac import compare_digest
 from typing import Any
@@ -11,15 +9,24 @@ from typing import Any
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..errors import InvalidInput
+from ..walls import (
+    AsgiApp,
+    AsgiScope,
+    HostAndOrigin,
+    Receive,
+    Send,
+    header,
+    in_url,
+    is_loopback,
+    listening,
+    own_names,
+    refuse,
+)
 
 PATH = "/mcp"
 SHORTEST_KEY = 16
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 async def serve_stdio(server: Server[Any]) -> None:
@@ -48,64 +55,35 @@ async def serve_http(
         await uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).serve(sockets=[sock])
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """The socket, made here because uvicorn ends the process if it cannot have it."""
-    bare = host.strip("[]")
-    try:
-        return socket.create_server((bare, port), family=socket.AF_INET6 if ":" in bare else socket.AF_INET)
-    except OSError as error:
-        raise InvalidInput("--port", f"cannot listen on {in_url(host)}:{port}: {error.strerror or error}") from None
-
-
-def in_url(host: str) -> str:
-    return f"[{host}]" if ":" in host and not host.startswith("[") else host
-
-
-def http_app(server: Server[Any], *, host: str, key: str | None, allowed_hosts: Sequence[str] = ()) -> ASGIApp:
+def http_app(server: Server[Any], *, host: str, key: str | None, allowed_hosts: Sequence[str] = ()) -> AsgiApp:
     if key is None and not is_loopback(host):
         raise InvalidInput(
             "--host", f"{host} can be reached from other machines: set a key first (JIYI_MCP__KEY, see docs)"
         )
     if key is not None and len(key) < SHORTEST_KEY:
         raise InvalidInput("mcp.key", f"has {len(key)} characters; it needs at least {SHORTEST_KEY}")
-    app: ASGIApp = server.streamable_http_app(
-        streamable_http_path=PATH, transport_security=security(host, allowed_hosts), host=host
+    app: AsgiApp = server.streamable_http_app(
+        streamable_http_path=PATH,
+        # Names are checked below, for REST and MCP alike.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        host=host,
     )
-    return app if key is None else KeyRequired(app, key)
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def security(host: str, allowed_hosts: Sequence[str]) -> TransportSecuritySettings:
-    """Which Host and Origin headers are taken. A web page that lets its name point to this machine (DNS rebinding)
-    sends its own name in both."""
-    named = [*LOOPBACK, *allowed_hosts]
-    if host not in ("0.0.0.0", "::"):  # noqa: S104 - that is every address, and no name
-        named.append(in_url(host))
-    hosts = [entry for name in dict.fromkeys(named) for entry in (name, f"{name}:*")]
-    origins = [f"{scheme}://{entry}" for scheme in ("http", "https") for entry in hosts]
-    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+    guarded = app if key is None else KeyRequired(app, key)
+    return HostAndOrigin(guarded, own_names(host, allowed_hosts), same_origin=False)
 
 
 class KeyRequired:
     """Lets in only those who show the key, as `Authorization: Bearer KEY`."""
 
-    def __init__(self, app: ASGIApp, key: str) -> None:
+    def __init__(self, app: AsgiApp, key: str) -> None:
         self._app = app
         self._expected = f"Bearer {key}".encode()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            shown = Headers(scope=scope).get("authorization", "").encode("utf-8", "surrogateescape")
+            shown = (header(scope, b"authorization") or "").encode("latin-1")
             if not compare_digest(shown, self._expected):
-                refusal = PlainTextResponse(
-                    "a key is needed: Authorization: Bearer KEY", 401, {"WWW-Authenticate": "Bearer"}
-                )
-                await refusal(scope, receive, send)
+                asked = [(b"www-authenticate", b"Bearer")]
+                await refuse(send, 401, "key_needed", "a key is needed: Authorization: Bearer KEY", asked)
                 return
         await self._app(scope, receive, send)

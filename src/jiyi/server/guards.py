@@ -29,8 +29,8 @@ MIB = 1024 * 1024
 MOST_CALLERS = 10_000
 LARGEST_HEADERS = 32 * 1024
 MOST_HEADERS = 100
-UPLOADS = "/v1/imports"
-LONGEST_UPLOAD_S = 900
+UPLOADS, DOWNLOADS = "/v1/imports", "/v1/export"
+LONGEST_FILE_S = 900
 OURS = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 ALWAYS = (
     (b"x-content-type-options", b"nosniff"),
@@ -129,9 +129,11 @@ class Limits:
             started = True
             await send(message)
 
-        limit_s = (
-            None if scope["path"].endswith("/events") else LONGEST_UPLOAD_S if upload else self._settings.timeout_s
-        )
+        limit_s: float | None = self._settings.timeout_s
+        if scope["path"] in (UPLOADS, DOWNLOADS):
+            limit_s = LONGEST_FILE_S
+        elif scope["path"].endswith("/events"):
+            limit_s = None
         self._at_once += 1
         try:
             async with asyncio.timeout(limit_s) as patience:

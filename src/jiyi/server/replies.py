@@ -10,7 +10,7 @@ from fastapi import Response
 from pydantic import BaseModel, Field, JsonValue
 
 from ..keys import Scope
-from ..models import ImportReport, MemoryItem, Receipt, Relation
+from ..models import ImportReport, MemoryImport, MemoryItem, Receipt, Relation
 
 T = TypeVar("T")
 JSON = "application/json"
@@ -71,15 +71,16 @@ ImportState = Literal["running", "done", "failed"]
 
 
 class Import(BaseModel):
-    """An uploaded chat file on its way into a memory."""
+    """An uploaded file of chats or memories on its way into a memory."""
 
     id: str
     user_id: str
     filename: str
     state: ImportState
-    done: int = Field(description="messages taken in")
-    total: int | None = Field(description="messages in all; none until the file was read")
-    report: ImportReport | None
+    done: int = Field(description="messages or memories taken in")
+    total: int | None = Field(description="how many there are; none until the file was read")
+    report: ImportReport | None = Field(description="of chats, when they are in")
+    memories: MemoryImport | None = Field(description="of memories, when they are in")
     problem: str | None
     created_at: datetime
     updated_at: datetime

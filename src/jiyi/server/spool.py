@@ -1,5 +1,5 @@
-"""Uploaded chat files on their way into a memory. A file is on disk before its upload is acknowledged, and is imported
-again from the start if the server was stopped meanwhile: what is known already makes nothing new."""
+"""Uploaded files of chats or memories on their way in. A file is on disk before its upload is acknowledged, and is
+imported again from the start if the server was stopped meanwhile: what is known already makes nothing new."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from ..errors import InvalidInput, JiyiError, NotFound
 from ..ids import new_id
+from ..imports.shapes import shape_of
 from ..memory import Memory
 from ..models import utc_now
 from ..settings import data_dir
@@ -27,7 +28,7 @@ logger = logging.getLogger("jiyi.server")
 KEPT = 200  # imports that are over, over all users
 AT_ONCE = 2
 STATUS = "import.json"
-ENDINGS = (".json", ".jsonl", ".ndjson", ".gz", ".zip")
+ENDINGS = (".json", ".jsonl", ".ndjson", ".gz", ".zip", ".md")
 
 
 class Upload(Import):
@@ -84,6 +85,7 @@ class Spool:
             done=0,
             total=None,
             report=None,
+            memories=None,
             problem=None,
             created_at=now,
             updated_at=now,
@@ -140,14 +142,7 @@ class Spool:
                 upload.done, upload.total, upload.updated_at = done, total, utc_now()
 
             try:
-                upload.report = await self._memory.import_chats(
-                    file,
-                    user_id=upload.user_id,
-                    agent_id=upload.agent_id,
-                    group_id=upload.group_id,
-                    progress=progress,
-                    actor=upload.actor,
-                )
+                await self._import(upload, file, progress)
                 await self._end(upload, "done")
             except JiyiError as error:
                 upload.problem = str(error).replace(str(file), upload.filename)
@@ -156,6 +151,25 @@ class Spool:
                 logger.error("an import failed", exc_info=error)
                 upload.problem = "the server failed; its log says why"
                 await self._end(upload, "failed")
+
+    async def _import(self, upload: Upload, file: Path, progress: Callable[[int, int], None]) -> None:
+        """As what it is; nothing is written for anybody else, whatever the file says."""
+        if await asyncio.to_thread(shape_of, file) == "chats":
+            upload.report = await self._memory.import_chats(
+                file,
+                user_id=upload.user_id,
+                agent_id=upload.agent_id,
+                group_id=upload.group_id,
+                progress=progress,
+                actor=upload.actor,
+            )
+        else:
+            upload.memories = await self._memory.import_memories(
+                file,
+                user_id=upload.user_id,
+                progress=lambda _, done, total: progress(done, total),
+                actor=upload.actor,
+            )
 
     async def _end(self, upload: Upload, state: ImportState) -> None:
         upload.state, upload.updated_at = state, utc_now()

@@ -1,10 +1,17 @@
-"""Importing past chats: a file is uploaded, and its progress can be followed."""
+"""Files in and out: chats and memories are uploaded and imported step by step; memories are exported as a file."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
+from fastapi import Path as InPath
+from fastapi.responses import StreamingResponse
 
 from ... import checks
 from ..bodies import Name
@@ -15,7 +22,11 @@ from .jobs import STREAM
 
 router = APIRouter(prefix="/v1", tags=["import"], route_class=JsonRoute)
 
-ImportId = Annotated[str, Path(min_length=1, max_length=checks.MAX_NAME)]
+ImportId = Annotated[str, InPath(min_length=1, max_length=checks.MAX_NAME)]
+PART = 1024 * 1024
+ExportFormat = Literal["jsonl", "markdown"]
+ENDING: dict[ExportFormat, str] = {"jsonl": "jsonl", "markdown": "md"}
+MEDIA_TYPE: dict[ExportFormat, str] = {"jsonl": "application/jsonl", "markdown": "text/markdown; charset=utf-8"}
 FILE: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -26,12 +37,16 @@ FILE: dict[str, Any] = {
 
 
 @router.post(
-    "/imports", response_model=Import, status_code=202, openapi_extra=FILE, summary="Upload a chat file to be imported"
+    "/imports",
+    response_model=Import,
+    status_code=202,
+    openapi_extra=FILE,
+    summary="Upload chats or memories to be imported",
 )
 async def start_import(
     request: Request,
     caller: UserWriter,
-    filename: Annotated[Name, Query(description="its ending tells what it is: .json, .jsonl, .gz or .zip")],
+    filename: Annotated[Name, Query(description="it ends in .json, .jsonl, .gz, .zip or .md")],
     agent_id: Name | None = None,
     group_id: Name | None = None,
 ) -> Response:
@@ -44,6 +59,37 @@ async def start_import(
         actor=caller.access.actor("import"),
     )
     return reply(started, 202, {"Location": f"/v1/imports/{started.id}"})
+
+
+@router.get(
+    "/export",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"application/jsonl": {}, "text/markdown": {}}, "description": "The file"}},
+    summary="All memories of a user as a file",
+)
+async def export(caller: UserReader, format_: Annotated[ExportFormat, Query(alias="format")] = "jsonl") -> Response:
+    """As jsonl nothing is lost, and `POST /v1/imports` takes it in again; markdown is for people."""
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="jiyi-export-"))
+    try:
+        written = await caller.memory.export(folder / "memories", user_id=caller.user_id, format=format_)
+    except BaseException:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        raise
+    headers = {
+        "Content-Disposition": f'attachment; filename="memories.{ENDING[format_]}"',
+        "Content-Length": str(written.size_bytes),
+    }
+    return StreamingResponse(_parts(folder), 200, headers, MEDIA_TYPE[format_])
+
+
+async def _parts(folder: Path) -> AsyncIterator[bytes]:
+    try:
+        file = await asyncio.to_thread((folder / "memories").open, "rb")
+        with file:
+            while part := await asyncio.to_thread(file.read, PART):
+                yield part
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @router.get("/imports", response_model=Listing[Import], summary="Imports, the newest first")

@@ -1,0 +1,111 @@
+"""The server keeps to its own OpenAPI document, whatever is sent, with a key, with a wrong one and with none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode, checks
+from schemathesis.specs.openapi import checks as openapi_checks
+
+from jiyi import Memory
+from jiyi.server.app import make_app
+from jiyi.testing import WordEmbedder
+from rest import Running, running
+from support import LONG
+
+EXAMPLES = 120 if LONG else 4  # for each route; there are about fifty
+CHECKS = [
+    checks.not_a_server_error,
+    openapi_checks.status_code_conformance,
+    openapi_checks.content_type_conformance,
+    openapi_checks.response_schema_conformance,
+]
+
+
+def document() -> dict[str, Any]:
+    app: Any = make_app(Memory.open("unused.db", embedder=WordEmbedder()), host="127.0.0.1", keyless=True)[0]
+    while not hasattr(app, "openapi"):
+        app = getattr(app, "_app", None) or app.app
+    found: dict[str, Any] = app.openapi()
+    return found
+
+
+DOCUMENT = document()
+SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
+OPERATIONS = [found.ok() for found in SCHEMA.get_all_operations()]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    generous = {"burst": 1_000_000, "requests_per_minute": 1_000_000}
+    with running(tmp_path_factory.mktemp("schema") / "memory.db", server=generous) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def keys(server: Running) -> dict[str, str | None]:
+    valid = server.key("fuzz", scopes=["read", "write", "delete", "admin"])
+    return {"valid": valid, "wrong": valid[:-1] + ("A" if valid[-1] != "A" else "B"), "none": None}
+
+
+def modes(operation: Any) -> list[GenerationMode]:
+    """What fits the document, and what does not; where nothing can be sent, nothing can be wrong."""
+    takes = operation.body or operation.query or operation.path_parameters or operation.headers
+    return [GenerationMode.POSITIVE, GenerationMode.NEGATIVE] if takes else [GenerationMode.POSITIVE]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
+def test_whatever_is_sent(operation: Any, server: Running, keys: dict[str, str | None]) -> None:
+    sent = st.one_of(operation.as_strategy(generation_mode=mode) for mode in modes(operation))
+
+    @given(case=sent, kind=st.sampled_from(["valid", "valid", "valid", "wrong", "none"]))
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        derandomize=not LONG,
+        database=None,
+    )
+    def run(case: Any, kind: str) -> None:
+        headers = {name: value for name, value in (case.headers or {}).items() if name.lower() != "authorization"}
+        case.headers = headers | ({} if keys[kind] is None else {"Authorization": f"Bearer {keys[kind]}"})
+        answer = case.call(base_url=server.url, timeout=60)
+        case.validate_response(answer, checks=CHECKS)
+        if kind != "valid" and operation.path.startswith(("/v1", "/metrics")):
+            assert answer.status_code == 401, "what needs a key was answered without one"
+
+    run()
+
+
+def test_the_document_has_an_example_for_every_body() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+            if content is not None:
+                name = content["schema"]["$ref"].rpartition("/")[2]
+                assert schemas[name]["examples"], f"{method} {path}"
+            assert operation["summary"] and "default" in operation["responses"]
+            assert ("security" in operation) == path.startswith(("/v1", "/metrics")), path
+
+
+def test_the_examples_are_accepted(server: Running, keys: dict[str, str | None]) -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    with server.client(keys["valid"], params={"user_id": "fuzz"}) as web:
+        for path, methods in DOCUMENT["paths"].items():
+            content = methods.get("post", {}).get("requestBody", {}).get("content", {}).get("application/json")
+            if content is None or "{" in path:
+                continue
+            body = schemas[content["schema"]["$ref"].rpartition("/")[2]]["examples"][0]
+            for name in ("user_id", "user_id_list", "user_ids"):
+                if name in body:
+                    body = body | {name: "fuzz" if name == "user_id" else ["fuzz"]}
+            answer: httpx.Response = web.post(path, json=body)
+            assert answer.is_success, (path, answer.text)
