@@ -28,6 +28,9 @@ CHAT = [
 ]
 
 
+expect.set_options(timeout=15_000)  # machines that test are busy
+
+
 def missing(message: str) -> None:
     """Skipped on a laptop, loudly; failed in CI."""
     from conftest import MISSING

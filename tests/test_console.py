@@ -142,7 +142,7 @@ def test_filters_and_paging(visiting: Visiting, server: Server, user: str) -> No
 
 
 def test_edit_history_and_undo(visiting: Visiting, server: Server, user: str) -> None:
-    memory = server.add(user, "The meeting is on Monday.")
+    memory = server.add(user, "The meeting is on Monday.", importance=0.623)
     with visiting() as visitor:
         page = visitor.open("memories", open=memory["id"])
         action(page, "edit").click()
@@ -158,6 +158,7 @@ def test_edit_history_and_undo(visiting: Visiting, server: Server, user: str) ->
         expect(item(page, memory)).to_contain_text("会议")
         stored = server.call("GET", f"memories/{memory['id']}", user_id=user)
         assert (stored["content"], stored["tags"]) == ("The meeting is on Thursday.", ["work", "会议"])
+        assert stored["importance"] == 0.623  # which the slider cannot show exactly
 
         action(page, "undo").click()
         expect(pane.locator(".pane-text")).to_have_text("The meeting is on Monday.")

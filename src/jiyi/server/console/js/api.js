@@ -27,9 +27,9 @@ function address(path, query) {
   return url;
 }
 
-async function send(method, path, { query, body, headers, signal, file } = {}) {
+async function send(method, path, { query, body, headers, signal, file, key = kept.key } = {}) {
   const sent = { Accept: "application/json", ...headers };
-  if (kept.key) sent.Authorization = `Bearer ${kept.key}`;
+  if (key) sent.Authorization = `Bearer ${key}`;
   if (body !== undefined) sent["Content-Type"] = "application/json";
   let reply;
   try {

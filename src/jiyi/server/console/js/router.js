@@ -1,7 +1,7 @@
 // The address after # says what is shown: `#/search?q=tea&open=ID`. `open` lays a memory beside any view.
 
 export function here() {
-  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [, path, query] = /^#?\/?([^?]*)\??(.*)$/s.exec(location.hash);
   return { view: path || "search", params: new URLSearchParams(query) };
 }
 

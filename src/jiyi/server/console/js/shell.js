@@ -20,7 +20,7 @@ export const session = {
   async begin() {
     this.ready = false;
     this.who = await api.whoami();
-    this.users = (await api.users()).users;
+    this.users = this.may("read") ? (await api.users()).users : [];
     const possible = this.who.all_users ? null : this.who.user_ids;
     const fits = kept.user !== null && (possible === null || possible.includes(kept.user));
     if (!fits) kept.user = this.who.default_user ?? possible?.[0] ?? this.users[0] ?? "default";
@@ -154,13 +154,12 @@ function askKey(must, wrong = Boolean(kept.key) && must) {
   const keep = h("input", { type: "checkbox" });
   const problem = h("p", { class: "problem small", role: "alert", hidden: !wrong }, t("key_wrong"));
   return dialog((close) => form(async () => {
-    const before = kept.key;
-    kept.keepKey(input.value.trim() || null, keep.checked);
+    const key = input.value.trim();
     try {
-      await api.whoami({ quiet: true });
+      await api.whoami({ quiet: true, key });
+      kept.keepKey(key, keep.checked);
       close(true);
     } catch {
-      kept.keepKey(before, false);
       problem.hidden = false;
       input.setAttribute("aria-invalid", "true");
       input.select();

@@ -14,9 +14,10 @@ export function editForm(memory, { done, cancel, newer }) {
   const until = h("input", { class: "input", type: "date", value: memory.valid_to?.slice(0, 10) ?? "" });
   const shown = h("output", { class: "push numbers small" }, number(memory.importance, 2));
   const importance = h("input", {
-    class: "range", type: "range", min: 0, max: 1, step: 0.05, value: memory.importance,
+    class: "range", type: "range", min: 0, max: 1, step: 0.01, value: memory.importance,
     oninput: () => { shown.textContent = number(Number(importance.value), 2); },
   });
+  const begun = importance.value; // as the slider rounds it: not touching it changes nothing
   const reason = h("input", { class: "input", maxlength: 1000, autocomplete: "off" });
   const tags = tagField(memory.tags);
   const problem = h("div");
@@ -27,7 +28,7 @@ export function editForm(memory, { done, cancel, newer }) {
     const found = {};
     if (content.value !== base.content) found.content = content.value;
     if (type.value.trim() && type.value.trim() !== base.memory_type) found.memory_type = type.value.trim();
-    if (Math.abs(Number(importance.value) - memory.importance) > 0.001) found.importance = Number(importance.value);
+    if (importance.value !== begun) found.importance = Number(importance.value);
     if (tags.values().join("\n") !== base.tags.join("\n")) found.tags = tags.values();
     if (until.value !== (memory.valid_to?.slice(0, 10) ?? "")) found.valid_to = until.value ? `${until.value}T00:00:00Z` : null;
     return found;

@@ -5,10 +5,12 @@ import { hear } from "../events.js";
 import { named, t } from "../i18n.js";
 import { layout } from "../parts/force.js";
 import { markOpen, opens } from "../parts/memory.js";
+import { noteProblem } from "../parts/notes.js";
 import { empty, loading } from "../parts/states.js";
 import { here, open } from "../router.js";
 
-const [WIDTH, LOWEST, HIGHEST] = [1000, 260, 620];
+const [LOWEST, HIGHEST] = [260, 620]; // how high the picture is
+const SMALLEST = 0.55; // scale at which words can still be read; what does not fit then is reached by dragging
 const MOST = 300; // memories that are looked at, the newest
 const ALONE = new Set(["message", "episode"]); // types that nothing is related to
 const AT_ONCE = 6;
@@ -26,7 +28,7 @@ export async function showGraph(place, params, signal) {
       return;
     }
     size.textContent = t("graph_size", { nodes: graph.nodes.length, edges: graph.edges.length });
-    fill(body, picture(graph, signal),
+    fill(body, picture(graph, Math.max(body.clientWidth - 2, 300), signal),
       h("div", { class: "line legend" }, KINDS.filter((kind) => graph.edges.some((edge) => edge.kind === kind))
         .map((kind) => h("span", { class: `kind-${kind}` }, h("i", { class: `stroke-${kind}` }), t(`relation_${kind}`))),
       h("span", { class: "push" }, t("graph_hint"))),
@@ -35,7 +37,7 @@ export async function showGraph(place, params, signal) {
     markOpen(body, here().params.get("open"));
   }
   hear("shown", signal, (id) => markOpen(body, id));
-  hear("memory", signal, () => load().catch(() => null));
+  hear("memory", signal, () => load().catch(noteProblem));
   await load();
 }
 
@@ -77,8 +79,8 @@ function shortened(text) {
   return points.length > most ? `${points.slice(0, most).join("")}…` : text;
 }
 
-function picture({ nodes, edges }, signal) {
-  const places = layout(nodes.length, edges.map((edge) => [edge.from, edge.to]), WIDTH / HIGHEST);
+function picture({ nodes, edges }, width, signal) {
+  const places = layout(nodes.length, edges.map((edge) => [edge.from, edge.to]), width / HIGHEST);
   const marks = s("defs", null, KINDS.map((kind) => s("marker", {
     id: `arrow-${kind}`, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse",
   }, s("path", { d: "M1 1L7 4L1 7", class: `stroke-${kind} tip` }))));
@@ -90,15 +92,15 @@ function picture({ nodes, edges }, signal) {
       s("text", { y: 24, "text-anchor": "middle" }, shortened(text)));
   });
   const scene = s("g", null, lines, circles);
-  const view = fitted(places);
-  const svg = s("svg", { class: "graph", viewBox: `0 0 ${WIDTH} ${view.height}`, role: "group", "aria-label": t("graph_label", { nodes: nodes.length, edges: edges.length }) }, marks, scene);
+  const view = fitted(places, width);
+  const svg = s("svg", { class: "graph", viewBox: `0 0 ${width} ${view.height}`, role: "group", "aria-label": t("graph_label", { nodes: nodes.length, edges: edges.length }) }, marks, scene);
 
   const draw = () => {
     circles.forEach((circle, at) => circle.setAttribute("transform", `translate(${places[at].x.toFixed(1)} ${places[at].y.toFixed(1)})`));
     edges.forEach((edge, at) => lines[at].setAttribute("d", bent(places[edge.from], places[edge.to], edge.kind === "replaced" ? 0.16 : -0.1)));
   };
   const look = () => scene.setAttribute("transform", `translate(${view.x} ${view.y}) scale(${view.scale})`);
-  handled(svg, circles, places, view, draw, look, signal);
+  handled({ svg, width, circles, places, view, draw, look }, signal);
   draw();
   look();
   return h("div", { class: "card graph-card" }, svg);
@@ -112,19 +114,20 @@ function bent(from, to, by) {
   return `M${from.x.toFixed(1)} ${from.y.toFixed(1)}Q${((from.x + to.x) / 2 - y * by).toFixed(1)} ${((from.y + to.y) / 2 + x * by).toFixed(1)} ${end.x.toFixed(1)} ${end.y.toFixed(1)}`;
 }
 
-/** All of it in sight. */
-function fitted(places) {
+/** All of it in sight, if the words can still be read then. */
+function fitted(places, width) {
   const xs = places.map((one) => one.x);
   const ys = places.map((one) => one.y);
   const [left, right, top, foot] = [Math.min(...xs) - 90, Math.max(...xs) + 90, Math.min(...ys) - 30, Math.max(...ys) + 45];
-  const scale = Math.min(WIDTH / (right - left), HIGHEST / (foot - top), 1.2);
-  const height = Math.max((foot - top) * scale, LOWEST);
-  return { height, scale, x: (WIDTH - (left + right) * scale) / 2, y: (height - (top + foot) * scale) / 2 };
+  const scale = Math.max(Math.min(width / (right - left), HIGHEST / (foot - top), 1.2), SMALLEST);
+  const height = Math.min(Math.max((foot - top) * scale, LOWEST), HIGHEST);
+  const middle = (low, high, room) => Math.max((room - (low + high) * scale) / 2, -low * scale);
+  return { height, scale, x: middle(left, right, width), y: middle(top, foot, height) };
 }
 
-function handled(svg, circles, places, view, draw, look, signal) {
+function handled({ svg, width, circles, places, view, draw, look }, signal) {
   let held = null; // { at, moved } of a node, or of the ground
-  const unit = () => WIDTH / svg.getBoundingClientRect().width;
+  const unit = () => width / svg.getBoundingClientRect().width;
   svg.addEventListener("pointerdown", (event) => {
     held = { at: circles.indexOf(event.target.closest("a")), moved: false };
     svg.setPointerCapture(event.pointerId);

@@ -2,7 +2,7 @@
 import { api } from "../api.js";
 import { fill, h } from "../dom.js";
 import { tell } from "../events.js";
-import { ago, bytes, moment, number, t } from "../i18n.js";
+import { ago, bytes, moment, named, number, t } from "../i18n.js";
 import { icon } from "../icons.js";
 import { failure } from "../parts/states.js";
 import { address } from "../router.js";
@@ -42,40 +42,54 @@ export async function showImport(place, params, signal) {
       fill(card, failure({ title: t("import_failed", { name: file.name }), detail: t("import_too_big", { name: file.name, size: bytes(most) }) }));
       return;
     }
-    const bar = progress();
-    const title = h("b", null, t("import_sending", { name: file.name }));
-    const count = h("span", { class: "push small soft numbers" });
-    fill(card, h("div", { class: "line" }, title, count), bar.element);
+    fill(card, h("b", null, t("import_sending", { name: file.name })), progress().element);
     try {
-      const begun = await api.startImport(file);
-      let last = begun;
-      title.textContent = t("import_running", { name: file.name });
-      for await (const [, value] of api.importEvents(begun.id, signal)) {
-        last = value;
-        bar.at(value.done, value.total);
-        count.textContent = value.total ? t("import_count", { done: value.done, total: value.total }) : "";
-      }
-      fill(card, outcome(last));
-      tell("memory");
+      await follow(await api.startImport(file), card);
     } catch (error) {
       if (signal.aborted) return;
       fill(card, h("b", null, t("import_failed", { name: file.name })), failure(error));
     }
-    showPast();
+    await showPast();
   }
 
-  async function showPast() {
-    try {
-      const { items } = await api.imports(signal);
-      fill(past, items.length ? [h("h2", null, t("import_past")), table(items)] : null);
-    } catch {
-      fill(past); // the list is an extra; what was brought in now is told above
+  /** Watches one until it is done: one that was begun here, or before this view was left and opened again. */
+  async function follow(begun, card) {
+    watched.add(begun.id);
+    const bar = progress();
+    const count = h("span", { class: "push small soft numbers" });
+    fill(card, h("div", { class: "line" }, h("b", null, t("import_running", { name: begun.filename })), count), bar.element);
+    let last = begun;
+    for await (const [, value] of api.importEvents(begun.id, signal)) {
+      last = value;
+      bar.at(value.done, value.total);
+      count.textContent = value.total ? t("import_count", { done: value.done, total: value.total }) : "";
     }
+    fill(card, outcome(last));
+    tell("memory");
+  }
+
+  function goOn(items) {
+    for (const one of items.filter((each) => each.state === "running" && !watched.has(each.id))) {
+      const card = h("div", { class: "card padded stack", data: { import: one.filename } });
+      running.append(card);
+      follow(one, card).then(showPast).catch((error) => signal.aborted || fill(card, failure(error)));
+    }
+  }
+
+  const watched = new Set();
+  let asked = 0;
+
+  async function showPast() {
+    asked += 1;
+    const own = asked;
+    const { items } = await api.imports(signal).catch(() => ({ items: [] })); // it is an extra: this import is told above
+    if (own === asked) fill(past, items.length ? [h("h2", null, t("import_past")), table(items)] : null);
+    return items;
   }
 
   fill(place, h("div", { class: "head" }, h("h1", null, t("import_title")), h("p", null, t("import_text"))),
     session.may("write") ? [chooser, drop] : h("div", { class: "hint-box" }, t("problem_scope")), running, past);
-  await showPast();
+  goOn(await showPast());
 }
 
 function progress() {
@@ -124,7 +138,7 @@ function table(items) {
     h("thead", null, h("tr", null, [t("file"), t("state"), t("result"), t("when")].map((words) => h("th", { scope: "col" }, words)))),
     h("tbody", null, items.map((one) => h("tr", null,
       h("td", null, one.filename),
-      h("td", null, h("span", { class: `chip ${states[one.state] ?? ""}` }, t(`import_state_${one.state}`))),
+      h("td", null, h("span", { class: `chip ${states[one.state] ?? ""}` }, named("import_state", one.state))),
       h("td", { class: "soft" }, one.problem ?? (one.report ? summary(one.report) : "")),
       h("td", { class: "soft" }, h("time", { datetime: one.created_at, title: moment(one.created_at) }, ago(one.created_at))))))));
 }

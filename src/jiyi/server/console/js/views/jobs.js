@@ -27,9 +27,10 @@ export async function showJobs(place, params, signal) {
   }
 
   async function load() {
+    const wanted = state;
     const { items } = await api.jobs({ state, limit: 100 }, signal);
     const now = JSON.stringify(items);
-    if (now === before) return; // nothing moves under the pointer for nothing
+    if (now === before || wanted !== state) return; // nothing moves under the pointer for nothing
     before = now;
     fill(list, items.length ? table(items, load) : empty("jobs", t("jobs_none"), t("jobs_none_text")));
   }
@@ -41,7 +42,7 @@ export async function showJobs(place, params, signal) {
 
   fill(place, h("div", { class: "head" }, h("h1", null, t("jobs_title"))), health,
     h("div", { class: "line" }, h("h2", null, t("jobs")), h("span", { class: "push" },
-      segments(t("state"), "state", [["", t("jobs_all")], ...Object.keys(STATES).map((name) => [name, t(`state_${name}`)])], "", (chosen) => {
+      segments(t("state"), "state", [["", t("jobs_all")], ...Object.keys(STATES).map((name) => [name, named("state", name)])], "", (chosen) => {
         state = chosen || null;
         before = "";
         load().catch(noteProblem);
@@ -68,7 +69,7 @@ function table(items, load) {
     h("thead", null, h("tr", null, [t("job"), t("state"), t("attempts"), t("problems"), t("when"), ""].map((words) => h("th", { scope: "col", class: words === t("attempts") ? "number" : null }, words)))),
     h("tbody", null, items.map((job) => h("tr", null,
       h("td", null, job.kind, job.session_id && h("div", { class: "tiny faint" }, job.session_id)),
-      h("td", null, h("span", { class: `chip ${STATES[job.state]}` }, t(`state_${job.state}`))),
+      h("td", null, h("span", { class: `chip ${STATES[job.state]}` }, named("state", job.state))),
       h("td", { class: "number" }, number(job.attempts)),
       h("td", { class: "soft" }, job.problems.join("; "), job.next_attempt_at && job.attempts ? h("div", { class: "tiny faint" }, t("next_attempt", { when: ago(job.next_attempt_at) })) : null),
       h("td", { class: "soft" }, h("time", { datetime: job.updated_at, title: moment(job.updated_at) }, ago(job.updated_at))),

@@ -24,7 +24,7 @@ export async function showKeys(place, params, signal) {
       fill(body, empty("keys", t("keys_need_admin"), t("keys_need_admin_text", { scopes: who.scopes.map((scope) => t(`scope_${scope}`)).join(", ") })));
       return;
     }
-    const [{ items }, audit] = await Promise.all([api.keys(signal), api.audit(signal).catch(() => ({ items: [] }))]);
+    const [{ items }, audit] = await Promise.all([api.keys(signal), api.audit(signal)]);
     fill(body,
       items.length ? h("div", { class: "card scrolls" }, table(items, load)) : h("div", { class: "card" }, empty("keys", t("keys_none"), t("keys_none_text"))),
       audit.items.length ? [h("h2", null, t("audit")), h("div", { class: "card scrolls" }, log(audit.items, items))] : null);

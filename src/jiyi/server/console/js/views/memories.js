@@ -26,12 +26,12 @@ export function showMemories(place, params, signal) {
   const list = h("div", { class: "card rows" });
   const foot = h("div", { class: "line" });
   let asking = null;
+  signal.addEventListener("abort", () => asking?.abort());
 
   async function load(cursor = null) {
     asking?.abort();
     asking = new AbortController();
     const own = asking.signal;
-    signal.addEventListener("abort", () => asking.abort(), { once: true });
     const { params: now } = here();
     if (!cursor && !list.querySelector("ul")) fill(list, loading(9));
     try {
@@ -50,15 +50,15 @@ export function showMemories(place, params, signal) {
       fill(list, page.items.length ? h("ul") : nothing(now));
     }
     const rows = list.querySelector("ul");
-    const first = page.items.map((item) => row(item));
-    rows?.append(...first);
+    rows?.append(...page.items.map(row));
     markOpen(list, now.get("open"));
     fill(foot, page.next_cursor
       ? h("button", {
         class: "button", type: "button",
         onclick: async () => {
+          const before = rows.children.length;
           await load(page.next_cursor);
-          list.querySelectorAll("[data-item]")[rows.children.length - 1]?.blur();
+          rows.children[before]?.firstChild.focus({ preventScroll: true }); // the button may be gone
         },
       }, t("more"))
       : null);

@@ -22,11 +22,10 @@ export async function showMetrics(place, params, signal) {
     if (metrics) since.textContent = t("metrics_text", { since: moment(metrics.since) });
     fill(body, ...(metrics ? everything(stats, metrics) : ofOne(stats)));
   }
-  const timer = setInterval(() => document.hidden || load().catch(() => null), EVERY_MS);
+  const refresh = () => load().catch((error) => signal.aborted || fill(body, failure(error, refresh)));
+  const timer = setInterval(() => document.hidden || refresh(), EVERY_MS);
   signal.addEventListener("abort", () => clearInterval(timer));
-  await load().catch((error) => {
-    if (!signal.aborted) fill(body, failure(error, () => load()));
-  });
+  await refresh();
 }
 
 function ofOne(stats) {

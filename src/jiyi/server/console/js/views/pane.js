@@ -32,6 +32,7 @@ export function showPane(shell, id) {
   const element = h("aside", { class: "pane", "aria-label": t("memory"), tabindex: "-1" });
   current = { id, memory: null, shell, element, leaving: new AbortController() };
   shell.element.append(element);
+  if (matchMedia("(max-width: 1180px)").matches) element.focus(); // there it lies over the list
   load();
 }
 

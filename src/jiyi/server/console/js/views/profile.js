@@ -5,6 +5,7 @@ import { hear } from "../events.js";
 import { day, named, t } from "../i18n.js";
 import { attributeName } from "../parts/attributes.js";
 import { markOpen, opens, row } from "../parts/memory.js";
+import { noteProblem } from "../parts/notes.js";
 import { empty, loading } from "../parts/states.js";
 import { here } from "../router.js";
 import { kept } from "../store.js";
@@ -30,7 +31,7 @@ export async function showProfile(place, params, signal) {
     markOpen(body, here().params.get("open"));
   }
 
-  hear("memory", signal, () => load().catch(() => null));
+  hear("memory", signal, () => load().catch(noteProblem));
   hear("shown", signal, (id) => markOpen(body, id));
   await load();
 }

@@ -30,6 +30,7 @@ export function showSearch(place, params, signal) {
 
   let asking = null;
   let waiting = null;
+  signal.addEventListener("abort", () => asking?.abort());
   const expanded = new Set(); // whose reasons are shown
 
   async function ask() {
@@ -43,7 +44,6 @@ export function showSearch(place, params, signal) {
       return;
     }
     asking = new AbortController();
-    signal.addEventListener("abort", () => asking.abort(), { once: true });
     const own = asking.signal;
     if (found.querySelector(".hits")) found.querySelector(".hits").classList.add("stale");
     else fill(found, loading());

@@ -6,6 +6,7 @@ import { day, named, number, t } from "../i18n.js";
 import { segments } from "../parts/dialogs.js";
 import { attributeName } from "../parts/attributes.js";
 import { markOpen, opens } from "../parts/memory.js";
+import { noteProblem } from "../parts/notes.js";
 import { empty, failure, loading } from "../parts/states.js";
 import { here, note } from "../router.js";
 
@@ -49,7 +50,7 @@ export async function showTimeline(place, params, signal) {
     return cursor && h("button", { class: "button", type: "button", onclick: () => load(true).catch((error) => body.append(failure(error))) }, t("timeline_older"));
   }
 
-  hear("memory", signal, () => load().catch(() => null));
+  hear("memory", signal, () => load().catch(noteProblem));
   hear("shown", signal, (id) => markOpen(body, id));
   await load();
 }
