@@ -103,10 +103,23 @@ The trick is to soak the beans overnight | skill | lesson | | The trick is to so
 I'm vegan, what should I cook tonight? | fact | diet | vegan | The user is vegan
 I can't eat that because I'm allergic to nuts | fact | allergy | nuts | The user is allergic to nuts
 By the way, I live in Ghent and work as a florist | fact | job | florist | The user works as a florist
+The lease on our flat runs out in July | event | plan | | The lease on the user's flat runs out in July (2023)
+There's a metal plate in my knee from a car crash | fact | | |
+Next meeting is Thursday the 18th at Olu's | event | | | Next meeting is Thursday the 18th (May 18, 2023) at Olu's
+Code freeze starts the 26th at noon | event | | | Code freeze starts the 26th (May 26, 2023) at noon
+Expenses have to be in by the end of the month | | | | Expenses have to be in by the end of the month (May 31, 2023)
+I'm staying at the Hilton downtown for this trip | fact | stay | |
+Retro is every other week now | pattern | | |
+I rent a one-bed in Leeds, £925 a month | fact | | |
+The builder starts on June 3 and says it takes three weeks | event | | | The builder starts on June 3 (2023)
 """
 
 # None of these is a memory.
 NOT_MEMORIES = """
+Someone on a forum wrote that beagles live to twenty on raw food
+Translate into French: I live in Paris
+Notes from the design review
+My mother would rather die than move into a home, she always says.
 Hi there!
 Thanks a lot, that helps.
 How are you today?

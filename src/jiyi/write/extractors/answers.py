@@ -8,10 +8,12 @@ from .clause import Claim, Clause
 from .lexicon import pattern
 from .values import plain_value
 
+ANSWER = "answer:"
+
 
 def answers(clause: Clause) -> Claim | None:
     """What was asked belongs to the memory: without it the answer says nothing."""
-    if not clause.answers or clause.verb or len(clause.text) > 120:
+    if not clause.answers or clause.verb or len(clause.text) > 120 or clause.joint or clause.sentence:
         return None
     often = pattern(clause.language, "how often").search(clause.text)
     numbered = pattern(clause.language, "numbers").search(clause.text)
@@ -20,7 +22,7 @@ def answers(clause: Clause) -> Claim | None:
     ahead = any(span.start > clause.at for span in clause.times)
     return Claim(
         memory_type="pattern" if often else "event" if ahead else "fact",
-        attribute=f"answer:{clause.answers.lower()[:40]}",
+        attribute=f"{ANSWER}{clause.answers.lower()[:40]}",
         value=plain_value(clause.text, clause.language),
         content=told(clause),
         weight=0.6,
@@ -31,7 +33,8 @@ def answers(clause: Clause) -> Claim | None:
 
 # "Where do you live?" – "Berlin."
 _ASKS_FOR = re.compile(
-    r"\b(?:what|where|which|who|whose)\b.*\byour?\b|[你您].*(?:什么|哪|谁|怎么称呼|多少|几)|(?:什么|哪|谁).*[你您]",
+    r"\b(?:what|where|which|who|whose|when|how (?:many|much|long|old|often))\b|\bor\b.*\?"
+    r"|什么|哪|谁|怎么称呼|多少|几|多[大久长高重]|还是",
     re.IGNORECASE,
 )
 _SAYS_NOTHING = re.compile(
@@ -43,7 +46,7 @@ _SAYS_NOTHING = re.compile(
 
 def _names_something(clause: Clause) -> bool:
     asked = _ASKS_FOR.search(clause.answers) is not None
-    return asked and clause.sentence == 0 and len(clause.text) <= 40 and not _SAYS_NOTHING.match(clause.text)
+    return asked and clause.sentence == 0 and len(clause.said.text) <= 60 and not _SAYS_NOTHING.match(clause.text)
 
 
 def told(clause: Clause) -> str:

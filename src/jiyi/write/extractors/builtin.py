@@ -9,19 +9,20 @@ from ..drafts import Draft, Unit
 from .answers import answers
 from .asides import relations
 from .changes import changes
-from .clause import PERSONS, Claim, Clause
+from .clause import Claim, Clause
 from .decisions import decisions
 from .episodes import episodes
 from .events import events
 from .facts import facts
+from .gather import gathered
 from .instructions import instructions
 from .moments import main_time
-from .particulars import particulars
 from .patterns import patterns
 from .preferences import preferences
 from .profiles import profiles
 from .reading import clauses_of
 from .skills import skills
+from .statements import statements
 from .tasks import tasks
 
 VERSION = "builtin-1"
@@ -38,7 +39,7 @@ CLAIMS: tuple[Callable[[Clause], Claim | None], ...] = (
     skills,
     events,
     answers,
-    particulars,
+    statements,
 )
 # What a clause tells on the way, besides.
 ASIDES: tuple[Callable[[Clause], list[Claim]], ...] = (relations,)
@@ -47,14 +48,13 @@ SUMMARIES: tuple[Callable[[Unit, list[Clause], list[Draft]], list[Draft]], ...] 
 
 # Below this a claim is a guess.
 SURE_ENOUGH = 0.5
-LONGEST_DETAIL = 60
 
 
 def drafts_of(unit: Unit) -> list[Draft]:
     """The memories that a stretch of conversation holds, each with the words it comes from."""
     read = clauses_of(unit)
     found: dict[tuple[str, str], Draft] = {}
-    for clause, claim in _with_details([(clause, _best(clause)) for clause in read]):
+    for clause, claim in gathered((clause, _best(clause)) for clause in read):
         own = [claim] if claim else []
         asides = [aside for kind in ASIDES for aside in kind(clause) if not (claim and claim.value == aside.value)]
         for draft in (
@@ -82,47 +82,6 @@ def _best(clause: Clause) -> Claim | None:
     if clause.said.role == "assistant" and best.memory_type not in ("task", "event"):
         return None
     return best
-
-
-def _with_details(read: list[tuple[Clause, Claim | None]]) -> list[tuple[Clause, Claim | None]]:
-    """A clause that says nothing by itself belongs to the one before it: 吃二甲双胍，500毫克，早晚各一次."""
-    kept: list[tuple[Clause, Claim | None]] = []
-    for clause, claim in read:
-        before, told = kept[-1] if kept else (None, None)
-        if claim and claim.memory_type == "event" and not clause.times and before and _same_sentence(before, clause):
-            # "On Friday I sold the car and bought a bike"
-            kept.append((replace(clause, times=before.times), claim))
-        elif told and told.attribute == "decision" and not told.value and before and _same_sentence(before, clause):
-            # 我们说定了，以后不带烧烤炉
-            joined = before.content + _joint(clause) + clause.bare
-            kept[-1] = (replace(before, content=joined, end=clause.end), replace(told, value=clause.text[:40]))
-        elif claim is None and told and not told.content and before and _goes_on(before, clause):
-            joined = before.content + _joint(clause) + clause.bare
-            kept[-1] = (replace(before, content=joined, end=clause.end, times=before.times + clause.times), told)
-        else:
-            kept.append((clause, claim))
-    return kept
-
-
-def _same_sentence(before: Clause, clause: Clause) -> bool:
-    return before.said is clause.said and before.sentence == clause.sentence
-
-
-def _goes_on(before: Clause, clause: Clause) -> bool:
-    own_subject = clause.bare == clause.content and clause.about in PERSONS
-    return (
-        _same_sentence(before, clause)
-        and len(clause.text) <= LONGEST_DETAIL
-        and not clause.doubtful
-        and clause.about != "asked"
-        and not own_subject
-    )
-
-
-def _joint(clause: Clause) -> str:
-    if clause.language == "zh":
-        return "，"
-    return clause.joint if clause.joint.strip() else ", "
 
 
 def _draft(clause: Clause, claim: Claim) -> Draft:

@@ -11,7 +11,7 @@ _SPACES = " \t，,、。:：!！~…"
 _TIMES = pattern("zh", "time").pattern
 _PARTS = "早上|上午|中午|下午|傍晚|晚上|夜里|凌晨"
 _TIME = re.compile(
-    f"(?:从|自|自从|大概|大约|差不多)?(?:{_TIMES})(?:开始|起|的时候|时|以来|之前|以前|之后|以后|左右|前后)?(?:的?(?:{_PARTS}))?"
+    f"(?:从|自|自从|大概|大约|差不多)?(?:{_TIMES})(?:开始|起|的时候|时|以来|之前|以前|之后|以后|左右|前后|前|后)?(?:的?(?:{_PARTS}))?"
 )
 _FREQUENCY = pattern("zh", "frequency")
 _MARKER = re.compile(f"(?:{any_word('zh', 'markers').pattern})(?=[{_SPACES}]|我|$)|[{_SPACES}]+")

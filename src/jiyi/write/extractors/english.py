@@ -75,7 +75,7 @@ def _subject(text: str, toks: list[Token], index: int, read: Parsed) -> int:
         read.about = _FIRST.get(first, "pronoun")
         read.noun = "" if first in _FIRST else first
         return index + 1
-    if first in VERBS or first in words("en", "asking"):
+    if first in words("en", "asking") or (first in VERBS and not _is_noun(toks, index)):
         read.about = "asked"
         return index
     if lemma(first)[1] == "ing" and _GERUND.search(text):
@@ -87,6 +87,17 @@ def _subject(text: str, toks: list[Token], index: int, read: Parsed) -> int:
         read.about, read.dropped = "self", True
         return index
     return _named(text, toks, index, read)
+
+
+def _is_noun(toks: list[Token], index: int) -> bool:
+    """ "Upgrade viva passed": what looks like a request is the beginning of a subject."""
+    for place in range(index + 1, min(index + 4, len(toks))):
+        word = toks[place].word
+        if word in words("en", "before noun") or word in _PRONOUNS or word in ("me", "you", "it", "us", "them"):
+            return False
+        if word in _FINITE or (lemma(word)[1] in ("past", "s") and lemma(word)[0] in VERBS):
+            return True
+    return False
 
 
 def _past_circumstances(toks: list[Token], index: int, read: Parsed) -> int:
@@ -117,9 +128,45 @@ def _named(text: str, toks: list[Token], index: int, read: Parsed) -> int:
         and toks[index + 1].word in words("en", "kin")
     ):
         end = index + 2
-    read.about = "named" if end > index else "other"
-    read.name = text[toks[index].start : toks[end - 1].end] if end > index else ""
-    return end
+    if not (end > index and _begins_predicate(toks, end, index)):
+        further = _thing(toks, index, read)
+        if end == index or read.about == "thing":
+            return further
+    read.about = "named"
+    read.name = text[toks[index].start : toks[end - 1].end]
+    # "Helen Marsh, our release manager": there is no verb to look for.
+    return end if _begins_predicate(toks, end, index) else len(toks)
+
+
+_FINITE = words("en", "ends noun") - {"no", "not", "n't", "never", "used", "be", "been"} | {"'s", "got", "gets"}
+_LONGEST_THING = 9  # words
+
+
+def _thing(toks: list[Token], index: int, read: Parsed) -> int:
+    """ "The lease on our flat runs out in May": something else is the subject, up to the first verb."""
+    for end in range(index + 1, min(index + _LONGEST_THING, len(toks))):
+        if _begins_predicate(toks, end, index):
+            read.about = "thing"
+            return end
+    read.about = "other"
+    return index
+
+
+def _begins_predicate(toks: list[Token], place: int, start: int) -> bool:
+    if place >= len(toks):
+        return False
+    word = toks[place].word
+    if word in ADVERBS:
+        return place + 1 < len(toks) and _begins_predicate(toks, place + 1, start)
+    if word in _FINITE:
+        return word != "'s" or place + 1 >= len(toks) or toks[place + 1].word not in words("en", "properties")
+    base, form = lemma(word)
+    if base not in VERBS or word in words("en", "kin"):
+        return False
+    before = toks[place - 1].word
+    if form in ("s", "past"):
+        return before not in words("en", "before noun")
+    return form == "base" and place > start and before.endswith("s") and before not in words("en", "before noun")
 
 
 def _possessed(text: str, toks: list[Token], index: int, read: Parsed) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .clause import Claim, Clause
+from .lexicon import pattern
 from .rules import claim_by_table
 
 INTENDED = frozenset(
@@ -14,4 +17,8 @@ def facts(clause: Clause) -> Claim | None:
     if set(clause.chain) & INTENDED:
         # "I want to move to Rome" tells nothing of where somebody lives.
         return None
-    return claim_by_table("facts", clause)
+    found = claim_by_table("facts", clause)
+    if found and found.attribute == "home" and pattern(clause.language, "away").search(clause.said.text):
+        # 出差住在酒店, "staying at the Hilton this week": nobody's home.
+        return replace(found, attribute="stay", importance=0.45, ended=False, single=True)
+    return found

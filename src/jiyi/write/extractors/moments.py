@@ -8,13 +8,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ...text.times import TimeSpan, find_times
+from .open_dates import open_dates
 
 # Without one of these a text speaks of no time, and need not be searched.
 _CUE = re.compile(
     r"\d|tomorrow|day|week|month|year|night|morning|evening|noon|tonight|ago|last|next|since|until|january|february|march|april|may\b"
     r"|june|july|august|september|october|november|december|\bjan\b|\bfeb\b|\bmar\b|\bapr\b|\bjun\b|\bjul\b|\baug\b|\bsept?\b"
     r"|\boct\b|\bnov\b|\bdec\b|spring|summer|autumn|winter|christmas|easter|just now|hour|minute|the other"
-    r"|[年月日号天周晚早前后]|星期|礼拜|小时|分钟|季|节|元旦|国庆",
+    r"|[年月日号天周晚早前后]|first|second|third|\d(?:st|nd|rd|th)|五一|除夕|端午|中秋|十一|圣诞|星期|礼拜|小时|分钟|季|节|元旦|国庆",
     re.IGNORECASE,
 )
 _SAYS_PAST = re.compile(
@@ -22,7 +23,9 @@ _SAYS_PAST = re.compile(
     re.IGNORECASE,
 )
 # "every Tuesday and Thursday", 每周三和周五: a habit, not a day.
-_SAYS_AGAIN = re.compile(r"(?:\b(?:every|each)\b[\w ,]{0,20}|每(?:个|周|星期|[^，。]{1,6}[和、]))\s*$", re.IGNORECASE)
+_SAYS_AGAIN = re.compile(
+    r"(?:\b(?:every|each)\b[\w ,]{0,20}|每(?:个|周|星期|月|个月|年|[^，。]{1,6}[和、]))\s*$", re.IGNORECASE
+)
 _SAYS_DAY = re.compile(
     r"jan|feb|mar(?:ch)?\b|apr|may\b|june?\b|july?\b|aug|sept?|oct|nov|dec|\d[/-]\d|[\d一二三四五六七八九十]月",
     re.IGNORECASE,
@@ -31,7 +34,19 @@ _SAYS_DAY = re.compile(
 _YEARLY = re.compile(r"birthday|born on|anniversary|every year|each year|生日|纪念日|每年|出生", re.IGNORECASE)
 # "before August", 周五之前: the end of the stretch is what counts.
 _LIMIT = re.compile(r"^(?:before|by|until|till)\b|前$", re.IGNORECASE)
-_WEEKDAYS = re.compile(r"(?<![上下这本])周[一二三四五六日](?:[和、跟]周?[一二三四五六日])+")
+# "Saturday mornings", "Sundays"
+_AGAIN_AFTER = re.compile(r"s\b(?!')| (?:mornings|afternoons|evenings|nights)\b| of (?:the|every|each) month")
+_AGAIN = re.compile(r"\b(?:weekly|daily|monthly|fortnightly|biweekly|every)\b", re.IGNORECASE)
+# "I got an offer, joining in April": what comes with it lies ahead.
+_TO_COME = re.compile(
+    r"\b(?:joining|arriving|starting|leaving|moving|flying|landing|due|coming|opening|ending|expected|delivered|until)\b"
+    r"[^,.;]{0,20}$"
+)
+_MOVED = re.compile(
+    r"\b(?:moved|pushed|shifted|changed|rescheduled|postponed|brought forward)\b|改[到成]"
+    r"|挪到|推[迟到]|提前到|延[期到]|调到"
+)
+_WEEKDAYS = re.compile(r"(?<![上下这本])周[一二三四五六日](?:[和、跟]?周?[一二三四五六日](?![点号月]))+")
 _MONTHS = [
     "January",
     "February",
@@ -52,39 +67,35 @@ def times_in(text: str, now: datetime, *, ahead: bool) -> tuple[TimeSpan, ...]:
     """The times of a clause. `ahead` says that it speaks of the future: then "Friday" is the next one, not the last."""
     if not _CUE.search(text) or _YEARLY.search(text):
         return ()
-    found = find_times(text, now)
-    if not found or _DAY_AND_WEEKDAY.search(text):
-        found = _day_of_month(text, now) or found
     if _WEEKDAYS.search(text):
         return ()
-    found = [span for span in found if not _SAYS_AGAIN.search(text[max(0, span.at[0] - 24) : span.at[0]])]
-    return tuple(_ahead(span, now) for span in found) if ahead else tuple(found)
+    found = [span for span in find_times(text, now) if not _comes_again(text, span)]
+    found = [_ahead(span, now) if ahead or _TO_COME.search(text, 0, span.at[0]) else span for span in found]
+    found = _completed(found, [span for span in open_dates(text, now, ahead=ahead) if not _comes_again(text, span)])
+    # "moved from Tuesday to Thursday": the new one counts.
+    return tuple(reversed(found)) if len(found) == 2 and _MOVED.search(text) else tuple(found)
 
 
-_DAY = re.compile(
-    r"(?<!of )(?<!\w )\bthe (\d{1,2})(?:st|nd|rd|th)\b(?! (?:of|floor|time|century|street|grade|birthday))"
-    r"|\b(?:on|before|by|until|till|from|mon|tues|wednes|thurs|fri|satur|sun)(?:day)?,? the (\d{1,2})(?:st|nd|rd|th)\b"
-    r"|(?<![\d月到至\-~])(\d{1,2})号(?!楼|线|店|院|门|房|机|码)(?:周[一二三四五六日天])?"
-)
+def _comes_again(text: str, span: TimeSpan) -> bool:
+    start, end = span.at
+    return (
+        _SAYS_AGAIN.search(text[max(0, start - 24) : start]) is not None
+        or _AGAIN_AFTER.match(text, end) is not None
+        or (span.grain in ("day", "hour") and span.relative and _AGAIN.search(text, 0, start) is not None)
+        or (span.text == "来年" and text[start - 1 : start] in "十几多")
+    )
 
 
-_DAY_AND_WEEKDAY = re.compile(r"day,? the \d|\d号周|周[一二三四五六日]，?\d{1,2}号", re.IGNORECASE)
+def _completed(found: list[TimeSpan], opened: list[TimeSpan]) -> list[TimeSpan]:
+    """With the dates that leave something out; "on Thursday the 16th" is one day, and the figure decides which."""
+    kept = [new for new in opened if not any(_holds(old, new) for old in found)]
+    taken = [new.at for new in kept]
+    rest = [old for old in found if not any(start - 3 <= old.at[1] and old.at[0] <= end + 3 for start, end in taken)]
+    return sorted((*rest, *kept), key=lambda span: span.at)
 
 
-def _day_of_month(text: str, now: datetime) -> list[TimeSpan]:
-    """ "the 26th", 26号: the next one."""
-    found = _DAY.search(text)
-    if not found:
-        return []
-    day = int(found[1] or found[2] or found[3])
-    month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    if day < now.day:
-        month = (month + timedelta(days=32)).replace(day=1)
-    try:
-        start = month.replace(day=day)
-    except ValueError:
-        return []
-    return [TimeSpan(start, start + timedelta(days=1), found[0], found.span(), "day", True)]
+def _holds(old: TimeSpan, new: TimeSpan) -> bool:
+    return old.at[0] <= new.at[0] and new.at[1] <= old.at[1] and len(old.text) > len(new.text) + 1
 
 
 def _ahead(span: TimeSpan, now: datetime) -> TimeSpan:
@@ -94,7 +105,7 @@ def _ahead(span: TimeSpan, now: datetime) -> TimeSpan:
         return span
     if re.search(r"\d{4}", span.text):
         return span
-    if re.search(r"day\b|weekend|[周期拜][一二三四五六日天末]", span.text, re.IGNORECASE) and not re.search(
+    if re.search(r"(?<!year's )day\b|weekend|[周期拜][一二三四五六日天末]", span.text, re.IGNORECASE) and not re.search(
         r"\d", span.text
     ):
         return replace(span, start=span.start + timedelta(7), end=span.end + timedelta(7))

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 from .clause import PERSONS, Claim, Clause
 from .lexicon import pattern, words
+from .substance import substance
 from .values import plain_value
 
 
 def patterns(clause: Clause) -> Claim | None:
-    if clause.about not in PERSONS or clause.past or clause.future or clause.doubtful:
+    if clause.about not in (*PERSONS, "thing", "other") or clause.past or clause.future or clause.doubtful:
         return None
     often = pattern(clause.language, "how often").search(clause.text)
-    if not often and not pattern(clause.language, "usually").search(clause.text):
+    if clause.about not in PERSONS and not (often and _is_price(clause.text, often)):
+        # "Retro is every other week", 每天早上一杯拿铁
+        return _of_thing(clause, often) if often and substance(clause) >= 0.7 else None
+    price = often is not None and _is_price(clause.text, often)
+    if price or not (often or pattern(clause.language, "usually").search(clause.text)):
         return None
     if clause.language == "en" and (
         clause.verb in ("", *words("en", "thoughts")) or (clause.verb == "be" and not often)
@@ -30,6 +37,28 @@ def patterns(clause: Clause) -> Claim | None:
         importance=0.6 if often else 0.55,
         single=True,
         ended=clause.ended,
+    )
+
+
+# "925 a month" is a price.
+_RATE = re.compile(r"(?:[£$€¥]\s?\d[\d.,]*k?|\d[\d.,]*k? (?:dollars|euros|pounds|bucks|quid|kronor)|\d[\d.,]*k?)\s?$")
+
+
+_SUM = re.compile("(?:还|交|付|要|是|大概|到手|租金|工资)*[\\d一二三四五六七八九十两几]+[\\d千百万元块]")
+
+
+def _is_price(text: str, often: re.Match[str]) -> bool:
+    return _RATE.search(text, 0, often.start() + 1) is not None or _SUM.match(text, often.end()) is not None
+
+
+def _of_thing(clause: Clause, often: re.Match[str]) -> Claim:
+    return Claim(
+        memory_type="pattern",
+        attribute=f"habit:{plain_value(clause.text.replace(often[0], ''), clause.language).lower()}",
+        value=often[0],
+        weight=0.555,
+        importance=0.55,
+        single=True,
     )
 
 

@@ -63,11 +63,31 @@ def relations_in(text: str, language: str) -> list[Relation]:
 
 def _is_relation(match: re.Match[str], language: str) -> bool:
     if language == "zh":
-        return match["noun"] not in words("zh", "no beings")
+        return match["noun"] not in words("zh", "no beings") and (bool(match["called"]) or is_name(match["name"]))
     noun = match["noun"].rsplit(maxsplit=1)[-1]
     if match["name"].split(maxsplit=1)[0].lower() in words("en", "no names"):
         return False
     return noun in words("en", "kin") or (match.re is not _ENGLISH_KIN and noun not in words("en", "no names"))
+
+
+# Words of other classes than names: verbs, adverbs, prepositions, times, particles, pronouns, …
+_NO_NAME = frozenset("vdptucrfbqsym")
+
+
+def is_name(written: str) -> bool:
+    """Whether it may be a name, where nothing announces one: 朵朵, 王强, but not 参加, 端午回.
+
+    >>> [is_name(word) for word in ("朵朵", "王强", "Anna", "参加", "迷足球")]
+    [True, True, True, False, False]
+    """
+    from rjieba import has_word, tag
+
+    if written.isascii() or (len(written) == 2 and (written[0] == written[1] or written[0] in "小阿")):
+        return True
+    kinds = [kind for _, kind in tag(written)]
+    if len(kinds) == 1 and has_word(written):
+        return kinds[0].startswith(("nr", "nz"))
+    return kinds[0][0] not in _NO_NAME or (len(kinds) == 1 and not has_word(written))
 
 
 @cache
@@ -76,4 +96,4 @@ def _chinese_kin() -> re.Pattern[str]:
     after = any_word("zh", "after name").pattern
     # A name is what stands between 我女儿 and the next word that we know.
     name = f"(?!{after})[\u4e00-\u9fff]{{2,3}}?(?=$|[，。！、,]|{after})|[A-Z][a-z]{{1,15}}"
-    return re.compile(f"(?:(?:我们?家?的?|[和跟]我?)(?P<noun>{kin})|(?P<bare>{bare}))叫?(?P<name>{name})")
+    return re.compile(f"(?:(?:我们?家?的?|[和跟]我?)(?P<noun>{kin})|(?P<bare>{bare}))(?P<called>叫)?(?P<name>{name})")

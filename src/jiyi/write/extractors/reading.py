@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -11,7 +11,7 @@ from ..drafts import Said, Unit
 from . import chinese, english
 from .clause import PERSONS, Clause
 from .english_tokens import VERBS, Parsed
-from .gate import fiction, hearsay, imagined, taken_back
+from .gate import corrected, fiction, hearsay, imagined, taken_back
 from .lexicon import one_of, pattern, starts, words
 from .moments import absolute, times_in
 from .names import is_kin, kin_label, label
@@ -88,13 +88,27 @@ def _of_message(unit: Unit, said: Said, context: _Context) -> list[Clause]:
             # "I'm a pilot. Just kidding!" takes back what stands before it.
             found = [clause for clause in found if clause not in before]
             continue
-        if fiction(whole) or hearsay(whole, sentence.language):
+        if fiction(whole):
             before = []
             continue
         context.sentence = number
-        before = list(_of_sentence(unit, said, sentence, context))
+        if corrected(sentence.clauses[0].text) and found:
+            # "… in June. No wait, in July": the last word counts.
+            found.pop()
+        before = _last_words(_of_sentence(unit, said, sentence, context))
         found += before
     return found
+
+
+def _last_words(clauses: Iterable[Clause]) -> list[Clause]:
+    """两年，哦不对，一年一回: what was taken back goes."""
+    kept: list[Clause] = []
+    for clause in clauses:
+        if kept and corrected(clause.text):
+            kept.pop()
+        if not corrected(clause.text, whole=True):
+            kept.append(clause)
+    return kept
 
 
 def _of_sentence(unit: Unit, said: Said, sentence: Sentence, context: _Context) -> Iterator[Clause]:
@@ -106,13 +120,28 @@ def _of_sentence(unit: Unit, said: Said, sentence: Sentence, context: _Context) 
             yield replace(clause, about="how")
         return
     context.end = None
-    for place, piece in enumerate(_merged(sentence)):
-        if imagined(piece.text, sentence.language):
+    if len(sentence.clauses) > 1 and pattern(sentence.language, "said at the end").match(sentence.clauses[-1].text):
+        return
+    for place, said_piece in enumerate(_merged(sentence)):
+        piece = _own_words(said_piece, sentence.language)
+        if piece is None or imagined(piece.text, sentence.language):
             return
         clause = _clause(unit, said, piece, sentence.language, context, follows=place > 0)
         if clause is not None:
             yield clause
             context.end = clause.end
+
+
+def _own_words(piece: Piece, language: str) -> Piece | None:
+    """What stands before somebody else's word: "Sean starts in March and says it takes three weeks"."""
+    at = hearsay(piece.text, language)
+    if at is None:
+        return piece
+    before = _BEFORE_HEARSAY.match(piece.text, 0, at + 1)
+    return Piece(before[1], piece.start) if before else None
+
+
+_BEFORE_HEARSAY = re.compile(r"(.{12,}?)(?:,| and| but)+ \w{0,12} ?$|(?!)", re.DOTALL)
 
 
 def _merged(sentence: Sentence) -> Iterator[Piece]:
@@ -199,7 +228,7 @@ def _clause(unit: Unit, said: Said, whole: Piece, language: str, context: _Conte
         times=times,
         content=content,
         bare=bare,
-        answers=context.asked if about == "other" else "",
+        answers=context.asked if about in ("other", "thing") else "",
         sentence=context.sentence,
         to_assistant=len(context.people.present) <= 1,
         joint="" if context.end is None else said.text[context.end : piece.start + read.text_at],
@@ -236,7 +265,7 @@ def _remember(context: _Context, read: Parsed, text: str, me: str, about: str, s
         people.last, people.last_is_kin = subject, True
     elif about == "named" and (read.name in people.belongs or read.name in people.present):
         people.last, people.last_is_kin = subject, False
-    elif language == "zh" and about == "other" and 2 <= len(text) <= 3:
+    elif language == "zh" and about in ("other", "thing") and 2 <= len(text) <= 3:
         # 郝敏，她是…
         people.last = text
 
@@ -247,11 +276,11 @@ def _who(read: Parsed, me: str, language: str, context: _Context, *, follows: bo
         return _somebody_else(read, me, language, context.people)
     if read.dropped and follows and context.about in PERSONS:
         return context.about, context.subject
-    if read.dropped and follows and context.about == "other" and language == "zh":
+    if read.dropped and follows and context.about in ("other", "thing") and language == "zh":
         # 医生姓欧阳，开了药: still about the doctor.
-        return "other", me
+        return context.about, me
     if read.about == "same" or (read.dropped and not read.verb and not read.chain and language == "zh"):
-        return "other", me
+        return "thing" if read.dropped else "other", me
     return read.about, me
 
 
@@ -268,7 +297,7 @@ def _somebody_else(read: Parsed, me: str, language: str, people: People) -> tupl
             or read.name.split(maxsplit=1)[0] in people.names
             or " " in read.name
         )
-        return ("named", read.name) if known else ("other", me)
+        return ("named", read.name) if known else ("thing", me)
     if "'s " in read.noun and read.noun.rsplit(maxsplit=1)[-1] not in words("en", "properties"):
         # "my neighbour's battery"
         return "other", me

@@ -68,12 +68,17 @@ def _tongue(text: str) -> str | None:
 # -- what the speaker does not say themselves -------------------------------------------------------------------------
 
 _CODE_FENCE = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
+# Handed over by a program, or pasted from one: <memory>…</memory>.
+_BLOCK = re.compile(r"<([a-zA-Z][\w\-]{2,30})>.*?</\1>", re.DOTALL)
+# "1. no emojis 2. type hints": the figures are no part of it.
+_LISTED = re.compile(r"(?:(?<=\s)|^)\d{1,2}[.)、](?=\s|[\u4e00-\u9fff])", re.MULTILINE)
 _SYMBOLS = re.compile(r"[{}();=<>\[\]|\\`_$]")
 _QUOTATION = re.compile(
     r'"([^"\n]{1,400})"|“([^”\n]{1,400})”|「([^」\n]{1,400})」|『([^』\n]{1,400})』|(?<!\w)\'([^\'\n]{1,200})\'(?!\w)'
 )
 # A quotation that speaks for itself is somebody's words; a title or a term is not.
 _SPEAKS = re.compile(r"\b(?:I|I'm|I've|my|me|we|you)\b|[我你咱您]|[!?！？。]|\.\s*$")
+_GOES_ON = re.compile(r"[，；]|, \w+ \w+ ")
 _SAYS_BEFORE = re.compile(
     r"(?:\b(?:says?|said|saying|wrote|reads?|asked|told|replied|line|lyric|caption|went|like)\b|[说道写问喊唱]|原话|台词)"
     r"[^\w\n]{0,4}$"
@@ -82,10 +87,12 @@ _SAYS_BEFORE = re.compile(
 
 def _without_foreign(text: str) -> str | None:
     """The text with everything blanked that is not the speaker's own words; None if nothing can be left."""
-    if not any(map(str.isalpha, text)):
+    if not any(map(str.isalnum, text)):
         return None
     if "<jiyi-memory>" in text:
         text = blank_context(text)
+    if "</" in text:
+        text = _blanked(text, [block.span() for block in _BLOCK.finditer(text)])
     if "```" in text or "~~~" in text:
         text = _blanked(text, [fence.span() for fence in _CODE_FENCE.finditer(text)])
     if ":" in text or "：" in text:
@@ -94,6 +101,7 @@ def _without_foreign(text: str) -> str | None:
             # The text that was handed over ends with its paragraph.
             end = text.find("\n\n", given.end())
             text = _blanked(text, [(given.end(), len(text) if end < 0 else end)])
+    text = _blanked(text, [mark.span() for mark in _LISTED.finditer(text)])
     text = _blanked(text, [quoted.span() for quoted in _QUOTATION.finditer(text) if _is_speech(text, quoted)])
     if "\n" in text or _SYMBOLS.search(text):
         place, lines = 0, []
@@ -107,6 +115,8 @@ def _without_foreign(text: str) -> str | None:
 
 def _is_speech(text: str, quoted: re.Match[str]) -> bool:
     inside = next(filter(None, quoted.groups()), "")
+    if len(inside) > 8 and _GOES_ON.search(inside):
+        return True
     return bool(_SPEAKS.search(inside) or _SAYS_BEFORE.search(text[max(0, quoted.start() - 24) : quoted.start()]))
 
 
@@ -176,6 +186,10 @@ def _clauses(sentence: Piece, tongue: str) -> Iterator[Piece]:
 
 # -- questions --------------------------------------------------------------------------------------------------------
 
+# 回不回, 吃完没: asks by its form.
+_A_NOT_A = re.compile(
+    r"(?<!不知道)(?<!不管)(?<!无论)(?:(?![时动])([\u4e00-\u9fff])[不没]\1|(?:[了完好到过]|有[^，。]{0,6})没有?$)(?!容易)"
+)
 _PARTICLE = re.compile(r"(?:吗|么|呢)[。.！!]*$|(?:什么|怎么样|怎么办|多少|几点|哪里|哪儿|谁)[。.！!]*$")
 
 
@@ -184,7 +198,8 @@ def _asks(sentence: str, clauses: tuple[Piece, ...], tongue: str) -> int:
     asked = "?" in sentence[-4:] or "？" in sentence[-4:]
     if tongue == "zh":
         if not asked and not _PARTICLE.search(sentence):
-            return len(clauses)
+            starts = [i for i, clause in enumerate(clauses) if _A_NOT_A.search(clause.text)]
+            return starts[0] if starts else len(clauses)
         starts = [i for i, clause in enumerate(clauses) if pattern("zh", "asks").search(clause.text)]
         # A bare question mark asks about the last clause.
         return starts[0] if starts else len(clauses) - 1

@@ -20,13 +20,22 @@ def tasks(clause: Clause) -> Claim | None:
     # A plain "want" may be a mood, "plan" is none.
     sure = named("all", "intends")
     sureness = max((float(sure.get(verb, "0")) for verb in clause.chain), default=0.0)
+    if "can" in clause.chain and not clause.to_assistant and clause.about == "self" and clause.language == "en":
+        # "I can bake the cake", said among friends
+        sureness = 0.55
     settled = False
     if clause.future:
         sureness = max(sureness, 0.6)
     elif not sureness and not clause.habitual and any(span.start > clause.at for span in clause.times):
         # "I'm flying to Rome next week", "I start on Monday": it is settled, because it lies ahead.
         sureness, settled = 0.75, True
-    if not sureness or clause.about not in PERSONS or clause.negated:
+    if (
+        not sureness
+        or not (
+            clause.about in PERSONS or (clause.about == "thing" and any(span.end > clause.at for span in clause.times))
+        )
+        or clause.negated
+    ):
         return None
     timed = any(span.end > clause.at for span in clause.times)
     if _is_talk(clause, timed):
