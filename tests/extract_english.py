@@ -110,6 +110,11 @@ Code freeze starts the 26th at noon | event | | | Code freeze starts the 26th (M
 Expenses have to be in by the end of the month | | | | Expenses have to be in by the end of the month (May 31, 2023)
 I'm staying at the Hilton downtown for this trip | fact | stay | |
 Retro is every other week now | pattern | | |
+Our weekly sync with the Lisbon team is on Tuesdays at ten | pattern | schedule:lisbon sync | tuesdays |
+The Lisbon sync has moved from Tuesday to Thursday at three | pattern | schedule:lisbon sync | thursday |
+I pay for Spotify, 10.99 a month | fact | uses:music | Spotify |
+I went with Tidal instead | fact | uses:music | Tidal |
+I'm leaving Brightline on June 3 | fact | job | |
 I rent a one-bed in Leeds, £925 a month | fact | | |
 The builder starts on June 3 and says it takes three weeks | event | | | The builder starts on June 3 (2023)
 """

@@ -24,6 +24,16 @@ def relations(clause: Clause) -> list[Claim]:
     ]
 
 
+def partings(clause: Clause) -> list[Claim]:
+    """ "Pablo and I broke up": he is nobody's boyfriend any more."""
+    if clause.parted is None:
+        return []
+    whose, name = clause.parted
+    return [
+        Claim(memory_type="fact", subject=whose, attribute="name", value=name, ended=True, weight=0.8, importance=0.6)
+    ]
+
+
 def _content(clause: Clause, noun: str, name: str) -> str:
     whose = kin_label(clause.speaker, noun, clause.language)
     return f"{whose}叫{name}" if clause.language == "zh" else f"{whose} is called {name}"

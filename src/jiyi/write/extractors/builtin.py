@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..drafts import Draft, Unit
 from .answers import answers
-from .asides import relations
+from .asides import partings, relations
 from .changes import changes
 from .clause import Claim, Clause
 from .decisions import decisions
@@ -22,6 +22,7 @@ from .preferences import preferences
 from .profiles import profiles
 from .reading import clauses_of
 from .skills import skills
+from .slots import slotted
 from .statements import statements
 from .tasks import tasks
 
@@ -42,7 +43,7 @@ CLAIMS: tuple[Callable[[Clause], Claim | None], ...] = (
     statements,
 )
 # What a clause tells on the way, besides.
-ASIDES: tuple[Callable[[Clause], list[Claim]], ...] = (relations,)
+ASIDES: tuple[Callable[[Clause], list[Claim]], ...] = (relations, partings)
 # And these are made of a whole unit and what was found in it.
 SUMMARIES: tuple[Callable[[Unit, list[Clause], list[Draft]], list[Draft]], ...] = (episodes, profiles)
 
@@ -59,6 +60,7 @@ def drafts_of(unit: Unit) -> list[Draft]:
         asides = [aside for kind in ASIDES for aside in kind(clause) if not (claim and claim.value == aside.value)]
         for draft in (
             *(_draft(clause, one) for one in own),
+            *(_from_then_on(clause, one) for one in _settled(clause, claim)),
             *(_draft(replace(clause, times=()), one) for one in asides),
         ):
             # Said twice in one conversation is one memory with two places.
@@ -77,11 +79,32 @@ def _best(clause: Clause) -> Claim | None:
         return None
     claims = [claim for claim in (kind(clause) for kind in CLAIMS) if claim]
     best = max(claims, key=lambda claim: claim.weight, default=None)
+    if best is not None:
+        best = slotted(clause, best)
     if best is None or best.weight < SURE_ENOUGH:
         return None
     if clause.said.role == "assistant" and best.memory_type not in ("task", "event"):
         return None
     return best
+
+
+# Of these there is one at a time, and the day on which it changes is known beforehand.
+_CHANGES_ON_A_DAY = frozenset(("home", "job", "employer", "diet", "relationship"))
+
+
+def _settled(clause: Clause, claim: Claim | None) -> list[Claim]:
+    """ "I'm joining Kestrel as a manager on April 8", 4月8号去云帆当经理: no wish, and it ends what was."""
+    if claim is None or clause.chain or clause.negated or main_time(clause.times, clause.at) <= clause.at:
+        return []
+    fact = facts(clause)
+    return [fact] if fact and fact.attribute in _CHANGES_ON_A_DAY and (fact.single or fact.ended) else []
+
+
+def _from_then_on(clause: Clause, claim: Claim) -> Draft:
+    begins = main_time(clause.times, clause.at)
+    draft = _draft(replace(clause, times=()), claim)
+    # Whoever leaves a place has no other there, whatever it was called.
+    return replace(draft, occurred_at=begins, valid_from=begins, value=None if draft.ended else draft.value)
 
 
 def _draft(clause: Clause, claim: Claim) -> Draft:
@@ -97,7 +120,7 @@ def _draft(clause: Clause, claim: Claim) -> Draft:
         valid_from=clause.at if ahead else None,
         subject=claim.subject or clause.subject,
         attribute=claim.attribute,
-        value=claim.value,
+        value=claim.value or None,
         single=claim.single and not ahead,
         ended=claim.ended and not ahead,
         replaces=claim.replaces,

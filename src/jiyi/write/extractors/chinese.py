@@ -245,3 +245,11 @@ def _modal(read: Parsed, effect: str) -> None:
 def only_time(text: str) -> bool:
     """Whether there is nothing but a time, to which the next clause belongs: 去年夏天，我…"""
     return _loose(text, 0, Parsed()) >= len(text.rstrip())
+
+
+def begins_with_verb(text: str) -> bool:
+    """12月15日动工: after the time comes what is done, and nobody who does it."""
+    from rjieba import tag
+
+    words = tag(text[_loose(text, 0, Parsed()) :])
+    return bool(words) and words[0][1][0] in "vp"

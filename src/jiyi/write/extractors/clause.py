@@ -44,6 +44,7 @@ class Clause:
     joint: str = ""  # what stands between it and the clause before: ", because "
     bare: str = ""  # the content without a subject that was added
     to_assistant: bool = True  # there is nobody else to talk to
+    parted: tuple[str, str] | None = None  # who somebody was to the speaker until now, and the name
     answers: str = ""  # the question it answers, where it is no sentence of its own
 
     @property

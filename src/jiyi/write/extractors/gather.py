@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from .answers import ANSWER
+from .chinese import begins_with_verb
 from .clause import PERSONS, Claim, Clause
 from .statements import claimed, weight_of
 from .substance import ENOUGH
@@ -82,7 +83,10 @@ def _is_scrap(last: Read, clause: Clause, claim: Claim | None) -> bool:
 
 
 def _is_headless(before: Clause, clause: Clause) -> bool:
-    return before.about == clause.about == "thing" and clause.language == "zh" and bool(clause.verb)
+    """Whether a Chinese clause begins with its verb, so that it is about what the one before was about."""
+    if not before.about == clause.about == "thing" or clause.language != "zh":
+        return False
+    return bool(clause.verb) or begins_with_verb(clause.text)
 
 
 # 15号发 may be every month; 4月15前交, 下周三动工 is one day.

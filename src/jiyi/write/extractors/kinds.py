@@ -15,6 +15,10 @@ def kind_of(thing: str) -> str | None:
     found = known.get(words)
     if found or not words:
         return found
-    # "Helix editor", "Python 3.12", "iPhone 15"
+    # "Helix editor", "Python 3.12", "iPhone 15", 华为Mate 60
     first = words.split()[0]
-    return known.get(first) if len(words.split()) <= 3 else None
+    if len(words.split()) > 4:
+        return None
+    return known.get(first) or next(
+        (known[first[:size]] for size in (4, 3, 2) if first[:size] in known and not first[:size].isascii()), None
+    )

@@ -63,7 +63,7 @@ _MONTHS = [
 ]
 
 
-def times_in(text: str, now: datetime, *, ahead: bool) -> tuple[TimeSpan, ...]:
+def times_in(text: str, now: datetime, *, ahead: bool, named_last: datetime | None = None) -> tuple[TimeSpan, ...]:
     """The times of a clause. `ahead` says that it speaks of the future: then "Friday" is the next one, not the last."""
     if not _CUE.search(text) or _YEARLY.search(text):
         return ()
@@ -71,7 +71,10 @@ def times_in(text: str, now: datetime, *, ahead: bool) -> tuple[TimeSpan, ...]:
         return ()
     found = [span for span in find_times(text, now) if not _comes_again(text, span)]
     found = [_ahead(span, now) if ahead or _TO_COME.search(text, 0, span.at[0]) else span for span in found]
-    found = _completed(found, [span for span in open_dates(text, now, ahead=ahead) if not _comes_again(text, span)])
+    found = _completed(
+        found,
+        [span for span in open_dates(text, now, ahead=ahead, named_last=named_last) if not _comes_again(text, span)],
+    )
     # "moved from Tuesday to Thursday": the new one counts.
     return tuple(reversed(found)) if len(found) == 2 and _MOVED.search(text) else tuple(found)
 

@@ -44,12 +44,13 @@ _WORDS = {"first": 1, "second": 2, "third": 3}
 _FIXED = {"五一": (5, 1), "国庆": (10, 1), "十一": (10, 1), "元旦": (1, 1), "圣诞": (12, 25)}
 
 
-def open_dates(text: str, now: datetime, *, ahead: bool) -> Iterator[TimeSpan]:
-    """The next one, or the last one where the clause speaks of the past."""
+def open_dates(text: str, now: datetime, *, ahead: bool, named_last: datetime | None = None) -> Iterator[TimeSpan]:
+    """The next one, or the last one where the clause speaks of the past; after a date ahead, the next from there."""
     for found in _MONTH_DAY.finditer(text):
         yield from _span(found, now, _of_year(_number(found["month"]), _number(found["day"]), now, ahead))
     for found in _DAY.finditer(text):
-        yield from _span(found, now, _of_month(_day(found), now, ahead))
+        near = named_last if ahead and named_last and named_last > now else now
+        yield from _span(found, now, _of_month(_day(found), near, ahead))
     for found in _MONTH_END.finditer(text):
         yield from _span(found, now, _of_month(monthrange(now.year, now.month)[1], now, ahead=True))
     for found in _YEAR_END.finditer(text):

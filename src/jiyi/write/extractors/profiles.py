@@ -98,7 +98,8 @@ def _rivals(known: Attribute, item: Attribute) -> bool:
     """Only one of them can hold, or they say the same."""
     if known.get("attribute") != item.get("attribute"):
         return False
-    return bool(item.get("single")) or _folded(known) == _folded(item)
+    over = item.get("ended") and item.get("value") is None
+    return bool(item.get("single") or over) or _folded(known) == _folded(item)
 
 
 def _since(item: Attribute) -> str:

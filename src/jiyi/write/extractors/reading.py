@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache
 
 from ..drafts import Said, Unit
@@ -17,9 +18,11 @@ from .moments import absolute, times_in
 from .names import is_kin, kin_label, label
 from .people import People, people_of, relations_in
 from .rules import table
-from .speech import Piece, Sentence, spoken
+from .slots import is_standing
+from .speech import Piece, Sentence, as_written, spoken
 from .telling import told
 
+LONGEST_HISTORY = 40  # messages
 SILENT = frozenset(("system", "developer", "tool", "function"))
 TABLES = ("facts", "preferences", "changes", "tasks", "decisions", "skills")
 _DOUBT = re.compile(
@@ -27,6 +30,9 @@ _DOUBT = re.compile(
     r"|也许|说不定|没准|或许|可能[要会得]?",
     re.IGNORECASE,
 )
+
+
+_SAYS_MONTH = re.compile(r"[a-z]{3}|月", re.IGNORECASE)
 
 
 @cache
@@ -44,6 +50,7 @@ class _Context:
     about: str = ""
     asked: str = ""  # the question before this message
     sentence: int = 0
+    day: datetime | None = None  # that was named last with its month
     end: int | None = None  # of the clause before, in the same sentence
 
 
@@ -52,15 +59,27 @@ def clauses_of(unit: Unit) -> list[Clause]:
     found: list[Clause] = []
     messages = unit.messages
     context = _Context(people_of(unit))
+    for earlier in unit.history[-LONGEST_HISTORY:]:
+        if earlier.role not in (*SILENT, "assistant"):
+            _known_before(earlier, context.people)
     before = unit.history[-1] if unit.history else None
     for place, said in enumerate(messages):
         if said.role not in SILENT and (said.role != "assistant" or _accepted(messages[place + 1 : place + 2])):
-            context.asked = _question(before, said)
+            context.asked, context.day = _question(before, said), None
             if not context.people.last_is_kin:
                 context.people.last = ""
             found += _of_message(unit, said, context)
         before = said
     return found
+
+
+def _known_before(said: Said, people: People) -> None:
+    """Who was told to be somebody's in an earlier part of the conversation."""
+    for sentence in spoken(said.text):
+        for piece in sentence.clauses:
+            for relation in relations_in(piece.text, sentence.language):
+                me = label(said, sentence.language)
+                people.belongs[relation.name] = kin_label(me, relation.noun, sentence.language)
 
 
 def _question(before: Said | None, said: Said) -> str:
@@ -199,8 +218,14 @@ def _clause(unit: Unit, said: Said, whole: Piece, language: str, context: _Conte
     statement = piece.text[read.text_at :]
     # "I have a meeting on Friday" speaks of the next one, "I had" and "I've had" of the last.
     ahead = read.future or not (read.past or read.perfect)
-    times = () if read.habitual else times_in(statement, said.sent_at, ahead=ahead)
+    again = read.habitual or is_standing(statement, language)
+    times = () if again else times_in(statement, said.sent_at, ahead=ahead, named_last=context.day)
+    context.day = next(
+        (span.start for span in times if span.grain == "day" and _SAYS_MONTH.search(span.text)), context.day
+    )
     content, bare = told(unit, absolute(statement, times, said.sent_at, language), read, me, about, subject, language)
+    if language == "zh":
+        content, bare = (as_written(line, said.text) for line in (content, bare))
     _remember(context, read, statement, me, about, subject, language)
     return Clause(
         said=said,
@@ -231,8 +256,19 @@ def _clause(unit: Unit, said: Said, whole: Piece, language: str, context: _Conte
         answers=context.asked if about in ("other", "thing") else "",
         sentence=context.sentence,
         to_assistant=len(context.people.present) <= 1,
+        parted=_parted(statement, context.people),
         joint="" if context.end is None else said.text[context.end : piece.start + read.text_at],
     )
+
+
+_PARTS = re.compile(r"\b(?:broke up|split up|separated|divorced)\b|分手|离婚|离了|分了", re.IGNORECASE)
+
+
+def _parted(text: str, people: People) -> tuple[str, str] | None:
+    """Whom somebody is no longer with: who that was to them, and the name."""
+    if not people.belongs or not _PARTS.search(text):
+        return None
+    return next(((whose, name) for name, whose in people.belongs.items() if name in text), None)
 
 
 def _chinese(text: str, people: People) -> Parsed:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ...text.fence import blank_context
 from ...text.language import language
+from ...text.normal import fold_traditional
 from .lexicon import pattern
 
 # Longer messages are documents that were pasted in; what a person says about them stands at the beginning.
@@ -44,7 +45,7 @@ def spoken(text: str) -> list[Sentence]:
     if masked is None:
         return []
     # Typographic apostrophes and double-byte spaces: one character for one.
-    masked = masked.translate({0x2019: "'", 0x02BC: "'", 0x3000: " ", 0xA0: " "})
+    masked = fold_traditional(masked).translate({0x2019: "'", 0x02BC: "'", 0x3000: " ", 0xA0: " "})
     found = []
     for piece in _sentences(masked):
         tongue = _tongue(piece.text)
@@ -53,6 +54,14 @@ def spoken(text: str) -> list[Sentence]:
             if clauses:
                 found.append(Sentence(clauses, tongue, _asks(piece.text, clauses, tongue)))
     return found
+
+
+def as_written(line: str, text: str) -> str:
+    """With the characters of the one who wrote it: rules know simplified ones only."""
+    folded = fold_traditional(text)
+    if folded == text or len(folded) != len(text):
+        return line
+    return line.translate({ord(new): old for new, old in zip(folded, text, strict=True) if new != old})
 
 
 def _tongue(text: str) -> str | None:
