@@ -364,6 +364,7 @@ def test_every_verb_of_the_engine_is_served_or_has_a_reason_not_to_be() -> None:
         "has_keys": "what the server itself asks",
         "note_audit": "what the server itself does",
         "job_counts": "in GET /v1/health",
+        "vacuum": "of the whole database: `jiyi vacuum`",
     }
     verbs = {name for name in dir(Memory) if not name.startswith("_")}
     assert verbs == {*served.split(), *inside}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .embed import Embedder
     from .errors import (
+        AccessDenied,
         ConnectionLost,
         EmbeddingError,
         EmbeddingModelChanged,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         NotAStore,
         NotFound,
         SchemaTooNew,
+        ServerError,
         SettingsError,
         StoreError,
         StoreUnavailable,
@@ -93,6 +95,7 @@ _HOMES = (
 
 __all__ = [
     "UNSET",
+    "AccessDenied",
     "ApiKey",
     "AuditEntry",
     "CacheUse",
@@ -147,6 +150,7 @@ __all__ = [
     "SchemaTooNew",
     "ScorePart",
     "SearchResult",
+    "ServerError",
     "Settings",
     "SettingsError",
     "SourceMessage",

@@ -8,8 +8,8 @@
     ├── SettingsError           a setting is wrong or unknown
     ├── MissingExtra            a package is not installed; the message says which extra to install
     ├── StoreError              the database
-    │   ├── StoreUnavailable    locked, full, read-only or gone: nothing was written, retry later
-    │   │   └── ConnectionLost  to a database server, halfway: what was being written may or may not be kept
+    │   ├── StoreUnavailable    locked, full, read-only, gone or not reached: nothing was written, retry later
+    │   │   └── ConnectionLost  to a database or a server, halfway: what was being written may or may not be kept
     │   ├── NotAStore           the file is something else, or damaged
     │   └── SchemaTooNew        written by a newer Jiyi: upgrade
     ├── WorkspaceError          the files of a workspace cannot be used; nothing of them was changed
@@ -18,6 +18,8 @@
     │   │   └── LlmOverBudget   this user's tokens or costs of the hour are spent
     │   ├── LlmBadReply         it answered nonsense: another try may do better
     │   └── LlmRefused          it will not: a wrong key, an unknown model, a request or content it refuses
+    ├── AccessDenied            a server does not let this caller do this: no key, a wrong one, or not over HTTP at all
+    ├── ServerError             a server failed, or what answers is none of Jiyi's
     └── MemorySearchError       searching and what it needs
         ├── EmbeddingError      the embedder failed or answered nonsense
         │   └── EmbeddingModelChanged   the memories carry vectors of another model: re-embed
@@ -128,6 +130,14 @@ class LlmBadReply(LlmError):
 
 class LlmRefused(LlmError):
     """The language model refuses this request."""
+
+
+class AccessDenied(JiyiError):
+    """The server does not let this caller do this."""
+
+
+class ServerError(JiyiError):
+    """The server failed."""
 
 
 class MemorySearchError(JiyiError):

@@ -222,6 +222,13 @@ class WorkspaceSettings(Section):
     daily_notes: bool = Field(default=False, description="keep episodes and events in a file for each day")
 
 
+class ClientSettings(Section):
+    key: SecretStr | None = Field(default=None, description="the key that is shown to a server")
+    timeout_s: float = Field(default=60.0, gt=0, description="how long to wait for a server's answer")
+    retry_s: float = Field(default=10.0, ge=0, description="how long to go on asking a server that is busy or away")
+    connections: int = Field(default=20, ge=1, description="to one server, at once")
+
+
 class EngineSettings(Section):
     mongodb_uri: str | None = Field(default=None, description="MongoDB (not used yet)")
     elasticsearch_hosts: str | None = Field(default=None, description="Elasticsearch (not used yet)")
@@ -252,7 +259,7 @@ class Settings(BaseSettings):
     tools: ToolSettings = ToolSettings()
     mcp: MCPSettings = MCPSettings()
     server: ServerSettings = ServerSettings()
-
+    client: ClientSettings = ClientSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
     engines: EngineSettings = EngineSettings()
 

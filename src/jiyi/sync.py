@@ -37,7 +37,8 @@ def _verb(
 ) -> Callable[Concatenate[Memory, P], T]:
     @wraps(verb)
     def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(verb(self._memory, *args, **kwargs))
+        work: Coroutine[Any, Any, T] = getattr(self._memory, verb.__name__)(*args, **kwargs)  # a client has its own
+        return self._run(work)
 
     return call
 
@@ -73,6 +74,7 @@ class Memory:
         extractor: Extractor | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
+        key: str | None = None,
     ) -> Self:
         """A memory at a path or URL, open at once; use it in a `with` block, or close it."""
         memory = engine.Memory.open(
@@ -82,6 +84,7 @@ class Memory:
             extractor=extractor,
             workspace=workspace,
             workspace_user=workspace_user,
+            key=key,
         )
         return cls(memory)
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from ..embed import Embedder, resolve
 from ..embed.remembered import RememberedQueries
+from ..errors import InvalidInput
 from .carrying import Carrying
 from .finding import Finding
 from .health import Watching
@@ -46,8 +47,10 @@ class Memory(Carrying, Finding, Words, Measuring, Watching, Upkeep, Keys, Worksp
         extractor: Extractor | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
+        key: str | None = None,
     ) -> Self:
-        """A memory at a path or URL, by default in a file in the user's data directory.
+        """A memory at a path or URL, by default in a file in the user's data directory. Behind `http://` or `https://`
+        there is a server (`jiyi serve`), to which `key` opens.
 
         With a `workspace`, a folder, memories are also files that a person can edit: DIR/context/memory.md of the
         `workspace_user`, or DIR/<user>/context/memory.md of each user.
@@ -59,6 +62,21 @@ class Memory(Carrying, Finding, Words, Measuring, Watching, Upkeep, Keys, Worksp
         from ..store import open_store
 
         settings = settings or load_settings()
+        if str(where or settings.url or "").lower().startswith(("http://", "https://")):
+            from ..client import Memory as Client
+
+            client = Client.open(
+                where,
+                settings=settings,
+                embedder=embedder,
+                extractor=extractor,
+                workspace=workspace,
+                workspace_user=workspace_user,
+                key=key,
+            )
+            return cast("Self", client)
+        if key is not None:
+            raise InvalidInput("key", "is for a server: a file or a database has none")
         embedder = embedder or resolve(settings)
         if settings.cache.query_vectors:
             embedder = RememberedQueries(embedder, settings.cache.query_vectors)

@@ -85,7 +85,10 @@ class Problem(BaseModel):
     code: str = Field(examples=["not_found"])
     request_id: str | None = None
     argument: str | None = Field(default=None, description="which argument is wrong")
+    error: str | None = Field(default=None, description="what Jiyi's engine raises for this", examples=["NotFound"])
+    memory_id: str | None = Field(default=None, description="of a conflict: which memory")
     version: int | None = Field(default=None, description="of a conflict: the version that is there now")
+    expected: int | None = Field(default=None, description="of a conflict: the version that was meant")
     errors: list[FieldProblem] | None = Field(default=None, description="each thing that is wrong")
 
 
@@ -145,10 +148,21 @@ def from_error(request: Request, error: JiyiError) -> Response:
         logger.error("%s: %s", type(error).__name__, error, extra={"request_id": request.scope.get("request_id")})
     if status == 500:
         return answer(request, 500, "internal", "the server failed; its log says why, under the request_id")
+    name = type(error).__name__
     if isinstance(error, VersionConflict):
         given = request.headers.get("if-match") is not None
-        return answer(request, 412 if given else 409, code, str(error), version=error.actual)
+        return answer(
+            request,
+            412 if given else 409,
+            code,
+            str(error),
+            error=name,
+            memory_id=error.memory_id,
+            version=error.actual,
+            expected=error.expected,
+        )
     detail = str(error)
     if status in (502, 503):
         detail = "something that the server needs cannot be used right now: try again later"
-    return answer(request, status, code, detail, headers=headers, argument=getattr(error, "argument", None))
+    argument = getattr(error, "argument", None)
+    return answer(request, status, code, detail, headers=headers, error=name, argument=argument)

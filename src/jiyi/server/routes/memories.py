@@ -134,8 +134,12 @@ async def update_memory(
 
 
 @router.delete("/memories/{memory_id}", response_model=Deletion, summary="Delete a memory and its history for good")
-async def delete_memory(caller: UserDeleter, memory_id: MemoryId) -> Response:
-    deletion = await caller.memory.delete(memory_id, user_id=caller.user_id)
+async def delete_memory(
+    caller: UserDeleter,
+    memory_id: MemoryId,
+    with_sources: Annotated[bool, Query(description="also the messages that it came from")] = False,
+) -> Response:
+    deletion = await caller.memory.delete(memory_id, user_id=caller.user_id, with_sources=with_sources)
     await note_deletion(caller, "memory.delete", memory_id, deletion)
     return reply(deletion)
 

@@ -1,0 +1,228 @@
+"""Requests to a server: who asks, how long to wait, and what may be asked again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+
+from ..errors import (
+    ConnectionLost,
+    InvalidInput,
+    JiyiError,
+    MissingExtra,
+    ServerError,
+    SettingsError,
+    StoreError,
+    StoreUnavailable,
+)
+from ..keys import Scope
+from ..settings import ClientSettings
+from ..store.contract import CLOSED
+from ..walls import is_loopback
+from .problems import error_in, retry_after
+
+if TYPE_CHECKING:
+    import httpx
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Query = tuple[tuple[str, str], ...]
+
+FIRST_PAUSE_S = 0.1
+CONNECT_S = 10.0
+NOTHING_DONE = frozenset({429})  # refused at the door: whatever it was, it can be asked again
+PASSING = frozenset({502, 503, 504})  # may have been done halfway: only what is harmless twice is asked again
+
+
+class WhoAmI(BaseModel):
+    """What the key opens."""
+
+    scopes: tuple[Scope, ...]
+    all_users: bool
+    user_ids: tuple[str, ...]
+    default_user: str | None
+    keys_needed: bool
+    version: str
+
+
+def is_address(where: object) -> bool:
+    return isinstance(where, str) and where.lower().startswith(("http://", "https://"))
+
+
+class Connection:
+    def __init__(self, url: str, key: str | None, settings: ClientSettings) -> None:
+        self._url = _checked(url)
+        self._key = key
+        self._settings = settings
+        self._http: httpx.AsyncClient | None = None
+        self._closed = False
+        self._who: WhoAmI | None = None
+
+    async def open(self) -> None:
+        self._closed = False
+        try:
+            self._who = await self.get("/v1/whoami", WhoAmI)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._http is not None:
+            await self._http.aclose()
+            self._http = None
+
+    async def who(self) -> WhoAmI:
+        if self._who is None:
+            self._who = await self.get("/v1/whoami", WhoAmI)
+        return self._who
+
+    async def get(self, path: str, kind: type[T], /, **params: Any) -> T:
+        return await self.ask("GET", path, kind, params=params, repeatable=True)
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        kind: type[T],
+        *,
+        params: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool = False,
+    ) -> T:
+        """One answer, as a value. `repeatable`: it does no harm if the server gets it twice."""
+        answer = await self.answer(method, path, params=params, body=body, headers=headers or {}, repeatable=repeatable)
+        try:
+            # A newer server may tell more than is known here.
+            return TypeAdapter(kind).validate_json(answer.content, extra="ignore")
+        except ValidationError as error:
+            what = error.errors(include_url=False, include_input=False)[0]["msg"]
+            raise ServerError(f"{self._url}{path} answered something unknown ({what}): is it a Jiyi server?") from None
+
+    async def answer(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str],
+        repeatable: bool,
+    ) -> httpx.Response:
+        """The answer to a request; what is no success is raised. It is asked again for `client.retry_s` where that is
+        safe."""
+        content = None if body is None else _json(body)
+        query = _query(params or {})
+        until = monotonic() + self._settings.retry_s
+        pause = FIRST_PAUSE_S
+        while True:
+            failure, again, wait = await self._once(method, path, query, content, headers, repeatable)
+            if not isinstance(failure, JiyiError):
+                return failure
+            wait = max(wait, pause * random.uniform(0.5, 1.0))  # noqa: S311 - so that clients do not come at once
+            if not again or monotonic() + wait > until:
+                raise failure
+            logger.info("asking again in %.1f seconds: %s", wait, failure)
+            await asyncio.sleep(wait)
+            pause *= 2
+
+    async def _once(
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        content: bytes | None,
+        headers: Mapping[str, str],
+        repeatable: bool,
+    ) -> tuple[httpx.Response | JiyiError, bool, float]:
+        """The answer or the error, whether to ask again, and how many seconds to wait at least."""
+        http = self._client()
+        import httpx
+
+        more = dict(headers) if content is None else {**headers, "Content-Type": "application/json"}
+        try:
+            answer = await http.request(method, self._url + path, params=query, content=content, headers=more)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            told = f"the server at {self._url} cannot be reached ({_words(error)}): is `jiyi serve` running?"
+            return StoreUnavailable(told), True, 0.0
+        except httpx.TransportError as error:
+            told = f"the connection to the server at {self._url} broke off ({_words(error)})"
+            return ConnectionLost(told), repeatable, 0.0
+        if answer.is_success:
+            return answer, False, 0.0
+        again = answer.status_code in NOTHING_DONE or (repeatable and answer.status_code in PASSING)
+        return error_in(answer, self._url), again, retry_after(answer)
+
+    def _client(self) -> httpx.AsyncClient:
+        if self._closed:
+            raise StoreError(CLOSED)
+        if self._http is None:
+            self._http = _new_client(self._url, self._key, self._settings)
+        return self._http
+
+
+def _new_client(url: str, key: str | None, settings: ClientSettings) -> httpx.AsyncClient:
+    try:
+        import httpx
+    except ImportError as error:
+        raise MissingExtra("client", "httpx") from error
+    from .. import __version__
+
+    here = is_loopback(urlsplit(url).hostname or "")
+    if key is not None and not here and url.startswith("http://"):
+        logger.warning("the key goes to %s without encryption: use https://", url)
+    headers = {"User-Agent": f"jiyi/{__version__}", "Accept": "application/json"}
+    if key is not None:
+        headers["Authorization"] = f"Bearer {key}"
+    return httpx.AsyncClient(
+        headers=headers,
+        timeout=httpx.Timeout(settings.timeout_s, connect=min(CONNECT_S, settings.timeout_s)),
+        limits=httpx.Limits(max_connections=settings.connections, max_keepalive_connections=settings.connections),
+        follow_redirects=False,  # the key is for this server only
+        trust_env=not here,  # no proxy stands between this machine and itself
+    )
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises if it is none
+    except (ValueError, TypeError, AttributeError):
+        raise SettingsError(f"url: {url!r} is no address of a server") from None
+    if not is_address(url) or not parts.hostname or parts.query or parts.fragment:
+        raise SettingsError(f"url: must be the address of a server, such as http://127.0.0.1:8766, not {url!r}")
+    if parts.username is not None or parts.password is not None:
+        raise SettingsError("url: carries a name or a password; a key is handed over as `key`, or as client.key")
+    return url.rstrip("/")
+
+
+def _json(body: Mapping[str, Any]) -> bytes:
+    try:
+        return to_json(body)
+    except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
+        raise InvalidInput("arguments", f"cannot be sent as JSON: {error}") from None
+
+
+def _query(params: Mapping[str, Any]) -> Query:
+    """What stands after the question mark: None is left out, a list is repeated."""
+    found: list[tuple[str, str]] = []
+    for name, value in params.items():
+        if value is None:
+            continue
+        values = [value] if isinstance(value, str) or not isinstance(value, (list, tuple)) else value
+        found += [(name, one if isinstance(one, str) else to_json(one).decode().strip('"')) for one in values]
+    return tuple(found)
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__

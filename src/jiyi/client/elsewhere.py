@@ -1,0 +1,47 @@
+"""The verbs that only work where the store is. A client says so, and where to go."""
+
+from __future__ import annotations
+
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from .. import memory as engine
+from ..errors import AccessDenied
+from ..memory.carrying import Advance
+from ..models import MemoryImport
+
+NOT_SERVED = {
+    "work": "the server does the jobs; for more of them run `jiyi worker` where the store is",
+    "reindex": "run `jiyi reindex` where the store is",
+    "vacuum": "run `jiyi vacuum` where the store is",
+    "export": "run `jiyi export` where the store is",
+    "job_counts": "`health` tells whether jobs get done",
+    "check_key": "open a client with that key: it is refused if it opens nothing",
+    "note_audit": "the server writes its audit log itself",
+    "sync_workspace": "a workspace is a folder where the store is: see `jiyi workspace` there",
+    "watch_workspace": "a workspace is a folder where the store is: see `jiyi workspace` there",
+    "workspace_status": "a workspace is a folder where the store is: see `jiyi workspace` there",
+}
+
+
+class Elsewhere:
+    async def _import_export(self, path: Path, user_id: str | None, advance: Advance) -> MemoryImport:
+        """An export of Jiyi goes into the store row by row; what other systems kept is added, also from here."""
+        raise _refusal("import_memories of an export of Jiyi", "run `jiyi import` where the store is")
+
+
+def _refusing(verb: str, instead: str) -> Any:
+    @wraps(getattr(engine.Memory, verb))
+    async def refuse(self: object, *args: object, **kwargs: object) -> None:
+        raise _refusal(verb, instead)
+
+    return refuse
+
+
+def _refusal(verb: str, instead: str) -> AccessDenied:
+    return AccessDenied(f"{verb} is not served to clients: {instead}")
+
+
+for _verb, _instead in NOT_SERVED.items():
+    setattr(Elsewhere, _verb, _refusing(_verb, _instead))

@@ -1,0 +1,673 @@
+"""The client: the same verbs over HTTP, with the same results and the same errors, on a line that may fail."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jiyi
+import jiyi.client
+import jiyi.sync
+from jiyi import (
+    AccessDenied,
+    ConnectionLost,
+    IdempotencyConflict,
+    InvalidInput,
+    JiyiError,
+    Memory,
+    NotFound,
+    ServerError,
+    SettingsError,
+    StoreError,
+    StoreUnavailable,
+    VersionConflict,
+)
+from jiyi.client.elsewhere import NOT_SERVED
+from jiyi.settings import Settings, load_settings
+from jiyi.testing import FailingEmbedder, WordEmbedder
+from rest import Running, running
+
+# The engine makes these out of other verbs, so they need nothing of their own here.
+COMPOSED = (
+    *("end_session", "add_summary", "record_skill", "observe", "observed", "flush"),
+    *("import_chats", "import_memories"),
+)
+
+VERBS = [name for name in dir(Memory) if not name.startswith("_")]
+
+
+# -- the same verbs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_of_the_engine_is_here_with_the_same_arguments(verb: str) -> None:
+    own, engines = getattr(jiyi.client.Memory, verb), getattr(Memory, verb)
+    assert inspect.signature(own) == inspect.signature(engines)
+    assert own.__doc__
+    here = verb in NOT_SERVED or own.__module__.startswith("jiyi.client")
+    assert here != (verb in COMPOSED), f"{verb} would ask for a store: a client has none"
+
+
+class Plain:
+    """A memory without `await`, whichever kind it is."""
+
+    def __init__(self, memory: Any) -> None:
+        self._memory = memory
+        self._runner = None if isinstance(memory, jiyi.sync.Memory) else asyncio.Runner()
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            answer = getattr(self._memory, verb)(*args, **kwargs)
+            return self._runner.run(answer) if self._runner is not None else answer
+
+        return call
+
+    def __enter__(self) -> Plain:
+        if self._runner is not None:
+            try:
+                self._runner.run(self._memory.__aenter__())
+            except BaseException:
+                self._runner.close()
+                raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+        if self._runner is not None:
+            self._runner.close()
+
+
+def impatient(**client: Any) -> Settings:
+    """Settings of a client that gives up at once, unless told otherwise."""
+    return load_settings(extraction={"enabled": False}, client={"retry_s": 0, **client})
+
+
+def opened(where: str | Path, face: str, key: str | None = None, **client: Any) -> Plain:
+    kind: Any = jiyi.sync.Memory if face == "sync" else Memory
+    embedder = None if str(where).startswith("http") else WordEmbedder(128)
+    return Plain(kind.open(where, settings=impatient(**client), embedder=embedder, key=key))
+
+
+@pytest.fixture(params=["async", "sync"])
+def face(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("server") / "memory.db") as server:
+        yield server
+
+
+@pytest.fixture
+def own(server: Running, face: str) -> Iterator[Plain]:
+    with opened(server.url, face) as memory:
+        yield memory
+
+
+def test_an_address_gives_a_client_of_both_kinds(server: Running) -> None:
+    assert isinstance(Memory.open(server.url), jiyi.client.Memory)
+    with jiyi.sync.Memory.open(server.url) as memory:
+        assert isinstance(memory._memory, jiyi.client.Memory)
+
+
+async def test_it_can_be_made_directly_and_opens_when_it_is_used(server: Running) -> None:
+    memory = jiyi.client.Memory(server.url + "/", key=None)
+    assert (await memory.add("made directly", user_id="direct")).created == 1
+    await memory.close()
+    await memory.close()
+    with pytest.raises(StoreError, match="is not open"):
+        await memory.count(user_id="direct")
+
+
+# -- the same results -------------------------------------------------------------------------------------------------
+
+THEN = datetime(2024, 5, 1, 8, tzinfo=UTC)
+
+
+def scenario(memory: Plain, folder: Path) -> Iterator[Any]:
+    """A life, verb by verb."""
+    mei: dict[str, Any] = {"user_id": "mei/梅"}
+    first = memory.add("我吃素，对花生过敏", tags=["diet", "Diet", "健康"], importance=0.9, **mei)
+    yield first
+    yield memory.add("我吃素，对花生过敏", **mei)
+    yield memory.add("likes tea", memory_type="preference", metadata={"a": None, "b": [1]}, **mei)
+    said = [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "name": "Mei", "content": "下周三去上海", "timestamp": THEN.isoformat()},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "A train?"}]},
+    ]
+    talk = memory.add(said, session_id="s 1", agent_id="a", group_id="办公室", occurred_at=THEN, **mei)
+    yield talk
+    past = {"text": "lives in Rome", "memory_key": "home/rome ☂", "valid_from": THEN, "valid_to": THEN + timedelta(9)}
+    yield memory.add(jiyi.CandidateMemory(**past), actor="me", **mei)
+    for key in ("k 1", "键"):
+        yield memory.add("has a key", idempotency_key=key, **mei)
+        yield memory.add("has a key", idempotency_key=key, **mei)
+
+    yield memory.search("花生", explain=True, **mei)
+    yield memory.search("tea", search_mode="keyword", memory_types=["preference"], layers=["semantic"], **mei)
+    yield memory.search("上海", time_range=(THEN - timedelta(1), None), session_id="s 1", limit=1, **mei)
+    yield memory.search("Rome", as_of=THEN + timedelta(1), **mei)
+    yield memory.search("tea", tags=[], **mei)
+    yield memory.context("tea", max_tokens=200, **mei)
+    yield memory.context("something", user_id="nobody")
+
+    kept = first.memories[0]
+    yield memory.get(kept.id, **mei)
+    yield memory.get("home/rome ☂", **mei)
+    yield memory.get_many(["home/rome ☂", "nothing", kept.id], **mei)
+    yield memory.list(limit=2, **mei)
+    yield memory.list(limit=2, cursor=memory.list(limit=2, **mei).next_cursor, **mei)
+    yield memory.list(memory_types=["message"], group_id="办公室", **mei)
+    yield memory.list(tags=["健康", "x"], time_range=(None, datetime.now(UTC) + timedelta(1)), **mei)
+    yield memory.list(tags=[], **mei)
+    yield memory.list(as_of=THEN + timedelta(1), **mei)
+    yield memory.count(**mei)
+    yield memory.count(memory_types=[], **mei)
+    yield memory.count(layers=["episodic"], **mei)
+    yield memory.timeline(**mei)
+    yield memory.timeline(time_range=(None, THEN + timedelta(2)), memory_types=["fact"], **mei)
+    yield memory.groups(**mei)
+    yield memory.groups(memory_types=["fact"], **mei)
+    yield memory.sources(talk.memories[0].id, **mei)
+    yield memory.relations(kept.id, **mei)
+    yield [(recall.query, len(recall.memory_ids)) for recall in memory.recalls(**mei)]
+
+    changed = memory.update(kept.id, content="吃鱼", valid_to=THEN + timedelta(10_000), version=1, reason="变了", **mei)
+    yield changed
+    yield memory.update("home/rome ☂", status="archived", expires_at=None, **mei)
+    yield memory.list(status="archived", **mei)
+    yield memory.update(kept.id, valid_to=None, **mei)
+    yield memory.restore(kept.id, **mei)
+    yield memory.restore(kept.id, version=1, actor="me", **mei)
+    yield memory.history(kept.id, **mei)
+    yield memory.history("home/rome ☂", **mei)
+
+    yield memory.add_synonyms([("k8s", "kubernetes"), ("老王", "王总", 0.9)], **mei)
+    yield memory.add_synonyms([("shared", "common")])
+    yield memory.synonyms(**mei)
+    yield memory.synonyms()
+    yield memory.expand_keywords(["K8S", "过敏"], **mei)
+    yield memory.remove_synonym("k8s", **mei)
+    yield memory.remove_synonym("shared", "common")
+
+    yield memory.observe("我下周三去上海", "好的", session_id="s2", **mei)
+    yield memory.flush()
+    yield memory.observed()
+    yield memory.end_session("s2", **mei)
+    yield memory.add_summary("a trip", session_id="s2", group_id="办公室", **mei)
+    yield memory.record_skill("深度研究", ["web_search", {"tool": "read"}], session_id="s2", note="好", **mei)
+    yield memory.status(first, **mei)
+    yield memory.wait(first.id, timeout=1, **mei)
+    yield memory.jobs(limit=3, **mei)
+    yield memory.jobs(state="failed")
+    yield memory.job(first.id, **mei)
+
+    chat = folder / "chat.jsonl"
+    chat.write_text('{"role": "user", "content": "imported", "timestamp": "2024-01-01T00:00:00Z"}\n' * 2, "utf-8")
+    steps: list[tuple[int, int]] = []
+    yield memory.import_chats(chat, progress=lambda *step: steps.append(step), **mei)
+    yield steps
+    (folder / "mem0.json").write_text('{"results": [{"id": "1", "memory": "from mem0", "user_id": "lin"}]}', "utf-8")
+    yield memory.import_memories(folder / "mem0.json")
+    yield memory.list(user_id="lin")
+
+    yield memory.stats().by_type
+    yield memory.metrics().by_type
+    yield memory.health()
+    yield "jiyi_memories{" in memory.exposition()
+    yield sorted(memory.users())
+    yield memory.delete("home/rome ☂", **mei)
+    yield memory.delete(talk.memories[0].id, with_sources=True, **mei)
+    yield memory.delete_all("mei/梅")
+    yield memory.count(**mei)
+    yield memory.has_keys()
+    made = memory.create_key("后台", scopes=["read", "admin"], all_users=True)
+    yield made.model_copy(update={"key": ""})
+
+
+def plain(values: list[Any]) -> list[Any]:
+    """Results without what is another one each time: ids become numbers, moments of today a word."""
+    names: dict[str, str] = {}
+    today = f"{datetime.now(UTC):%Y-%m-%d}|{datetime.now(UTC) - timedelta(days=1):%Y-%m-%d}"
+
+    def name(found: re.Match[str]) -> str:
+        return names.setdefault(found[0], f"id {len(names)}")
+
+    def one(value: Any) -> Any:
+        if hasattr(value, "model_dump"):
+            return one(value.model_dump(mode="json"))
+        if isinstance(value, dict):
+            kept = {key: entry for key, entry in value.items() if "access" not in key}  # counted a little later
+            return {one(key): one(entry) for key, entry in kept.items()}
+        if isinstance(value, (list, tuple)):
+            return [one(entry) for entry in value]
+        if isinstance(value, float):
+            return round(value, 4)
+        if isinstance(value, str):
+            return re.sub(rf"({today})T[0-9:.]+(Z|[+]00:00)", "now", re.sub(r"\b[0-9a-z]{26}\b", name, value))
+        if hasattr(value, "by_word"):
+            return [value.original, value.synonyms, value.related, dict(value.by_word)]
+        return value
+
+    return [one(value) for value in values]
+
+
+@pytest.fixture(scope="module")
+def engines_results(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    folder = tmp_path_factory.mktemp("engine")
+    with opened(folder / "memory.db", "async") as memory:
+        return plain(list(scenario(memory, folder)))
+
+
+def test_a_whole_life_gives_the_same_results_as_in_the_engine(
+    path: Path, tmp_path: Path, face: str, engines_results: list[Any]
+) -> None:
+    with running(path) as server, opened(server.url, face) as memory:
+        results = plain(list(scenario(memory, tmp_path)))
+    assert len(results) == len(engines_results)
+    for number, (found, expected) in enumerate(zip(results, engines_results, strict=True)):
+        assert found == expected, f"step {number}"
+
+
+# -- the same errors --------------------------------------------------------------------------------------------------
+
+WRONG: list[Callable[[Plain], Any]] = [
+    lambda memory: memory.get("nothing", user_id="mei"),
+    lambda memory: memory.get("0" * 26, user_id="mei"),
+    lambda memory: memory.history("..", user_id="mei"),
+    lambda memory: memory.delete(".", user_id="mei"),
+    lambda memory: memory.update("a/b", user_id="mei", content="x"),
+    lambda memory: memory.job("../keys", user_id="mei"),
+    lambda memory: memory.status("nothing", user_id="mei"),
+    lambda memory: memory.revoke_key("nothing"),
+    lambda memory: memory.add("", user_id="mei"),
+    lambda memory: memory.add("\ud800", user_id="mei"),
+    lambda memory: memory.add([], user_id="mei"),
+    lambda memory: memory.add({"role": "user", "content": "x"}, memory_type="fact", user_id="mei"),
+    lambda memory: memory.add("x", user_id=""),
+    lambda memory: memory.add("x", user_id=None),
+    lambda memory: memory.add("x", user_id="a" * 257),
+    lambda memory: memory.add("x", user_id="mei", occurred_at=datetime(2024, 1, 1)),  # noqa: DTZ001
+    lambda memory: memory.add("x", user_id="mei", importance=7),
+    lambda memory: memory.search("", user_id="mei"),
+    lambda memory: memory.search("x", user_id="mei", limit=0),
+    lambda memory: memory.search("x", user_id="mei", search_mode="magic"),
+    lambda memory: memory.list(user_id="mei", limit=100_000),
+    lambda memory: memory.list(user_id="mei", tags="abc"),
+    lambda memory: memory.list(user_id="mei", time_range=(THEN, THEN)),
+    lambda memory: memory.timeline(user_id="mei", cursor="nonsense"),
+    lambda memory: memory.wait("x", user_id="mei", timeout=-1),
+    lambda memory: memory.jobs(state="nonsense"),
+    lambda memory: memory.add_synonyms([("a", "a")], user_id="mei"),
+    lambda memory: memory.remove_synonym("nothing", user_id="mei"),
+    lambda memory: memory.create_key("x"),
+]
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plain]:
+    with opened(tmp_path_factory.mktemp("errors") / "memory.db", "sync") as memory:
+        yield memory
+
+
+@pytest.mark.parametrize("number", range(len(WRONG)))
+def test_a_mistake_is_the_same_error_as_in_the_engine(engine: Plain, server: Running, number: int) -> None:
+    with pytest.raises(JiyiError) as expected:
+        WRONG[number](engine)
+    with opened(server.url, "sync") as memory, pytest.raises(JiyiError) as raised:
+        WRONG[number](memory)
+    assert type(raised.value) is type(expected.value), str(raised.value)
+    if isinstance(expected.value, InvalidInput):
+        assert raised.value.argument == expected.value.argument
+    else:
+        assert str(raised.value) == str(expected.value)
+
+
+def test_conflicts_are_told_with_their_versions(own: Plain, face: str) -> None:
+    who = f"conflict {face}"
+    kept = own.add("likes tea", user_id=who).memories[0]
+    own.update(kept.id, user_id=who, content="likes coffee", version=kept.version)
+    with pytest.raises(VersionConflict) as raised:
+        own.update(kept.id, user_id=who, content="likes milk", version=kept.version)
+    told = raised.value
+    assert (told.memory_id, told.expected, told.actual) == (kept.id, kept.version, kept.version + 1)
+    own.add("one", user_id=who, idempotency_key="k")
+    with pytest.raises(IdempotencyConflict):
+        own.add("two", user_id=who, idempotency_key="k")
+
+
+def test_a_failing_part_of_the_server_keeps_its_name(path: Path, face: str) -> None:
+    with running(path, embedder=FailingEmbedder()) as server, opened(server.url, face) as memory:
+        assert memory.add("likes tea", user_id="mei").state == "extracted"
+        assert memory.search("tea", user_id="mei").degraded
+        with pytest.raises(jiyi.EmbeddingError):
+            memory.search("tea", user_id="mei", search_mode="semantic")
+
+
+@pytest.mark.parametrize("verb", NOT_SERVED)
+async def test_what_only_works_where_the_store_is_says_so(server: Running, verb: str) -> None:
+    memory = jiyi.client.Memory(server.url)
+    with pytest.raises(AccessDenied, match=f"{verb} is not served to clients: "):
+        await getattr(memory, verb)()
+
+
+async def test_what_is_not_told_over_a_server_says_so(server: Running) -> None:
+    async with Memory.open(server.url) as memory:
+        for refused in (memory.metrics("mei"), memory.create_key("x", all_users=True, by="me")):
+            with pytest.raises(AccessDenied):
+                await refused
+        with pytest.raises(AccessDenied, match="where the store is"):  # as a verb would that is new in the engine
+            _ = memory._store
+
+
+def test_an_export_is_taken_in_where_the_store_is(own: Plain, engine: Plain, tmp_path: Path) -> None:
+    engine.add("likes tea", user_id="mei")
+    engine.export(tmp_path / "mei.jsonl", user_id="mei")
+    with pytest.raises(AccessDenied, match="jiyi import"):
+        own.import_memories(tmp_path / "mei.jsonl")
+
+
+# -- keys -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_key_decides_and_is_needed_at_once(path: Path, face: str) -> None:
+    with running(path) as server:
+        key = server.key("mei", scopes=["read", "write"])
+        for wrong in (None, "nonsense", "jiyi_" + "0" * 26 + "_" + "0" * 43):
+            with pytest.raises(AccessDenied, match="key"):
+                opened(server.url, face, wrong).__enter__()
+        with opened(server.url, face, server.key(scopes=["read", "admin"])) as memory:
+            made = memory.create_key("后台", scopes=["read"], user_ids=["mei"])
+            assert made.key.startswith("jiyi_") and memory.revoke_key(made.id).revoked_at is not None
+            assert [one.id for one in memory.keys()][-1] == made.id  # noqa: SIM118 - it is no dict
+            assert [entry.action for entry in memory.audit(limit=2)] == ["key.revoke", "key.create"]
+        with opened(server.url, face, key) as memory:
+            kept = memory.add("likes tea", user_id="mei").memories[0]
+            assert memory.users() == ("mei",) and memory.has_keys()
+            with pytest.raises(NotFound):
+                memory.count(user_id="lin")
+            for refused in (lambda: memory.delete(kept.id, user_id="mei"), memory.keys, memory.health, memory.jobs):
+                with pytest.raises(AccessDenied):
+                    refused()
+
+
+def test_the_key_may_stand_in_the_settings(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(path) as server:
+        monkeypatch.setenv("JIYI_CLIENT__KEY", server.key("mei"))
+        with jiyi.sync.Memory.open(server.url, settings=load_settings()) as memory:
+            assert memory.count(user_id="mei") == 0
+            assert "jiyi_" not in repr(memory.settings)
+
+
+# -- a line that fails ------------------------------------------------------------------------------------------------
+
+
+class BadLine:
+    """A line to a server that does as it is told, once for each word: `ok`; `lose request`: nothing arrives;
+    `lose answer`: the server does it, but its answer never comes back; an answer of its own, as `503`."""
+
+    def __init__(self, port: int, *script: str) -> None:
+        self._port = port
+        self.script = list(script)
+        self.requests = 0
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                caller, _ = self._listening.accept()
+            except OSError:
+                return
+            with caller:
+                caller.settimeout(10)
+                request = _whole_message(caller)
+                if not request:
+                    continue
+                self.requests += 1
+                word = self.script.pop(0) if self.script else "ok"
+                if word == "lose request":
+                    continue
+                if word.isdecimal():
+                    told = f"HTTP/1.1 {word} Busy\r\nRetry-After: 0\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+                    caller.sendall(told.encode())
+                    continue
+                answer = self._ask(request)
+                if word != "lose answer":
+                    caller.sendall(answer)
+
+    def _ask(self, request: bytes) -> bytes:
+        """One request on a connection of its own, so that each word of the script is one request."""
+        head, _, body = request.partition(b"\r\n\r\n")
+        lines = [line for line in head.split(b"\r\n") if not line.lower().startswith((b"connection:", b"host:"))]
+        lines += [b"Connection: close", b"Host: localhost"]
+        with socket.create_connection(("127.0.0.1", self._port), 10) as server:
+            server.sendall(b"\r\n".join(lines) + b"\r\n\r\n" + body)
+            answer = b""
+            while part := server.recv(65536):
+                answer += part
+            return answer
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+def _whole_message(caller: socket.socket) -> bytes:
+    message = b""
+    while b"\r\n\r\n" not in message:
+        part = caller.recv(65536)
+        if not part:
+            return b""
+        message += part
+    head, _, body = message.partition(b"\r\n\r\n")
+    length = re.search(rb"(?i)content-length: *(\d+)", head)
+    while len(body) < (int(length[1]) if length else 0):
+        body += caller.recv(65536)
+    return head + b"\r\n\r\n" + body
+
+
+@pytest.fixture
+def line(server: Running) -> Iterator[Callable[..., BadLine]]:
+    lines: list[BadLine] = []
+
+    def make(*script: str) -> BadLine:
+        lines.append(BadLine(server.port, "ok", *script))  # the first is the client's question who it is
+        return lines[-1]
+
+    yield make
+    for one in lines:
+        one.close()
+
+
+@pytest.mark.parametrize("trouble", ["lose request", "lose answer", "503", "502", "504", "429"])
+def test_an_add_is_sent_again_and_is_done_once(line: Callable[..., BadLine], face: str, trouble: str) -> None:
+    bad = line(trouble, trouble)
+    said = [{"role": "user", "content": "好的"}] * 2  # which only an idempotency key tells from saying it twice more
+    who = f"{trouble} {face}"
+    with opened(bad.url, face, retry_s=10) as memory:
+        receipt = memory.add(said, user_id=who, session_id="s")
+        assert receipt.created == 2 and bad.requests == 4
+        assert memory.count(user_id=who) == 2
+        assert [job.id for job in memory.jobs(user_id=who)] == [receipt.id]
+
+
+def test_what_only_reads_is_asked_again(line: Callable[..., BadLine], face: str) -> None:
+    bad = line("503", "lose answer", "ok", "lose request")
+    with opened(bad.url, face, retry_s=10) as memory:
+        assert memory.search("tea", user_id="reader").searched == 0
+        assert memory.count(user_id="reader") == 0
+        assert bad.requests == 6
+
+
+def test_a_change_without_its_version_is_not_sent_twice(line: Callable[..., BadLine], own: Plain, face: str) -> None:
+    kept = own.add("likes tea", user_id=f"careful {face}").memories[0]
+    bad = line("lose answer", "lose answer", "503", "lose answer", "429", "ok")
+    with opened(bad.url, face, retry_s=10) as memory:
+        whose = {"user_id": kept.user_id}
+        with pytest.raises(ConnectionLost, match="broke off"):
+            memory.update(kept.id, content="likes coffee", **whose)
+        with pytest.raises(ConnectionLost):
+            memory.restore(kept.id, **whose)
+        with pytest.raises(StoreUnavailable):
+            memory.delete(kept.id, **whose)
+        assert [change.action for change in own.history(kept.id, **whose)] == ["add", "update", "restore"]
+        with pytest.raises(ConnectionLost):
+            memory.delete(kept.id, **whose)
+        assert memory.count(**whose) == 0, "a 429 was refused at the door: anything may be asked again"
+
+
+def test_a_change_with_its_version_is_sent_again_and_done_once(
+    line: Callable[..., BadLine], own: Plain, face: str
+) -> None:
+    who = f"versions {face}"
+    kept = own.add("likes tea", user_id=who).memories[0]
+    bad = line("lose request", "503", "ok")
+    with opened(bad.url, face, retry_s=10) as memory:
+        assert memory.update(kept.id, user_id=who, content="likes coffee", version=1).version == 2
+        bad.script = ["lose answer", "ok"]
+        with pytest.raises(VersionConflict) as raised:  # it was done, and is not done twice
+            memory.update(kept.id, user_id=who, content="likes milk", version=2)
+        assert raised.value.actual == 3 and own.get(kept.id, user_id=who).content == "likes milk"
+
+
+def test_it_waits_as_long_as_the_server_says_and_gives_up_in_time(path: Path, face: str) -> None:
+    with running(path, server={"burst": 4, "requests_per_minute": 60}) as server:
+        with opened(server.url, face, retry_s=20) as memory:
+            began = time.monotonic()
+            for _ in range(4):
+                memory.count(user_id="mei")
+            assert time.monotonic() - began >= 1
+        with pytest.raises(StoreUnavailable, match="slower"), opened(server.url, face, retry_s=0.1) as memory:
+            for _ in range(9):
+                memory.count(user_id="mei")
+
+
+def test_a_server_that_is_not_there_is_named(face: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(StoreUnavailable, match="jiyi serve"):
+        opened(f"http://127.0.0.1:{port}", face).__enter__()
+    with pytest.raises(StoreUnavailable), opened(f"http://127.0.0.1:{port}", face, retry_s=0.3):
+        pass
+
+
+def test_a_hanging_server_is_given_up(face: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        address = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        with pytest.raises(ConnectionLost), opened(address, face, timeout_s=0.2):
+            pass
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n<html>Hi!",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno",
+        "HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:1/v1/whoami\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n",
+    ],
+)
+def test_something_else_than_a_jiyi_server_is_named_and_a_key_goes_nowhere_else(answer: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def serve() -> None:
+            caller, _ = other.accept()
+            with caller:
+                caller.recv(65536)
+                caller.sendall(answer.encode())
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        with pytest.raises(ServerError, match="is it a Jiyi server"):
+            opened(f"http://127.0.0.1:{other.getsockname()[1]}", "sync", "secret").__enter__()
+        thread.join(10)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://", "http://:1", "http://a:99999", "http://u:p@h", "http://h/?q=1", "http://h/#f", "ftp://h", "h:1"]
+)
+def test_a_wrong_address_is_refused(url: str) -> None:
+    with pytest.raises(SettingsError):
+        jiyi.client.Memory(url)
+
+
+def test_what_belongs_to_the_server_is_refused_here(server: Running, path: Path) -> None:
+    with pytest.raises(InvalidInput, match="the server's business"):
+        Memory.open(server.url, embedder=WordEmbedder())
+    with pytest.raises(InvalidInput, match="is for a server"):
+        Memory.open(path, key="x")
+    with pytest.raises(InvalidInput, match="address of a server"):
+        jiyi.client.Memory.open(path)
+
+
+def test_a_newer_server_may_tell_more_than_is_known_here(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    from jiyi.client.connection import Connection
+
+    real = Connection.answer
+
+    async def newer(self: Connection, *args: Any, **kwargs: Any) -> Any:
+        answer = await real(self, *args, **kwargs)
+        answer._content = answer.content.replace(b'"hits":[{', b'"news":1,"hits":[{"more":{"a":[]},')
+        return answer
+
+    with opened(server.url, "sync") as memory:
+        memory.add("likes tea", user_id="newer")
+        monkeypatch.setattr(Connection, "answer", newer)
+        assert memory.search("tea", user_id="newer").hits[0].summary == "likes tea"
+
+
+# -- with the rest of Jiyi --------------------------------------------------------------------------------------------
+
+
+async def test_tools_and_agents_work_over_a_server(server: Running) -> None:
+    from jiyi.tools import MemoryTools
+
+    async with Memory.open(server.url) as memory:
+        tools = MemoryTools(memory, user_id="tools")
+        await memory.add("I am allergic to peanuts", user_id="tools")
+        result = await tools.call("search_memories", {"query": "peanuts"})
+        assert "peanuts" in str(result)
+
+
+def test_the_command_line_works_over_a_server(server: Running) -> None:
+    for command in (["add", "喜欢喝茶"], ["search", "茶"]):
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "from jiyi.cli import main; main()",
+                *command,
+                "--store",
+                server.url,
+                "--user",
+                "cli",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0 and "喜欢喝茶" in done.stdout, done.stderr
+
+
+def test_without_httpx_the_extra_is_named() -> None:
+    program = "import sys; sys.modules['httpx'] = None\nfrom jiyi.sync import Memory\nMemory.open('http://127.0.0.1:1')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert "pip install 'jiyi[client]'" in done.stderr
