@@ -30,6 +30,7 @@ LAYERS: dict[str, Layer] = {
     "event": "episodic",
     "task": "episodic",
     "command_output": "episodic",
+    "file": "episodic",
     "preference": "semantic",
     "fact": "semantic",
     "pattern": "semantic",

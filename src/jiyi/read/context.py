@@ -35,7 +35,7 @@ Section = Literal["preferences", "facts", "patterns", "skills", "tasks", "happen
 _SECTION_OF: dict[str, Section] = {
     "preference": "preferences", "fact": "facts", "profile": "facts", "pattern": "patterns",
     "skill": "skills", "lesson": "skills", "task": "tasks",
-    "message": "happened", "episode": "happened", "event": "happened", "command_output": "happened",
+    "message": "happened", "episode": "happened", "event": "happened", "command_output": "happened", "file": "happened",
 }  # fmt: skip
 
 

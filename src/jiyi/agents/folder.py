@@ -1,0 +1,340 @@
+"""`/memories`, as Claude's memory tool wants it, over a user's workspace.
+
+`memory.md` and `learnings.md` are there with their lines; what is edited in them is edited in the memory. Any other
+file is one memory of the type `file`, found by every search; its key is its path. Nothing is deleted for good: what is
+removed here is archived.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import stat
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import checks
+from ..errors import InvalidInput, JiyiError, NotFound, WorkspaceError
+from ..files import safe
+from ..files.layout import Workspace
+from ..memory import Memory
+from ..models import CandidateMemory
+
+ROOT = "/memories"
+FILE = "file"  # the type of a memory that is a file
+ACTOR = "claude"
+LEVELS = 2  # of folders that a view shows
+DEEPEST, LONGEST_NAME = 8, 100
+SHOWN_AROUND = 2  # lines before and after a change
+MOST_LINES = 999_999
+_NOT_IN_NAMES = frozenset('\\:*?"<>|')
+
+
+class MemoryFolder:
+    """The memory tool's six commands for one user. `run` takes what the model sent."""
+
+    def __init__(self, memory: Memory, *, user_id: str) -> None:
+        self._memory = memory
+        self._user_id = checks.name("user_id", user_id)
+        self._one_at_a_time = asyncio.Lock()
+        self._commands: dict[str, tuple[Callable[..., Awaitable[str]], tuple[str, ...], tuple[str, ...]]] = {
+            "view": (self.view, ("path",), ("view_range",)),
+            "create": (self.create, ("path", "file_text"), ()),
+            "str_replace": (self.str_replace, ("path", "old_str"), ("new_str",)),
+            "insert": (self.insert, ("path", "insert_line", "insert_text"), ()),
+            "delete": (self.delete, ("path",), ()),
+            "rename": (self.rename, ("old_path", "new_path"), ()),
+        }
+
+    async def run(self, command: Mapping[str, Any]) -> str:
+        """Do what a model asked for. What it cannot have is an error whose message is meant for it."""
+        name = command.get("command")
+        if name not in self._commands:
+            raise InvalidInput("command", f"must be one of {', '.join(self._commands)}")
+        act, needed, optional = self._commands[name]
+        missing = [argument for argument in needed if command.get(argument) is None]
+        if missing:
+            raise InvalidInput(missing[0], f"is needed for {name}")
+        given = {argument: command[argument] for argument in (*needed, *optional) if command.get(argument) is not None}
+        async with self._one_at_a_time:
+            return await act(**given)
+
+    async def view(self, path: str, view_range: list[int] | None = None) -> str:
+        """A file with its lines numbered, or what is in a folder."""
+        await self._take_in()
+        where = self._at(path)
+        if where == self._at(ROOT):
+            where.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if where.is_dir():
+            return await asyncio.to_thread(_listing, where, path.rstrip("/"))
+        lines = (await self._read(path)).split("\n")
+        if len(lines) > MOST_LINES:
+            raise WorkspaceError(f"File {path} exceeds maximum line limit of {MOST_LINES:,} lines.")
+        first, last = _range(view_range, len(lines))
+        return f"Here's the content of {path} with line numbers:\n" + _numbered(lines[first - 1 : last], first)
+
+    async def create(self, path: str, file_text: str) -> str:
+        await self._take_in()
+        where = self._at(path)
+        if _exists(where):
+            raise WorkspaceError(f"Error: File {path} already exists")
+        await self._write(path, where, _text("file_text", file_text), expected=None)
+        return f"File created successfully at: {path}" + await self._take_in()
+
+    async def str_replace(self, path: str, old_str: str, new_str: str = "") -> str:
+        await self._take_in()
+        before = await self._read(path)
+        places = _places(before, _text("old_str", old_str))
+        if not places:
+            raise WorkspaceError(
+                f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {path}."
+            )
+        if len(places) > 1:
+            lines = ", ".join(str(before.count("\n", 0, place) + 1) for place in places)
+            raise WorkspaceError(
+                f"No replacement was performed. Multiple occurrences of old_str `{old_str}` in lines: {lines}."
+                " Please ensure it is unique"
+            )
+        after = before[: places[0]] + _text("new_str", new_str) + before[places[0] + len(old_str) :]
+        await self._write(path, self._at(path), after, expected=safe.checksum(before.encode()))
+        problems = await self._take_in()
+        changed = before.count("\n", 0, places[0]) + 1
+        first = max(changed - SHOWN_AROUND, 1)
+        around = after.split("\n")[first - 1 : changed + SHOWN_AROUND]
+        return (
+            "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
+            + _numbered(around, first)
+            + problems
+        )
+
+    async def insert(self, path: str, insert_line: int, insert_text: str) -> str:
+        await self._take_in()
+        before = await self._read(path)
+        lines = before.split("\n")
+        count = len(lines) - (lines[-1] == "")
+        if not isinstance(insert_line, int) or not 0 <= insert_line <= count:
+            raise WorkspaceError(
+                f"Error: Invalid `insert_line` parameter: {insert_line}. It should be within the range of lines of the"
+                f" file: [0, {count}]"
+            )
+        lines.insert(insert_line, _text("insert_text", insert_text).removesuffix("\n"))
+        after = "\n".join(lines)
+        after = after if after.endswith("\n") else after + "\n"
+        await self._write(path, self._at(path), after, expected=safe.checksum(before.encode()))
+        return f"The file {path} has been edited." + await self._take_in()
+
+    async def delete(self, path: str) -> str:
+        await self._take_in()
+        where = self._at(path)
+        if where == self._at(ROOT):
+            raise WorkspaceError(f"Cannot delete the {ROOT} directory itself")
+        self._not_ours(path, where)
+        if not _exists(where):
+            raise WorkspaceError(f"Error: The path {path} does not exist")
+        await asyncio.to_thread(shutil.rmtree if where.is_dir() else os.unlink, where)
+        return f"Successfully deleted {path}" + await self._take_in()
+
+    async def rename(self, old_path: str, new_path: str) -> str:
+        await self._take_in()
+        old, new = self._at(old_path), self._at(new_path)
+        if self._at(ROOT) in (old, new):
+            raise WorkspaceError(f"Cannot rename the {ROOT} directory itself")
+        self._not_ours(old_path, old)
+        if not _exists(old):
+            raise WorkspaceError(f"Error: The path {old_path} does not exist")
+        if _exists(new):
+            raise WorkspaceError(f"Error: The destination {new_path} already exists")
+        if old in new.parents:
+            raise WorkspaceError(f"Error: {new_path} lies inside {old_path}")
+        await asyncio.to_thread(_move, old, new)
+        return f"Successfully renamed {old_path} to {new_path}" + await self._take_in()
+
+    # -- paths and files ----------------------------------------------------------------------------------------------
+
+    @property
+    def _workspace(self) -> Workspace:
+        return self._memory._workspace().workspace
+
+    def _at(self, path: str) -> Path:
+        """Where a path of the model's lies. Nothing outside of this user's folder can be named."""
+        if not isinstance(path, str) or (path != ROOT and not path.startswith(ROOT + "/")):
+            raise WorkspaceError(f"Error: a path must begin with {ROOT}, not {str(path)[:80]!r}")
+        parts = path.removeprefix(ROOT).strip("/").split("/") if path.strip("/") != ROOT.strip("/") else []
+        for part in parts:
+            if not _is_name(part):
+                raise WorkspaceError(f"Error: {part[:80]!r} is no name of a file or folder in {ROOT}")
+        if len(parts) > DEEPEST:
+            raise WorkspaceError(f"Error: folders are at most {DEEPEST} deep")
+        try:
+            return safe.check_path(self._workspace.root, "/".join([self._home, *parts]))
+        except safe.Refused as error:
+            raise WorkspaceError(f"Error: The path {path} {error}") from error
+
+    @property
+    def _home(self) -> str:
+        return f"{self._workspace.home(self._user_id)}context"
+
+    def _lines_in(self) -> set[Path]:
+        """The files whose lines are memories."""
+        return {self._workspace.root / path for path in self._workspace.files(self._user_id)}
+
+    def _not_ours(self, path: str, where: Path) -> None:
+        own = self._lines_in()
+        if where in own or any(where in one.parents and _exists(one) for one in own):
+            raise WorkspaceError(f"Error: {path} is kept by the memory: remove lines in it instead")
+
+    async def _read(self, path: str) -> str:
+        where = self._at(path)
+        try:
+            data = await asyncio.to_thread(safe.read, where)
+            if data is None:
+                raise WorkspaceError(f"The path {path} does not exist. Please provide a valid path.")
+            return data.decode()
+        except (safe.Refused, UnicodeDecodeError, IsADirectoryError) as error:
+            raise WorkspaceError(f"The path {path} is not a file with text in it.") from error
+
+    async def _write(self, path: str, where: Path, text: str, *, expected: str | None) -> None:
+        if expected is None and where in self._lines_in() and not text.endswith("\n"):
+            text += "\n"
+        try:
+            await asyncio.to_thread(safe.replace_file, where, text.encode(), expected=expected)
+        except safe.Changed as error:
+            raise WorkspaceError(f"{path} was changed by somebody else in this moment: view it again") from error
+        except OSError as error:
+            raise WorkspaceError(f"{path} could not be written: {error.strerror}") from error
+
+    # -- files as memories --------------------------------------------------------------------------------------------
+
+    async def _take_in(self) -> str:
+        """Bring files and memories to agree. → what the model should know of it"""
+        told: list[str] = []
+        for done in await self._memory.sync_workspace(user_id=self._user_id):
+            told += [*done.conflicts, *done.problems]
+            if done.withheld:
+                told.append(f"{done.withheld} memories are kept although their lines are gone: too many at once")
+        told += await self._take_in_files()
+        return "".join(f"\nNote: {problem}" for problem in told)
+
+    async def _take_in_files(self) -> list[str]:
+        found = await asyncio.to_thread(self._files)
+        known = {memory.memory_key: memory for memory in await self._stored()}
+        problems = []
+        for key, where in found.items():
+            try:
+                text = (await self._read(key)).strip()[: checks.MAX_TEXT]
+                if text and (key not in known or known[key].content != text):
+                    await self._keep(key, text)
+                    problems += [f"{key}: only its beginning can be found"] * (where.stat().st_size > 4 * len(text))
+            except (JiyiError, OSError) as error:
+                problems.append(f"{key}: {error}")
+        for key in known.keys() - found.keys():
+            await self._memory.update(key, user_id=self._user_id, status="archived", actor=ACTOR, reason="file is gone")
+        return problems
+
+    def _files(self) -> dict[str, Path]:
+        """All files but those that are kept line by line."""
+        home, own = self._workspace.root / self._home, self._lines_in()
+        found: dict[str, Path] = {}
+        for folder, folders, names in os.walk(home):
+            folders[:] = sorted(name for name in folders if _is_name(name))
+            for name in sorted(names):
+                where = Path(folder) / name
+                if _is_name(name) and where not in own and stat.S_ISREG(where.lstat().st_mode):
+                    found[f"{ROOT}/{where.relative_to(home).as_posix()}"] = where
+        return found
+
+    async def _stored(self) -> list[Any]:
+        found: list[Any] = []
+        cursor = None
+        while True:
+            page = await self._memory.list(user_id=self._user_id, memory_types=[FILE], limit=1000, cursor=cursor)
+            found += page.items
+            if (cursor := page.next_cursor) is None:
+                return found
+
+    async def _keep(self, key: str, text: str) -> None:
+        try:
+            there = await self._memory.get(key, user_id=self._user_id)
+        except NotFound:
+            candidate = CandidateMemory(text=text, type=FILE, memory_key=key)
+            await self._memory.add(candidate, user_id=self._user_id, actor=ACTOR)
+        else:
+            await self._memory.update(
+                there.id, user_id=self._user_id, content=text, status="active", actor=ACTOR, reason="file was edited"
+            )
+
+
+def _exists(path: Path) -> bool:
+    """Also a link that leads nowhere."""
+    return os.path.lexists(path)
+
+
+def _is_name(part: str) -> bool:
+    """Of a file or folder that everybody can have; hidden ones are not shown and not made."""
+    return (
+        bool(part.strip())
+        and not part.startswith(".")
+        and len(part) <= LONGEST_NAME
+        and part.isprintable()
+        and not _NOT_IN_NAMES & set(part)
+    )
+
+
+def _text(argument: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(argument, f"must be text, not {type(value).__name__}")
+    if not value.isprintable() and ("\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value)):
+        raise InvalidInput(argument, "holds what no text file can hold")
+    return value
+
+
+def _places(text: str, part: str) -> list[int]:
+    if not part:
+        raise InvalidInput("old_str", "is empty")
+    places, at = [], text.find(part)
+    while at >= 0:
+        places.append(at)
+        at = text.find(part, at + 1)
+    return places
+
+
+def _range(given: list[int] | None, count: int) -> tuple[int, int]:
+    if given is None:
+        return 1, count
+    if len(given) != 2 or not all(isinstance(one, int) for one in given):
+        raise InvalidInput("view_range", "must be two numbers of lines, the second -1 for the end")
+    first, last = given[0], count if given[1] == -1 else given[1]
+    if not 1 <= first <= count or last < first:
+        raise InvalidInput("view_range", f"must lie within the lines of the file: [1, {count}]")
+    return first, last
+
+
+def _numbered(lines: list[str], first: int) -> str:
+    return "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, first))
+
+
+def _listing(folder: Path, path: str) -> str:
+    lines = [f"{_size(folder)}\t{path}"]
+    for entry in sorted(folder.rglob("*")):
+        parts = entry.relative_to(folder).parts
+        if len(parts) <= LEVELS and all(map(_is_name, parts)) and not entry.is_symlink():
+            lines.append(f"{_size(entry)}\t{path}/{'/'.join(parts)}" + "/" * entry.is_dir())
+    header = f"Here're the files and directories up to {LEVELS} levels deep in {path}, excluding hidden items:"
+    return "\n".join([header, *lines])
+
+
+def _size(path: Path) -> str:
+    """As `du -h` writes it."""
+    size = float(path.lstat().st_size)
+    for unit in "BKM":
+        if size < 1024:
+            return f"{size:.0f}{unit}" if unit == "B" or size == int(size) else f"{size:.1f}{unit}"
+        size /= 1024
+    return f"{size:.1f}G"
+
+
+def _move(old: Path, new: Path) -> None:
+    new.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    old.rename(new)
