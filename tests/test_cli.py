@@ -302,6 +302,7 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "import-mcp": lambda _: [],
     "migrate-store": lambda _: [],
     "export": lambda _: ["out.jsonl"],
+    "backup": lambda _: ["out.db"],
     "serve": lambda _: [],
     "keys": lambda _: ["list"],
     "vacuum": lambda _: [],

@@ -37,12 +37,14 @@ if TYPE_CHECKING:
         WorkspaceError,
     )
     from .files.values import SyncReport, SyncStep, WorkspaceFile, WorkspaceStatus
+    from .keep.backup import restore_backup
     from .keys import ApiKey, AuditEntry, NewKey
     from .keywords import KeywordExtractor
     from .memory import Memory
     from .metrics import MemoryMetrics, Metrics, Timing
     from .models import (
         UNSET,
+        Backup,
         CacheUse,
         CandidateMemory,
         Check,
@@ -91,6 +93,7 @@ _HOMES = (
     "write.drafts",
     "moving",
     "metrics",
+    "keep.backup",
 )  # the cheap ones first
 
 __all__ = [
@@ -98,6 +101,7 @@ __all__ = [
     "AccessDenied",
     "ApiKey",
     "AuditEntry",
+    "Backup",
     "CacheUse",
     "CandidateMemory",
     "Check",
@@ -169,6 +173,7 @@ __all__ = [
     "WorkspaceStatus",
     "__version__",
     "migrate_store",
+    "restore_backup",
 ]
 
 

@@ -371,6 +371,16 @@ class Exported(Value):
     size_bytes: int
 
 
+class Backup(Value):
+    """What was backed up, or restored."""
+
+    path: str = Field(description="the file of the backup")
+    store: str = Field(description="the store that it is of, or that it was restored into")
+    users: int
+    memories: int = Field(description="active ones")
+    size_bytes: int
+
+
 class MemoryImport(Value):
     """What became of an import of memories."""
 

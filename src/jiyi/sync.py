@@ -130,6 +130,7 @@ class Memory:
     import_chats = _verb(engine.Memory.import_chats)
     import_memories = _verb(engine.Memory.import_memories)
     export = _verb(engine.Memory.export)
+    backup = _verb(engine.Memory.backup)
     reindex = _verb(engine.Memory.reindex)
     health = _verb(engine.Memory.health)
     job_counts = _verb(engine.Memory.job_counts)

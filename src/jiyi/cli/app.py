@@ -71,6 +71,7 @@ for panel, commands in {
         upkeep.reindex,
         upkeep.vacuum,
         importing.export,
+        importing.backup,
         upkeep.migrate_store,
         upkeep.doctor,
         bench.bench,

@@ -112,6 +112,24 @@ def export(
     show(done, _told_export, as_json)
 
 
+def backup(path: Target, force: Force = False, store: opt.Store = None, as_json: opt.Json = False) -> None:
+    """Write everything of all users into one file, while others go on writing.
+
+    Examples:
+    $ jiyi backup memory-2026-05-07.db
+    $ jiyi backup 备份.db --force
+
+    It holds all that was acknowledged before it began, as it was at one
+    moment. The file is a SQLite store of its own, whatever the database:
+    jiyi restore --from FILE puts it in place of another one.
+    """
+    from .render import backup_line
+
+    with progress("copying") as advance:
+        done = call(lambda memory, _: memory.backup(path, overwrite=force, progress=advance), store=store)
+    show(done, backup_line, as_json)
+
+
 @contextmanager
 def progress(first: str) -> Iterator[Callable[[str, int, int], None]]:
     """A bar on stderr, if that is a terminal. What has no whole yet is counted."""

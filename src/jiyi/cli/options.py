@@ -124,6 +124,8 @@ NewStatus = Annotated[str | None, _option("--status", metavar="STATUS", help="ac
 Actor = Annotated[str, _option("--actor", metavar="NAME", help="Who does this, for the history.")]
 Reason = Annotated[str | None, _option("--reason", metavar="TEXT", help="Why, for the history.")]
 MaybeId = Annotated[str | None, typer.Argument(metavar="ID", help="The memory's id or memory_key.")]
+FromBackup = Annotated[Path | None, _option("--from", metavar="FILE", help="A backup, to put in place of the store.")]
+Replace = Annotated[bool, _option("--force", help="With --from: replace a store that holds something.")]
 Everything = Annotated[bool, _option("--all", help="Everything of the user that --user names.")]
 WITH_SOURCES = "Also the messages it came from, and what came from nothing else."
 WithSources = Annotated[bool, _option("--with-sources", help=WITH_SOURCES)]

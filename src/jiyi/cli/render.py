@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..models import (
+    Backup,
     Deletion,
     Explanation,
     Hit,
@@ -128,6 +129,11 @@ def deletion_line(gone: Deletion) -> str:
         if ids:
             lines.append(f"{what}: {', '.join(ids)}")
     return "\n".join(lines)
+
+
+def backup_line(done: Backup) -> str:
+    held = f"{counted(done.memories, 'memory', 'memories')} of {counted(done.users, 'user', 'users')}"
+    return f"{done.path} ({done.size_bytes / 1e6:,.1f} MB) and {done.store}: {held}"
 
 
 # -- why a score ----------------------------------------------------------------------------------------------------

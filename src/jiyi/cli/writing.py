@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -129,28 +131,47 @@ def update(
 
 
 def restore(
-    memory_id: opt.MemoryId,
+    memory_id: opt.MaybeId = None,
     version: opt.ToVersion = None,
     reason: opt.Reason = None,
     actor: opt.Actor = "user",
+    backup: opt.FromBackup = None,
+    force: opt.Replace = False,
     user: opt.User = None,
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Bring a memory back to an earlier version.
+    """Bring a memory back to an earlier version, or a whole store from a backup.
 
     Examples:
     $ jiyi restore ID
     $ jiyi restore ID --version 1 --reason 改错了
+    $ jiyi restore --from memory-2026-05-07.db --store ./记忆.db --force
     """
+    if (backup is None) == (memory_id is None):
+        raise InvalidInput("ID", "name one memory, or a backup with --from")
+    if backup is not None:
+        _restore_backup(backup, store, force, as_json)
+        return
     from .render import memory_card
 
+    name = memory_id or ""
     restored = call(
-        lambda memory, user_id: memory.restore(memory_id, user_id=user_id, version=version, actor=actor, reason=reason),
+        lambda memory, user_id: memory.restore(name, user_id=user_id, version=version, actor=actor, reason=reason),
         store=store,
         user=user,
     )
     show(restored, memory_card, as_json)
+
+
+def _restore_backup(backup: Path, store: str | None, force: bool, as_json: bool) -> None:
+    from ..keep.backup import restore_backup
+    from .importing import progress
+    from .render import backup_line
+
+    with progress("checking") as advance:
+        done = asyncio.run(restore_backup(backup, store, force=force, progress=advance))
+    show(done, backup_line, as_json)
 
 
 def delete(

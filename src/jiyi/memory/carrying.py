@@ -12,7 +12,7 @@ from .. import checks
 from ..errors import InvalidInput
 from ..imports.found import Found
 from ..imports.shapes import KNOWN, Shape, read_found, shape_of
-from ..models import Exported, MemoryImport
+from ..models import Backup, Exported, MemoryImport
 from ..write.accept import accept
 from .importing import Importing
 
@@ -50,6 +50,21 @@ class Carrying(Importing):
         await self._accesses.flush()
         counted = await write(self._store, where, user_id, progress or _quietly)
         return Exported(path=str(where), format=format, records=counted, size_bytes=where.stat().st_size)
+
+    async def backup(self, path: str | Path, *, overwrite: bool = False, progress: Advance | None = None) -> Backup:
+        """Write everything of all users into one file, as it is at one moment, while others go on writing.
+
+        It holds all that was acknowledged before it began. The file is a store of its own, whatever the database it
+        was made from; `restore_backup` puts it in place of another.
+
+            await memory.backup("memory-2026-05-07.db")
+        """
+        from ..keep.backup import back_up
+        from ..keep.files import free
+
+        where = free("path", Path(path), overwrite=overwrite)
+        await self._accesses.flush()
+        return await back_up(self._store, where, progress or _quietly)
 
     async def import_memories(
         self,

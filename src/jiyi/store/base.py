@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -51,6 +52,7 @@ from . import (
 from . import usage as llm_usage
 from .contract import (
     Addition,
+    Advance,
     Agreed,
     AgreedEntry,
     Candidates,
@@ -190,6 +192,10 @@ class Store(ABC):
     async def scrub(self, *, everything: bool) -> list[str]:
         """After a delete, of some memories or of everything of a user: let go of what the database itself still keeps
         of it, as far as nobody else has to wait for that. → what is left, and what would end it"""
+
+    @abstractmethod
+    async def backup(self, path: Path, advance: Advance) -> None:
+        """Write all that the store holds at one moment into a SQLite file, which is there and empty."""
 
     @abstractmethod
     async def vacuum(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from ..models import Layer, ReceiptState, Status
 
+Advance = Callable[[str, int, int], None]  # what is done, how much of it, of how much
 Floats = NDArray[np.floating[Any]]
 
 CLOSED = "the memory is not open: use it inside `async with Memory.open(…) as memory`"

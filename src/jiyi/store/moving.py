@@ -4,22 +4,21 @@ so the copy itself tells how far it has come: whoever was stopped goes on after 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from typing import Any, cast
 
 import numpy as np
-from sqlalchemy import ColumnElement, FromClause, Table, and_, delete, func, insert, not_, select, tuple_
+from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, delete, func, insert, not_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import InvalidInput, StoreError
 from ..models import Migration, to_micros, utc_now
 from .base import Store
+from .contract import Advance
 from .tables import SHARED, Base, FileRow
-
-Advance = Callable[[str, int, int], None]  # what is done, how many rows of it, of how many
 
 AT_ONCE = 500  # rows; what is in RAM is this many and no more
 MARK = "jiyi migrate-store"  # in place of a path: this store is a copy that is not finished
@@ -126,11 +125,65 @@ async def _chunks(store: Store, table: Table, last: tuple[Any, ...] | None) -> A
         if last is not None:
             statement = statement.where(tuple_(*key) > tuple_(*last) if len(key) > 1 else key[0] > last[0])
         async with store._reading(None) as session:
-            rows = [dict(row) for row in (await (await session.connection()).execute(statement)).mappings()]
+            rows = await _rows(session, statement)
         if not rows:
             return
         yield rows
         last = tuple(rows[-1][column.name] for column in key)
+
+
+async def _rows(session: AsyncSession, statement: Select[Any]) -> list[dict[str, Any]]:
+    return [dict(row) for row in (await (await session.connection()).execute(statement)).mappings()]
+
+
+# -- all at once ----------------------------------------------------------------------------------------------------
+
+
+async def copy(source: Store, target: Store, advance: Advance) -> dict[str, int]:
+    """Copy every row as it is at one moment into an empty store that nobody else knows of. → how many, by table"""
+    counted: dict[str, int] = {}
+    async with source._snapshot(None) as session:
+        whole = sum([await session.scalar(select(func.count()).select_from(table)) or 0 for table in TABLES])
+        for table in TABLES:
+            counted[table.name] = 0
+            async for rows in _pages(session, table):
+                await target._write([SHARED], partial(_insert, table=table, rows=rows))
+                counted[table.name] += len(rows)
+                advance(f"copying {table.name}", sum(counted.values()), whole)
+    await target.finish_copy()
+    return counted
+
+
+async def replace(source: Store, target: Store, advance: Advance) -> dict[str, int]:
+    """Put the rows of one store in place of those of another, in one transaction. → how many, by table"""
+    counts = {table.name: await _count(source, table) for table in TABLES}
+
+    async def work(session: AsyncSession) -> None:
+        for table in reversed(TABLES):
+            await session.execute(delete(table))
+        done = 0
+        for table in TABLES:
+            async for rows in _chunks(source, table, None):
+                await _insert(session, table, rows)
+                done += len(rows)
+                advance(f"restoring {table.name}", done, sum(counts.values()))
+
+    await target._write([SHARED], work)
+    await target.finish_copy()
+    return counts
+
+
+async def is_empty(store: Store) -> bool:
+    return not any([await _count(store, table) for table in TABLES])
+
+
+async def _pages(session: AsyncSession, table: Table) -> AsyncIterator[list[dict[str, Any]]]:
+    key = list(table.primary_key.columns)
+    page = statement = select(table).order_by(*key).limit(AT_ONCE)
+    while rows := await _rows(session, page):
+        yield rows
+        last = [rows[-1][column.name] for column in key]
+        page = statement.where(tuple_(*key) > tuple_(*last) if len(key) > 1 else key[0] > last[0])
 
 
 # -- comparing ------------------------------------------------------------------------------------------------------

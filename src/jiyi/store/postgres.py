@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -23,7 +24,7 @@ from ..errors import ConnectionLost, NotAStore, SettingsError, StoreError, Vecto
 from ..models import Receipt
 from ..settings import PostgresSettings
 from . import reads, saves, schema
-from .contract import CLOSED, Addition, StoreInfo
+from .contract import CLOSED, Addition, Advance, StoreInfo
 from .migrations import postgres as ddl
 from .postgres_errors import NO_PGVECTOR, translated
 from .scanning import ScanningStore
@@ -154,6 +155,18 @@ class PostgresStore(ScanningStore):
     async def scrub(self, *, everything: bool) -> list[str]:
         """A deleted row is invisible, but its bytes stay until its table is rewritten, for which all must wait."""
         return ["PostgreSQL keeps the bytes of deleted rows until `jiyi vacuum` (docs/deleting.md)"]
+
+    async def backup(self, path: Path, advance: Advance) -> None:
+        """Into a file of the same tables, from one snapshot. It is a store of its own."""
+        from .moving import copy
+        from .sqlite import SqliteStore
+
+        target = SqliteStore(path, busy_timeout_s=self._busy_timeout_s, cache_mb=1)
+        try:
+            await target.start()
+            await copy(self, target, advance)
+        finally:
+            await target.close()
 
     async def vacuum(self) -> list[str]:
         engine = _engine(self._address, poolclass=NullPool).execution_options(isolation_level="AUTOCOMMIT")

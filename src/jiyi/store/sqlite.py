@@ -8,18 +8,19 @@ import logging
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, event
+from sqlalchemy import URL, Connection, create_engine, distinct, event, func, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
 from ..errors import NotAStore, StoreError, StoreUnavailable
 from . import schema
-from .contract import CLOSED, StoreInfo
+from .contract import CLOSED, Advance, StoreInfo
 from .scanning import ScanningStore
+from .tables import MemoryRow
 
 PRAGMAS = (
     "PRAGMA page_size = 8192",  # for a new file: a page of 4096 would hold one vector and be half empty
@@ -36,6 +37,9 @@ PATIENCE = "PRAGMA busy_timeout = {:.0f}"  # milliseconds
 SHORT_WAIT_S = 0.2  # for a reader, while writers wait
 LONGEST_PAUSE_S = 30.0
 REWRITE = "VACUUM"
+COPY = "VACUUM INTO ?"
+ROLLBACK_JOURNAL = "PRAGMA journal_mode = DELETE"  # which nobody else may have open
+EXAMINE = ("PRAGMA integrity_check", "PRAGMA foreign_key_check")
 REWRITE_UP_TO = 256 << 20  # bytes; a larger file is rewritten when all of a user is deleted
 
 logger = logging.getLogger(__name__)
@@ -103,6 +107,15 @@ class SqliteStore(ScanningStore):
 
     async def vacuum(self) -> list[str]:
         return await self._clean(rewrite=True)
+
+    async def backup(self, path: Path, advance: Advance) -> None:
+        """A copy of the file as it is at one moment, while others go on writing. Without scraps of what was deleted."""
+        size = self.path.stat().st_size
+        advance("copying", 0, size)
+        with _translated(self.path):
+            async with self._started().connect() as connection:
+                await connection.exec_driver_sql(COPY, (str(path),))
+        advance("copying", size, size)
 
     async def _clean(self, *, rewrite: bool) -> list[str]:
         """→ what is left"""
@@ -185,6 +198,42 @@ def _engine(path: Path, busy_timeout_s: float) -> AsyncEngine:
             connection.exec_driver_sql(statement)
 
     return engine
+
+
+def examine(path: Path) -> None:
+    """Raise if a file is no whole and sound store. It is not changed."""
+    if not path.is_file():
+        raise NotAStore(f"{path} is no file")
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            for statement in EXAMINE:
+                found = [row for row in connection.execute(statement) if row != ("ok",)]
+                if found:
+                    raise NotAStore(f"{path} is damaged: {found[0]}")
+    except sqlite3.Error as error:
+        raise NotAStore(f"{path} is not a SQLite database, or it is damaged ({error})") from error
+
+
+def take_away_log(path: Path) -> None:
+    """Fold the log of a store into its file, so that the file can be replaced. Raises if somebody has it open."""
+    try:
+        with closing(sqlite3.connect(path, timeout=1)) as connection:
+            connection.execute(ROLLBACK_JOURNAL).fetchall()
+    except sqlite3.Error as error:
+        raise StoreUnavailable(f"{path} is in use and cannot be replaced: stop what has it open ({error})") from error
+
+
+def counted(path: Path) -> tuple[int, int]:
+    """How many users and active memories a file holds, which is not changed."""
+    where = URL.create("sqlite", database=f"file:{path.absolute()}", query={"mode": "ro", "uri": "true"})
+    engine = create_engine(where)
+    active = select(func.count(), func.count(distinct(MemoryRow.user_id))).where(MemoryRow.status == "active")
+    try:
+        with _translated(path), engine.connect() as connection:
+            memories, users = connection.execute(active).one()
+    finally:
+        engine.dispose()
+    return users, memories
 
 
 def _create_private(path: Path) -> None:
