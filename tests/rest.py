@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from jiyi import Embedder, Memory, NewKey
+from jiyi import Embedder, Extractor, Memory, NewKey
 from jiyi.server.serving import OrderlyServer, server_over
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
@@ -21,8 +21,16 @@ from jiyi.walls import listening
 class Running:
     """A server that runs, and its memory, which can be used past it."""
 
-    def __init__(self, place: str | Path, settings: dict[str, Any], embedder: Embedder | None, hosts: Sequence[str]):
+    def __init__(
+        self,
+        place: str | Path,
+        settings: dict[str, Any],
+        embedder: Embedder | None,
+        extractor: Extractor | None,
+        hosts: Sequence[str],
+    ) -> None:
         self._place = place
+        self._extractor = extractor
         self._settings = settings
         self._embedder = embedder or WordEmbedder(128)
         self._hosts = hosts
@@ -44,7 +52,9 @@ class Running:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         settings = load_settings(**{"extraction": {"enabled": False}, **self._settings})
-        async with Memory.open(self._place, settings=settings, embedder=self._embedder) as memory:
+        async with Memory.open(
+            self._place, settings=settings, embedder=self._embedder, extractor=self._extractor
+        ) as memory:
             self.memory = memory
             self.server = server_over(memory, host="127.0.0.1", allowed_hosts=self._hosts)
             with listening("127.0.0.1", 0) as sock:
@@ -93,11 +103,16 @@ class Running:
 
 @contextmanager
 def running(
-    place: str | Path, *, embedder: Embedder | None = None, hosts: Sequence[str] = (), **settings: Any
+    place: str | Path,
+    *,
+    embedder: Embedder | None = None,
+    extractor: Extractor | None = None,
+    hosts: Sequence[str] = (),
+    **settings: Any,
 ) -> Iterator[Running]:
     if isinstance(place, Path):
         settings["server"] = {"spool": place.parent / "spool", **settings.get("server", {})}
-    server = Running(place, settings, embedder, hosts)
+    server = Running(place, settings, embedder, extractor, hosts)
     server.start()
     try:
         yield server

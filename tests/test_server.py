@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from extractors import SpelledOut
 from jiyi import Memory
 from rest import Running, running
 
@@ -198,6 +199,29 @@ def test_jobs_can_be_listed_looked_at_and_followed(web: httpx.Client) -> None:
     assert web.post(f"/v1/jobs/{job['id']}/cancel").status_code == 422
     assert events(web, f"/v1/jobs/{job['id']}/events") == [("end", job)]
     assert web.get("/v1/jobs/nothing/events").status_code == 404
+
+
+def test_what_takes_longer_is_accepted_followed_cancelled_and_tried_again(path: Path) -> None:
+    model = SpelledOut(failures=1)
+    slow = {"extraction": {"enabled": True}, "jobs": {"retry_after_s": 60.0}}
+    with running(path, extractor=model, **slow) as server, server.client() as web:
+        accepted = web.post("/v1/memories", json={"messages": [{"text": "mei city = Rome"}]})
+        assert accepted.status_code == 202 and accepted.json()["state"] == "accepted"
+        address = accepted.headers["location"]
+        for _ in range(200):
+            if web.get(address).json()["problems"]:
+                break
+            time.sleep(0.05)
+        assert web.get(address).json()["problems"] == ["the model is out to lunch"]
+        assert web.post(f"{address}/cancel").json()["state"] == "failed"
+        assert web.get("/readyz").status_code == 503
+        assert web.post(f"{address}/retry").json()["state"] == "accepted"
+        told = events(web, f"{address}/events")
+        assert told[-1][0] == "end" and told[-1][1]["state"] == "indexed"
+        assert "mei city: Rome" in [item["content"] for item in web.get(f"{address}/receipt").json()["memories"]]
+        waited = web.post("/v1/memories", json={"messages": [{"text": "mei pet = cat"}], "wait": True})
+        assert waited.status_code == 201
+        assert 'jiyi_jobs{state="indexed"} 2' in web.get("/metrics").text
 
 
 def events(web: httpx.Client, address: str) -> list[tuple[str, dict[str, Any]]]:

@@ -20,7 +20,7 @@ from jiyi.server.app import make_app
 from jiyi.server.logs import redacted
 from jiyi.store.tables import ApiKeyRow
 from jiyi.testing import WordEmbedder
-from jiyi.walls import own_names, without_port
+from jiyi.walls import listening, own_names, without_port
 from rest import Running, running
 from support import ask, rows_with
 
@@ -209,6 +209,14 @@ def test_a_name_without_its_port() -> None:
     assert without_port("[::1]:8766") == "[::1]" and without_port("[::1]") == "[::1]"
     assert without_port("LOCALHOST:80") == "localhost" and without_port("a:b") == "a:b"
     assert "0.0.0.0" not in own_names("0.0.0.0") and "[fd00::1]" in own_names("fd00::1")
+
+
+def test_answers_are_sent_at_once() -> None:
+    """asyncio turns Nagle's algorithm off only on sockets that name their protocol; else an answer waits 40 ms."""
+    with listening("127.0.0.1", 0) as sock:
+        assert sock.proto == socket.IPPROTO_TCP
+        with pytest.raises(InvalidInput, match="cannot listen on"):
+            listening("127.0.0.1", sock.getsockname()[1])
 
 
 # -- how much ---------------------------------------------------------------------------------------------------------

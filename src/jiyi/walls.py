@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import os
 import socket
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
@@ -39,9 +40,20 @@ def in_url(host: str) -> str:
 def listening(host: str, port: int) -> socket.socket:
     """The socket, made here because uvicorn ends the process if it cannot have it."""
     bare = host.strip("[]")
+    family = socket.AF_INET6 if ":" in bare else socket.AF_INET
+    # The protocol must be named: asyncio sends small packets at once (TCP_NODELAY) only on a socket that says it is
+    # TCP. Otherwise every answer waits 40 ms for the client to acknowledge its header.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((bare, port), family=socket.AF_INET6 if ":" in bare else socket.AF_INET)
+        if os.name == "posix":
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind((bare, port))
+        sock.listen()
+        return sock
     except OSError as error:
+        sock.close()
         raise InvalidInput("--port", f"cannot listen on {in_url(host)}:{port}: {error.strerror or error}") from None
 
 

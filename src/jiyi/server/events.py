@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from time import monotonic
 from typing import TypeVar
 
-from fastapi import Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from ..errors import JiyiError
+from .problems import Refused
 
 V = TypeVar("V", bound=BaseModel)
 
@@ -67,5 +67,7 @@ def _event(name: str, value: BaseModel) -> bytes:
     return b"event: " + name.encode() + b"\ndata: " + value.__pydantic_serializer__.to_json(value) + b"\n\n"
 
 
-def stream(request: Request, events: AsyncIterator[bytes]) -> StreamingResponse:
+def stream(events: AsyncIterator[bytes], streams: Streams) -> StreamingResponse:
+    if streams.open >= MOST_STREAMS:
+        raise Refused(503, "unavailable", f"{MOST_STREAMS} streams are open already: ask for the state instead")
     return StreamingResponse(events, media_type="text/event-stream", headers=NOT_BUFFERED)

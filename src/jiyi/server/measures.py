@@ -11,7 +11,7 @@ from time import time
 from pydantic import BaseModel
 
 from ..metrics import SECONDS, Histogram, Metrics, Sample
-from ..models import from_micros, utc_now
+from ..models import JobCounts, from_micros, utc_now
 
 KEPT_MINUTES = 180
 METHODS = frozenset({"GET", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS", "PUT"})
@@ -129,7 +129,9 @@ class Measures:
             if (one, other) == (method, route) and status >= 500
         )
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self, jobs: JobCounts) -> Iterator[Sample]:
+        for state, number in sorted(jobs.by_state.items()):
+            yield Sample("jobs", "Jobs that the store holds, by state.", "gauge", {"state": state}, number)
         for (method, route, status), number in sorted(self._counts.items()):
             labels = {"method": method, "route": route, "status": str(status)}
             yield Sample("http_requests_total", "Requests to the server.", "counter", labels, number)

@@ -61,7 +61,7 @@ async def health(caller: Reader) -> Response:
 @router.get("/metrics", response_class=PlainTextResponse, summary="The same for Prometheus")
 async def exposition(caller: Reader) -> Response:
     caller.access.need_all_users()
-    own = prometheus(tuple(caller.house.measures.samples()))
+    own = prometheus(tuple(caller.house.measures.samples(await caller.memory.job_counts())))
     return Response(await caller.memory.exposition() + own, media_type="text/plain; version=0.0.4")
 
 

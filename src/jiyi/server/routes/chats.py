@@ -105,9 +105,10 @@ async def get_import(caller: UserReader, import_id: ImportId) -> Response:
 @router.get(
     "/imports/{import_id}/events", response_class=Response, responses=STREAM, summary="An import's progress, as it goes"
 )
-async def follow_import(request: Request, caller: UserReader, import_id: ImportId) -> Response:
+async def follow_import(caller: UserReader, import_id: ImportId) -> Response:
     async def look() -> Import:
         return caller.house.spool.get(import_id, caller.user_id)
 
     await look()
-    return stream(request, follow("import", look, lambda now: now.state != "running", caller.house.streams))
+    streams = caller.house.streams
+    return stream(follow("import", look, lambda now: now.state != "running", streams), streams)

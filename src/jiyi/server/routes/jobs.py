@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Response
 
 from ... import checks
 from ...models import Job, Receipt, ReceiptState
@@ -69,7 +69,8 @@ async def cancel_job(caller: UserWriter, job_id: JobId) -> Response:
 
 
 @router.get("/jobs/{job_id}/events", response_class=Response, responses=STREAM, summary="A job's progress, as it goes")
-async def follow_job(request: Request, caller: UserReader, job_id: JobId) -> Response:
+async def follow_job(caller: UserReader, job_id: JobId) -> Response:
     look = partial(caller.memory.job, job_id, user_id=caller.user_id)
     await look()  # so that a job that is not there is a 404, not an empty stream
-    return stream(request, follow("job", look, lambda job: job.next_attempt_at is None, caller.house.streams))
+    streams = caller.house.streams
+    return stream(follow("job", look, lambda job: job.next_attempt_at is None, streams), streams)

@@ -10,7 +10,7 @@ from ...models import Message, Receipt
 from ..bodies import SessionEndBody, SkillBody, SummaryBody, TurnBody
 from ..callers import JsonRoute, UserWriter
 from ..replies import Listing, reply
-from .memories import reply_receipt
+from .memories import IdempotencyKey, reply_receipt
 
 router = APIRouter(prefix="/v1", tags=["agents"], route_class=JsonRoute)
 LATER: dict[int | str, dict[str, Any]] = {
@@ -19,7 +19,7 @@ LATER: dict[int | str, dict[str, Any]] = {
 
 
 @router.post("/turns", response_model=Receipt, status_code=201, responses=LATER, summary="A turn of a chat")
-async def add_turn(caller: UserWriter, body: TurnBody) -> Response:
+async def add_turn(caller: UserWriter, body: TurnBody, idempotency_key: IdempotencyKey = None) -> Response:
     """Unlike the engine's `observe` it answers when the turn is durable: an answer over the network is a promise."""
     turn = [Message(text=body.user_text)]
     if body.assistant_text is not None:
@@ -31,6 +31,7 @@ async def add_turn(caller: UserWriter, body: TurnBody) -> Response:
         agent_id=body.agent_id,
         group_id=body.group_id,
         metadata=body.metadata,
+        idempotency_key=idempotency_key,
         wait=False,
         actor=caller.access.actor("observe"),
     )
