@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -216,14 +215,23 @@ def test_delete_asks_first_and_then_it_is_gone(visiting: Visiting, server: Serve
         assert server.status(f"memories/{memory['id']}", user_id=user) == 404
 
 
-def test_a_chat_file_is_brought_in(visiting: Visiting, server: Server, user: str, tmp_path: Path) -> None:
+SEEN_PROGRESS = """() => { window.seen = [];
+    new MutationObserver(all => all.forEach(one => window.seen.push(Number(one.target.ariaValueNow))))
+        .observe(document.body, { subtree: true, attributeFilter: ['aria-valuenow'] }) }"""
+
+
+def test_a_chat_file_is_brought_in(visiting: Visiting) -> None:
+    chats = [{"id": f"chat {at}", "messages": [message]} for at, message in enumerate(CHAT)]
     with visiting() as visitor:
         page = visitor.open("import")
+        page.evaluate(SEEN_PROGRESS)
         page.locator("#chooser").set_input_files(
-            {"name": "聊天.json", "mimeType": "application/json", "buffer": json.dumps(CHAT).encode()}
+            {"name": "聊天.json", "mimeType": "application/json", "buffer": json.dumps(chats).encode()}
         )
         card = page.locator('[data-import="聊天.json"]')
-        expect(card).to_contain_text("3 new messages")
+        expect(card).to_contain_text("3 conversations · 3 new messages")
+        seen = page.evaluate("window.seen")
+        assert seen and seen == sorted(seen) and seen[-1] == 100
         expect(page.locator("table")).to_contain_text("聊天.json")
         drop = (
             "([name, text]) => { const data = new DataTransfer(); data.items.add(new File([text], name)); return data }"
@@ -249,6 +257,17 @@ def test_chinese_and_english(visiting: Visiting) -> None:
 
 
 PAPER = "getComputedStyle(document.body).backgroundColor"
+
+
+def test_a_new_user_is_told_what_to_do_first(visiting: Visiting) -> None:
+    with visiting() as visitor:
+        page = visitor.open("search")
+        page.locator(".state").get_by_role("button", name="Add a memory").click()
+        page.get_by_label("What should be remembered").fill("我吃素，对花生过敏")
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator(".pane-text")).to_have_text("我吃素，对花生过敏")
+        page.get_by_role("searchbox").fill("any food allergies?")
+        expect(page.locator(".hit-card")).to_contain_text("我吃素，对花生过敏")
 
 
 def test_light_and_dark(visiting: Visiting) -> None:

@@ -4,8 +4,9 @@ import { hear } from "./events.js";
 import { language, t } from "./i18n.js";
 import { listenForKeys } from "./keyboard.js";
 import { failure } from "./parts/states.js";
-import { here, open } from "./router.js";
-import { buildShell, session, setUser } from "./shell.js";
+import { here, note, open } from "./router.js";
+import { buildShell, session } from "./shell.js";
+import { kept } from "./store.js";
 import { VIEWS } from "./views.js";
 import { showPane } from "./views/pane.js";
 
@@ -15,7 +16,7 @@ let shell = null;
 
 function frame() {
   document.documentElement.lang = language() === "zh" ? "zh-CN" : "en";
-  shell = buildShell(VIEWS, () => start(true));
+  shell = buildShell(VIEWS, begin, anew);
   fill(document.getElementById("app"), shell.element);
   shownAs = null;
 }
@@ -37,23 +38,31 @@ function show() {
     document.title = `${t(`nav_${chosen.name}`)} · Jiyi 记忆`;
     const place = h("div", { class: chosen.wide ? "view wide" : "view" });
     fill(shell.main, place);
-    Promise.resolve(chosen.show(place, params, signal)).catch((error) => {
-      if (error.name !== "AbortError" && !signal.aborted) fill(place, failure(error, () => start(false)));
+    (async () => chosen.show(place, params, signal))().catch((error) => {
+      if (error.name !== "AbortError" && !signal.aborted) fill(place, failure(error, begin));
     });
   }
   showPane(shell, opened);
 }
 
-/** From the beginning: another key, user or language. */
-async function start(again) {
-  if (again) leaving.abort();
+/** From the beginning: the server says who this is. */
+async function begin() {
+  leaving.abort();
   frame();
   try {
     await session.begin();
   } catch (error) {
-    fill(shell.main, h("div", { class: "view" }, failure(error, () => start(true))));
+    fill(shell.main, h("div", { class: "view" }, failure(error, begin)));
     return;
   }
+  shell.refresh();
+  show();
+}
+
+/** The same session in other words, or of another user. */
+function anew() {
+  leaving.abort();
+  frame();
   shell.refresh();
   show();
 }
@@ -61,10 +70,11 @@ async function start(again) {
 addEventListener("hashchange", () => {
   if (session.ready) show();
 });
-hear("restart", undefined, () => start(true));
+hear("restart", undefined, begin);
 hear("user", undefined, (user) => {
-  setUser(user);
-  start(true);
+  kept.user = user;
+  note({ open: null }); // what is open is another's
+  anew();
 });
 hear("moved", undefined, () => {
   const { view, params } = here();
@@ -78,4 +88,4 @@ addEventListener("click", (event) => {
   open(link.dataset.item);
 });
 listenForKeys(VIEWS);
-start(false);
+begin();

@@ -29,14 +29,11 @@ export const session = {
   },
 };
 
-export function setUser(user) {
-  kept.user = user;
-}
-
 const THEMES = ["auto", "light", "dark"];
 const THEME_ICONS = { auto: "auto", light: "sun", dark: "moon" };
 
-export function buildShell(views, restart) {
+/** `begin` starts with another key, `anew` draws the page in another language. */
+export function buildShell(views, begin, anew) {
   const main = h("main", { class: "main", id: "main", tabindex: "-1" });
   const whose = h("div", { class: "whose" });
   const keyPlace = h("div", { class: "switches" });
@@ -49,7 +46,7 @@ export function buildShell(views, restart) {
   const side = h("aside", { class: "side", id: "side" },
     brand(),
     h("nav", { class: "nav", "aria-label": t("menu") }, views.map(({ name, apart }) => [apart && h("div", { class: "rule" }), links.get(name)])),
-    h("div", { class: "foot" }, whose, keyPlace, switches(restart)));
+    h("div", { class: "foot" }, whose, keyPlace, switches(anew)));
   const content = h("div", { class: "main-place" });
   const element = h("div", { class: "shell" },
     h("a", { class: "skip button", href: "#main", onclick: (event) => { event.preventDefault(); main.focus(); } }, t("skip")),
@@ -75,7 +72,7 @@ export function buildShell(views, restart) {
     },
     refresh() {
       fill(whose, userSwitch());
-      fill(keyPlace, keyButton(restart));
+      fill(keyPlace, keyButton(begin));
       keyPlace.hidden = !keyPlace.childNodes.length;
       api.health(session.who.all_users).then((health) => { flag.hidden = health.ready; }, () => { flag.hidden = false; });
     },
@@ -87,14 +84,14 @@ function brand() {
     h("img", { src: "icon.svg", alt: "", width: 26, height: 26 }), h("b", null, "Jiyi"), h("span", { lang: "zh" }, "记忆"));
 }
 
-function switches(restart) {
+function switches(anew) {
   const theme = kept.theme;
   return h("div", { class: "switches" },
     h("button", {
       class: "icon-button lined", type: "button", data: { action: "language" }, "aria-label": t("language_label"), lang: language() === "zh" ? "en" : "zh",
       onclick: () => {
         kept.language = language() === "zh" ? "en" : "zh";
-        restart();
+        anew();
       },
     }, t("language")),
     h("button", {
@@ -102,7 +99,7 @@ function switches(restart) {
       "aria-label": t("theme_label", { theme: t(`theme_${theme}`) }),
       onclick: (event) => {
         kept.theme = THEMES[(THEMES.indexOf(kept.theme) + 1) % THEMES.length];
-        event.currentTarget.closest(".switches").replaceWith(switches(restart));
+        event.currentTarget.closest(".switches").replaceWith(switches(anew));
         document.querySelector('[data-action="theme"]').focus();
       },
     }, icon(THEME_ICONS[theme])),
@@ -110,12 +107,14 @@ function switches(restart) {
 }
 
 const OTHER = "\u0000other";
+const MOST_USERS = 100; // in the list
 
 function userSwitch() {
   const { who, users } = session;
-  const names = [...new Set([kept.user, ...(who.all_users ? users : who.user_ids)])].sort();
+  const known = (who.all_users ? users : who.user_ids).slice(0, MOST_USERS); // beyond that, by name
+  const names = [...new Set([kept.user, ...known])].sort();
   const choices = names.map((name) => [name, name]);
-  if (who.all_users) choices.push([OTHER, t("user_other")]);
+  if (who.all_users || known.length === MOST_USERS) choices.push([OTHER, t("user_other")]);
   const list = select(choices, kept.user, async (chosen) => {
     const user = chosen === OTHER ? await askUser() : chosen;
     if (user) tell("user", user);
@@ -127,21 +126,22 @@ function userSwitch() {
 }
 
 function askUser() {
-  const input = h("input", { class: "input", autofocus: true, maxlength: 256, autocomplete: "off" });
+  const input = h("input", { class: "input", autofocus: true, maxlength: 256, autocomplete: "off", list: "users-known" });
   return dialog((close) => form(() => input.value && close(input.value),
     h("h2", null, t("user_ask")), field(t("user_id"), input),
+    h("datalist", { id: "users-known" }, session.users.slice(0, 2000).map((value) => h("option", { value }))),
     h("div", { class: "ends" },
       h("button", { class: "button", type: "button", onclick: () => close(null) }, t("cancel")),
       h("button", { class: "button first", type: "submit" }, t("show")))), { label: t("user_ask") });
 }
 
-function keyButton(restart) {
+function keyButton(begin) {
   const { who } = session;
   if (!who.keys_needed) return null;
   return h("button", {
     class: "icon-button lined", type: "button", title: t("key_signed_in", { name: who.key?.name ?? "" }),
     onclick: async () => {
-      if (await askKey(false)) restart();
+      if (await askKey(false)) begin();
     },
   }, icon("keys"), who.key?.name ?? t("key_change"));
 }

@@ -108,7 +108,7 @@ export function showMemories(place, params, signal) {
   }
 }
 
-async function addOne() {
+export async function addOne() {
   const text = h("textarea", { class: "textarea", autofocus: true, maxlength: 100_000, required: true });
   const type = h("input", { class: "input", list: "types-known", placeholder: "fact", maxlength: 64 });
   const receipt = await dialog((close) => form(async () => {

@@ -10,9 +10,17 @@ import { badge, markOpen, opens, tags, time } from "../parts/memory.js";
 import { band, scaleOf, scoreBar, whole } from "../parts/score.js";
 import { empty, failure, loading } from "../parts/states.js";
 import { address, here, note } from "../router.js";
+import { session } from "../shell.js";
+import { addOne } from "./memories.js";
 
 const PAUSE_MS = 160; // after the last key
 const LIMIT = 20;
+
+function nothingStored() {
+  return empty("memories", t("search_nothing_stored"), t("search_nothing_stored_text"),
+    session.may("write") && h("button", { class: "button first", type: "button", onclick: addOne }, t("add")),
+    h("a", { class: "button", href: address("import") }, t("nav_import")));
+}
 
 export function showSearch(place, params, signal) {
   const input = h("input", {
@@ -40,7 +48,7 @@ export function showSearch(place, params, signal) {
     const query = (now.get("q") ?? "").trim();
     if (!query) {
       count.textContent = "";
-      fill(found, empty("search", t("search_start"), t("search_hint")));
+      fill(found, stored === 0 ? nothingStored() : empty("search", t("search_start"), t("search_hint")));
       return;
     }
     asking = new AbortController();
@@ -70,7 +78,7 @@ export function showSearch(place, params, signal) {
     fill(found,
       result.degraded.length ? h("div", { class: "hint-box", role: "alert" }, `${t("search_degraded")}: ${result.degraded.join("; ")}`) : null,
       !result.searched && !some(here().params)
-        ? empty("memories", t("search_nothing_stored"), t("search_nothing_stored_text"), h("a", { class: "button", href: address("import") }, t("nav_import")))
+        ? nothingStored()
         : !hits.length
           ? empty("search", t("search_nothing_matched"), t("search_nothing_matched_text", { n: result.searched }))
           : [other.length ? h("p", { class: "small faint also" }, `${t("search_also")}: ${other.slice(0, 12).join(" · ")}`) : null,
@@ -114,6 +122,7 @@ export function showSearch(place, params, signal) {
   }
 
   let byType = {};
+  let stored = null; // how many memories there are, once it is known
   function drawFilters() {
     const { params: now } = here();
     fill(panel, typeChips(byType, now, change), filterFields(now, change, ["tag", "session", "group", "since", "until", "as_of"]));
@@ -141,7 +150,9 @@ export function showSearch(place, params, signal) {
   drawFilters();
   api.stats({}, signal).then((stats) => {
     byType = stats.by_type;
+    stored = stats.memories;
     drawFilters();
+    if (!stored && !input.value) ask();
   }, () => null);
   hear("memory", signal, ask);
   hear("shown", signal, (id) => markOpen(found, id));

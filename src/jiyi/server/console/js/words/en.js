@@ -57,7 +57,7 @@ export default {
   search_placeholder: "Ask, or type a few words",
   search_label: "Search the memory",
   search_hint: "Try a question. Words and meaning count, in Chinese and English, from one to the other.",
-  search_start: "What should be remembered?",
+  search_start: "What are you looking for?",
   search_nothing_stored: "Nothing is stored here yet",
   search_nothing_stored_text: "Import a chat, or let an agent add something, and it can be found at once.",
   search_nothing_matched: "Nothing matched",
