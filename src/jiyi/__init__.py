@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from .files.values import SyncReport, SyncStep, WorkspaceFile, WorkspaceStatus
     from .keep.backup import restore_backup
+    from .keep.plans import Bundle, Compressed, CompressPlan, Member, Undone, UndoPlan, UndoStep, Upkept
     from .keys import ApiKey, AuditEntry, NewKey
     from .keywords import KeywordExtractor
     from .memory import Memory
@@ -94,6 +95,7 @@ _HOMES = (
     "moving",
     "metrics",
     "keep.backup",
+    "keep.plans",
 )  # the cheap ones first
 
 __all__ = [
@@ -102,9 +104,12 @@ __all__ = [
     "ApiKey",
     "AuditEntry",
     "Backup",
+    "Bundle",
     "CacheUse",
     "CandidateMemory",
     "Check",
+    "CompressPlan",
+    "Compressed",
     "ConnectionLost",
     "Coverage",
     "Deletion",
@@ -131,6 +136,7 @@ __all__ = [
     "LlmOverBudget",
     "LlmRefused",
     "LlmUnavailable",
+    "Member",
     "Memory",
     "MemoryImport",
     "MemoryItem",
@@ -165,7 +171,11 @@ __all__ = [
     "SyncStep",
     "Synonym",
     "Timing",
+    "UndoPlan",
+    "UndoStep",
+    "Undone",
     "Unit",
+    "Upkept",
     "VectorSearchError",
     "VersionConflict",
     "WorkspaceError",

@@ -229,6 +229,41 @@ class ClientSettings(Section):
     connections: int = Field(default=20, ge=1, description="to one server, at once")
 
 
+class TypePolicy(Section):
+    keep: bool = Field(default=False, description="never compress memories of this type")
+    half_life_days: float | None = Field(default=None, gt=0, description="their own half-life, for ranking only")
+    ttl_days: float | None = Field(default=None, gt=0, description="archive them when they are older, used or not")
+    compress_after_days: float | None = Field(default=None, ge=0, description="instead of keep.compress_after_days")
+
+
+LASTING: dict[str, TypePolicy] = {name: TypePolicy(keep=True) for name in ("skill", "lesson", "profile")}
+
+
+class KeepSettings(Section):
+    every_hours: float | None = Field(
+        default=24.0, gt=0, description="how often `jiyi worker` looks after memories; none: never by itself"
+    )
+    compress: bool = Field(default=True, description="upkeep compresses what is old and seldom used")
+    compress_after_days: float = Field(default=30.0, ge=0, description="not heard of for this long: may be compressed")
+    compress_again_after_days: float = Field(default=90.0, ge=0, description="what was compressed once may be again")
+    compress_below_uses: int = Field(default=5, ge=0, description="what was recalled so often stays as it is")
+    compress_below_importance: float = Field(default=0.9, ge=0, le=1, description="what is so important stays as it is")
+    smallest_group: int = Field(default=3, ge=2, le=100, description="so many memories become fewer; less stay")
+    longest: int = Field(
+        default=450,
+        ge=100,
+        le=20_000,
+        description="letters of one compressed memory; a Chinese character counts as three",
+    )
+    types: dict[str, TypePolicy] = Field(
+        default={}, description="by memory type: keep, half_life_days, ttl_days, compress_after_days"
+    )
+
+    def policy(self, memory_type: str) -> TypePolicy:
+        """A type's own, or the usual one; skills, lessons and profiles are kept unless it is said otherwise."""
+        return self.types.get(memory_type) or LASTING.get(memory_type) or TypePolicy()
+
+
 class EngineSettings(Section):
     mongodb_uri: str | None = Field(default=None, description="MongoDB (not used yet)")
     elasticsearch_hosts: str | None = Field(default=None, description="Elasticsearch (not used yet)")
@@ -256,6 +291,7 @@ class Settings(BaseSettings):
     jobs: JobSettings = JobSettings()
     cache: CacheSettings = CacheSettings()
     recalls: RecallSettings = RecallSettings()
+    keep: KeepSettings = KeepSettings()
     tools: ToolSettings = ToolSettings()
     mcp: MCPSettings = MCPSettings()
     server: ServerSettings = ServerSettings()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
+from . import models
 from .embed import Vectors
 from .errors import EmbeddingError
 from .text.hashes import term_hash
@@ -203,3 +206,36 @@ _SHAPES = {"/chat/completions": _as_chat, "/responses": _as_response, "/messages
 def _pieces(answer: str | dict[str, Any]) -> list[str]:
     """The text of an answer as a stream brings it."""
     return [answer[at : at + 4] for at in range(0, len(answer), 4)] if isinstance(answer, str) else []
+
+
+class Clock:
+    """Time that stands still for everything in Jiyi until it is moved, so that a year passes in a moment.
+
+    with Clock(datetime(2026, 1, 1, tzinfo=UTC)) as clock:
+        clock.now += timedelta(days=30)
+    """
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+
+    def _tell(self) -> datetime:
+        return self.now
+
+    def __enter__(self) -> Self:
+        self._set(models.utc_now, self._tell)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._set(self._tell, _TRUE_TIME)
+
+    @staticmethod
+    def _set(old: object, new: Callable[[], datetime]) -> None:
+        """Modules take the function by its name; those that are imported later find the one that `models` has."""
+        for name, module in list(sys.modules.items()):
+            if name.startswith("jiyi.") and getattr(module, "utc_now", None) == old:
+                module.utc_now = new  # type: ignore[attr-defined]
+
+
+_TRUE_TIME = models.utc_now

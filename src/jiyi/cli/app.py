@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import IdempotencyConflict, InvalidInput, JiyiError, NotFound, VersionConflict
-from . import bench, importing, jobs, mcp, reading, serving, synonyms, upkeep, workspace, writing
+from . import bench, importing, jobs, keeping, mcp, reading, serving, synonyms, upkeep, workspace, writing
 
 OTHER_ERROR = 1
 EXIT_CODES: dict[type[JiyiError], int] = {InvalidInput: 2, NotFound: 3, VersionConflict: 4, IdempotencyConflict: 4}
@@ -63,11 +63,19 @@ def jiyi(
 for panel, commands in {
     "Start": (upkeep.demo,),
     "Remember and find": (writing.add, importing.import_, reading.search, reading.get, reading.list_),
-    "Change and forget": (writing.update, reading.history, writing.restore, writing.delete),
+    "Change and forget": (
+        writing.update,
+        reading.history,
+        writing.restore,
+        keeping.undo,
+        keeping.compress,
+        writing.delete,
+    ),
     "Connect": (serving.serve, mcp.mcp, mcp.import_mcp),
     "Look after it": (
         reading.stats,
         jobs.worker,
+        keeping.upkeep,
         upkeep.reindex,
         upkeep.vacuum,
         importing.export,

@@ -22,6 +22,11 @@ NOT_SERVED = {
     "sync_workspace": "a workspace is a folder where the store is: see `jiyi workspace` there",
     "watch_workspace": "a workspace is a folder where the store is: see `jiyi workspace` there",
     "workspace_status": "a workspace is a folder where the store is: see `jiyi workspace` there",
+    "compress_plan": "run `jiyi compress --dry-run` where the store is",
+    "compress": "run `jiyi compress` where the store is",
+    "upkeep": "run `jiyi upkeep` or `jiyi worker` where the store is",
+    "undo_plan": "run `jiyi undo --dry-run` where the store is",
+    "undo": "run `jiyi undo` where the store is",
 }
 
 

@@ -1,1 +1,1 @@
-"""Keeping memories in order: moving them out and in, erasing them, checking them."""
+"""Keeping memories in order: compress, upkeep and undo; moving them out and in, erasing them, checking them."""

@@ -26,6 +26,7 @@ PLACES: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "episodes": (frozenset({"conversation"}), frozenset({"earlier", "participants"})),
     "judge": (frozenset({"old", "new"}), frozenset({"old_at", "new_at"})),
     "expand": (frozenset({"query"}), frozenset()),
+    "compress": (frozenset({"memories"}), frozenset()),
     "keywords": (frozenset({"content"}), frozenset({"summary", "memory_type", "max_keywords"})),
 }
 IN_SETS = ("memories", "episodes")  # these come as `production` and as `eval`

@@ -16,6 +16,7 @@ from ..errors import InvalidInput
 from .carrying import Carrying
 from .finding import Finding
 from .health import Watching
+from .keeping import Keeping
 from .keys import Keys
 from .measuring import Measuring
 from .upkeep import Upkeep
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Memory"]
 
 
-class Memory(Carrying, Finding, Words, Measuring, Watching, Upkeep, Keys, Workspaces):
+class Memory(Carrying, Finding, Words, Measuring, Watching, Keeping, Upkeep, Keys, Workspaces):
     """A long-term memory.
 
     async with Memory.open() as memory:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from time import monotonic
 
 from .. import checks
+from ..errors import JiyiError
 from ..models import Job, Receipt, ReceiptState, utc_now
+from ..store.contract import LeaseLost
 from .parts import Parts
 
 FIRST_LOOK_S, LONGEST_LOOK_S = 0.02, 0.5
 MAX_WAIT_S = 86_400
+LOOK_FOR_UPKEEP_S = 60.0
+
+logger = logging.getLogger(__name__)
 
 
 class Jobs(Parts):
@@ -70,10 +76,31 @@ class Jobs(Parts):
         )
 
     async def work(self, *, until_idle: bool = True) -> int:
-        """Do the jobs of all users: those that are there, or for ever. → how many were done"""
+        """Do the jobs of all users: those that are there, or for ever. → how many were done
+
+        For ever means also to look after memories from time to time, as `keep.every_hours` says.
+        """
         worker = self._new_worker()
-        await worker.run(until_idle=until_idle)
+        keeping = None if until_idle else asyncio.create_task(self._keep_in_order(), name="jiyi-upkeep")
+        try:
+            await worker.run(until_idle=until_idle)
+        finally:
+            if keeping is not None:
+                keeping.cancel()
+                await asyncio.gather(keeping, return_exceptions=True)
         return worker.done
+
+    async def _keep_in_order(self) -> None:
+        """Upkeep whenever it is due; which of several workers does it is decided in the store."""
+        upkeep = self._upkeep()
+        while self.settings.keep.every_hours is not None:
+            try:
+                done = await upkeep.round(forced=False)
+                if done is not None:
+                    logger.info("upkeep: %s", done)
+            except (JiyiError, LeaseLost) as error:
+                logger.warning("upkeep goes on later: %s", error)
+            await asyncio.sleep(LOOK_FOR_UPKEEP_S)
 
 
 def _id_of(receipt: Receipt | str) -> str:

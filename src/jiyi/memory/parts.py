@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..cache import resolve as resolve_caches
 from ..embed import Embedder
+from ..keep.compress import Compressor
+from ..keep.upkeep import Upkeep
 from ..llm import resolve
 from ..metrics import Meter
 from ..read.accesses import Accesses
@@ -45,6 +47,11 @@ class Parts:
             preset=preset,
             weights=PRESETS[preset].but(settings.search),
             priorities=settings.search.type_priorities,
+            half_lives={
+                name: policy.half_life_days
+                for name, policy in settings.keep.types.items()
+                if policy.half_life_days is not None
+            },
         )
         self._rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
         self._change = partial(change, store=store, embedder=embedder, rules=self._rules)
@@ -104,6 +111,18 @@ class Parts:
     async def _fresh(self, user_id: str) -> str | None:
         """Before something is read: what a person has changed in the files counts. → what went wrong"""
         return None if self._files is None else await self._files.fresh(user_id)
+
+    def _compressor(self) -> Compressor:
+        return Compressor(
+            store=self._store,
+            embedder=self._embedder,
+            rules=self._rules,
+            settings=self.settings.keep,
+            llm=self._llm,
+        )
+
+    def _upkeep(self) -> Upkeep:
+        return Upkeep(self._store, self._compressor(), self.settings.keep, self.meter)
 
     @property
     def _does_jobs(self) -> bool:

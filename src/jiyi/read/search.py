@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,7 @@ class Ranking:
     preset: Preset
     weights: Weights
     priorities: Mapping[str, float]
+    half_lives: Mapping[str, float] = field(default_factory=dict)  # of types that have their own
 
 
 async def search(
@@ -108,6 +109,7 @@ async def question_of(
         named=named,
         spans=tuple((span.start, span.end) for span in find_times(last, inquiry.filter.now)),
         priorities=ranking.priorities if ranking.weights.priority else {},
+        ageing={name: ranking.weights.half_life_days / days for name, days in ranking.half_lives.items()},
         model=embedder.id,
     )
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,54 +71,14 @@ from .contract import (
     Unembedded,
 )
 from .filters import conditions
+from .keeping import Keeping
 from .tables import SHARED, MemoryRow
 
 T = TypeVar("T")
 
 
-class Store(ABC):
+class Store(Keeping):
     """Holds memories. Every call names its user; none can reach another user's rows."""
-
-    def __init__(self) -> None:
-        self._unfinished: set[asyncio.Future[Any]] = set()
-        self.after_write: Callable[[Sequence[str]], None] = lambda users: None  # whoever wants to know of each commit
-
-    @abstractmethod
-    def _reading(self, user_id: str | None) -> AbstractAsyncContextManager[AsyncSession]:
-        """A session that reads what belongs to one user; without one, to all. Driver errors leave it as Jiyi's."""
-
-    @abstractmethod
-    def _snapshot(self, user_id: str | None) -> AbstractAsyncContextManager[AsyncSession]:
-        """Like `_reading`, but all that is read in it is as it was at one moment, however long it takes."""
-
-    @abstractmethod
-    def _writing(self, users: Sequence[str]) -> AbstractAsyncContextManager[AsyncSession]:
-        """A session in a transaction that has the right to write for these users from its start, and commits at its
-        end. Without users it may change what is no user's memory, such as the state of jobs."""
-
-    async def _write(self, users: Sequence[str], work: Callable[[AsyncSession], Awaitable[T]]) -> T:
-        """One transaction, brought to its end even if the caller is cancelled: half of one would keep the database
-        locked."""
-
-        async def transaction() -> T:
-            async with self._writing(users) as session:
-                return await work(session)
-
-        done = await asyncio.shield(self._begin(transaction()))
-        self.after_write(users)
-        return done
-
-    def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Something that goes on although its caller may be cancelled; closing waits for it."""
-        task = asyncio.ensure_future(work)
-        self._unfinished.add(task)
-        task.add_done_callback(self._finished)
-        return task
-
-    def _finished(self, task: asyncio.Future[Any]) -> None:
-        self._unfinished.discard(task)
-        if not task.cancelled():
-            task.exception()  # the caller has seen it, or has left; either way asyncio need not complain
 
     @abstractmethod
     async def start(self) -> None: ...
@@ -317,7 +276,7 @@ class Store(ABC):
         async with self._reading(user_id) as session:
             return await freshness.next_end(session, user_id, now)
 
-    def touch(self, user_id: str, accessed: Mapping[str, datetime]) -> None:  # noqa: B027 - not every store has one
+    def touch(self, user_id: str, accessed: Mapping[str, datetime]) -> None:
         """Let a copy of the user's memories in RAM, if there is one, know when some of them were last accessed."""
 
     async def record(self, recalled: Sequence[Recall], keep: int) -> None:
@@ -342,7 +301,7 @@ class Store(ABC):
         """Write records of one kind of one user, those that are not known."""
         await self._write([arriving.user_id], lambda session: importing.take_in(session, arriving, some, indexed))
 
-    async def finish_copy(self) -> None:  # noqa: B027 - not every database counts by itself
+    async def finish_copy(self) -> None:
         """After rows were copied in with their own numbers: let new ones be numbered after them."""
 
     async def add_synonyms(self, user_id: str | None, pairs: Mapping[Pair, float]) -> int:

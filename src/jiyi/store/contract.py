@@ -194,6 +194,7 @@ class SlotEntry:
 class ChangedMemory:
     id: str
     change: Change
+    version: int | None = None  # if it is another by now, nothing at all is written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +251,7 @@ class Addition:
     units: tuple[UnitPart, ...] = ()
     effects: Effects = NO_EFFECTS
     payload: dict[str, JsonValue] | None = None  # what is left to do, by a worker
+    kind: str = "add"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,6 +357,7 @@ class Question:
     spans: tuple[tuple[datetime, datetime], ...] = ()  # times that it speaks of
     named: frozenset[str] = frozenset()  # people whom it speaks of
     priorities: Mapping[str, float] = field(default_factory=dict)  # of memory types
+    ageing: Mapping[str, float] = field(default_factory=dict)  # how much faster than others memories of a type age
     model: str  # of the vector, and of the memories' vectors it is compared with
     tip: int | None = None  # how far the change feed had come for this user when the search began, if it was looked up
 

@@ -226,7 +226,8 @@ def _index_row(*values: Any) -> IndexRow:
     speaker = data.get("speaker") or data.get("subject")  # whom it is about, if nobody said it in these words
     assistant, derived = data.get("role") == "assistant", "extractor" in data
     known = (speaker and _normal(speaker), assistant, derived, [normalise(tag) for tag in tags])
-    return IndexRow(*(*values[:6], *known, *values[8:]))
+    own = values[3] or (f"\0{values[0]}" if "compressed" in data else None)  # what tells of many talks is one itself
+    return IndexRow(*(*values[:3], own, *values[4:6], *known, *values[8:]))
 
 
 _normal = lru_cache(maxsize=4096)(normalise)  # the same few people, again and again

@@ -14,7 +14,7 @@ from ..errors import InvalidInput, NotFound
 from ..models import Job, JobCounts, Receipt, ReceiptState
 from . import reads, rows
 from .contract import Lease, LeaseLost
-from .tables import JobMemoryRow, JobRow
+from .tables import SHARED, JobMemoryRow, JobRow
 
 OPEN = JobRow.not_before.is_not(None)
 
@@ -136,8 +136,7 @@ async def get(session: AsyncSession, user_id: str, job_id: str) -> Job:
 async def listing(session: AsyncSession, user_id: str | None, state: ReceiptState | None, limit: int) -> list[Job]:
     """Newest first; of one user, or of all."""
     statement = select(JobRow).order_by(JobRow.id.desc()).limit(limit)
-    if user_id is not None:
-        statement = statement.where(JobRow.user_id == user_id)
+    statement = statement.where(JobRow.user_id != SHARED if user_id is None else JobRow.user_id == user_id)
     if state is not None:
         statement = statement.where(JobRow.state == state.value)
     return [rows.job(job) for job in await session.scalars(statement)]

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from ..errors import InvalidInput, VersionConflict
 from ..models import MemoryItem, Receipt, ReceiptState, utc_now
 from . import effects, jobs, reads, rows, units
-from .contract import NOT_INDEXED, Addition, Change, Lease, NewMemory, Place, Stale, Unembedded
+from .contract import NOT_INDEXED, Addition, Change, ChangedMemory, Lease, NewMemory, Place, Stale, Unembedded
 from .tables import (
     Base,
     ChangeRow,
@@ -43,7 +43,7 @@ async def save(session: AsyncSession, addition: Addition) -> Receipt:
     job = JobRow(
         user_id=user_id,
         id=addition.id,
-        kind="add",
+        kind=addition.kind,
         state=state.value,
         idempotency_key=addition.idempotency_key,
         request_hash=addition.request_hash if addition.idempotency_key is not None else None,
@@ -97,7 +97,10 @@ async def _save_all(session: AsyncSession, addition: Addition) -> tuple[list[Mem
     await effects.check(session, user_id, addition.effects)
     made = await save_memories(session, addition, list(fresh.values()))
     for changed in addition.effects.changes:
-        await _apply(session, await reads.memory_row(session, user_id, changed.id), changed.change)
+        row = await reads.memory_row(session, user_id, changed.id)
+        if changed.version is not None and row.version != changed.version:
+            raise Stale
+        await _apply(session, row, changed.change)
     await effects.save(session, user_id, addition.effects, addition.at)
     there = await reads.items(session, user_id, [*known.values(), *addition.met])
     by_id = {memory.id: memory for memory in [*made, *there]}
@@ -210,6 +213,24 @@ async def update(session: AsyncSession, user_id: str, memory_id: str, change: Ch
         raise VersionConflict(memory_id, version, row.version)
     await _refuse_twin(session, row, change)
     await _apply(session, row, change)
+
+
+async def change_all(session: AsyncSession, user_id: str, wanted: Sequence[ChangedMemory]) -> list[tuple[str, str]]:
+    """Change many memories, each if it is still at its version. → those that stayed as they were, and why"""
+    left: list[tuple[str, str]] = []
+    for one in wanted:
+        row = await session.scalar(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id == one.id))
+        try:
+            if row is None:
+                left.append((one.id, "it is gone"))
+            elif one.version is not None and row.version != one.version:
+                left.append((one.id, f"it was changed meanwhile, to version {row.version}"))
+            else:
+                await _refuse_twin(session, row, one.change)
+                await _apply(session, row, one.change)
+        except InvalidInput as error:
+            left.append((one.id, error.problem))
+    return left
 
 
 async def _refuse_twin(session: AsyncSession, row: MemoryRow, change: Change) -> None:

@@ -183,6 +183,7 @@ class UserIndex:
         recalled = columns["last_accessed_at"][slots]
         recalled = np.where(recalled <= now, recalled, LONG_AGO)  # asked as of an earlier time, it had not happened yet
         last_seen = np.maximum(columns["occurred_at"][slots], recalled)
+        ageing = self._by_type(question.ageing, 1.0)[slots] if question.ageing else 1.0
         return Candidates(
             ids=columns["id"][slots],
             keyword=self._keyword_match(question)[slots],
@@ -202,8 +203,8 @@ class UserIndex:
             assistant=columns["assistant"][slots].astype(np.float32),
             asks=columns["asks"][slots],
             derived=columns["derived"][slots] if self._derived else None,
-            priority=self._priority(question.priorities)[slots] if question.priorities else None,
-            age_days=np.maximum(now - last_seen, 0) / DAY,
+            priority=self._by_type(question.priorities, 0.0)[slots] if question.priorities else None,
+            age_days=np.maximum(now - last_seen, 0) / DAY * ageing,
             idle_days=np.where(recalled == LONG_AGO, np.inf, np.maximum(now - recalled, 0) / DAY),
             uses=columns["access_count"][slots],
             importance=columns["importance"][slots],
@@ -359,12 +360,12 @@ class UserIndex:
             any_of_them |= held == len(set(phrase))
         return any_of_them.astype(np.float32)
 
-    def _priority(self, priorities: Mapping[str, float]) -> Floats:
+    def _by_type(self, values: Mapping[str, float], others: float) -> Floats:
         by_code = np.zeros(len(self._codes["memory_type"]), np.float32)
         for memory_type, code in self._codes["memory_type"].items():
-            by_code[code] = priorities.get(memory_type or "", 0.0)
-        priority: Floats = by_code[self._columns["memory_type"][: self._size]]
-        return priority
+            by_code[code] = values.get(memory_type or "", others)
+        found: Floats = by_code[self._columns["memory_type"][: self._size]]
+        return found
 
     def _meaning(self, question: Question) -> Floats:
         """Similarity to the query; to a dialogue: to the nearest turn."""

@@ -62,8 +62,8 @@ _CALENDAR = _words("""
 _ELISION = re.compile(r"\s*(?:…|\.{3,})+\s*")
 
 
-def well_formed(text: str, tongues: frozenset[str]) -> None:
-    """What can be told from a text alone."""
+def well_formed(text: str, tongues: frozenset[str], *, as_spoken: bool = False) -> None:
+    """What can be told from a text alone. `as_spoken`: it may be in the first person, as what it is made of is."""
     if not any(map(str.isalnum, text)):
         raise Unsupported("empty")
     if not text.isprintable() and any(not char.isprintable() and char not in "\n\t\u200c\u200d" for char in text):
@@ -72,7 +72,7 @@ def well_formed(text: str, tongues: frozenset[str]) -> None:
         raise Unsupported("repeats itself")
     if _ORDERS.search(text):
         raise Unsupported("an instruction, not a memory")
-    if _FIRST_PERSON.search(_QUOTED.sub("", text)):
+    if not as_spoken and _FIRST_PERSON.search(_QUOTED.sub("", text)):
         raise Unsupported("in the first person")
     if language(text) not in tongues:
         raise Unsupported("in another language")

@@ -1,0 +1,158 @@
+"""The commands that keep memories in order: compress, upkeep, undo."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InvalidInput
+from . import options as opt
+from .output import counted, err, show, warn
+from .run import call
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from ..keep.plans import Upkept
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
+PlanFile = Annotated[
+    Path | None, typer.Option("--plan", metavar="FILE", help="Do exactly this: what --dry-run --json wrote.")
+]
+Session = Annotated[str | None, typer.Option("--session", metavar="NAME", help="What this session brought.")]
+By = Annotated[str | None, typer.Option("--actor", metavar="NAME", help="What this actor did: import, an agent, …")]
+Meta = Annotated[
+    list[str] | None, typer.Option("--metadata", metavar="NAME=VALUE", help="What carries this metadata; repeatable.")
+]
+Since = Annotated[
+    datetime | None, typer.Option("--since", metavar="TIME", parser=opt.parse_time, help="… and only from then on.")
+]
+To = Annotated[
+    datetime | None, typer.Option("--to", metavar="TIME", parser=opt.parse_time, help="As it was at that moment.")
+]
+
+
+def compress(
+    dry_run: DryRun = False,
+    plan: PlanFile = None,
+    user: opt.User = None,
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Let few memories take the place of many that are old and seldom used.
+
+    Examples:
+    $ jiyi compress --dry-run --user 林梅
+    $ jiyi compress --plan plan.json --user mei
+
+    Names, numbers and dates are kept, and the originals are archived: jiyi
+    undo ID of a new memory brings them back.
+    """
+    from ..keep.plans import CompressPlan
+    from .plans import compress_plan, compressed
+
+    if dry_run:
+        found = call(lambda memory, user_id: memory.compress_plan(user_id=user_id), store=store, user=user)
+        show(found, compress_plan, as_json)
+        return
+    given = _read(CompressPlan, plan)
+    who = given.user_id if given is not None and user is None else user
+    done = call(lambda memory, user_id: memory.compress(user_id=user_id, plan=given), store=store, user=who)
+    show(done, compressed, as_json)
+    warn(f"{memory_id} was changed meanwhile and stays as it is" for memory_id in done.left)
+
+
+def upkeep(user: opt.OneUser = None, store: opt.Store = None, as_json: opt.Json = False) -> None:
+    """Look after memories once: archive what has run out, compress what is old.
+
+    Examples:
+    $ jiyi upkeep
+    $ jiyi upkeep --user 林梅 --json
+
+    jiyi worker does it by itself, as the settings under keep say. It can be
+    stopped with Ctrl-C and goes on from there the next time.
+    """
+    with err().status("looking after memories …"):
+        done = call(lambda memory, _: memory.upkeep(user_id=user), store=store)
+    show(done, _upkept, as_json)
+    warn(done.problems)
+
+
+def _upkept(done: Upkept) -> str:
+    return (
+        f"{counted(done.users, 'user', 'users')}: {done.expired:,} expired,"
+        f" {done.compressed:,} compressed into {done.made:,}"
+    )
+
+
+def undo(
+    memory_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="A memory, whose last change is undone.", show_default=False)
+    ] = None,
+    session_id: Session = None,
+    actor: By = None,
+    metadata: Meta = None,
+    since: Since = None,
+    to: To = None,
+    dry_run: DryRun = False,
+    plan: PlanFile = None,
+    user: opt.User = None,
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Take back a change, what came from somewhere, or all since a moment.
+
+    Examples:
+    $ jiyi undo ID
+    $ jiyi undo --session 周一的会 --dry-run
+    $ jiyi undo --actor import --since 2026-03-02
+    $ jiyi undo --metadata document=notes.pdf
+    $ jiyi undo --to 2026-03-02T09:00
+
+    Nothing is deleted: an undo is in the history and can be undone.
+    """
+    from ..keep.plans import UndoPlan
+    from .plans import undo_plan, undone
+
+    what: dict[str, Any] = {
+        "session_id": session_id,
+        "actor": actor,
+        "metadata": dict(_pair(entry) for entry in metadata) if metadata else None,
+        "since": since,
+        "to": to,
+    }
+    if dry_run:
+        found = call(
+            lambda memory, user_id: memory.undo_plan(memory_id, user_id=user_id, **what), store=store, user=user
+        )
+        show(found, undo_plan, as_json)
+        return
+    given = _read(UndoPlan, plan)
+    who = given.user_id if given is not None and user is None else user
+    done = call(
+        lambda memory, user_id: memory.undo(memory_id, user_id=user_id, plan=given, **what), store=store, user=who
+    )
+    show(done, undone, as_json)
+    warn(done.left)
+
+
+def _pair(entry: str) -> tuple[str, str]:
+    name, mark, value = entry.partition("=")
+    if not (name and mark and value):
+        raise InvalidInput("--metadata", f"{entry!r} is not NAME=VALUE, such as document=notes.pdf")
+    return name, value
+
+
+def _read(kind: type[BaseModel], path: Path | None) -> Any:
+    """A plan from a file."""
+    if path is None:
+        return None
+    try:
+        return kind.model_validate_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput("--plan", f"{path} cannot be read: {error.strerror}") from error
+    except ValueError:
+        raise InvalidInput("--plan", f"{path} is no plan of this command: make one with --dry-run --json") from None

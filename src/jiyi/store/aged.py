@@ -1,0 +1,174 @@
+"""Memories that have grown old, and what has run out: the statements of upkeep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import and_, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..models import Layer, layer_of
+from .contract import Source
+from .reads import chunks, vector_of_memory
+from .tables import EmbeddingRow, MemoryRow, MemorySourceRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aged:
+    """Current memories that nobody has heard of since `before`, that were used less often and matter less than that.
+
+    A current fact of the semantic layer that fills a slot (whom, and what about them) is not among them, unless it is
+    but a note that no rule was sure of: what is told later has to find it there, to confirm or to end it. Neither is
+    one that a caller named by a key of its own."""
+
+    user_id: str
+    model: str  # of the vectors
+    now: datetime
+    before: datetime
+    uses: int
+    importance: float
+    confidence: float  # up to which a fact is but a note
+    but_types: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A memory as those see it that keep memories in order."""
+
+    id: str
+    version: int
+    memory_type: str
+    layer: Layer
+    content: str
+    data: dict[str, Any]
+    metadata: dict[str, Any]
+    importance: float
+    confidence: float
+    tags: tuple[str, ...]
+    agent_id: str | None
+    group_id: str | None
+    session_id: str | None
+    occurred_at: datetime
+    valid_from: datetime
+    created_at: datetime
+    access_count: int
+    last_accessed_at: datetime | None
+    slot: str | None
+    source: str
+    sources: tuple[Source, ...]
+    vector: NDArray[np.float32] | None
+
+    @property
+    def level(self) -> int:
+        """How often it was compressed."""
+        level = self.data.get("compressed", 0)
+        return level if isinstance(level, int) else 0
+
+
+async def aged(session: AsyncSession, wanted: Aged, *, after: str, limit: int) -> list[Held]:
+    """In the order of their ids, after this one."""
+    memory, before = MemoryRow, wanted.before
+    where = [
+        memory.user_id == wanted.user_id,
+        memory.id > after,
+        memory.status == "active",
+        memory.valid_to.is_(None),
+        or_(memory.expires_at.is_(None), memory.expires_at > wanted.now),
+        memory.created_at <= before,
+        memory.occurred_at <= before,
+        or_(memory.last_accessed_at.is_(None), memory.last_accessed_at <= before),
+        memory.access_count < wanted.uses,
+        memory.importance < wanted.importance,
+        memory.memory_key == memory.id,
+        or_(
+            memory.slot.is_(None),
+            memory.layer != "semantic",
+            and_(memory.memory_type == "fact", memory.confidence <= wanted.confidence),
+        ),
+        memory.memory_type.not_in(wanted.but_types),
+    ]
+    ids = list(await session.scalars(select(memory.id).where(*where).order_by(memory.id).limit(limit)))
+    return await held(session, wanted.user_id, ids, wanted.model)
+
+
+async def held(session: AsyncSession, user_id: str, ids: Sequence[str], model: str) -> list[Held]:
+    """Active memories by id, in the order of their ids."""
+    found: list[Held] = []
+    for some in chunks(sorted(ids)):
+        told = await _sources(session, user_id, some)
+        statement = (
+            select(MemoryRow, EmbeddingRow.vector)
+            .outerjoin(EmbeddingRow, and_(vector_of_memory(), EmbeddingRow.model == model))
+            .where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some), MemoryRow.status == "active")
+            .order_by(MemoryRow.id)
+        )
+        found += [_held(row, vector, told.get(row.id, ())) for row, vector in await session.execute(statement)]
+    return found
+
+
+async def _sources(session: AsyncSession, user_id: str, ids: Sequence[str]) -> dict[str, tuple[Source, ...]]:
+    statement = select(MemorySourceRow).where(MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id.in_(ids))
+    found: dict[str, tuple[Source, ...]] = {}
+    for row in await session.scalars(statement.order_by(MemorySourceRow.message_id)):
+        source = Source(message_id=row.message_id, start=row.span_start, end=row.span_end)
+        found[row.memory_id] = (*found.get(row.memory_id, ()), source)
+    return found
+
+
+def _held(row: MemoryRow, vector: Any, sources: tuple[Source, ...]) -> Held:
+    return Held(
+        id=row.id,
+        version=row.version,
+        memory_type=row.memory_type,
+        layer=layer_of(row.memory_type),
+        content=row.content,
+        data=row.data,
+        metadata=row.meta,
+        importance=row.importance,
+        confidence=row.confidence,
+        tags=tuple(row.tags),
+        agent_id=row.agent_id,
+        group_id=row.group_id,
+        session_id=row.session_id,
+        occurred_at=row.occurred_at,
+        valid_from=row.valid_from,
+        created_at=row.created_at,
+        access_count=row.access_count,
+        last_accessed_at=row.last_accessed_at,
+        slot=row.slot,
+        source=row.source,
+        sources=sources,
+        vector=vector,
+    )
+
+
+async def run_out(
+    session: AsyncSession, user_id: str, *, now: datetime, lifetimes: Mapping[str, timedelta], limit: int
+) -> list[tuple[str, int, str]]:
+    """Active memories whose time is over: → id, version, and why."""
+    expired = MemoryRow.expires_at <= now
+    too_old = [
+        and_(MemoryRow.memory_type == name, MemoryRow.expires_at.is_(None), MemoryRow.created_at <= now - lifetime)
+        for name, lifetime in lifetimes.items()
+    ]
+    statement = (
+        select(MemoryRow.id, MemoryRow.version, MemoryRow.memory_type, MemoryRow.expires_at)
+        .where(MemoryRow.user_id == user_id, MemoryRow.status == "active", or_(expired, *too_old))
+        .order_by(MemoryRow.id)
+        .limit(limit)
+    )
+    return [
+        (
+            memory_id,
+            version,
+            f"it expired on {ends:%Y-%m-%d}"
+            if ends is not None
+            else f"memories of type {name} last {lifetimes[name].total_seconds() / 86_400:g} days",
+        )
+        for memory_id, version, name, ends in await session.execute(statement)
+    ]

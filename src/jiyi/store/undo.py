@@ -1,0 +1,146 @@
+"""Which changes came from where: the statements of undo.
+
+Everything that one `add` does, to its own memories and to others, carries the same time, to the microsecond. So what
+was learned from a session or a document is found by the times at which it was taken in.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Select, and_, or_, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..models import MemoryItem, Revision
+from . import reads, rows
+from .tables import MemoryRow, MessageRow, RelationRow, RevisionRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undoing:
+    """Which changes of a user's memories are meant. What is None does not restrict; but `memory_id` means the last
+    change of that memory, and `after` means everything since that moment."""
+
+    user_id: str
+    memory_id: str | None = None
+    session_id: str | None = None
+    actor: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    since: datetime | None = None
+    after: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """A memory with its history, and the versions in it that are meant."""
+
+    memory: MemoryItem
+    revisions: tuple[Revision, ...]
+    selected: frozenset[int]
+
+
+Versions = dict[str, set[int]]  # by memory
+WORKED_OUT = ("merge", "supersede")  # what `add` does to memories that are there
+
+
+async def touched(session: AsyncSession, what: Undoing) -> list[Touched]:
+    """The memories that are concerned, in the order of their ids."""
+    found = await _last_change(session, what) if what.memory_id is not None else await _changes(session, what)
+    await _add_compressed(session, what.user_id, found)
+    result: list[Touched] = []
+    for some in reads.chunks(sorted(found)):
+        items = {item.id: item for item in await reads.items(session, what.user_id, some)}
+        memories = {row.id: row for row in await session.scalars(_memories(what.user_id, some))}
+        history: dict[str, list[RevisionRow]] = defaultdict(list)
+        mine = (RevisionRow.user_id == what.user_id, RevisionRow.memory_id.in_(some))
+        for revision in await session.scalars(select(RevisionRow).where(*mine).order_by(RevisionRow.version)):
+            history[revision.memory_id].append(revision)
+        result += [
+            Touched(
+                memory=items[memory_id],
+                revisions=tuple(rows.revisions(history[memory_id], memories[memory_id])),
+                selected=frozenset(found[memory_id]),
+            )
+            for memory_id in some
+            if memory_id in items
+        ]
+    return result
+
+
+def _memories(user_id: str, ids: Iterable[str]) -> Select[MemoryRow]:
+    return select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(list(ids)))
+
+
+async def _last_change(session: AsyncSession, what: Undoing) -> Versions:
+    row = await reads.memory_row(session, what.user_id, what.memory_id or "")
+    return {row.id: {row.version}}
+
+
+async def _changes(session: AsyncSession, what: Undoing) -> Versions:
+    user_id = what.user_id
+    statement = select(RevisionRow.memory_id, RevisionRow.version).where(RevisionRow.user_id == user_id)
+    if what.after is not None:
+        statement = statement.where(RevisionRow.changed_at > what.after)
+    if what.since is not None:
+        statement = statement.where(RevisionRow.changed_at >= what.since)
+    if what.actor is not None:
+        statement = statement.where(RevisionRow.actor == what.actor)
+    if what.session_id is not None or what.metadata:
+        statement = statement.where(_learned_from(what))
+    found: Versions = defaultdict(set)
+    for memory_id, version in await session.execute(statement):
+        found[memory_id].add(version)
+    return found
+
+
+def _learned_from(what: Undoing) -> ColumnElement[bool]:
+    """The memories that a source has made, and what was worked out of it about others, at the same time."""
+    learned = [MemoryRow.user_id == what.user_id]
+    learned += [MemoryRow.meta[name].as_string() == value for name, value in what.metadata.items()]
+    moments = [select(MemoryRow.created_at)]
+    if what.session_id is not None:
+        learned.append(MemoryRow.session_id == what.session_id)
+        own = (MessageRow.user_id == what.user_id, MessageRow.session_id == what.session_id)
+        # What was said may have made no memory of its own, and yet have changed others.
+        moments += [] if what.metadata else [select(MessageRow.created_at).where(*own)]
+    moments[0] = moments[0].where(*learned)
+    made = and_(RevisionRow.version == 1, RevisionRow.memory_id.in_(select(MemoryRow.id).where(*learned)))
+    worked_out = RevisionRow.action.in_(WORKED_OUT)
+    return or_(made, and_(worked_out, or_(*(RevisionRow.changed_at.in_(some) for some in moments))))
+
+
+async def _add_compressed(session: AsyncSession, user_id: str, found: Versions) -> None:
+    """What was compressed out of memories that go has to be taken apart: it tells what they told. The others that went
+    into it come back."""
+    seen: set[str] = set()
+    while new := [memory_id for memory_id, versions in found.items() if 1 in versions and memory_id not in seen]:
+        seen.update(new)
+        for some in reads.chunks(new):
+            either = or_(RelationRow.target_id.in_(some), RelationRow.memory_id.in_(some))
+            refined = (RelationRow.user_id == user_id, RelationRow.relation_type == "refines", either)
+            wholes = set(await session.scalars(select(RelationRow.memory_id).where(*refined).distinct()))
+            for whole in await session.scalars(_memories(user_id, wholes)):
+                if "compressed" in whole.data:
+                    await _take_apart(session, whole, found)
+
+
+async def _take_apart(session: AsyncSession, whole: MemoryRow, found: Versions) -> None:
+    found.setdefault(whole.id, set()).add(1)
+    parts = select(RelationRow.target_id).where(
+        RelationRow.user_id == whole.user_id,
+        RelationRow.memory_id == whole.id,
+        RelationRow.relation_type == "refines",
+    )
+    archived = await session.execute(
+        select(RevisionRow.memory_id, RevisionRow.version).where(
+            RevisionRow.user_id == whole.user_id,
+            RevisionRow.memory_id.in_(parts),
+            RevisionRow.action == "archive",
+            RevisionRow.changed_at == whole.created_at,
+        )
+    )
+    for memory_id, version in archived.all():
+        found.setdefault(memory_id, set()).add(version)
