@@ -126,7 +126,7 @@ def by_task(**contents: Any) -> Behaviour:
     async def behave(request: dict[str, Any], writer: Writer) -> None:
         asked = request["messages"][-1]["content"]
         task = next(
-            (key for key in ("memories", "episodes", "action", "keywords") if f'{{"{key}"' in asked), "memories"
+            (key for key in ("memories", "episodes", "judgements", "keywords") if f'{{"{key}"' in asked), "memories"
         )
         await says(contents.get(task, {task: []}))(request, writer)
 

@@ -352,7 +352,7 @@ async def test_counts_outlive_the_process_and_go_with_the_user(server: FaultServ
         else:
             with pytest.raises(expected):
                 await llm.ask(QUESTION, user_id="mei")
-            await store.delete_all("mei")
+            await store.erase_all("mei")
             assert await store.count_llm_usage("mei", beginning_of_hour(datetime.now(UTC)), Usage()) == Usage()
         await store.close()
 
@@ -385,12 +385,12 @@ def test_there_is_no_prompt_that_nothing_uses() -> None:
 
 def test_a_prompt_of_ones_own_wins_and_has_a_version_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "en").mkdir()
-    (tmp_path / "en" / "judge.md").write_text("# system\nJudge.\n# user\n{{old}} or {{new}}?\n", encoding="utf-8")
+    (tmp_path / "en" / "judge.md").write_text("# system\nJudge.\n# user\n{{pairs}}, which?\n", encoding="utf-8")
     own = Prompts(tmp_path, "production")
     prompt = own.get("judge", "en")
     assert prompt.version != Prompts(None, "production").get("judge", "en").version
-    question = prompt.question({}, old="{{new}}", new="b", old_at="", new_at="")
-    assert (question.system, question.user) == ("Judge.", "{{new}} or b?")
+    question = prompt.question({}, pairs="{{pairs}} or b")
+    assert (question.system, question.user) == ("Judge.", "{{pairs}} or b, which?")
     assert own.get("judge", "zh") == Prompts(None, "production").get("judge", "zh")
 
 
@@ -398,9 +398,9 @@ def test_a_prompt_of_ones_own_wins_and_has_a_version_of_its_own(tmp_path: Path) 
     ("text", "problem"),
     [
         ("", "# system"),
-        ("# user\n{{old}} {{new}}\n# system\nx", "in this order"),
-        ("# system\nx\n# user\n{{old}}", r"lacks \{\{new\}\}"),
-        ("# system\n{{secret}}\n# user\n{{old}} {{new}}", r"has \{\{secret\}\}, which nothing fills in"),
+        ("# user\n{{pairs}}\n# system\nx", "in this order"),
+        ("# system\nx\n# user\nwhich?", r"lacks \{\{pairs\}\}"),
+        ("# system\n{{secret}}\n# user\n{{pairs}}", r"has \{\{secret\}\}, which nothing fills in"),
     ],
 )
 def test_a_prompt_that_cannot_work_is_named(tmp_path: Path, text: str, problem: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -98,6 +99,111 @@ async def test_with_a_model_memories_are_worked_out(server: FaultServer, path: P
         assert "berlin" in item.keywords
         assert item.source_ids == receipt.memories[0].source_ids
         assert len(server.requests) == 1, "two messages make no episode"
+
+
+# -- memories that are alike ------------------------------------------------------------------------------------------
+
+OLD = "Mei moved last week to Berlin (May 1, 2023)"  # the same words, another order
+ALONE = memory(subject=None, attribute=None, value=None)  # by subject and attribute there is nothing to compare
+
+
+def judges(action: str, **more: Any) -> Behaviour:
+    judgement = {"pair": 1, "action": action, "reason": "as I see it", **more}
+    return by_task(memories={"memories": [ALONE]}, judgements={"judgements": [judgement]})
+
+
+async def facts(memory: Memory, **where: Any) -> list[str]:
+    return [item.content for item in await stored(memory, memory_types=["fact"], **where)]
+
+
+async def with_old(memory: Memory, *, edited: bool = False) -> MemoryItem:
+    [old] = (await memory.add(OLD, user_id="mei", memory_type="fact", occurred_at=AT - timedelta(days=20))).memories
+    if edited:
+        await memory.update(old.id, user_id="mei", importance=0.9)
+    return old
+
+
+async def test_what_says_nothing_new_is_further_evidence(server: FaultServer, path: Path) -> None:
+    server.behave(judges("ignore"))
+    async with open_at(server, path) as memory:
+        old = await with_old(memory)
+        receipt, _ = await outcome(memory)
+        assert await facts(memory) == [OLD]
+        assert len((await memory.get(old.id, user_id="mei")).source_ids) == 1
+        assert old.id in {item.id for item in receipt.memories}
+        assert len(server.requests) == 2, "one question for the memories, one for all judgements"
+
+
+async def test_what_belongs_together_is_merged_and_can_be_taken_apart(server: FaultServer, path: Path) -> None:
+    both = "Mei moved to Berlin last week (May 1, 2023)."
+    server.behave(judges("merge", merged=both))
+    async with open_at(server, path) as memory:
+        old = await with_old(memory)
+        await outcome(memory)
+        assert await facts(memory) == [both]
+        last = (await memory.history(old.id, user_id="mei"))[-1]
+        assert (last.action, last.actor) == ("merge", "jiyi")
+        assert "as I see it" in str(last.reason) and "en/judge@" in str(last.reason)
+        await memory.restore(old.id, user_id="mei", version=1)
+        assert await facts(memory) == [OLD]
+
+
+async def test_what_has_changed_ends_what_was(server: FaultServer, path: Path) -> None:
+    server.behave(judges("supersede"))
+    async with open_at(server, path) as memory:
+        old = await with_old(memory)
+        await outcome(memory)
+        assert await facts(memory) == [TRUE]
+        assert await facts(memory, as_of=AT - timedelta(days=10)) == [OLD]
+        [relation] = await memory.relations(old.id, user_id="mei")
+        assert (relation.relation_type, relation.target_id) == ("contradicts", old.id)
+
+
+async def test_what_never_was_right_is_replaced_for_all_times(server: FaultServer, path: Path) -> None:
+    server.behave(judges("replace"))
+    async with open_at(server, path) as memory:
+        await with_old(memory)
+        await outcome(memory)
+        assert await facts(memory) == await facts(memory, as_of=AT - timedelta(days=10)) == [TRUE]
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [judges("keep_both"), judges("explode"), by_task(memories={"memories": [ALONE]}, judgements="no JSON")],
+    ids=["says so", "of the wrong shape", "garbage"],
+)
+async def test_when_in_doubt_both_are_kept(server: FaultServer, path: Path, behaviour: Behaviour) -> None:
+    server.behave(behaviour)
+    async with open_at(server, path) as memory:
+        await with_old(memory)
+        receipt, _ = await outcome(memory)
+        assert sorted(await facts(memory)) == sorted([OLD, TRUE])
+        assert receipt.state is ReceiptState.INDEXED
+
+
+async def test_what_a_person_has_edited_is_not_judged(server: FaultServer, path: Path) -> None:
+    server.behave(judges("replace"))
+    async with open_at(server, path) as memory:
+        await with_old(memory, edited=True)
+        await outcome(memory)
+        assert sorted(await facts(memory)) == sorted([OLD, TRUE])
+        assert len(server.requests) == 1
+
+
+async def test_a_memory_that_changes_while_it_is_judged_is_judged_again(server: FaultServer, path: Path) -> None:
+    """And the model is not asked for the memories a second time."""
+    async with open_at(server, path) as memory:
+        old = await with_old(memory)
+
+        async def slowly(request: dict[str, Any], writer: Any) -> None:
+            if '{"judgements"' in request["messages"][-1]["content"]:
+                await memory.update(old.id, user_id="mei", content="Mei lives in Berlin now")
+            await judges("replace")(request, writer)
+
+        server.behave(slowly)
+        await outcome(memory)
+        assert sorted(await facts(memory)) == sorted(["Mei lives in Berlin now", TRUE])
+        assert len(server.requests) == 2
 
 
 WRONG: dict[str, Behaviour] = {
@@ -201,7 +307,9 @@ async def test_a_spent_budget_is_waited_out_and_uses_up_no_attempt(server: Fault
         for number in range(12):  # until the hour is spent
             more = [{"role": "user", "name": "Mei", "content": f"I moved to Berlin last week, {number}", "sent_at": AT}]
             receipt = await memory.add(more, user_id="mei", session_id=f"s{number}", wait=False)
-            receipt = await memory.wait(receipt, user_id="mei", timeout=0.3)
+            while receipt.state is ReceiptState.ACCEPTED and not receipt.problems:
+                await asyncio.sleep(0.01)
+                receipt = await memory.status(receipt, user_id="mei")
             if receipt.state is ReceiptState.ACCEPTED:
                 break
         assert "budget is spent" in receipt.problems[0]

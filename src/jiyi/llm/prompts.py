@@ -24,7 +24,7 @@ PromptSet = Literal["production", "eval"]
 PLACES: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "memories": (frozenset({"conversation"}), frozenset({"earlier", "participants"})),
     "episodes": (frozenset({"conversation"}), frozenset({"earlier", "participants"})),
-    "judge": (frozenset({"old", "new"}), frozenset({"old_at", "new_at"})),
+    "judge": (frozenset({"pairs"}), frozenset()),
     "expand": (frozenset({"query"}), frozenset()),
     "compress": (frozenset({"memories"}), frozenset()),
     "keywords": (frozenset({"content"}), frozenset({"summary", "memory_type", "max_keywords"})),

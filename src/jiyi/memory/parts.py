@@ -61,10 +61,12 @@ class Parts:
             from ..llm.keywords import Expander
 
             self._expander = Expander(self._llm, timeout_s=settings.search.expand_timeout_s)
-        if extractor is None and self._llm is not None:
-            from ..write.by_llm import LlmExtractor  # its checks take a while to import
+        judge = None
+        if self._llm is not None:
+            from ..write.by_llm import LlmExtractor, LlmJudge  # their checks take a while to import
 
-            extractor = LlmExtractor(self._llm)
+            extractor = extractor or LlmExtractor(self._llm)
+            judge = LlmJudge(self._llm)
         self._flow = Flow(
             store=store,
             embedder=embedder,
@@ -72,6 +74,7 @@ class Parts:
             settings=settings.extraction,
             extractors=(BuiltinExtractor(),),
             slow_extractor=extractor,
+            judge=judge,
             meter=self.meter,
         )
         self._turns: deque[Callable[[], Awaitable[Any]]] = deque()  # observed, to be taken in

@@ -21,6 +21,7 @@ CLOSED = "the memory is not open: use it inside `async with Memory.open(…) as 
 # A hash that begins so stands for something that is known for ever, not only while it is current:
 SAID = "said:"  # a message, which does not come back when it was edited or archived and is delivered once more
 PAST = "past:"  # a statement that was over already when it was added
+BY_A_PERSON = ("update", "restore")  # actions; what extraction does has other names
 EXTRACTED = "extracted"  # the source of memories that an extractor found
 
 
@@ -209,9 +210,11 @@ class NewRelation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """What new memories do to those that are there. It is void if one of the slots has changed meanwhile."""
+    """What new memories do to those that are there. It is void if one of these, or of the slots, has changed
+    meanwhile."""
 
     slots: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # the versions in each, by id
+    versions: Mapping[str, int] = field(default_factory=dict)  # of memories
     changes: tuple[ChangedMemory, ...] = ()
     evidence: Mapping[str, tuple[Source, ...]] = field(default_factory=dict)  # further sources of a memory
     relations: tuple[NewRelation, ...] = ()

@@ -9,11 +9,9 @@ from sqlalchemy import and_, func, insert, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..models import Relation
-from .contract import Effects, SlotEntry, Source, Stale
+from .contract import BY_A_PERSON, Effects, SlotEntry, Source, Stale
 from .reads import chunks, memory_row
 from .tables import MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow
-
-BY_A_PERSON = ("update", "restore")  # what extraction does has other names
 
 
 async def slots(session: AsyncSession, user_id: str, wanted: Sequence[str]) -> list[SlotEntry]:
@@ -77,7 +75,7 @@ async def _told(
 
 
 async def check(session: AsyncSession, user_id: str, effects: Effects) -> None:
-    """Whether the slots are as they were when the effects were worked out."""
+    """Whether slots and memories are as they were when the effects were worked out."""
     now: dict[str, dict[str, int]] = {slot: {} for slot in effects.slots}
     for some in chunks(list(effects.slots)):
         statement = select(MemoryRow.slot, MemoryRow.id, MemoryRow.version).where(
@@ -87,6 +85,10 @@ async def check(session: AsyncSession, user_id: str, effects: Effects) -> None:
             now[slot or ""][memory_id] = version
     if now != effects.slots:
         raise Stale
+    for memory_id, version in effects.versions.items():
+        mine = and_(MemoryRow.user_id == user_id, MemoryRow.id == memory_id)
+        if await session.scalar(select(MemoryRow.version).where(mine)) != version:
+            raise Stale
 
 
 async def save(session: AsyncSession, user_id: str, effects: Effects, at: datetime) -> None:

@@ -35,6 +35,7 @@ from .settle import fact_told, settle
 if TYPE_CHECKING:
     from ..settings import ExtractionSettings
     from ..store.base import Store
+    from .alike import Judge
 
 
 MOST_COMPARED = 200  # statements in one call; more of them are a load of ready memories, not news
@@ -48,6 +49,7 @@ class Flow:
     settings: ExtractionSettings
     extractors: tuple[Extractor, ...]  # run inside `add`
     slow_extractor: Extractor | None  # of a language model: run by a worker, when `add` has accepted
+    judge: Judge | None = None  # of memories that are alike; run by the worker, too
     meter: Meter = field(default_factory=Meter)
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WrapValidator
+
+from ..alike import JudgedAction
 
 LONGEST_MEMORY = 600
 LONGEST_MERGED = 1_200
@@ -20,8 +22,6 @@ LONGEST_QUOTE = 1_000
 LONGEST_WORDS = 200
 
 TYPES = ("preference", "fact", "event", "task", "pattern", "skill")
-ACTIONS = ("ignore", "replace", "merge", "supersede", "keep_both")
-Action = Literal["ignore", "replace", "merge", "supersede", "keep_both"]
 
 _NUMBER = re.compile(r"\[?\s*(?:#|m|message\s*|消息\s*)?(\d{1,6})\s*\]?", re.IGNORECASE)
 
@@ -82,7 +82,8 @@ class ProposedEpisode(Asked):
 
 
 class ProposedJudgement(Asked):
-    action: Action
+    pair: int
+    action: JudgedAction
     reason: Annotated[str, Field(min_length=1, max_length=LONGEST_MEMORY)]
     merged: Annotated[Annotated[str, Field(min_length=1, max_length=2 * LONGEST_MEMORY)] | None, _or_nothing(None)] = (
         None
@@ -122,4 +123,12 @@ MEMORIES = _list_of(
     ),
 )
 EPISODES = _list_of("episodes", _object(participant=_TEXT, title=_TEXT, content=_TEXT, messages=_NUMBERS))
-JUDGEMENT = _object(action={"type": "string", "enum": list(ACTIONS)}, reason=_TEXT, merged=_TEXT_OR_NULL)
+JUDGEMENTS = _list_of(
+    "judgements",
+    _object(
+        pair={"type": "integer"},
+        action={"type": "string", "enum": list(get_args(JudgedAction))},
+        reason=_TEXT,
+        merged=_TEXT_OR_NULL,
+    ),
+)

@@ -1,0 +1,166 @@
+"""New memories that say nearly the same as one that is there, in other words. Similar is not same, and different is no
+contradiction, so nothing is decided by likeness alone: a language model judges, and without one both are kept.
+
+What it decides is recorded with its reason in the history, and can be undone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+
+from ..errors import LlmError
+from ..models import MemoryItem
+from ..store.contract import (
+    BY_A_PERSON,
+    Change,
+    ChangedMemory,
+    Effects,
+    Filter,
+    NewMemory,
+    NewRelation,
+    Place,
+    Question,
+    Source,
+)
+from ..text.hashes import hamming
+from ..text.summary import summarise
+from .grow import GROWING
+from .index import embed_entries, index_entry
+from .reconcile import ACTOR
+
+if TYPE_CHECKING:
+    from .flow import Flow
+
+LEAST_ALIKE = 0.95  # cosine
+NEAR = 3  # bits in which two near hashes may differ
+LOOKED_AT = 3  # of the nearest, for a near hash
+MOST_JUDGED = 8  # pairs in one question
+
+JudgedAction = Literal["ignore", "replace", "merge", "supersede", "keep_both"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    action: JudgedAction
+    reason: str
+    merged: str | None  # with `merge`: the text that says both
+    made_by: str  # which model, with which prompt
+
+
+class Judge(Protocol):
+    """Judges pairs of a new memory and an old one, each with when it was said."""
+
+    def __call__(
+        self, pairs: Sequence[tuple[str, datetime, str, datetime]], user_id: str, /
+    ) -> Awaitable[Sequence[Judgement | None]]: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class _Outcome:
+    dropped: set[str] = field(default_factory=set)
+    changed: dict[str, NewMemory] = field(default_factory=dict)
+    changes: list[ChangedMemory] = field(default_factory=list)
+    versions: dict[str, int] = field(default_factory=dict)
+    evidence: dict[str, tuple[Source, ...]] = field(default_factory=dict)
+    relations: list[NewRelation] = field(default_factory=list)
+
+
+async def judge_alike(
+    memories: Sequence[NewMemory], effects: Effects, place: Place, at: datetime, flow: Flow
+) -> tuple[tuple[NewMemory, ...], Effects, tuple[str, ...], tuple[str, ...]]:
+    """→ the memories that are left, what they do to others, which of those said it already, and what went wrong"""
+    pairs = await _pairs(memories, effects, place, at, flow) if flow.judge is not None else []
+    if not pairs or flow.judge is None:
+        return tuple(memories), effects, (), ()
+    asked = [(new.content, new.occurred_at, old.content, old.occurred_at) for new, old, _ in pairs]
+    try:
+        judgements = await flow.judge(asked, place.user_id)
+    except LlmError as error:
+        return tuple(memories), effects, (), (f"memories that are alike were kept beside each other: {error}",)
+    outcome = _Outcome()
+    for (new, old, _), judgement in zip(pairs, judgements, strict=True):
+        if judgement is not None and old.id not in outcome.versions:
+            await _do(judgement, new, old, at, flow, outcome)
+    left = tuple(outcome.changed.get(one.id, one) for one in memories if one.id not in outcome.dropped)
+    more = replace(
+        effects,
+        versions={**effects.versions, **outcome.versions},
+        changes=(*effects.changes, *outcome.changes),
+        evidence={**effects.evidence, **outcome.evidence},
+        relations=(*(one for one in effects.relations if one.memory_id not in outcome.dropped), *outcome.relations),
+    )
+    return left, more, tuple(outcome.evidence), ()
+
+
+async def _pairs(
+    memories: Sequence[NewMemory], effects: Effects, place: Place, at: datetime, flow: Flow
+) -> list[tuple[NewMemory, MemoryItem, float]]:
+    """Each new memory with the one of its kind that is most alike, if that is alike enough and nobody has edited it."""
+    touched = {one.id for one in effects.changes} | effects.evidence.keys()
+    found = []
+    for new in memories:
+        if new.memory_type in (*GROWING, "message") or new.index.vector is None or new.valid_to is not None:
+            continue
+        where = Filter(user_id=place.user_id, now=at, memory_types=(new.memory_type,))
+        near = await flow.store.gather(Question(filter=where, vector=new.index.vector, model=flow.embedder.id))
+        places = np.argsort(-near.semantic)[:LOOKED_AT]
+        ids = [str(near.ids[place]) for place in places if near.ids[place] not in touched]
+        likeness = dict(zip((near.ids[place] for place in places), near.semantic[places].tolist(), strict=True))
+        for old in await flow.store.get(place.user_id, ids):
+            if _alike(new, old, likeness[old.id], place, flow) and not await _edited(old, flow):
+                found.append((new, old, likeness[old.id]))
+                touched.add(old.id)
+                break
+    return sorted(found, key=lambda pair: -pair[2])[:MOST_JUDGED]
+
+
+def _alike(new: NewMemory, old: MemoryItem, likeness: float, place: Place, flow: Flow) -> bool:
+    if (old.agent_id, old.group_id) != (place.agent_id, place.group_id) or old.valid_to is not None:
+        return False
+    if likeness >= LEAST_ALIKE:
+        return True
+    known = index_entry(old.content, old.summary, old.tags, dict(old.data), flow.keyword_rules)
+    return hamming(new.index.near_hash, known.near_hash) <= NEAR
+
+
+async def _edited(old: MemoryItem, flow: Flow) -> bool:
+    """What a person has written is not judged."""
+    return any(one.action in BY_A_PERSON for one in await flow.store.history(old.user_id, old.id))
+
+
+async def _do(judgement: Judgement, new: NewMemory, old: MemoryItem, at: datetime, flow: Flow, done: _Outcome) -> None:
+    action, why = judgement.action, f"{judgement.reason} ({judgement.made_by})"
+    if action == "keep_both":
+        return
+    if action == "supersede" and new.valid_from <= old.valid_from:
+        return  # what is older ends nothing
+    done.versions[old.id] = old.version
+    if action in ("ignore", "merge"):
+        done.dropped.add(new.id)
+        done.evidence[old.id] = new.sources
+        if action == "merge" and judgement.merged is not None:
+            done.changes.append(await _merged(judgement.merged, old, why, at, flow))
+        return
+    ends = new.valid_from if action == "supersede" else old.valid_from  # one that never was right has no time
+    values = {"valid_to": ends, "superseded_by": new.id}
+    change = Change(values=values, action="supersede", actor=ACTOR, reason=why, at=at)
+    done.changes.append(ChangedMemory(id=old.id, change=change))
+    if action == "replace":
+        done.changed[new.id] = replace(new, valid_from=min(new.valid_from, old.valid_from), reason=why)
+    kind = "refines" if action == "replace" else "contradicts"
+    done.relations.append(NewRelation(memory_id=new.id, target_id=old.id, relation_type=kind, strength=1.0))
+
+
+async def _merged(text: str, old: MemoryItem, why: str, at: datetime, flow: Flow) -> ChangedMemory:
+    summary = summarise(text)
+    entry = await asyncio.to_thread(index_entry, text, summary, old.tags, dict(old.data), flow.keyword_rules)
+    [entry], _ = await embed_entries([entry], [text], flow.embedder)
+    values = {"content": text, "summary": summary}
+    return ChangedMemory(
+        id=old.id, change=Change(values=values, index=entry, action="merge", actor=ACTOR, reason=why, at=at)
+    )
