@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import jiyi.server
+from jiyi.models import LAYERS, RelationType, Revision
+from jiyi.read.presets import PRESETS, Weights
+from jiyi.read.relevance import BOTH, BY_MEANING, BY_WORDS
 
 FOLDER = Path(jiyi.server.__file__).parent / "console"
 
@@ -36,6 +41,22 @@ def test_both_languages_say_the_same_things() -> None:
         if not name.startswith(begun) and not name.endswith("_one") and f'"{name}"' not in code
     }
     assert not unused
+
+
+def test_whatever_the_engine_names_has_words_and_every_part_a_colour() -> None:
+    files = sources()
+    named = set(re.findall(r'^ {2}"?([\w ]+)"?: \["[^"]+", "[^"]+"\],$', files["js/words/names.js"], re.MULTILINE))
+    parts = [field.name for field in fields(Weights) if field.name != "half_life_days"]
+    evidence = {*BOTH, *BY_WORDS, *BY_MEANING, "behind"}
+    assert {f"part_{name}" for name in (*parts, *evidence)} <= named
+    assert {f"type_{name}" for name in LAYERS} <= named
+    taking = {name for name in parts if getattr(PRESETS["measured"], name) < 0}
+    for part in set(parts) - taking:
+        assert re.search(rf"\.part-{part}\b", files["css/pictures.css"]), part
+    actions = get_args(Revision.model_fields["action"].annotation)
+    relations = get_args(RelationType)
+    wanted = {f"action_{name}" for name in actions} | {f"relation_{name}" for name in relations}
+    assert wanted <= words(files["js/words/en.js"]).keys()
 
 
 def test_no_code_that_could_make_markup_of_text() -> None:

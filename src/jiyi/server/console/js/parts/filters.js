@@ -1,22 +1,22 @@
 // The filters that searching and listing share. Their state is the address, so a filtered view can be kept and sent on.
 import { h } from "../dom.js";
 import { named, number, t } from "../i18n.js";
+import { endOf, startOf } from "./days.js";
 import { field } from "./dialogs.js";
 
 export const FILTERS = ["types", "tag", "session", "group", "agent", "since", "until", "as_of"];
 
 /** What the filters of an address say, in the server's words. */
 export function wanted(params) {
-  const day = (name, end) => (params.get(name) ? `${params.get(name)}T${end ? "23:59:59.999" : "00:00:00"}Z` : null);
   return {
     memory_types: params.get("types") ? params.get("types").split(",") : null,
     tags: params.get("tag") ? [params.get("tag")] : null,
     session_id: params.get("session"),
     group_id: params.get("group"),
     agent_id: params.get("agent"),
-    since: day("since"),
-    until: day("until", true),
-    as_of: day("as_of", true),
+    since: startOf(params.get("since")),
+    until: endOf(params.get("until")),
+    as_of: endOf(params.get("as_of")),
   };
 }
 

@@ -2,6 +2,7 @@
 import { api } from "../api.js";
 import { fill, h, said } from "../dom.js";
 import { number, t } from "../i18n.js";
+import { dayOf, startOf } from "../parts/days.js";
 import { field } from "../parts/dialogs.js";
 import { shownDiff } from "../parts/diff.js";
 import { failure } from "../parts/states.js";
@@ -11,7 +12,8 @@ export function editForm(memory, { done, cancel, newer }) {
   let base = memory;
   const content = h("textarea", { class: "textarea", value: memory.content, maxlength: 100_000, dir: "auto" });
   const type = h("input", { class: "input", list: "types-known", value: memory.memory_type, maxlength: 64 });
-  const until = h("input", { class: "input", type: "date", value: memory.valid_to?.slice(0, 10) ?? "" });
+  const ended = memory.valid_to ? dayOf(memory.valid_to) : "";
+  const until = h("input", { class: "input", type: "date", value: ended });
   const shown = h("output", { class: "push numbers small" }, number(memory.importance, 2));
   const importance = h("input", {
     class: "range", type: "range", min: 0, max: 1, step: 0.01, value: memory.importance,
@@ -30,7 +32,7 @@ export function editForm(memory, { done, cancel, newer }) {
     if (type.value.trim() && type.value.trim() !== base.memory_type) found.memory_type = type.value.trim();
     if (importance.value !== begun) found.importance = Number(importance.value);
     if (tags.values().join("\n") !== base.tags.join("\n")) found.tags = tags.values();
-    if (until.value !== (memory.valid_to?.slice(0, 10) ?? "")) found.valid_to = until.value ? `${until.value}T00:00:00Z` : null;
+    if (until.value !== ended) found.valid_to = until.value ? startOf(until.value) : null;
     return found;
   }
 

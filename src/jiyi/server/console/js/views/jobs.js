@@ -23,7 +23,7 @@ export async function showJobs(place, params, signal) {
       h("div", { class: "line" }, icon(told.ready ? "check" : "alert"), h("h2", null, told.ready ? t("health_ready") : t("health_not_ready"))),
       h("ul", { class: "checks" }, told.checks.map((check) => h("li", null,
         h("span", { class: check.ok ? "chip on" : "chip off" }, named("check", check.name)),
-        check.ok ? null : h("span", null, check.problem ?? ""))))));
+        check.problem && h("span", null, check.problem))))));
   }
 
   async function load() {

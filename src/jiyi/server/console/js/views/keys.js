@@ -4,6 +4,7 @@ import { fill, h, said } from "../dom.js";
 import { tell } from "../events.js";
 import { ago, day, moment, t } from "../i18n.js";
 import { icon } from "../icons.js";
+import { endOf } from "../parts/days.js";
 import { confirmed, dialog, field, form } from "../parts/dialogs.js";
 import { note as say, noteProblem } from "../parts/notes.js";
 import { empty, failure, loading } from "../parts/states.js";
@@ -87,7 +88,7 @@ async function make(load) {
     const wanted = {
       name: name.value.trim(), scopes: scopes.map((label) => label.firstChild).filter((box) => box.checked).map((box) => box.value),
       ...(all.checked ? { all_users: true } : { user_ids: users.value.split("\n").map((one) => one.trim()).filter(Boolean) }),
-      ...(expires.value ? { expires_at: `${expires.value}T23:59:59Z` } : {}),
+      ...(expires.value ? { expires_at: endOf(expires.value) } : {}),
     };
     try {
       close(await api.makeKey(wanted));

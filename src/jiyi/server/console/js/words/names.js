@@ -10,6 +10,7 @@ export default {
   part_whole_semantic: ["Meaning of the whole", "整体意思"],
   part_episode: ["Its conversation", "所在对话"],
   part_before: ["Message before", "上一条消息"],
+  part_gist: ["What it comes to", "由此得出的"],
   part_held: ["Holds the words", "含有问题的词"],
   part_phrase: ["Quoted phrase", "引号短语"],
   part_speaker: ["Said by", "说话人"],
@@ -71,6 +72,9 @@ export default {
   type_profile: ["profile", "画像"],
   type_group_profile: ["group profile", "群组画像"],
   type_skill: ["skill", "技能"],
+  type_file: ["file", "文件"],
+  type_error_handling: ["error handling", "错误处理"],
+  type_command_output: ["command output", "命令输出"],
   type_lesson: ["lesson", "经验"],
 
   layer_episodic: ["episodic", "情景层"],
