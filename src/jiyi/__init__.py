@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         VersionConflict,
         WorkspaceError,
     )
-    from .files.values import SyncReport, SyncStep, WorkspaceFile, WorkspaceStatus
+    from .files.values import Drift, SyncReport, SyncStep, WorkspaceFile, WorkspaceStatus
     from .keep.backup import restore_backup
     from .keep.plans import Bundle, Compressed, CompressPlan, Member, Undone, UndoPlan, UndoStep, Upkept
     from .keys import ApiKey, AuditEntry, NewKey
@@ -114,6 +114,7 @@ __all__ = [
     "Coverage",
     "Deletion",
     "Draft",
+    "Drift",
     "Embedder",
     "EmbeddingError",
     "EmbeddingModelChanged",

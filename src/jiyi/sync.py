@@ -152,6 +152,8 @@ class Memory:
     note_audit = _verb(engine.Memory.note_audit)
     sync_workspace = _verb(engine.Memory.sync_workspace)
     workspace_status = _verb(engine.Memory.workspace_status)
+    verify_workspace = _verb(engine.Memory.verify_workspace)
+    rebuild_workspace = _verb(engine.Memory.rebuild_workspace)
     watch_workspace = _verb(engine.Memory.watch_workspace)
 
     def close(self) -> None:

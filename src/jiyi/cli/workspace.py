@@ -1,9 +1,11 @@
-"""The commands about files that people edit: workspace init, sync, watch, status."""
+"""The commands about files that people edit: workspace init, sync, watch, status, verify,
+rebuild."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +18,7 @@ from .run import call
 
 if TYPE_CHECKING:
     from ..files.layout import Workspace
-    from ..files.values import SyncReport, WorkspaceStatus
+    from ..files.values import Drift, SyncReport, WorkspaceStatus
 
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -30,6 +32,7 @@ Language = Annotated[str, typer.Option("--lang", metavar="auto|en|zh", help="The
 Daily = Annotated[bool, typer.Option("--daily-notes", help="Episodes and events too, in a file for each day.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; tell what would be done.")]
 Confirm = Annotated[bool, typer.Option("--confirm", help="Lines that are gone are meant to be gone, however many.")]
+Vectors = Annotated[bool, typer.Option("--vectors", help="Embed every text again, to compare that too.")]
 Restore = Annotated[bool, typer.Option("--restore", help="Write lines that are gone anew.")]
 
 
@@ -125,6 +128,54 @@ def status(
     show(list(states), lambda _: "\n".join(map(_state, states)) or "nobody has files or memories yet", as_json)
 
 
+@app.command("verify")
+def verify(
+    folder: Folder = None,
+    vectors: Vectors = False,
+    user: opt.OneUser = None,
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Compare every line with its memory, and every memory with its index.
+
+    Examples:
+    $ jiyi workspace verify notes
+    $ jiyi workspace verify 笔记 --vectors
+
+    Nothing is changed. Exit code 1 if something does not agree.
+    """
+    found = _opened(folder)
+    drifts = call(
+        lambda memory, _: memory.verify_workspace(user_id=user, vectors=vectors), store=store, workspace=found.root
+    )
+    show(list(drifts), lambda _: "\n".join(map(_drift, drifts)) or "files and index agree", as_json)
+    raise typer.Exit(1 if drifts else 0)
+
+
+@app.command("rebuild")
+def rebuild(
+    folder: Folder = None,
+    confirm: Confirm = False,
+    user: opt.OneUser = None,
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Work the index out anew, from the files alone.
+
+    Examples:
+    $ jiyi workspace rebuild notes
+    $ jiyi workspace rebuild 笔记 --store ./记忆.db
+
+    Where files and index differ, the files are right.
+    """
+    found = _opened(folder)
+    done = call(
+        lambda memory, _: memory.rebuild_workspace(user_id=user, confirm=confirm), store=store, workspace=found.root
+    )
+    indexed = sum(report.indexed for report in done)
+    _show_reports(done, f"{counted(indexed, 'memory', 'memories')} indexed anew", as_json)
+
+
 def _opened(folder: Path | None) -> Workspace:
     """The workspace that is named, set or here; no command but `init` begins one."""
     from ..files.layout import open_workspace
@@ -149,13 +200,17 @@ def _sync(
         store=store,
         workspace=found.root,
     )
+    _show_reports(done, None if any(report.steps for report in done) else "files and memories agree", as_json)
+
+
+def _show_reports(done: Sequence[SyncReport], last: str | None, as_json: bool) -> None:
     if as_json:
         show(list(done), str, True)
     else:
         for report in done:
             _show_report(report)
-        if not any(report.steps for report in done):
-            out().print("files and memories agree")
+        if last:
+            out().print(last)
     if any(report.problems for report in done):
         raise typer.Exit(1)
 
@@ -169,6 +224,12 @@ def _show_report(report: SyncReport) -> None:
         would = "would be: " if report.dry_run else ""
         err().print(f"{report.user_id}: {would}{', '.join(f'{number} {name}' for name, number in counts.items())}")
     warn([*report.conflicts, *report.problems])
+
+
+def _drift(drift: Drift) -> str:
+    where = drift.path or ""
+    where += f":{drift.line}" if drift.line else ""
+    return "  ".join(plain(part) for part in (f"{drift.kind:<9}", where, drift.memory_id or "", drift.problem) if part)
 
 
 def _state(state: WorkspaceStatus) -> str:

@@ -17,6 +17,8 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _BULLET = re.compile(r"(?P<indent>[ \t]*)(?P<mark>[-*+])(?P<space>[ \t]+)(?=[^ \t])")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}(?=[^`]*$)|~{3,})")
+_NO_TITLE = re.compile(r" {4}|\t|[ ]*(?:[|>]|(?:[-*+]|\d+[.)])(?:\s|$))")  # what no line below makes a heading
+_SPECIAL = re.compile(r"[ \t]*[-#*+`~<>=|]")  # how a line begins that may be more than prose
 _UNDERLINE = re.compile(r" {0,3}(?P<line>=+|-+)[ \t]*$")
 _RAW = re.compile(r" {0,3}<(?P<tag>pre|script|style|textarea)(?:[\s>]|$)", re.IGNORECASE)
 _CONFLICT = re.compile(r"(?:<{7}|>{7}|\|{7})(?: |$)")
@@ -100,12 +102,16 @@ def parse(text: str) -> Document:
     parts.extend(Prose(line) for line in lines[:at])
     section: Heading | None = None
     while at < len(lines):
+        if not _SPECIAL.match(lines[at]):
+            parts.append(Prose(lines[at]))
+            at += 1
+            continue
         bare = _bare(lines[at])
         if _CONFLICT.match(bare):
             raise CannotParse(f"line {at + 1} is a mark of a merge that is not finished: {bare[:20]}")
-        end = _block_end(lines, at, bare)
-        heading = None if end else read_heading(bare) or _underlined(parts, bare)
-        found = None if end or heading else _entry(lines, at, bare, section.memory_type if section else None)
+        found = _entry(lines, at, bare, section.memory_type if section else None)
+        end = None if found else _block_end(lines, at, bare)
+        heading = None if found or end else read_heading(bare) or _underlined(parts, bare)
         if heading is not None:
             section = section if _inside(section, heading) else heading
             parts.append(HeadingLine(lines[at], heading))
@@ -161,7 +167,7 @@ def _underlined(parts: Sequence[Part], bare: str) -> Heading | None:
     """A heading that is written as a line of text with a line of = or - below it."""
     found = _UNDERLINE.match(bare)
     before = parts[-1] if parts else None
-    if not found or type(before) is not Prose or before.blank or before.text.startswith(("    ", "\t", "|", ">")):
+    if not found or type(before) is not Prose or before.blank or _NO_TITLE.match(before.text):
         return None
     return read_heading(("# " if found["line"][0] == "=" else "## ") + _bare(before.text).strip())
 
@@ -176,7 +182,7 @@ def _entry(lines: Sequence[str], at: int, bare: str, memory_type: str | None) ->
     if not found or _RULE.match(bare):
         return None
     indent = len(found["indent"].expandtabs(4))
-    if not has_mark(bare) and indent > 3:
+    if indent > 3 and not has_mark(bare):
         return None
     end = _item_end(lines, at, indent)
     bullet = found[0]
@@ -195,7 +201,7 @@ def _item_end(lines: Sequence[str], at: int, indent: int) -> int:
         if not line.strip(" \t"):
             continue
         space = line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4)
-        if len(space) < indent + 2 or (_BULLET.match(line) and has_mark(line)) or _CONFLICT.match(line):
+        if len(space) < indent + 2 or (_BULLET.match(line) and has_mark(line)):
             break
         end = later + 1
     return end

@@ -80,6 +80,8 @@ class Item:
 
 def canonical(content: str) -> str:
     """A text as a bullet can hold it: without white space around it and at the ends of its lines."""
+    if "\n" not in content and "\r" not in content:
+        return content.strip(" \t")
     lines = re.split(r"\r\n|\r|\n", content)
     return "\n".join(line.rstrip(" \t") for line in lines).strip(" \t\n")
 
@@ -140,7 +142,7 @@ def item_text(bullet: str, width: int, content: str, comment: str, eol: str) -> 
 
 
 def has_mark(line: str) -> bool:
-    return _MARK.search(line) is not None
+    return "jiyi:" in line and _MARK.search(line) is not None
 
 
 def read_item(lines: list[str]) -> Item:
@@ -149,11 +151,11 @@ def read_item(lines: list[str]) -> Item:
     memory_id, meta = None, dict[str, str]()
     texts = list(lines)
     for at, line in enumerate(lines):
-        found = list(_MARK.finditer(line))
+        found = list(_MARK.finditer(line)) if "jiyi:" in line else []
         if found:
             last = found[-1]
             memory_id = last["id"]
-            meta = dict(pair.split("=", 1) for pair in last["meta"].split())
+            meta = dict(pair.split("=", 1) for pair in last["meta"].split()) if last["meta"] else {}
             before, after = line[: last.start()], line[last.end() :]
             texts[at] = f"{before} {after.strip()}" if before.strip() and after.strip() else before or after
             break
@@ -181,7 +183,8 @@ def read_note(item: Item, memory_type: str | None) -> Note:
         unsaid.add("expires_at")
     tags: tuple[str, ...] = ()
     try:
-        tags = checks.tags("tags", filter(str.strip, map(unquote, item.meta.get("tags", "").split(","))))
+        if item.meta.get("tags"):
+            tags = checks.tags("tags", filter(str.strip, map(unquote, item.meta["tags"].split(","))))
     except InvalidInput:
         unsaid.add("tags")
     return Note(

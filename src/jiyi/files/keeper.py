@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import JiyiError, WorkspaceError
+from .checking import rebuild_user, verify_user
 from .layout import Workspace, init_workspace
 from .report import report
 from .sync import SYNCING, Filing, look, sync_user
-from .values import SyncReport, WorkspaceFile, WorkspaceStatus
+from .values import Drift, SyncReport, WorkspaceFile, WorkspaceStatus
 
 if TYPE_CHECKING:
     from ..embed import Embedder
@@ -110,6 +111,15 @@ class Files:
             synced_at=looked.known.agreed.synced_at,
             pending=report(looked.plan, dry_run=True),
         )
+
+    async def verify(self, user_id: str, *, vectors: bool) -> list[Drift]:
+        return await verify_user(self.filing, user_id, vectors=vectors)
+
+    async def rebuild(self, user_id: str, *, confirm: bool) -> SyncReport:
+        async with self._locks.setdefault(user_id, asyncio.Lock()):
+            done = await asyncio.create_task(rebuild_user(self.filing, user_id, confirm=confirm))
+            self._seen[user_id] = await asyncio.to_thread(signature, self.workspace, user_id)
+            return done
 
     async def fresh(self, user_id: str) -> str | None:
         """Take in what a person has changed in the files. → what went wrong; reading goes on without it"""

@@ -57,8 +57,9 @@ def make_plan(
     new_id: Callable[[], str],
     confirm: bool = False,
     restore: bool = False,
+    files_win: bool = False,
 ) -> Plan:
-    planning = _Planning(scan, known, workspace, user_id, now, new_id, restore)
+    planning = _Planning(scan, known, workspace, user_id, now, new_id, restore, files_win)
     planning.hold_files(confirm)
     planning.sort_lines()
     planning.take_newcomers()
@@ -76,6 +77,7 @@ class _Planning:
     now: datetime
     new_id: Callable[[], str]
     restore: bool
+    files_win: bool  # whatever the index says
     steps: list[Step] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
@@ -209,12 +211,13 @@ class _Planning:
     def _without_memory(self, memory_id: str, line: Line, before: AgreedEntry | None) -> None:
         erased_at, made_at = self.known.filed.erased_at, time_of(memory_id)
         erased = before is None and erased_at is not None and made_at is not None and made_at < erased_at
-        if erased or (before is not None and not _differs(line.note, before.digests)):
+        unchanged = before is not None and not self.files_win and not _differs(line.note, before.digests)
+        if erased or unchanged:
             self.steps.append(Drop(memory_id=memory_id, line=line))
             self.gone.append(memory_id)
         elif "memory_type" in line.note.unsaid:
             self.problems.append(f"{_at(line)}: no memory has this id, and its heading names no type; left alone")
-        elif before is None and made_at is not None:
+        elif (before is None or self.files_win) and made_at is not None:
             self.steps.append(Take(memory_id=memory_id, note=line.note, home=read_home(line.entry.item), line=line))
         else:
             if before is not None:
@@ -223,11 +226,11 @@ class _Planning:
             self.steps.append(Take(memory_id=self.new_id(), note=line.note, home=read_home(line.entry.item), line=line))
 
     def _over(self, memory: FiledMemory, line: Line, before: AgreedEntry | None) -> None:
-        if before is not None and not _differs(line.note, before.digests):
+        if before is not None and not self.files_win and not _differs(line.note, before.digests):
             self.steps.append(Drop(memory_id=memory.id, line=line))
             self.gone.append(memory.id)
             return
-        if before is not None:
+        if before is not None and not self.files_win:
             self.conflicts.append(f"{_at(line)}: edited while its memory was archived or ended; it holds again")
         stored = note_of(memory)
         note, _ = _merged(line.note, stored, None)
@@ -240,6 +243,8 @@ class _Planning:
 
     def _both(self, memory: FiledMemory, line: Line, before: AgreedEntry | None) -> None:
         stored = note_of(memory)
+        if self.files_win:
+            before = AgreedEntry(memory_id=memory.id, path="", version=0, digests=stored.digests())
         note, clashes = _merged(line.note, stored, before)
         if "content" in clashes:
             self._clash(memory, stored, line, before)

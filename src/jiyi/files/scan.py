@@ -49,7 +49,12 @@ class Scan:
 def scan(workspace: Workspace, user_id: str) -> Scan:
     """Read and parse all of a user's files. What cannot be read or parsed is left alone and named."""
     home = workspace.home(user_id)
-    told = safe.clean(workspace.root / home / "context") + safe.clean(workspace.root / home / "context/daily")
+    told = []
+    for folder in ("context", "context/daily"):
+        try:
+            told += safe.clean(workspace.root / home / folder)
+        except OSError as error:
+            told.append(f"{home}{folder}: what a crash left there cannot be removed: {error.strerror}")
     files = {path: scan_file(workspace.root, path) for path in workspace.files(user_id)}
     lines: list[Line] = []
     held: set[str] = set()

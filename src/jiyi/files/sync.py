@@ -64,7 +64,13 @@ class Looked:
 
 
 async def sync_user(
-    filing: Filing, user_id: str, *, confirm: bool = False, restore: bool = False, dry_run: bool = False
+    filing: Filing,
+    user_id: str,
+    *,
+    confirm: bool = False,
+    restore: bool = False,
+    dry_run: bool = False,
+    files_win: bool = False,
 ) -> SyncReport:
     """Bring a user's files and memories to agree. → what was done; with `dry_run`, what would be done"""
     if dry_run:
@@ -74,7 +80,7 @@ async def sync_user(
     await asyncio.to_thread(filing.workspace.check)
     async with locked(filing.workspace, user_id):
         for _ in range(TRIES):
-            looked = await look(filing, user_id, confirm=confirm, restore=restore)
+            looked = await look(filing, user_id, confirm=confirm, restore=restore, files_win=files_win)
             if _unsettled(looked):
                 await asyncio.sleep(SETTLED_S)
                 continue
@@ -101,9 +107,16 @@ async def locked(workspace: Workspace, user_id: str) -> AsyncIterator[None]:
 
 
 async def look(
-    filing: Filing, user_id: str, *, confirm: bool = False, restore: bool = False, all_of_it: bool = False
+    filing: Filing,
+    user_id: str,
+    *,
+    confirm: bool = False,
+    restore: bool = False,
+    files_win: bool = False,
+    all_of_it: bool = False,
 ) -> Looked:
-    """Scan and plan. `all_of_it`: trust nothing that was agreed on, compare everything."""
+    """Scan and plan. `all_of_it`: compare everything, also what nobody has told of. `files_win`: and the files are
+    right."""
     workspace, store, now = filing.workspace, filing.store, utc_now()
     await asyncio.to_thread(workspace.check)
     scanned = await asyncio.to_thread(scan, workspace, user_id)
@@ -121,7 +134,7 @@ async def look(
         layers=LAYERS,
         types=filing.types,
         ids=tuple(dict.fromkeys([*suspects(scanned, agreed), *twins.values()])),
-        seen=None if all_of_it else agreed.seen,
+        seen=None if all_of_it or files_win else agreed.seen,
     )
     filed = await store.look_for_files(wanted, now)
     changed = {
@@ -131,7 +144,17 @@ async def look(
     }
     actions = await store.actions_since(user_id, changed) if changed else {}
     knows = Known(agreed=agreed, filed=filed, twins=twins, actions=actions)
-    plan = make_plan(scanned, knows, workspace, user_id, now, new_id=new_id, confirm=confirm, restore=restore)
+    plan = make_plan(
+        scanned,
+        knows,
+        workspace,
+        user_id,
+        now,
+        new_id=new_id,
+        confirm=confirm,
+        restore=restore,
+        files_win=files_win,
+    )
     return Looked(scanned, knows, plan)
 
 

@@ -32,6 +32,21 @@ class SyncReport(Value):
     conflicts: tuple[str, ...] = Field(default=(), description="what was changed on both sides, and what came of it")
     withheld: int = Field(default=0, description="memories whose lines are gone, too many at once to believe it")
     problems: tuple[str, ...] = Field(default=(), description="what was left alone, and why")
+    indexed: int = Field(default=0, description="memories whose index was worked out anew, by a rebuild")
+
+
+class Drift(Value):
+    """Something in which files and index do not agree."""
+
+    kind: Literal["file", "line", "memory", "agreement", "words", "vector"] = Field(
+        description="a file that is left alone; a line, or a memory, that the other side does not know of or knows"
+        " otherwise; a note of what both agreed on; the words or the vector that a memory is found by"
+    )
+    user_id: str
+    memory_id: str | None = None
+    path: str | None = None
+    line: int | None = None
+    problem: str
 
 
 class WorkspaceFile(Value):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .. import checks
 from ..errors import WorkspaceError
-from ..files.values import SyncReport, WorkspaceStatus
+from ..files.values import Drift, SyncReport, WorkspaceStatus
 from .parts import Parts
 
 if TYPE_CHECKING:
@@ -34,6 +34,19 @@ class Workspaces(Parts):
         files = self._workspace()
         users = await files.users() if user_id is None else [checks.name("user_id", user_id)]
         return [await files.status(user) for user in users]
+
+    async def verify_workspace(self, *, user_id: str | None = None, vectors: bool = False) -> Sequence[Drift]:
+        """Compare every line with its memory, and every memory with what it is found by; nothing is changed.
+        `vectors`: embed every text again to compare that too, which takes its time."""
+        files = self._workspace()
+        users = await files.users() if user_id is None else [checks.name("user_id", user_id)]
+        return [drift for user in users for drift in await files.verify(user, vectors=vectors)]
+
+    async def rebuild_workspace(self, *, user_id: str | None = None, confirm: bool = False) -> Sequence[SyncReport]:
+        """Work the index out anew, from the files alone: where they differ, the files are right."""
+        files = self._workspace()
+        users = await files.users() if user_id is None else [checks.name("user_id", user_id)]
+        return [await files.rebuild(user, confirm=confirm) for user in users]
 
     async def watch_workspace(self, *, report: Callable[[SyncReport], None] | None = None) -> None:
         """Keep files and memories in agreement until cancelled: whoever edits a file or writes a memory, in whatever

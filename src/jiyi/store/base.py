@@ -362,6 +362,13 @@ class Store(Keeping):
         async with self._reading(user_id) as session:
             return await files.actions_since(session, user_id, versions)
 
+    async def indexed(self, user_id: str, ids: Sequence[str]) -> dict[str, IndexEntry]:
+        async with self._reading(user_id) as session:
+            return await files.indexed(session, user_id, ids)
+
+    async def index_anew(self, user_id: str, entries: Mapping[str, tuple[int, IndexEntry]]) -> int:
+        return await self._write([user_id], lambda session: files.index_anew(session, user_id, entries))
+
     async def take_from_files(self, work: FileWork) -> None:
         await self._write([work.user_id], lambda session: files.work(session, work))
 

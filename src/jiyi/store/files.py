@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -9,9 +10,20 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from . import reads, saves
-from .contract import Agreed, AgreedEntry, Filed, FiledMemory, FileLook, FileWork, NewMemory, Stale
-from .tables import SHARED, ChangeRow, FileEntryRow, FileRow, MemoryRow, RevisionRow, erased
+from . import reads, rows, saves
+from .contract import Agreed, AgreedEntry, Filed, FiledMemory, FileLook, FileWork, IndexEntry, NewMemory, Stale
+from .tables import (
+    SHARED,
+    ChangeRow,
+    EmbeddingRow,
+    FileEntryRow,
+    FileRow,
+    KeywordRow,
+    MemoryRow,
+    RevisionRow,
+    TermsRow,
+    erased,
+)
 
 OWN = "own:"  # the hash of a line that says what another says already: both stay
 MOST_CHANGES = 5_000  # from there on, looking at everything is cheaper
@@ -116,8 +128,8 @@ async def _holding(session: AsyncSession, wanted: FileLook, now: datetime) -> li
 
 
 async def _select(session: AsyncSession, where: Sequence[ColumnElement[bool]]) -> list[FiledMemory]:
-    rows = await session.execute(select(*_COLUMNS).where(*where).order_by(MemoryRow.id))
-    return [FiledMemory(**{**row, "tags": tuple(row["tags"])}) for row in rows.mappings()]
+    found = await session.execute(select(*_COLUMNS).where(*where).order_by(MemoryRow.id))
+    return [FiledMemory(**{**row, "tags": tuple(row["tags"])}) for row in found.mappings()]
 
 
 async def actions_since(session: AsyncSession, user_id: str, versions: Mapping[str, int]) -> dict[str, list[str]]:
@@ -137,20 +149,20 @@ async def actions_since(session: AsyncSession, user_id: str, versions: Mapping[s
 
 async def work(session: AsyncSession, work: FileWork) -> None:
     """Write what edits in files say."""
-    rows: dict[str, MemoryRow] = {}
+    there: dict[str, MemoryRow] = {}
     for some in reads.chunks([changed.id for changed, _ in work.changes]):
         statement = select(MemoryRow).where(MemoryRow.user_id == work.user_id, MemoryRow.id.in_(some))
-        rows |= {row.id: row for row in await session.scalars(statement)}
-    if any(changed.id not in rows or rows[changed.id].version != version for changed, version in work.changes):
+        there |= {row.id: row for row in await session.scalars(statement)}
+    if any(changed.id not in there or there[changed.id].version != version for changed, version in work.changes):
         raise Stale
     said = {changed.id: changed.change.dedupe_hash for changed, _ in work.changes if changed.change.dedupe_hash}
     for memory_id in said:
-        rows[memory_id].dedupe_hash = OWN + memory_id  # for now: lines may have exchanged their texts
+        there[memory_id].dedupe_hash = OWN + memory_id  # for now: lines may have exchanged their texts
     await session.flush()
     taken = await _taken(session, work, list(said.values()))
     own = _free(said, taken)
     changes = [(changed.id, replace(changed.change, dedupe_hash=own.get(changed.id))) for changed, _ in work.changes]
-    await saves.apply_changes(session, work.user_id, [(rows[memory_id], change) for memory_id, change in changes])
+    await saves.apply_changes(session, work.user_id, [(there[memory_id], change) for memory_id, change in changes])
     for addition in work.additions:
         if await _there(session, work.user_id, addition.memories):
             raise Stale
@@ -194,6 +206,49 @@ async def _taken_keys(session: AsyncSession, user_id: str, new: Sequence[NewMemo
         statement = select(MemoryRow.memory_key).where(MemoryRow.user_id == user_id, MemoryRow.memory_key.in_(some))
         taken.update(await session.scalars(statement))
     return taken
+
+
+async def indexed(session: AsyncSession, user_id: str, ids: Sequence[str]) -> dict[str, IndexEntry]:
+    """What memories are found by, as it is stored; those that have no terms are left out."""
+    mine = {"user_id": user_id}
+    keywords: defaultdict[str, list[tuple[str, float, str]]] = defaultdict(list)
+    vectors: dict[str, EmbeddingRow] = {}
+    terms: dict[str, TermsRow] = {}
+    for some in reads.chunks(ids):
+        for word in await session.scalars(select(KeywordRow).filter_by(**mine).where(KeywordRow.memory_id.in_(some))):
+            keywords[word.memory_id].append((word.keyword, word.weight, word.source))
+        found = await session.scalars(select(EmbeddingRow).filter_by(**mine).where(EmbeddingRow.memory_id.in_(some)))
+        vectors |= {row.memory_id: row for row in found}
+        words = await session.scalars(select(TermsRow).filter_by(**mine).where(TermsRow.memory_id.in_(some)))
+        terms |= {row.memory_id: row for row in words}
+    return {
+        memory_id: IndexEntry(
+            length=row.length,
+            asks=row.asks,
+            hashes=row.hashes,
+            counts=row.counts,
+            keywords=tuple(keywords[memory_id]),
+            near_hash=0,
+            vector=vectors[memory_id].vector if memory_id in vectors else None,
+            model=vectors[memory_id].model if memory_id in vectors else None,
+        )
+        for memory_id, row in terms.items()
+    }
+
+
+async def index_anew(session: AsyncSession, user_id: str, entries: Mapping[str, tuple[int, IndexEntry]]) -> int:
+    """Replace what memories are found by, of those that still are at the version given. → how many"""
+    done: dict[str, IndexEntry] = {}
+    for some in reads.chunks(list(entries)):
+        mine = select(MemoryRow.id, MemoryRow.version).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
+        at = [memory_id for memory_id, version in await session.execute(mine) if version == entries[memory_id][0]]
+        for table in saves.INDEX_TABLES.values():
+            of_these = and_(table.__table__.c.user_id == user_id, table.__table__.c.memory_id.in_(at))
+            await session.execute(delete(table).where(of_these))
+        done |= {memory_id: entries[memory_id][1] for memory_id in at}
+    await saves.insert_index(session, (rows.index_values(user_id, name, entry) for name, entry in done.items()))
+    await saves.tell(session, user_id, list(done), "update")
+    return len(done)
 
 
 async def agree(

@@ -1,0 +1,133 @@
+"""A sync that is killed, or that the disk fails, at any of its steps: never a torn file, never a lost line."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import verbatim
+from jiyi import Memory
+from jiyi.files import safe
+from jiyi.testing import WordEmbedder
+from support import LONG, stored
+
+FAILING = ("open", "write", "fsync", "link", "replace", "unlink", "utime", "mkdir")
+
+
+def open_at(path: Path, folder: Path) -> Memory:
+    return Memory.open(path, settings=verbatim(), embedder=WordEmbedder(16), workspace=folder, workspace_user="mei")
+
+
+def test_a_sync_killed_at_any_step_leaves_whole_files_and_goes_on(tmp_path: Path) -> None:
+    script = Path(__file__).with_name("crash_files.py")
+    done = subprocess.run(
+        [sys.executable, script, tmp_path, "1" if LONG else "15"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout.split()[2]) >= 4
+
+
+class FullDisk:
+    """The module `os`, on a disk that is full from the n-th call on that needs room."""
+
+    def __init__(self, after: int, problem: int) -> None:
+        self.left = after
+        self.problem = problem
+        self.failed = 0
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(os, name)
+        if name not in FAILING:
+            return call
+
+        def maybe(*args: Any, **kwargs: Any) -> Any:
+            reads = name == "open" and not args[1] & (os.O_WRONLY | os.O_RDWR)
+            if not reads:
+                if self.left == 0:
+                    self.failed += 1
+                    raise OSError(self.problem, os.strerror(self.problem), str(args[0]))
+                self.left -= 1
+            return call(*args, **kwargs)
+
+        return maybe
+
+
+@pytest.mark.parametrize("problem", [errno.ENOSPC, errno.EIO])
+async def test_a_full_disk_at_any_call_damages_nothing_and_is_told(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: int
+) -> None:
+    folder = tmp_path / "notes"
+    note = folder / "context/memory.md"
+    async with open_at(path, folder) as memory:
+        memory._store.after_write = lambda users: None
+        note.parent.mkdir()
+        note.write_bytes("# 我的\r\n\r\nprose\n\n## Facts\n\n- by hand\n\nend".encode())
+        await memory.add("from the engine", user_id="mei")
+        await memory.sync_workspace()
+        for step in range(40):
+            await memory.add(f"engine {step}", user_id="mei")
+            note.write_bytes(note.read_bytes().replace(b"## Facts\n\n", f"## Facts\n\n- by hand {step}\n".encode()))
+            disk = FullDisk(step, problem)
+            monkeypatch.setattr(safe, "os", disk)
+            try:
+                [report] = await memory.sync_workspace()
+                problems = report.problems
+            except Exception as error:  # noqa: BLE001 - told, too
+                problems = (str(error),)
+            finally:
+                monkeypatch.setattr(safe, "os", os)
+            if disk.failed:
+                assert any(os.strerror(problem) in told or "cannot be used" in told for told in problems), problems
+            after = note.read_bytes()
+            assert after.startswith("# 我的\r\n\r\nprose\n\n## Facts\n".encode()) and after.endswith(b"\n\nend")
+            await memory.sync_workspace()
+            text = note.read_bytes().decode()
+            assert text.count(f"- by hand {step} <!-- jiyi:") == text.count(f"- engine {step} <!-- jiyi:") == 1
+            assert await memory.verify_workspace() == []
+            if not disk.failed:
+                break
+        assert not disk.failed and step > 5
+        assert len(await stored(memory)) == 2 * (step + 1) + 2
+        assert [left.name for left in note.parent.iterdir() if left.name.startswith(".")] == []
+
+
+async def test_on_a_disk_that_is_really_full_the_file_stays_and_the_line_comes_later(
+    path: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+    try:
+        async with open_at(path, folder) as memory:
+            memory._store.after_write = lambda users: None
+            await memory.add("has a cat", user_id="mei")
+            await memory.sync_workspace()
+            note = folder / "context/memory.md"
+            before = note.read_bytes()
+            ballast = folder / "ballast"
+            with ballast.open("wb") as file, pytest.raises(OSError, match="No space left"):
+                while True:
+                    os.write(file.fileno(), b"x" * 512)
+            await memory.add("has a dog", user_id="mei")
+            [report] = await memory.sync_workspace()
+            assert "No space left" in report.problems[0] and note.read_bytes() == before
+            assert {item.content for item in await stored(memory)} == {"has a cat", "has a dog"}
+            ballast.unlink()
+            await memory.sync_workspace()
+            assert b"has a dog" in note.read_bytes() and await memory.verify_workspace() == []
+    finally:
+        subprocess.run(["umount", folder], check=True)
