@@ -186,3 +186,13 @@ def write_until_killed(place: Place, log: Path, number: int) -> None:
                     turn += 1
 
     asyncio.run(write())
+
+
+async def add_with_files(place: Place, folder: Path, name: str) -> int:
+    """Say something again and again, with files that others write, too. → how often"""
+    settings = load_settings(extraction={"enabled": False})
+    embedder = WordEmbedder(64)
+    async with Memory.open(
+        place, settings=settings, embedder=embedder, workspace=folder, workspace_user="mei"
+    ) as memory:
+        return sum([(await memory.add(f"{name} {at}", user_id="mei")).created for at in range(10)])

@@ -107,17 +107,13 @@ def _words_differ(item: MemoryItem, stored: IndexEntry | None, rules: KeywordRul
     if stored is None:
         return "it has no words to be found by"
     right = index_entry(item.content, item.summary, item.tags, item.data, rules)
-    if stored.length != right.length or _counts(stored) != _counts(right):
+    if not (np.array_equal(stored.hashes, right.hashes) and np.array_equal(stored.counts, right.counts)):
         return "the words that it is found by are not those of its text"
     if {word: round(weight, 3) for word, weight, _ in stored.keywords} != {
         word: round(weight, 3) for word, weight, _ in right.keywords
     }:
         return "its keywords are not those of its text"
     return None
-
-
-def _counts(entry: IndexEntry) -> dict[int, int]:
-    return dict(zip(entry.hashes.tolist(), entry.counts.tolist(), strict=True))
 
 
 def _vector_differs(stored: IndexEntry | None, model: str, wanted: np.ndarray | None) -> str | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from .format import Home, Item, Note, has_mark, item_text, mark, read_item
+from .format import REMEMBERED, Home, Item, Note, has_mark, item_text, mark, read_item
 from .headings import Heading, read_heading
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
@@ -178,24 +179,38 @@ def _inside(section: Heading | None, heading: Heading) -> bool:
 
 
 def _entry(lines: Sequence[str], at: int, bare: str, memory_type: str | None) -> Entry | None:
-    found = _BULLET.match(bare)
-    if not found or _RULE.match(bare):
+    bullet = _bullet(bare)
+    if bullet is None:
         return None
-    indent = len(found["indent"].expandtabs(4))
-    if indent > 3 and not has_mark(bare):
-        return None
-    end = _item_end(lines, at, indent)
-    bullet = found[0]
+    alone = at + 1 == len(lines) or lines[at + 1][0] not in " \t\r\n"
+    end = at + 1 if alone else _item_end(lines, at, bullet)
     width = _width(bullet)
-    item = read_item([bare[len(bullet) :], *(_inner(_bare(line), width) for line in lines[at + 1 : end])])
+    rest = tuple(_inner(_bare(line), width) for line in lines[at + 1 : end])
+    item = _read_item(bare[len(bullet) :], rest)
     if not item.content.strip() or (item.memory_id is None and memory_type is None):
         return None
     return Entry("".join(lines[at:end]), bullet, item, memory_type, at + 1, end - at)
 
 
-def _item_end(lines: Sequence[str], at: int, indent: int) -> int:
+@lru_cache(REMEMBERED)
+def _read_item(first: str, rest: tuple[str, ...]) -> Item:
+    return read_item([first, *rest])
+
+
+def _bullet(bare: str) -> str | None:
+    """The beginning of a line that is a bullet, up to its text."""
+    found = _BULLET.match(bare)
+    if not found or (bare[0] in "-* " and _RULE.match(bare)):
+        return None
+    if found["indent"] and len(found["indent"].expandtabs(4)) > 3 and not has_mark(bare):
+        return None
+    return found[0]
+
+
+def _item_end(lines: Sequence[str], at: int, bullet: str) -> int:
     """A bullet holds the lines that are indented below it, up to one that is a memory of its own."""
     end = at + 1
+    indent = len(bullet[: len(bullet) - len(bullet.lstrip(" \t"))].expandtabs(4))
     for later in range(at + 1, len(lines)):
         line = _bare(lines[later])
         if not line.strip(" \t"):

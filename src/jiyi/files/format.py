@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from hashlib import blake2b
 from urllib.parse import unquote
 
@@ -22,6 +23,7 @@ from ..store.contract import FiledMemory
 
 DEFAULT_IMPORTANCE = 0.5
 SAME_MOMENT = timedelta(seconds=1)  # an id knows when it was made; what happened then needs no time of its own
+REMEMBERED = 20_000  # lines that need not be read again when another one of their file has changed
 FIELDS = ("content", "memory_type", "importance", "tags", "occurred_at", "expires_at")
 
 _MARK = re.compile(r"[ \t]*<!--[ \t]*jiyi:(?P<id>[0-9a-z]{26})(?P<meta>(?:[ \t]+[^\s=<>]+=[^\s<>]*)*)[ \t]*-->")
@@ -75,7 +77,11 @@ class Item:
 
     memory_id: str | None
     content: str
-    meta: Mapping[str, str] = field(default_factory=dict)
+    pairs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def meta(self) -> dict[str, str]:
+        return dict(self.pairs)
 
 
 def canonical(content: str) -> str:
@@ -148,43 +154,45 @@ def has_mark(line: str) -> bool:
 def read_item(lines: list[str]) -> Item:
     """From the lines of a bullet, without bullet and indentation. The mark stands in the first line; where an editor
     has wrapped that line, in a later one. What was typed behind it belongs to the text."""
-    memory_id, meta = None, dict[str, str]()
+    memory_id, pairs = None, dict[str, str]()
     texts = list(lines)
     for at, line in enumerate(lines):
         found = list(_MARK.finditer(line)) if "jiyi:" in line else []
         if found:
             last = found[-1]
             memory_id = last["id"]
-            meta = dict(pair.split("=", 1) for pair in last["meta"].split()) if last["meta"] else {}
+            pairs = dict(pair.split("=", 1) for pair in last["meta"].split()) if last["meta"] else {}
             before, after = line[: last.start()], line[last.end() :]
             texts[at] = f"{before} {after.strip()}" if before.strip() and after.strip() else before or after
             break
     content = canonical("\n".join(_ESCAPED.sub(r"<\1!--", text) for text in texts))
-    return Item(memory_id=memory_id, content=content, meta=meta)
+    return Item(memory_id=memory_id, content=content, pairs=tuple(pairs.items()))
 
 
+@lru_cache(REMEMBERED)
 def read_note(item: Item, memory_type: str | None) -> Note:
     """What a line says of its memory; `memory_type` as its heading says, if one does."""
+    meta = item.meta
     unsaid = set() if memory_type is not None else {"memory_type"}
     importance, occurred_at, expires_at = DEFAULT_IMPORTANCE, None, None
     try:
-        importance = round(float(item.meta.get("importance", DEFAULT_IMPORTANCE)), 2)
+        importance = round(float(meta.get("importance", DEFAULT_IMPORTANCE)), 2)
         if not 0 <= importance <= 1:
             raise ValueError(importance)
     except ValueError:
         unsaid.add("importance")
     try:
-        occurred_at = _read_moment(item.meta.get("at"))
+        occurred_at = _read_moment(meta.get("at"))
     except ValueError:
         unsaid.add("occurred_at")
     try:
-        expires_at = _read_moment(item.meta.get("until"))
+        expires_at = _read_moment(meta.get("until"))
     except ValueError:
         unsaid.add("expires_at")
     tags: tuple[str, ...] = ()
     try:
-        if item.meta.get("tags"):
-            tags = checks.tags("tags", filter(str.strip, map(unquote, item.meta["tags"].split(","))))
+        if meta.get("tags"):
+            tags = checks.tags("tags", filter(str.strip, map(unquote, meta["tags"].split(","))))
     except InvalidInput:
         unsaid.add("tags")
     return Note(

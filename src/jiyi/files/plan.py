@@ -40,7 +40,7 @@ def suspects(scan: Scan, agreed: Agreed) -> list[str]:
         if memory_id is None:
             continue
         before = agreed.entries.get(memory_id)
-        if memory_id in there or before is None or before.path != line.path or _differs(line.note, before.digests):
+        if memory_id in there or before is None or before.path != line.path or _line_differs(line, before.digests):
             found[memory_id] = None
         there.add(memory_id)
     found |= dict.fromkeys(memory_id for memory_id in agreed.entries if memory_id not in there)
@@ -321,6 +321,10 @@ class _Planning:
             problems=tuple(self.problems),
             held_files=frozenset(self.held),
         )
+
+
+def _line_differs(line: Line, digests: Mapping[str, str]) -> bool:
+    return line.digests != digests and _differs(line.note, digests)
 
 
 def _differs(note: Note, digests: Mapping[str, str]) -> bool:

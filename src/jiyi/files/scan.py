@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import checks
@@ -21,6 +21,7 @@ class Line:
     path: str
     entry: Entry
     note: Note
+    digests: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,26 @@ class Scan:
     problems: tuple[str, ...]
 
 
-def scan(workspace: Workspace, user_id: str) -> Scan:
+class Remembered:
+    """Files as they were when they were last read, so that an unchanged one need not be parsed again."""
+
+    MOST = 64
+
+    def __init__(self) -> None:
+        self._files: dict[str, tuple[ScannedFile, tuple[Line, ...]]] = {}
+
+    def get(self, path: str, checksum: str | None) -> tuple[ScannedFile, tuple[Line, ...]] | None:
+        found = self._files.get(path)
+        return found if found and checksum and found[0].checksum == checksum else None
+
+    def keep(self, file: ScannedFile, lines: tuple[Line, ...]) -> None:
+        self._files.pop(file.path, None)
+        self._files[file.path] = file, lines
+        if len(self._files) > self.MOST:
+            del self._files[next(iter(self._files))]
+
+
+def scan(workspace: Workspace, user_id: str, remembered: Remembered) -> Scan:
     """Read and parse all of a user's files. What cannot be read or parsed is left alone and named."""
     home = workspace.home(user_id)
     told = []
@@ -55,7 +75,7 @@ def scan(workspace: Workspace, user_id: str) -> Scan:
             told += safe.clean(workspace.root / home / folder)
         except OSError as error:
             told.append(f"{home}{folder}: what a crash left there cannot be removed: {error.strerror}")
-    files = {path: scan_file(workspace.root, path) for path in workspace.files(user_id)}
+    files = {path: scan_file(workspace.root, path, remembered) for path in workspace.files(user_id)}
     lines: list[Line] = []
     held: set[str] = set()
     mentioned: set[str] = set()
@@ -65,8 +85,11 @@ def scan(workspace: Workspace, user_id: str) -> Scan:
         if file.document is None:
             continue
         mentioned.update(ANY_ID.findall(file.document.text))
-        for entry in file.document.entries:
-            line = Line(path=path, entry=entry, note=read_note(entry.item, entry.memory_type))
+        known = remembered.get(path, file.checksum)
+        found = known[1] if known else tuple(_line(path, entry) for entry in file.document.entries)
+        remembered.keep(file, found)
+        for line in found:
+            entry = line.entry
             problem = _problem(line)
             if problem and entry.memory_id:
                 held.add(entry.memory_id)
@@ -85,6 +108,11 @@ def scan(workspace: Workspace, user_id: str) -> Scan:
     )
 
 
+def _line(path: str, entry: Entry) -> Line:
+    note = read_note(entry.item, entry.memory_type)
+    return Line(path=path, entry=entry, note=note, digests=note.digests())
+
+
 def _problem(line: Line) -> str | None:
     try:
         checks.text("its text", line.note.content)
@@ -95,7 +123,7 @@ def _problem(line: Line) -> str | None:
     return None
 
 
-def scan_file(root: Path, path: str) -> ScannedFile:
+def scan_file(root: Path, path: str, remembered: Remembered) -> ScannedFile:
     checksum, modified_at = None, 0.0
     try:
         where = safe.check_path(root, path)
@@ -103,6 +131,9 @@ def scan_file(root: Path, path: str) -> ScannedFile:
         if data is None:
             return ScannedFile(path=path, document=Document(()))
         checksum, modified_at = safe.checksum(data), where.stat().st_mtime
+        known = remembered.get(path, checksum)
+        if known:
+            return replace(known[0], modified_at=modified_at)
         if b"\x00" in data:
             raise CannotParse("it is not text: it holds NUL bytes")
         return ScannedFile(path=path, checksum=checksum, document=parse(data.decode()), modified_at=modified_at)

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..embed import Embedder
@@ -26,7 +26,7 @@ from . import safe
 from .layout import DAILY_TYPES, LAYERS, Workspace
 from .plan import Known, make_plan, suspects
 from .report import report
-from .scan import Scan, scan
+from .scan import Remembered, Scan, scan
 from .steps import Archive, Drop, Edit, Mark, Plan, Rewrite, Same, Take, Write
 from .taking import take
 from .values import SyncReport
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 SYNCING: ContextVar[bool] = ContextVar("jiyi_syncing", default=False)  # what is written now is no news to the files
 TRIES = 50
 WAIT_S = 60.0
+ENDED_EVERY_S = 30.0  # how often it is looked for memories that end by the passing of time
 SETTLED_S = 0.25  # a line is believed to be gone when its file has not been written to for this long
 
 
@@ -50,6 +51,9 @@ class Filing:
     embedder: Embedder
     rules: KeywordRules
     with_facts: bool  # look what new lines are about
+    remembered: Remembered = field(default_factory=Remembered)
+    agreements: dict[str, Agreed] = field(default_factory=dict)  # by user, as this process knows them
+    ended_at: dict[str, float] = field(default_factory=dict)  # when it was last looked for what ends by itself
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -119,23 +123,30 @@ async def look(
     right."""
     workspace, store, now = filing.workspace, filing.store, utc_now()
     await asyncio.to_thread(workspace.check)
-    scanned = await asyncio.to_thread(scan, workspace, user_id)
-    agreed = await store.agreed(user_id, workspace.id)
+    scanned = await asyncio.to_thread(scan, workspace, user_id, filing.remembered)
+    agreed = await store.agreed(user_id, workspace.id, None if all_of_it else filing.agreements.get(user_id))
+    filing.agreements[user_id] = agreed
     hashes = {
         number: statement_hash(line.note.content, line.note.memory_type, None, None)
         for number, line in enumerate(scanned.lines)
         if line.entry.memory_id is None
     }
     known = await store.known(user_id, list(hashes.values()), now) if hashes else {}
+    suspected = suspects(scanned, agreed)
+    if all_of_it or files_win:
+        suspected += [line.entry.memory_id for line in scanned.lines if line.entry.memory_id]
     twins = {number: known[said] for number, said in hashes.items() if said in known}
     wanted = FileLook(
         user_id=user_id,
         workspace=workspace.id,
         layers=LAYERS,
         types=filing.types,
-        ids=tuple(dict.fromkeys([*suspects(scanned, agreed), *twins.values()])),
+        ids=tuple(dict.fromkeys([*suspected, *twins.values()])),
         seen=None if all_of_it or files_win else agreed.seen,
+        ended=time.monotonic() - filing.ended_at.get(user_id, -ENDED_EVERY_S) >= ENDED_EVERY_S,
     )
+    if wanted.ended:
+        filing.ended_at[user_id] = time.monotonic()
     filed = await store.look_for_files(wanted, now)
     changed = {
         memory_id: agreed.entries[memory_id].version
@@ -176,15 +187,25 @@ async def apply(filing: Filing, looked: Looked) -> list[str]:
     dropped = {step.memory_id for step in plan.of(Drop) if isinstance(step, Drop) and step.line.path in written.failed}
     still_there = {entry.memory_id for entry in entries} | dropped
     archived = [step.memory_id for step in plan.of(Archive) if isinstance(step, Archive)]
+    gone = [memory_id for memory_id in (*plan.gone, *archived) if memory_id not in still_there]
+    seen = looked.known.filed.tip if not (written.failed or plan.held_files) else (agreed.seen or 0)
+    at = utc_now()
     await filing.store.agree(
         plan.user_id,
         filing.workspace.id,
         entries=entries,
-        gone=[memory_id for memory_id in (*plan.gone, *archived) if memory_id not in still_there],
+        gone=gone,
         checksums=written.checksums,
-        seen=looked.known.filed.tip if not (written.failed or plan.held_files) else (agreed.seen or 0),
-        at=utc_now(),
+        seen=seen,
+        at=at,
     )
+    now = {**agreed.entries, **{entry.memory_id: entry for entry in entries}}
+    for memory_id in gone:
+        now.pop(memory_id, None)
+    if written.checksums:
+        filing.agreements[plan.user_id] = replace(
+            agreed, checksums=written.checksums, entries=now, seen=seen, synced_at=at
+        )
     return [*problems, *written.problems]
 
 

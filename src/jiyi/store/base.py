@@ -346,9 +346,9 @@ class Store(Keeping):
         async with self._reading(None) as session:
             return await keys.audit(session, limit)
 
-    async def agreed(self, user_id: str, workspace: str) -> Agreed:
+    async def agreed(self, user_id: str, workspace: str, known: Agreed | None = None) -> Agreed:
         async with self._reading(user_id) as session:
-            return await files.agreed(session, user_id, workspace)
+            return await files.agreed(session, user_id, workspace, known)
 
     async def look_for_files(self, wanted: FileLook, now: datetime) -> Filed:
         async with self._reading(wanted.user_id) as session:

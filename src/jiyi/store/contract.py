@@ -307,6 +307,7 @@ class FileLook:
     layers: tuple[Layer, ...]
     types: tuple[str, ...]  # of other layers
     ids: tuple[str, ...]  # these in any case
+    ended: bool  # and those that have ended by the passing of time
     seen: int | None  # and those that have changed since; None: all
 
 

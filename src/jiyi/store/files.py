@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select
+from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from . import reads, rows, saves
@@ -34,11 +34,15 @@ _COLUMNS = [
 ]
 
 
-async def agreed(session: AsyncSession, user_id: str, workspace: str) -> Agreed:
+async def agreed(session: AsyncSession, user_id: str, workspace: str, known: Agreed | None) -> Agreed:
+    """`known`: as it was when it was last read; if nobody has noted anything since, it need not be read again."""
     files = await session.scalars(
         select(FileRow).where(FileRow.user_id == user_id, FileRow.path.startswith(f"{workspace}/", autoescape=True))
     )
     found = files.all()
+    synced_at = max((row.synced_at for row in found), default=None)
+    if known is not None and synced_at is not None and known.synced_at == synced_at:
+        return known
     entries = await session.execute(
         select(FileEntryRow.memory_id, FileEntryRow.path, FileEntryRow.version, FileEntryRow.digests).where(
             FileEntryRow.user_id == user_id, FileEntryRow.workspace == workspace
@@ -51,7 +55,7 @@ async def agreed(session: AsyncSession, user_id: str, workspace: str) -> Agreed:
             for memory_id, path, version, digests in entries
         },
         seen=min((row.seen for row in found if row.seen is not None), default=None),
-        synced_at=max((row.synced_at for row in found), default=None),
+        synced_at=synced_at,
     )
 
 
@@ -73,7 +77,7 @@ async def look(session: AsyncSession, wanted: FileLook, now: datetime) -> Filed:
     if changed is None:
         found = {memory.id: memory for memory in await _holding(session, wanted, now)}
     else:
-        ids |= dict.fromkeys([*changed, *await _ended(session, wanted, now)])
+        ids |= dict.fromkeys([*changed, *(await _ended(session, wanted, now) if wanted.ended else ())])
     for some in reads.chunks([name for name in ids if name not in found]):
         found |= {memory.id: memory for memory in await _by_id(session, user_id, some)}
     erasure = select(func.max(ChangeRow.changed_at)).where(ChangeRow.user_id == erased(user_id))
@@ -179,6 +183,9 @@ async def work(session: AsyncSession, work: FileWork) -> None:
         ]
         await saves.save_memories(session, addition, new)
     await agree(session, work.user_id, work.workspace, work.agreed, [])
+    if work.agreed:  # so that others read it again
+        mine = and_(FileRow.user_id == work.user_id, FileRow.path.startswith(f"{work.workspace}/", autoescape=True))
+        await session.execute(update(FileRow).where(mine).values(synced_at=work.at))
 
 
 async def _there(session: AsyncSession, user_id: str, new: Sequence[NewMemory]) -> bool:

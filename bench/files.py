@@ -1,0 +1,127 @@
+"""`python -m bench.files`: what does it cost to keep a file of 10,000 memories and the index equal?
+
+Everything is compared with what cannot be avoided, in the same run: embedding the texts that have changed; for one,
+an update of one memory, and reading, parsing and replacing a file of that size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from rich.console import Console
+from rich.table import Table
+
+from jiyi import Memory
+from jiyi.embed import embed_documents
+from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.files import safe
+from jiyi.files.document import parse
+from jiyi.files.taking import AT_ONCE
+from jiyi.settings import load_settings
+
+from .corpus import statements
+
+FULL, ONE = 3.0, 3.0  # bounds: times the unavoidable
+
+
+async def timed(work: Callable[[], Awaitable[object]], times: int = 1) -> float:
+    found = []
+    for _ in range(times):
+        began = perf_counter()
+        await work()
+        found.append(perf_counter() - began)
+    return median(found)
+
+
+async def measure(folder: Path, size: int, seed: str) -> list[tuple[str, float, float, float | None]]:
+    embedder = BuiltinEmbedder()
+    texts = [" ".join(text.split()) for text in statements(seed, 2 * size)]
+    old, new = texts[:size], texts[size:]
+    note = folder / "ws/context/memory.md"
+
+    async def embed() -> None:
+        for at in range(0, size, AT_ONCE):
+            await embed_documents(embedder, old[at : at + AT_ONCE])
+
+    await embed_documents(embedder, ["warm"])
+    settings = load_settings(extraction={"enabled": False})
+    async with Memory.open(
+        folder / "memory.db", settings=settings, embedder=embedder, workspace=folder / "ws", workspace_user="mei"
+    ) as memory:
+        memory._store.after_write = lambda users: None
+        floor = await timed(embed)
+        note.parent.mkdir()
+        note.write_text("## Facts\n\n" + "".join(f"- {text}\n" for text in old), encoding="utf-8")
+        taken = await timed(memory.sync_workspace)
+        lines = note.read_text(encoding="utf-8").split("\n")
+        edited = [
+            f"- {text} <!-- jiyi:{line.split('<!-- jiyi:')[1]}" for text, line in zip(new, lines[2:], strict=False)
+        ]
+        note.write_text("\n".join(["## Facts", "", *edited, ""]), encoding="utf-8")
+        changed = await timed(memory.sync_workspace)
+        quiet = await timed(memory.sync_workspace, 5)
+        turn = 0
+
+        async def one_line() -> None:
+            nonlocal turn
+            turn += 1
+            text = note.read_text(encoding="utf-8")
+            at = text.index("- ", len(text) // 2)
+            note.write_text(f"{text[:at]}- edit {turn} {text[at + 2 :]}", encoding="utf-8")
+            await memory.sync_workspace()
+
+        edit = await timed(one_line, 5)
+        some = (await memory.list(user_id="mei", limit=1)).items[0].id
+
+        async def update() -> None:
+            nonlocal turn
+            turn += 1
+            await memory.update(some, user_id="mei", content=f"update {turn}")
+
+        async def replace() -> None:
+            data = note.read_bytes()
+            parse(data.decode())
+            safe.replace_file(note, data, expected=safe.checksum(data))
+
+        least = await timed(update, 5) + await timed(replace, 5)
+
+        async def one_memory() -> None:
+            await update()
+            await memory.sync_workspace()
+
+        written = await timed(one_memory, 5)
+    return [
+        (f"{size:,} new lines", taken, floor, FULL),
+        (f"{size:,} changed lines", changed, floor, FULL),
+        ("one changed line", edit, least, ONE),
+        ("one changed memory", written, least, ONE),
+        ("nothing to do", quiet, least, None),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.files", description=__doc__)
+    parser.add_argument("--seed", default="1", help="of the texts")
+    parser.add_argument("--size", type=int, default=10_000, help="memories in the file")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="jiyi-bench-") as folder:
+        rows = asyncio.run(measure(Path(folder), options.size, options.seed))
+    table = Table("sync", "took (s)", "unavoidable (s)", "ratio", "bound")
+    for name, took, floor, bound in rows:
+        table.add_row(
+            name, f"{took:.3f}", f"{floor:.3f}", f"{took / floor:.2f}", "" if bound is None else f"≤ {bound:g}"
+        )
+    Console().print(table)
+    missed = [name for name, took, floor, bound in rows if bound is not None and took / floor > bound]
+    sys.exit(f"missed: {', '.join(missed)}" if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""`verify` finds each kind of drift, `rebuild` works the index out of the files alone; watching, several processes."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+import workers
+from conftest import verbatim
+from jiyi import Memory, SearchResult, SyncReport
+from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.ids import new_id
+from jiyi.testing import WordEmbedder
+from support import contents, stored
+from workers import crew
+
+QUERIES = ("what does she drink?", "喝什么", "Berlin", "migrate a database", "宠物")
+
+
+def open_at(where: Path, folder: Path, embedder: object = None) -> Memory:
+    return Memory.open(
+        where,
+        settings=verbatim(),
+        embedder=embedder or WordEmbedder(64),  # type: ignore[arg-type]
+        workspace=folder,
+        workspace_user="mei",
+    )
+
+
+async def fill(memory: Memory) -> None:
+    memory._store.after_write = lambda users: None
+    await memory.add("早上喝绿茶，不喝咖啡", user_id="mei", memory_type="preference", importance=0.8, tags=["饮食"])
+    await memory.add("lives in Berlin, Prenzlauer Berg", user_id="mei")
+    await memory.add("有一只叫小黑的猫", user_id="mei", tags=["宠物", "two words"], agent_id="agent 7")
+    await memory.add("back up first,\nthen migrate the database", user_id="mei", memory_type="lesson")
+    await memory.sync_workspace()
+
+
+@pytest.fixture
+async def memory(path: Path, tmp_path: Path) -> AsyncIterator[Memory]:
+    async with open_at(path, tmp_path / "notes") as memory:
+        await fill(memory)
+        yield memory
+
+
+def change(path: Path, statement: str) -> None:
+    """Past Jiyi, as an accident would."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA foreign_keys = ON")
+        assert connection.execute(statement).rowcount > 0, statement
+        connection.commit()
+
+
+def replaced(old: str, new: str) -> Callable[[Path], None]:
+    def edit(note: Path) -> None:
+        text = note.read_text(encoding="utf-8")
+        assert old in text
+        note.write_text(text.replace(old, new), encoding="utf-8")
+
+    return edit
+
+
+BERLIN = "WHERE content LIKE '%Berlin%'"
+OF_BERLIN = f"WHERE memory_id IN (SELECT id FROM memories {BERLIN})"
+IN_FILES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a line was edited": (replaced("in Berlin", "in Munich"), "line"),
+    "a line was added": (replaced("## 事实\n", "## 事实\n\n- new\n"), "line"),
+    "a line was removed": (lambda note: note.write_text(_without(note, "Berlin"), encoding="utf-8"), "line"),
+    "a line lost its id": (lambda note: note.write_text(_stripped(note, "Berlin"), encoding="utf-8"), "line"),
+    "a line of nobody": (replaced("## 事实\n", f"## 事实\n\n- x <!-- jiyi:{new_id()} -->\n"), "line"),
+    "tags were changed": (replaced("tags=饮食", "tags=drinks"), "line"),
+    "a heading was renamed": (replaced("## 事实", "## 习惯"), "line"),
+    "an id twice": (lambda note: note.write_text(_twice(note, "Berlin"), encoding="utf-8"), "file"),
+    "a file that cannot be read": (lambda note: note.write_bytes(b"\xff"), "file"),
+}
+IN_INDEX: dict[str, tuple[str, str]] = {
+    "a text was changed": (f"UPDATE memories SET content = 'lives in Rome, Berlin gone' {BERLIN}", "memory"),
+    "a type was changed": (f"UPDATE memories SET memory_type = 'pattern' {BERLIN}", "memory"),
+    "an importance was changed": (f"UPDATE memories SET importance = 0.9 {BERLIN}", "memory"),
+    "a memory was archived": (f"UPDATE memories SET status = 'archived' {BERLIN}", "memory"),
+    "a memory is gone": (f"DELETE FROM memories {BERLIN}", "memory"),
+    "an agreement is gone": (f"DELETE FROM file_entries {OF_BERLIN}", "agreement"),
+    "words are gone": (f"DELETE FROM terms {OF_BERLIN}", "words"),
+    "words are another's": (f"UPDATE terms SET hashes = (SELECT hashes FROM terms LIMIT 1) {OF_BERLIN}", "words"),
+    "keywords are gone": (f"DELETE FROM keywords {OF_BERLIN}", "words"),
+    "a vector is gone": (f"DELETE FROM embeddings {OF_BERLIN}", "vector"),
+    "a vector of another model": (f"UPDATE embeddings SET model = 'x' {OF_BERLIN}", "vector"),
+    "a vector is another's": (
+        f"UPDATE embeddings SET vector = (SELECT vector FROM embeddings LIMIT 1) {OF_BERLIN}",
+        "vector",
+    ),
+}
+
+
+def _without(note: Path, text: str) -> str:
+    return "\n".join(line for line in note.read_text(encoding="utf-8").split("\n") if text not in line)
+
+
+def _stripped(note: Path, text: str) -> str:
+    lines = note.read_text(encoding="utf-8").split("\n")
+    return "\n".join(line.split(" <!-- jiyi:")[0] if text in line else line for line in lines)
+
+
+def _twice(note: Path, text: str) -> str:
+    lines = note.read_text(encoding="utf-8").split("\n")
+    return "\n".join(f"{line}\n{line}" if text in line else line for line in lines)
+
+
+@pytest.mark.parametrize("name", [*IN_FILES, *IN_INDEX])
+async def test_each_kind_of_drift_is_found_and_mended(name: str, memory: Memory, path: Path, tmp_path: Path) -> None:
+    assert await memory.verify_workspace(vectors=True) == []
+    note = tmp_path / "notes/context/memory.md"
+    whole = note.read_bytes()
+    if name in IN_FILES:
+        plant, kind = IN_FILES[name]
+        plant(note)
+    else:
+        statement, kind = IN_INDEX[name]
+        change(path, statement)
+    drifts = await memory.verify_workspace(vectors=True)
+    assert kind in {drift.kind for drift in drifts}, drifts
+    if kind == "file":
+        note.write_bytes(whole)
+    await memory.rebuild_workspace(confirm=True)
+    assert await memory.verify_workspace(vectors=True) == []
+
+
+def shown(found: SearchResult) -> list[tuple[object, ...]]:
+    return [
+        (
+            hit.id,
+            hit.content_preview,
+            hit.memory_type,
+            hit.tags,
+            hit.agent_id,
+            hit.keywords,
+            round(hit.relevance_score, 3),
+        )
+        for hit in found.hits
+    ]
+
+
+@pytest.mark.parametrize("lost", ["everything", "the index", "nothing"])
+async def test_a_rebuild_from_the_files_alone_finds_the_same(
+    lost: str, path: Path, tmp_path: Path, builtin: BuiltinEmbedder
+) -> None:
+    folder = tmp_path / "notes"
+    async with open_at(path, folder, builtin) as memory:
+        await fill(memory)
+        before = [shown(await memory.search(query, user_id="mei")) for query in QUERIES]
+    if lost == "everything":
+        path.unlink()
+    elif lost == "the index":
+        for table in ("terms", "keywords", "embeddings"):
+            change(path, f"DELETE FROM {table}")
+    async with open_at(path, folder, builtin) as memory:
+        [report] = await memory.rebuild_workspace()
+        assert report.indexed == 4 and report.problems == ()
+        assert [shown(await memory.search(query, user_id="mei")) for query in QUERIES] == before
+
+
+async def test_an_edit_is_found_within_two_seconds_while_it_is_watched(path: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    told: list[SyncReport] = []
+    async with open_at(path, folder) as memory, open_at(path, folder) as other:
+        await fill(memory)
+        watching = asyncio.create_task(memory.watch_workspace(report=told.append))
+        reader = await Memory.open(path, settings=verbatim(), embedder=WordEmbedder(64))  # knows nothing of files
+        try:
+            await asyncio.sleep(0.5)
+            note = folder / "context/memory.md"
+            note.write_text(note.read_text(encoding="utf-8") + "\n## Skills\n\n- plays the cello\n", encoding="utf-8")
+            began = monotonic()
+            while "plays the cello" not in contents(await reader.search("cello", user_id="mei")):
+                assert monotonic() - began < 30, "it is never found"
+                await asyncio.sleep(0.05)
+            await reader.add("collects stamps", user_id="mei")  # in another process, so to say
+            while "collects stamps" not in note.read_text(encoding="utf-8"):
+                assert monotonic() - began < 60, "it is never written"
+                await asyncio.sleep(0.05)
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+            await reader.close()
+        assert [step.action for report in told for step in report.steps][:1] == ["take"]
+        assert other is not memory
+
+
+async def test_several_processes_and_a_person_lose_nothing(path: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    async with open_at(path, folder) as memory:
+        await fill(memory)
+    note = folder / "context/memory.md"
+    jobs = [(workers.add_with_files, (path, folder, name)) for name in ("one", "two")]
+    busy = asyncio.create_task(asyncio.to_thread(crew, jobs))
+    for at in range(10):
+        while f"- by hand {at}" not in note.read_text(encoding="utf-8"):  # else the file was replaced under the pen
+            with note.open("a", encoding="utf-8") as file:
+                file.write(f"\n## Facts\n\n- by hand {at}\n")
+        await asyncio.sleep(0.1)
+    assert await busy == [10, 10]
+    async with open_at(path, folder) as memory:
+        await memory.sync_workspace()
+        found = {item.content for item in await stored(memory)}
+        expected = {f"{name} {at}" for name in ("one", "two") for at in range(10)}
+        assert expected <= found
+        assert {item for item in found if item.startswith("by hand")} == {f"by hand {at}" for at in range(10)}
+        assert await memory.verify_workspace() == []
