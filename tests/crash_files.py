@@ -18,6 +18,7 @@ from typing import Any
 
 from jiyi import Memory
 from jiyi.files import safe
+from jiyi.keep.erase import erase
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 
@@ -90,7 +91,6 @@ async def prepare(folder: Path) -> None:
     note.write_bytes(
         note.read_bytes().replace(b"new by hand", b"newer by hand").replace(b"number 3 ", b"number 3 too ")
     )
-    store = memory._store
     await memory._change(
         there["fact number 4"],
         {"memory_type": "skill"},
@@ -109,7 +109,8 @@ async def prepare(folder: Path) -> None:
         actor="x",
         reason=None,
     )
-    await store.delete("mei", [there["fact number 6"]])
+    gone = [there["fact number 6"]]
+    await erase(memory._store, memory._embedder, memory._rules, "mei", gone, with_sources=False)
     await memory.close()
 
 

@@ -12,6 +12,7 @@ import pytest
 from conftest import verbatim
 from jiyi import InvalidInput, Memory, MemoryItem, SyncReport, WorkspaceError
 from jiyi.ids import new_id
+from jiyi.keep.erase import erase
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from support import contents, stored
 
@@ -312,7 +313,7 @@ async def test_what_was_deleted_on_one_side_and_edited_on_the_other_is_kept(memo
     ids = [(await memory.add(text, user_id="mei")).memories[0].id for text in ("alpha", "beta", "gamma", "delta")]
     await sync(memory)
     edit(note(folder), ("- alpha", "- alpha by hand"), ("- beta", "- beta by hand"))
-    await memory._store.delete("mei", [ids[0]])
+    await erase(memory._store, memory._embedder, memory._rules, "mei", [ids[0]], with_sources=False)  # past the files
     await memory.update(ids[1], user_id="mei", status="archived")
     edit(note(folder), (line_with(note(folder), "gamma") + "\n", ""))
     await memory.update(ids[2], user_id="mei", content="gamma by the engine")
