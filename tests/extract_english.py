@@ -124,6 +124,10 @@ NOT_MEMORIES = """
 Someone on a forum wrote that beagles live to twenty on raw food
 Translate into French: I live in Paris
 Notes from the design review
+I like your second point
+I need to double check
+Everest is 8849 metres high
+Write a short bio, my name is Bob and I'm twenty
 My mother would rather die than move into a home, she always says.
 Hi there!
 Thanks a lot, that helps.

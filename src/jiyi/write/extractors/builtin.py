@@ -24,6 +24,7 @@ from .reading import clauses_of
 from .skills import skills
 from .slots import slotted
 from .statements import statements
+from .substance import substance
 from .tasks import tasks
 
 VERSION = "builtin-1"
@@ -85,7 +86,20 @@ def _best(clause: Clause) -> Claim | None:
         return None
     if clause.said.role == "assistant" and best.memory_type not in ("task", "event"):
         return None
-    return best
+    return best if _says_something(clause, best) else None
+
+
+# What the surest rows know needs no more words; for the rest, and for plans and doings, a few must carry something.
+SURE_BY_ITSELF = 0.8
+LEAST = {"en": 0.9, "zh": 1.5}
+
+
+def _says_something(clause: Clause, claim: Claim) -> bool:
+    """ "I need an example", 我想静静, 明天继续 have the form of a plan, and no content."""
+    plain = claim.memory_type == "pattern" or claim.attribute.startswith("likes:")
+    if plain or (claim.weight >= SURE_BY_ITSELF and claim.memory_type not in ("task", "event")):
+        return True
+    return bool(claim.content) or substance(clause) >= LEAST[clause.language]
 
 
 # Of these there is one at a time, and the day on which it changes is known beforehand.

@@ -251,5 +251,7 @@ def begins_with_verb(text: str) -> bool:
     """12月15日动工: after the time comes what is done, and nobody who does it."""
     from rjieba import tag
 
-    words = tag(text[_loose(text, 0, Parsed()) :])
-    return bool(words) and words[0][1][0] in "vp"
+    after = _loose(text, 0, Parsed())
+    rest = text[after:].rstrip("。！，")
+    kinds = [kind for _, kind in tag(rest)]
+    return bool(kinds) and (kinds[0][0] in "vp" or (after > 0 and len(kinds) == 1 and len(rest) <= 3))

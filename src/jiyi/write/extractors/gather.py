@@ -113,7 +113,7 @@ def _together(before: Clause, clause: Clause, claim: Claim | None) -> Read:
     if before.doubtful or before.about == "asked":
         return clause, claim
     told = weight_of(before) + weight_of(clause)
-    if claim is None and told < ENOUGH + 0.5:
+    if claim is None and told < ENOUGH[clause.language] + 0.5:
         return joined, None
     return joined, claim or claimed(joined, told)
 
@@ -121,7 +121,7 @@ def _together(before: Clause, clause: Clause, claim: Claim | None) -> Read:
 def _joined(before: Clause, clause: Clause, *, dated: bool = False) -> Clause:
     return replace(
         before,
-        content=before.content + _joint(clause) + clause.bare,
+        content=before.content + _joint(clause) + clause.bare if before.content else clause.content,
         end=clause.end,
         sentence=clause.sentence,
         # 工资两万三，15号发: when a detail happens is not when the whole does.

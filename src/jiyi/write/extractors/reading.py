@@ -149,6 +149,9 @@ def _of_sentence(unit: Unit, said: Said, sentence: Sentence, context: _Context) 
         if clause is not None:
             yield clause
             context.end = clause.end
+            if clause.about == "asked" and pattern("all", "to be written").search(clause.text):
+                # 写一段自我介绍，就说我叫李雷: what is to stand in it.
+                return
 
 
 def _own_words(piece: Piece, language: str) -> Piece | None:

@@ -16,7 +16,7 @@ _SINCE = re.compile(r"\bsince\b|[月年天周]份?起|以来", re.IGNORECASE)
 def statements(clause: Clause) -> Claim | None:
     """Statistics instead of grammar: how much is said that could not be guessed."""
     told = weight_of(clause)
-    return claimed(clause, told) if told >= ENOUGH else None
+    return claimed(clause, told) if told >= ENOUGH[clause.language] else None
 
 
 def weight_of(clause: Clause) -> float:

@@ -12,7 +12,7 @@ from .clause import PERSONS, Clause
 from .lexicon import named, pattern, words
 
 # What small talk seldom reaches, and what people tell about themselves mostly does.
-ENOUGH = 2.4
+ENOUGH = {"en": 2.7, "zh": 3.0}
 
 
 def substance(clause: Clause) -> float:
@@ -20,17 +20,33 @@ def substance(clause: Clause) -> float:
     told, anchored = _chinese(clause) if clause.language == "zh" else _english(clause)
     if not (anchored or clause.times):
         # A heading, an exclamation: nothing is said of anything.
-        return min(told, ENOUGH - 0.6)
+        return min(told, ENOUGH[clause.language] - 0.6)
     if clause.about in PERSONS and clause.bare == clause.content:
         told += 0.5
     if clause.times:
         told += 0.3
+    elif clause.about == "thing" and not clause.answers and _is_general(clause):
+        # The Great Wall is long: true, and nothing about anybody here.
+        told -= 1.0
     if not clause.to_assistant:
         # Among friends more is said by the way.
         told -= 0.4
     if pattern(clause.language, "addressed").search(clause.text):
         told -= 1.0
+    if pattern(clause.language, "about the talk").search(clause.text):
+        told -= 1.5
     return told
+
+
+_TIMELESS = re.compile("[^了过着]{2,12}?(?:是|有|为|大约|一天要?|海拔|绕着?|建立于|位于|属于|等于|发布|颁给|输|赢)")
+
+
+def _is_general(clause: Clause) -> bool:
+    if pattern(clause.language, "anchors").search(clause.said.text):
+        return False
+    if clause.language == "zh":
+        return _TIMELESS.match(clause.text) is not None
+    return not (clause.past or clause.perfect or clause.future)
 
 
 # -- Chinese ----------------------------------------------------------------------------------------------------------
@@ -57,6 +73,9 @@ def _chinese(clause: Clause) -> tuple[float, bool]:
         else:
             worth = _WORTH.get(kind) or _WORTH.get(kind[:1], 0.0)
             told += worth if len(word) > 1 or kind[0] == "m" else 0.6 * worth
+            if kind == "eng" and len(word) > 5 and any(map(str.isdigit, word)):
+                # A number that somebody gave on purpose.
+                told += 0.6
     if re.search("[了过着]", clause.verb + clause.rest[:8]):
         told += 0.2
     return told, anchored

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .chinese import begins_with_verb
 from .clause import PERSONS, Claim, Clause
 from .instructions import wanted
 from .lexicon import named, starts, words
@@ -23,6 +24,9 @@ def tasks(clause: Clause) -> Claim | None:
     if "can" in clause.chain and not clause.to_assistant and clause.about == "self" and clause.language == "en":
         # "I can bake the cake", said among friends
         sureness = 0.55
+    elif clause.verb == "负责" and not clause.to_assistant and begins_with_verb(clause.rest):
+        # 我负责订营地
+        sureness = 0.7
     settled = False
     if clause.future:
         sureness = max(sureness, 0.6)
