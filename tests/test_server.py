@@ -264,17 +264,24 @@ def test_a_file_that_is_no_chat_says_so_without_naming_the_servers_folders(web: 
 def test_an_import_goes_on_after_a_restart(path: Path) -> None:
     with running(path) as server, server.client() as web:
         import_id = web.post("/v1/imports", params={"filename": "chat.jsonl"}, content=LINES).json()["id"]
-        folder = next(folder for folder in server.server._house.spool._folder.iterdir() if folder.name == import_id)
+        status = server.server._house.spool._uploads[import_id].model_copy()
+        folder = server.server._house.spool._folder / import_id
         events(web, f"/v1/imports/{import_id}/events")
+        assert not folder.exists(), "nothing stays on disk"
     # As a kill -9 leaves it: acknowledged, the file there, nothing done.
-    status = json.loads((folder / "import.json").read_text())
-    (folder / "import.json").write_text(json.dumps({**status, "state": "running", "done": 0, "report": None}))
+    folder.mkdir()
+    begun = status.model_copy(update={"state": "running", "done": 0, "report": None})
+    (folder / "import.json").write_text(begun.model_dump_json())
     (folder / "chat.jsonl").write_text(LINES.replace("number", "letter"))
+    unfinished = folder.parent / ("0" * 26)
+    unfinished.mkdir()
+    (unfinished / "half.json").write_text("[{")
     with running(path) as server, server.client() as web:
         assert events(web, f"/v1/imports/{import_id}/events")[-1][1]["report"]["new"] == 8
         assert found(web, "letter 3", limit=1) == ["I like tea letter 3"]
         web.delete("/v1/memories", params={"all": True})
-        assert web.get("/v1/imports").json()["items"] == [] and not folder.exists()
+        assert web.get("/v1/imports").json()["items"] == []
+        assert list(folder.parent.iterdir()) == [], "an upload that was not acknowledged is gone too"
 
 
 def test_memories_go_out_as_a_file_and_come_in_again_for_somebody_else(server: Running, web: httpx.Client) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from datetime import timedelta
 from time import monotonic
 
+from ..embed import embed_documents
 from ..errors import JiyiError
 from ..models import Check, Health, JobCounts, utc_now
 from .parts import Parts
@@ -55,7 +56,7 @@ class Watching(Parts):
         if monotonic() - self._embedder_worked_at > ASKED_EVERY_S:
             try:
                 async with asyncio.timeout(ANSWERS_IN_S):
-                    await self._embedder.embed_documents(["ready"])
+                    await embed_documents(self._embedder, ["ready"])
             except TimeoutError:
                 return Check(name="embedder", ok=False, problem=f"no answer in {ANSWERS_IN_S:.0f} seconds")
             except JiyiError as error:

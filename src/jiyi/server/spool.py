@@ -56,8 +56,7 @@ class Spool:
         """Go on with what a server before this one has left."""
         for upload in await asyncio.to_thread(self._left_behind):
             self._uploads[upload.id] = upload
-            if upload.state == "running":
-                self._begin(upload)
+            self._begin(upload)
 
     async def close(self) -> None:
         """What is not done stays on disk; the next server goes on with it."""
@@ -172,13 +171,12 @@ class Spool:
             )
 
     async def _end(self, upload: Upload, state: ImportState) -> None:
+        """How it ended is known as long as this server runs; nothing of it stays on disk."""
         upload.state, upload.updated_at = state, utc_now()
-        await asyncio.to_thread(self._note, upload)
-        await asyncio.to_thread((self._place(upload) / upload.filename).unlink, missing_ok=True)
-        over = sorted((one for one in self._uploads.values() if one.state != "running"), key=lambda one: one.id)
+        await asyncio.to_thread(shutil.rmtree, self._place(upload), ignore_errors=True)
+        over = sorted(one.id for one in self._uploads.values() if one.state != "running")
         for old in over[:-KEPT]:
-            del self._uploads[old.id]
-            await asyncio.to_thread(shutil.rmtree, self._place(old), ignore_errors=True)
+            del self._uploads[old]
 
     # -- the disk -------------------------------------------------------------------------------------------------
 
