@@ -187,6 +187,20 @@ def test_turns_summaries_skills_and_the_end_of_a_session(web: httpx.Client) -> N
     assert web.get("/v1/recalls").json()["items"][0]["query"] == "上海"
 
 
+def test_what_came_from_a_session_is_taken_back(web: httpx.Client) -> None:
+    add(web, "likes tea")
+    add(web, "a lie", session_id="bad")
+    planned = web.post("/v1/undo/plan", json={"session_id": "bad"}).json()
+    assert [step["text"] for step in planned["steps"]] == ["a lie"]
+    assert web.post("/v1/undo", json={"session_id": "bad"}).json()["steps"] == planned["steps"]
+    assert [item["content"] for item in web.get("/v1/memories").json()["items"]] == ["likes tea"]
+    assert web.post("/v1/undo", json={}).status_code == 422
+    assert web.post("/v1/undo", json={"session_id": "bad", "plan": planned}).status_code == 422, "no plans from outside"
+    assert web.post("/v1/compress/plan").json()["bundles"] == []
+    assert web.post("/v1/compress").json()["archived"] == 0
+    assert web.post("/v1/upkeep").json()["users"] == 1
+
+
 # -- jobs and imports -------------------------------------------------------------------------------------------------
 
 
@@ -378,7 +392,7 @@ def test_every_verb_of_the_engine_is_served_or_has_a_reason_not_to_be() -> None:
         "add update restore delete delete_all search context get get_many list count groups users history recalls"
         " relations sources timeline stats end_session add_summary record_skill status wait jobs job retry_job"
         " cancel_job import_chats add_synonyms synonyms remove_synonym expand_keywords metrics exposition health"
-        " create_key keys revoke_key audit export import_memories"
+        " create_key keys revoke_key audit export import_memories compress_plan compress upkeep undo_plan undo"
     )
     inside = {
         "observe": "POST /v1/turns answers when it is durable",
@@ -390,6 +404,7 @@ def test_every_verb_of_the_engine_is_served_or_has_a_reason_not_to_be() -> None:
         "sync_workspace": "files where the store is: `jiyi workspace`",
         "watch_workspace": "files where the store is: `jiyi workspace`",
         "workspace_status": "files where the store is: `jiyi workspace`",
+        "backup": "writes a file where the store is: `jiyi backup`",
         "reindex": "of all users, for hours: `jiyi reindex`",
         "check_key": "what the server itself asks",
         "has_keys": "what the server itself asks",

@@ -191,6 +191,20 @@ class SkillBody(Body):
     metadata: Object | None = None
 
 
+class UndoBody(Body):
+    """One of: a memory, whose last change is taken back; a source (`session_id`, `actor`, `metadata`, from `since` on);
+    or `to`, the moment after which everything is taken back."""
+
+    model_config = example(session_id="s7")
+
+    memory_id: Name | None = None
+    session_id: Name | None = None
+    actor: Name | None = None
+    metadata: Annotated[dict[Name, Text], Field(max_length=checks.MAX_TAGS)] | None = None
+    since: Time | None = None
+    to: Time | None = None
+
+
 class KeyBody(Body):
     """A key for the users named, or with `all_users` for all; never for more than the key that asks for it."""
 

@@ -1,6 +1,6 @@
 """The routes, a file for each kind of thing."""
 
-from . import about, chats, finding, jobs, keys, memories, memunits, words, working
+from . import about, chats, finding, jobs, keeping, keys, memories, memunits, words, working
 
 ROUTERS = (
     memories.router,
@@ -10,6 +10,7 @@ ROUTERS = (
     jobs.router,
     chats.router,
     memunits.router,
+    keeping.router,
     about.router,
     keys.router,
 )
