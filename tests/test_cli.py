@@ -309,6 +309,7 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "serve": lambda _: [],
     "keys": lambda _: ["list"],
     "vacuum": lambda _: [],
+    "verify": lambda _: ["--repair"],
 }
 
 

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         SearchResult,
         SourceMessage,
         Stats,
+        Verification,
     )
     from .moving import migrate_store
     from .settings import Settings
@@ -178,6 +179,7 @@ __all__ = [
     "Unit",
     "Upkept",
     "VectorSearchError",
+    "Verification",
     "VersionConflict",
     "WorkspaceError",
     "WorkspaceFile",

@@ -407,6 +407,21 @@ class Migration(Value):
     copied: int = Field(description="rows copied this time; the others were there already")
 
 
+class Verification(Value):
+    """What `verify` found."""
+
+    memories: int = Field(description="how many were looked at, archived ones and those that are over too")
+    drift: dict[str, int] = Field(default_factory=dict, description="what is not as it should be, by kind")
+    repaired: dict[str, int] = Field(default_factory=dict, description="how much of that was set right, by kind")
+    examples: tuple[str, ...] = Field(default=(), description="the first of each kind: which memory, and what about it")
+    coverage: Coverage = Field(description="how many active memories can be found by meaning, and by keywords")
+
+    @property
+    def sound(self) -> bool:
+        """Nothing is wrong, or everything that was is set right."""
+        return self.drift == self.repaired
+
+
 class CacheUse(Value):
     """How often a search was answered from a cache, since this memory was opened."""
 

@@ -137,6 +137,7 @@ class Memory:
     undo_plan = _verb(engine.Memory.undo_plan)
     undo = _verb(engine.Memory.undo)
     reindex = _verb(engine.Memory.reindex)
+    verify = _verb(engine.Memory.verify)
     health = _verb(engine.Memory.health)
     job_counts = _verb(engine.Memory.job_counts)
     add_synonyms = _verb(engine.Memory.add_synonyms)

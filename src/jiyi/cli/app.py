@@ -77,6 +77,7 @@ for panel, commands in {
         jobs.worker,
         keeping.upkeep,
         upkeep.reindex,
+        upkeep.verify,
         upkeep.vacuum,
         importing.export,
         importing.backup,

@@ -26,6 +26,7 @@ from ..models import (
     ScorePart,
     SearchResult,
     Stats,
+    Verification,
 )
 from .output import counted, plain
 
@@ -128,6 +129,26 @@ def deletion_line(gone: Deletion) -> str:
     ):
         if ids:
             lines.append(f"{what}: {', '.join(ids)}")
+    return "\n".join(lines)
+
+
+def verification(found: Verification) -> str:
+    covered = found.coverage
+    active = covered.memories or 1
+    lines = [
+        f"{counted(found.memories, 'memory', 'memories')} looked at",
+        f"of those active, {covered.embedded / active:.1%} are found by meaning",
+        f"of those active, {covered.with_keywords / active:.1%} have keywords",
+        *(
+            f"{kind}: {number:,} wrong, {found.repaired.get(kind, 0):,} set right"
+            for kind, number in found.drift.items()
+        ),
+        *(f"  {plain(example)}" for example in found.examples),
+    ]
+    if not found.drift:
+        lines.append("everything is as it should be")
+    elif not found.sound:
+        lines.append("set it right: jiyi verify --repair")
     return "\n".join(lines)
 
 

@@ -62,6 +62,41 @@ def reindex(
     show({"embedded": embedded}, lambda _: said, as_json)
 
 
+REPAIR = "Set right what is wrong."
+DEEP = "Embed every text again and compare; takes as long as embedding does."
+Repair = Annotated[bool, typer.Option("--repair", help=REPAIR)]
+Deep = Annotated[bool, typer.Option("--vectors", help=DEEP)]
+
+
+def verify(
+    repair: Repair = False,
+    vectors: Deep = False,
+    user: opt.OneUser = None,
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Compare what memories are found by with what it should be.
+
+    Examples:
+    $ jiyi verify
+    $ jiyi verify --repair
+    $ jiyi verify --user 林梅 --vectors
+
+    Exit code 1 if something is wrong and was not set right. Others can read
+    and write meanwhile.
+    """
+    from .importing import progress
+    from .render import verification
+
+    with progress("verifying") as advance:
+        found = call(
+            lambda memory, _: memory.verify(user_id=user, repair=repair, vectors=vectors, progress=advance),
+            store=store,
+        )
+    show(found, verification, as_json)
+    raise typer.Exit(0 if found.sound else 1)
+
+
 def vacuum(store: opt.Store = None, as_json: opt.Json = False) -> None:
     """Rewrite the database without what was deleted.
 

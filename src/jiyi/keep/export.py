@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -36,11 +36,12 @@ async def export_lines(store: Store, path: Path, user_id: str | None, advance: A
     header = {"kind": EXPORT, "version": VERSION, "user_id": user_id}
     with written(path) as file:
         file.write(json.dumps(header).encode() + b"\n")
-        async for whole, some in store.export(user_id):
-            await asyncio.to_thread(_write, file, some)
-            counted.update(record.kind for record in some)
-            done += sum(isinstance(record, (MemoryRecord, MessageRecord)) for record in some)
-            advance("exporting", done, whole)
+        async with aclosing(store.export(user_id)) as batches:  # after an error too, the snapshot is let go at once
+            async for whole, some in batches:
+                await asyncio.to_thread(_write, file, some)
+                counted.update(record.kind for record in some)
+                done += sum(isinstance(record, (MemoryRecord, MessageRecord)) for record in some)
+                advance("exporting", done, whole)
         file.write(json.dumps({"kind": "end", "records": counted.total()}).encode() + b"\n")
     return dict(counted)
 

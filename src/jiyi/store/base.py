@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -32,6 +32,7 @@ from ..models import (
 )
 from ..synonyms import Company, Pair, Synonym
 from . import (
+    checking,
     effects,
     erasing,
     exporting,
@@ -151,6 +152,27 @@ class Store(Keeping):
     async def scrub(self, *, everything: bool) -> list[str]:
         """After a delete, of some memories or of everything of a user: let go of what the database itself still keeps
         of it, as far as nobody else has to wait for that. → what is left, and what would end it"""
+
+    async def check(self, user_id: str | None, *, after: tuple[str, str], limit: int) -> list[checking.Checked]:
+        async with self._reading(user_id) as session:
+            return await checking.memories(session, user_id, after=after, limit=limit)
+
+    async def loose_ends(self, user_id: str | None) -> tuple[dict[str, int], int]:
+        """Rows that belong to nothing, by table, and memories whose successor is not there."""
+        async with self._reading(user_id) as session:
+            return await checking.orphans(session, user_id), await checking.dangling(session, user_id)
+
+    async def repair(self, wanted: Sequence[checking.Repair]) -> list[str]:
+        users = sorted({one.user_id for one in wanted})
+        return await self._write(users, lambda session: checking.repair(session, wanted))
+
+    async def tie_up(self, user_id: str | None) -> tuple[Mapping[str, int], int]:
+        """Remove rows that belong to nothing, and let memories not point to what is not there."""
+
+        async def work(session: AsyncSession) -> tuple[Mapping[str, int], int]:
+            return await checking.remove_orphans(session, user_id), await checking.let_go(session, user_id)
+
+        return await self._write([user_id or SHARED], work)
 
     @abstractmethod
     async def backup(self, path: Path, advance: Advance) -> None:
@@ -287,7 +309,7 @@ class Store(Keeping):
         async with self._reading(user_id) as session:
             return await recalls.listing(session, user_id, since, limit)
 
-    async def export(self, user_id: str | None) -> AsyncIterator[tuple[int, list[records.Line]]]:
+    async def export(self, user_id: str | None) -> AsyncGenerator[tuple[int, list[records.Line]], None]:
         """All that one user, or everybody, has at one moment, some records at a time; each time with how many memories
         and messages there are in all."""
         async with self._snapshot(user_id) as session:

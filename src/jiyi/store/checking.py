@@ -1,0 +1,248 @@
+"""What a store holds, to be compared with what it should: memories with all that they are found by, and rows that
+belong to nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import ColumnElement, Table, and_, delete, exists, func, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
+
+from ..models import utc_now
+from . import rows, saves
+from .contract import IndexEntry
+from .reads import chunks, known_by_hash
+from .tables import Base, EmbeddingRow, KeywordRow, MemoryRow, RevisionRow, TermsRow
+
+ACTOR = "verify"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A memory, and what is stored that it is found by."""
+
+    user_id: str
+    id: str
+    version: int
+    memory_key: str
+    memory_type: str
+    status: str
+    source: str
+    agent_id: str | None
+    group_id: str | None
+    content: str
+    summary: str
+    tags: tuple[str, ...]
+    data: dict[str, Any]
+    occurred_at: datetime
+    dedupe_hash: str | None
+    slot: str | None
+    near_hash: int
+    length: int | None  # None: it has no terms
+    asks: float
+    hashes: NDArray[np.int64]
+    counts: NDArray[np.uint16]
+    keyword_hashes: NDArray[np.int64]
+    keywords: tuple[tuple[str, float, str], ...]
+    model: str | None  # None: it has no vector
+    dimension: int
+    vector: NDArray[np.float32] | None
+    told: bool  # its history knows the version it is at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """What a memory should have; what is None is right."""
+
+    user_id: str
+    id: str
+    version: int
+    index: IndexEntry | None = None
+    dedupe_hash: str | None = None
+    slot: str | None = None
+    without_vector: bool = False
+    history: bool = False
+
+
+async def memories(session: AsyncSession, user_id: str | None, *, after: tuple[str, str], limit: int) -> list[Checked]:
+    """Some memories, whatever their state, in order of user and id."""
+    key = tuple_(MemoryRow.user_id, MemoryRow.id)
+    own = and_(TermsRow.user_id == MemoryRow.user_id, TermsRow.memory_id == MemoryRow.id)
+    vector = and_(
+        EmbeddingRow.user_id == MemoryRow.user_id, EmbeddingRow.memory_id == MemoryRow.id, EmbeddingRow.part == 0
+    )
+    told = exists().where(
+        RevisionRow.user_id == MemoryRow.user_id,
+        RevisionRow.memory_id == MemoryRow.id,
+        RevisionRow.version == MemoryRow.version,
+    )
+    statement = (
+        select(MemoryRow, TermsRow, EmbeddingRow, told)
+        .outerjoin(TermsRow, own)
+        .outerjoin(EmbeddingRow, vector)
+        .where(key > after)
+        .order_by(MemoryRow.user_id, MemoryRow.id)
+        .limit(limit)
+    )
+    if user_id is not None:
+        statement = statement.where(MemoryRow.user_id == user_id)
+    found = (await session.execute(statement)).all()
+    keywords: defaultdict[tuple[str, str], list[tuple[str, float, str]]] = defaultdict(list)
+    for some in chunks([(memory.user_id, memory.id) for memory, *_ in found], 200):
+        of_these = tuple_(KeywordRow.user_id, KeywordRow.memory_id).in_(some)
+        for row in await session.scalars(select(KeywordRow).where(of_these)):
+            keywords[row.user_id, row.memory_id].append((row.keyword, row.weight, row.source))
+    return [
+        _checked(memory, terms, embedding, keywords[memory.user_id, memory.id], bool(known))
+        for memory, terms, embedding, known in found
+    ]
+
+
+def _checked(
+    memory: MemoryRow,
+    terms: TermsRow | None,
+    embedding: EmbeddingRow | None,
+    keywords: Sequence[tuple[str, float, str]],
+    told: bool,
+) -> Checked:
+    none = np.empty(0, np.int64)
+    return Checked(
+        user_id=memory.user_id,
+        id=memory.id,
+        version=memory.version,
+        memory_key=memory.memory_key,
+        memory_type=memory.memory_type,
+        status=memory.status,
+        source=memory.source,
+        agent_id=memory.agent_id,
+        group_id=memory.group_id,
+        content=memory.content,
+        summary=memory.summary,
+        tags=tuple(memory.tags),
+        data=memory.data,
+        occurred_at=memory.occurred_at,
+        dedupe_hash=memory.dedupe_hash,
+        slot=memory.slot,
+        near_hash=memory.near_hash,
+        length=None if terms is None else terms.length,
+        asks=0.0 if terms is None else terms.asks,
+        hashes=none if terms is None else terms.hashes,
+        counts=none.astype(np.uint16) if terms is None else terms.counts,
+        keyword_hashes=none if terms is None else terms.keyword_hashes,
+        keywords=tuple(keywords),
+        model=None if embedding is None else embedding.model,
+        dimension=0 if embedding is None else embedding.dimension,
+        vector=None if embedding is None else embedding.vector,
+        told=told,
+    )
+
+
+async def repair(session: AsyncSession, wanted: Sequence[Repair]) -> list[str]:
+    """Set right what was found, unless a memory was changed meanwhile. → the ids of those that were repaired"""
+    done = []
+    for one in wanted:
+        row = await session.get(MemoryRow, (one.user_id, one.id))
+        if row is None or row.version != one.version:
+            continue
+        if one.dedupe_hash is not None and not await _set_hash(session, row, one.dedupe_hash):
+            continue
+        row.slot = row.slot if one.slot is None else one.slot
+        if one.index is not None:
+            row.near_hash = one.index.near_hash
+            for table in (TermsRow, KeywordRow):
+                await session.execute(delete(table).where(table.user_id == one.user_id, table.memory_id == one.id))
+            await saves.insert_index(session, [rows.index_values(one.user_id, one.id, one.index)])
+        if one.without_vector:
+            mine = and_(EmbeddingRow.user_id == one.user_id, EmbeddingRow.memory_id == one.id)
+            await session.execute(delete(EmbeddingRow).where(mine))
+        if one.history:
+            session.add(_revision(row))
+        await saves.tell(session, one.user_id, [one.id], "update")
+        done.append(one.id)
+    return done
+
+
+async def _set_hash(session: AsyncSession, row: MemoryRow, said: str) -> bool:
+    """Unless another memory says the same already."""
+    twin = (await known_by_hash(session, row.user_id, [said], utc_now())).get(said, row.id)
+    if row.status == "active" and row.valid_to is None and twin != row.id:
+        return False
+    row.dedupe_hash = said
+    return True
+
+
+def _revision(row: MemoryRow) -> RevisionRow:
+    return RevisionRow(
+        user_id=row.user_id,
+        memory_id=row.id,
+        version=row.version,
+        action="update",
+        actor=ACTOR,
+        reason="its history did not know of this version",
+        before=None,
+        changed_at=row.updated_at,
+    )
+
+
+# -- rows that belong to nothing ------------------------------------------------------------------------------------
+
+
+def _orphans(user_id: str | None) -> list[tuple[Table, ColumnElement[bool]]]:
+    """Every table that refers to another, with the condition that what it refers to is not there. The database holds
+    them together, unless somebody has written past it."""
+    found: list[tuple[Table, ColumnElement[bool]]] = []
+    for table in Base.metadata.sorted_tables:
+        for constraint in table.foreign_key_constraints:
+            parent = constraint.referred_table.alias()
+            same = [parent.columns[key.column.name] == key.parent for key in constraint.elements]
+            missing = ~exists().where(and_(*same))
+            mine = table.columns["user_id"] == user_id
+            found.append((table, missing if user_id is None else and_(mine, missing)))
+    return found
+
+
+async def orphans(session: AsyncSession, user_id: str | None) -> dict[str, int]:
+    """How many such rows there are, by table."""
+    found: dict[str, int] = {}
+    for table, missing in _orphans(user_id):
+        count = await session.scalar(select(func.count()).select_from(table).where(missing)) or 0
+        if count:
+            found[table.name] = found.get(table.name, 0) + count
+    return found
+
+
+def _dangling(user_id: str | None) -> ColumnElement[bool]:
+    other = aliased(MemoryRow)
+    missing = ~exists().where(other.user_id == MemoryRow.user_id, other.id == MemoryRow.superseded_by)
+    lost = and_(MemoryRow.superseded_by.is_not(None), missing)
+    return lost if user_id is None else and_(MemoryRow.user_id == user_id, lost)
+
+
+async def dangling(session: AsyncSession, user_id: str | None) -> int:
+    """How many memories say that one superseded them which is not there."""
+    return await session.scalar(select(func.count()).select_from(MemoryRow).where(_dangling(user_id))) or 0
+
+
+async def remove_orphans(session: AsyncSession, user_id: str | None) -> Mapping[str, int]:
+    found = await orphans(session, user_id)
+    for table, missing in _orphans(user_id):
+        if table.name in found:
+            await session.execute(delete(table).where(missing))
+    return found
+
+
+async def let_go(session: AsyncSession, user_id: str | None) -> int:
+    """Let memories not point to what is not there."""
+    lost = (await session.execute(select(MemoryRow.user_id, MemoryRow.id).where(_dangling(user_id)))).all()
+    for whose, memory_id in lost:
+        mine = and_(MemoryRow.user_id == whose, MemoryRow.id == memory_id)
+        await session.execute(update(MemoryRow).where(mine).values(superseded_by=None))
+        await saves.tell(session, whose, [memory_id], "update")
+    return len(lost)
