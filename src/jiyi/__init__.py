@@ -39,26 +39,24 @@ if TYPE_CHECKING:
     from .files.values import Drift, SyncReport, SyncStep, WorkspaceFile, WorkspaceStatus
     from .keep.backup import restore_backup
     from .keep.plans import Bundle, Compressed, CompressPlan, Member, Undone, UndoPlan, UndoStep, Upkept
+    from .keep.values import Backup, Exported, MemoryImport, Verification
     from .keys import ApiKey, AuditEntry, NewKey
     from .keywords import KeywordExtractor
     from .memory import Memory
     from .metrics import MemoryMetrics, Metrics, Timing
     from .models import (
         UNSET,
-        Backup,
         CacheUse,
         CandidateMemory,
         Check,
         Coverage,
         Deletion,
         Explanation,
-        Exported,
         Health,
         Hit,
         ImportReport,
         Job,
         JobCounts,
-        MemoryImport,
         MemoryItem,
         Message,
         Migration,
@@ -73,7 +71,6 @@ if TYPE_CHECKING:
         SearchResult,
         SourceMessage,
         Stats,
-        Verification,
     )
     from .moving import migrate_store
     from .settings import Settings
@@ -86,6 +83,7 @@ _HOMES = (
     "errors",
     "models",
     "files.values",
+    "keep.values",
     "embed",
     "synonyms",
     "keys",

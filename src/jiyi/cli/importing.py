@@ -15,7 +15,8 @@ from .output import counted, err, plain, show, warn
 from .run import call
 
 if TYPE_CHECKING:
-    from ..models import Exported, ImportReport, MemoryImport
+    from ..keep.values import Exported, MemoryImport
+    from ..models import ImportReport
 
 PATH = "A file, a folder of them, or the zip file as it was downloaded."
 Chats = Annotated[Path, typer.Argument(metavar="FILE|DIR", help=PATH, show_default=False)]

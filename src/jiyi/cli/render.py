@@ -13,8 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ..keep.values import Backup, Verification
 from ..models import (
-    Backup,
     Deletion,
     Explanation,
     Hit,
@@ -26,7 +26,6 @@ from ..models import (
     ScorePart,
     SearchResult,
     Stats,
-    Verification,
 )
 from .output import counted, plain
 

@@ -8,14 +8,16 @@ from typing import Any
 
 from .. import memory as engine
 from ..errors import AccessDenied
+from ..keep.values import MemoryImport
 from ..memory.carrying import Advance
-from ..models import MemoryImport
 
 NOT_SERVED = {
     "work": "the server does the jobs; for more of them run `jiyi worker` where the store is",
     "reindex": "run `jiyi reindex` where the store is",
     "vacuum": "run `jiyi vacuum` where the store is",
     "export": "run `jiyi export` where the store is",
+    "backup": "run `jiyi backup` where the store is",
+    "verify": "run `jiyi verify` where the store is",
     "job_counts": "`health` tells whether jobs get done",
     "check_key": "open a client with that key: it is refused if it opens nothing",
     "note_audit": "the server writes its audit log itself",

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
-from ..models import Backup
 from .files import becoming, free
+from .values import Backup
 
 if TYPE_CHECKING:
     from ..settings import Settings

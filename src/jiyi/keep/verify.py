@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..embed import Embedder, embed_documents
-from ..models import Verification
 from ..store.checking import Checked, Repair
 from ..store.contract import EXTRACTED, PAST, SAID, IndexEntry, Unembedded
 from ..text.hashes import term_hash
@@ -22,6 +21,7 @@ from ..write.grow import GROWING
 from ..write.hashes import identity, statement_hash
 from ..write.index import KeywordRules, index_entry
 from ..write.settle import DATED
+from .values import Verification
 
 if TYPE_CHECKING:
     from ..store.base import Store

@@ -12,7 +12,7 @@ from .. import checks
 from ..errors import InvalidInput
 from ..imports.found import Found
 from ..imports.shapes import KNOWN, Shape, read_found, shape_of
-from ..models import Backup, Exported, MemoryImport
+from ..keep.values import Backup, Exported, MemoryImport
 from ..write.accept import accept
 from .importing import Importing
 

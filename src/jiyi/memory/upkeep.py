@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import checks
-from ..models import Verification
+from ..keep.values import Verification
 from ..write.reindex import Progress, reindex_embeddings
 from .parts import Parts
 

@@ -9,8 +9,9 @@ from typing import Generic, Literal, TypeVar
 from fastapi import Response
 from pydantic import BaseModel, Field, JsonValue
 
+from ..keep.values import MemoryImport
 from ..keys import Scope
-from ..models import ImportReport, MemoryImport, MemoryItem, Receipt, Relation
+from ..models import ImportReport, MemoryItem, Receipt, Relation
 
 T = TypeVar("T")
 JSON = "application/json"
