@@ -179,10 +179,10 @@ async def _hit(memory: Memory, user: str, question: str, answer: str) -> bool:
 
 
 async def _knows(memory: Memory, user: str, name: str, value: str) -> bool:
-    """Whether the present value, and no other, is what holds now."""
+    """Whether one memory says what holds now, and it says the present value."""
     page = await memory.list(user_id=user, memory_types=["fact", "preference"], limit=1000)
-    held = {str(item.data.get("value")) for item in page.items if item.data.get("attribute") == FACTS[name]}
-    return held == {value}
+    held = [item.content for item in page.items if item.data.get("attribute") == FACTS[name]]
+    return len(held) == 1 and value in held[0]
 
 
 # -- the plot -------------------------------------------------------------------------------------------------------
