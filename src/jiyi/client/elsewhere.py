@@ -24,6 +24,8 @@ NOT_SERVED = {
     "sync_workspace": "a workspace is a folder where the store is: see `jiyi workspace` there",
     "watch_workspace": "a workspace is a folder where the store is: see `jiyi workspace` there",
     "workspace_status": "a workspace is a folder where the store is: see `jiyi workspace` there",
+    "verify_workspace": "a workspace is a folder where the store is: see `jiyi workspace` there",
+    "rebuild_workspace": "a workspace is a folder where the store is: see `jiyi workspace` there",
     "compress_plan": "run `jiyi compress --dry-run` where the store is",
     "compress": "run `jiyi compress` where the store is",
     "upkeep": "run `jiyi upkeep` or `jiyi worker` where the store is",
