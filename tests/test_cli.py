@@ -372,3 +372,21 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jiyi.memory.Memory.stats", broken)
     with pytest.raises(ZeroDivisionError):
         jiyi("stats", code=1)
+
+
+def test_a_workspace_is_begun_synced_verified_and_rebuilt(tmp_path: Path) -> None:
+    jiyi("add", "喝绿茶", "--type", "preference")
+    notes = tmp_path / "笔记"
+    jiyi("workspace", "init", notes, "--lang", "en")
+    note = notes / "context/memory.md"
+    note.write_text(note.read_text(encoding="utf-8") + "- likes cats\n", encoding="utf-8")
+    assert "take" in jiyi("workspace", "sync", notes, "--dry-run").stdout
+    assert "1 change to sync" in jiyi("workspace", "status", notes).stdout
+    jiyi("workspace", "verify", notes, code=1)
+    assert answer("workspace", "sync", notes)[0]["steps"][0]["text"] == "likes cats"
+    assert "agree" in jiyi("workspace", "verify", notes).stdout
+    assert answer("workspace", "rebuild", notes)[0]["indexed"] == 2
+    note.write_text("", encoding="utf-8")
+    assert "nothing is archived" in jiyi("workspace", "sync", notes, code=1).stderr
+    assert "write" in jiyi("workspace", "sync", notes, "--restore").stdout
+    assert "no workspace" in jiyi("workspace", "sync", tmp_path, code=1).stderr

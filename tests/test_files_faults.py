@@ -27,14 +27,14 @@ def open_at(path: Path, folder: Path) -> Memory:
 def test_a_sync_killed_at_any_step_leaves_whole_files_and_goes_on(tmp_path: Path) -> None:
     script = Path(__file__).with_name("crash_files.py")
     done = subprocess.run(
-        [sys.executable, script, tmp_path, "1" if LONG else "15"],
+        [sys.executable, script, tmp_path, "1" if LONG else "20"],
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert int(done.stdout.split()[2]) >= 4
+    assert int(done.stdout.split()[2]) >= 3
 
 
 class FullDisk:

@@ -231,7 +231,7 @@ def _inner(line: str, width: int) -> str:
 
 def _width(bullet: str) -> int:
     """The column in which its text begins."""
-    return len(bullet.expandtabs(4))
+    return len(bullet.expandtabs(4)) if "\t" in bullet else len(bullet)
 
 
 def _bare(line: str) -> str:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from hashlib import blake2b
 from urllib.parse import unquote
 
@@ -169,7 +168,6 @@ def read_item(lines: list[str]) -> Item:
     return Item(memory_id=memory_id, content=content, pairs=tuple(pairs.items()))
 
 
-@lru_cache(REMEMBERED)
 def read_note(item: Item, memory_type: str | None) -> Note:
     """What a line says of its memory; `memory_type` as its heading says, if one does."""
     meta = item.meta

@@ -27,6 +27,7 @@ class Known:
 
     agreed: Agreed
     filed: Filed
+    suspects: Sequence[str]  # memories whose lines are not what was last agreed on
     twins: Mapping[int, str]  # by the number of a line without an id: the memory that says this already
     actions: Mapping[str, Sequence[str]]  # what was done to a memory since it was last agreed on
 
@@ -167,7 +168,7 @@ class _Planning:
             ids = [*self.lines, *self.known.agreed.entries, *self.known.filed.memories]
         else:
             filed = self.known.filed
-            ids = [*suspects(self.scan, self.known.agreed), *filed.memories, *filed.missing]
+            ids = [*self.known.suspects, *filed.memories, *filed.missing]
         return [memory_id for memory_id in dict.fromkeys(ids) if memory_id not in marked | self.scan.held]
 
     def decide(self, memory_id: str) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from .. import checks
 from ..errors import InvalidInput
 from . import safe
 from .document import CannotParse, Document, Entry, parse
-from .format import ANY_ID, Note, read_note
+from .format import ANY_ID, REMEMBERED, Item, Note, read_note
 from .layout import Workspace
 
 
@@ -22,6 +23,7 @@ class Line:
     entry: Entry
     note: Note
     digests: Mapping[str, str]
+    problem: str | None = None  # why it cannot be taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +92,10 @@ def scan(workspace: Workspace, user_id: str, remembered: Remembered) -> Scan:
         remembered.keep(file, found)
         for line in found:
             entry = line.entry
-            problem = _problem(line)
-            if problem and entry.memory_id:
+            if line.problem and entry.memory_id:
                 held.add(entry.memory_id)
-            if problem:
-                told.append(f"{path}:{entry.line}: left alone, because {problem}")
+            if line.problem:
+                told.append(f"{path}:{entry.line}: left alone, because {line.problem}")
             else:
                 lines.append(line)
             for name in sorted(line.note.unsaid - {"memory_type"}):
@@ -109,18 +110,21 @@ def scan(workspace: Workspace, user_id: str, remembered: Remembered) -> Scan:
 
 
 def _line(path: str, entry: Entry) -> Line:
-    note = read_note(entry.item, entry.memory_type)
-    return Line(path=path, entry=entry, note=note, digests=note.digests())
+    note, digests, problem = _read(entry.item, entry.memory_type)
+    return Line(path=path, entry=entry, note=note, digests=digests, problem=problem)
 
 
-def _problem(line: Line) -> str | None:
+@lru_cache(REMEMBERED)
+def _read(item: Item, memory_type: str | None) -> tuple[Note, Mapping[str, str], str | None]:
+    note = read_note(item, memory_type)
+    problem = None
     try:
-        checks.text("its text", line.note.content)
-        if "memory_type" not in line.note.unsaid:
-            checks.memory_type("its type", line.note.memory_type)
+        checks.text("its text", note.content)
+        if "memory_type" not in note.unsaid:
+            checks.memory_type("its type", note.memory_type)
     except InvalidInput as error:
-        return str(error)
-    return None
+        problem = str(error)
+    return note, note.digests(), problem
 
 
 def scan_file(root: Path, path: str, remembered: Remembered) -> ScannedFile:

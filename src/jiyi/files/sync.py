@@ -154,7 +154,7 @@ async def look(
         if memory_id in agreed.entries and memory.version > agreed.entries[memory_id].version
     }
     actions = await store.actions_since(user_id, changed) if changed else {}
-    knows = Known(agreed=agreed, filed=filed, twins=twins, actions=actions)
+    knows = Known(agreed=agreed, filed=filed, suspects=suspected, twins=twins, actions=actions)
     plan = make_plan(
         scanned,
         knows,
