@@ -14,7 +14,7 @@ from .decisions import decisions
 from .episodes import episodes
 from .events import events
 from .facts import facts
-from .gather import gathered
+from .gather import SURE, gathered
 from .instructions import instructions
 from .moments import main_time
 from .patterns import patterns
@@ -91,6 +91,7 @@ def _best(clause: Clause) -> Claim | None:
 
 # What the surest rows know needs no more words; for the rest, and for plans and doings, a few must carry something.
 SURE_BY_ITSELF = 0.8
+GENERAL = 0.7  # more, where only the most general rows know what it may mean
 LEAST = {"en": 0.9, "zh": 1.5}
 
 
@@ -99,7 +100,8 @@ def _says_something(clause: Clause, claim: Claim) -> bool:
     plain = claim.memory_type == "pattern" or claim.attribute.startswith("likes:")
     if plain or (claim.weight >= SURE_BY_ITSELF and claim.memory_type not in ("task", "event")):
         return True
-    return bool(claim.content) or substance(clause) >= LEAST[clause.language]
+    least = LEAST[clause.language] + (GENERAL if claim.weight < SURE else 0.0)
+    return bool(claim.content) or substance(clause) >= least
 
 
 # Of these there is one at a time, and the day on which it changes is known beforehand.

@@ -137,6 +137,9 @@ def claim_by_table(name: str, clause: Clause) -> Claim | None:
 
 
 def _by_phrase(rows: tuple[Row, ...], clause: Clause) -> Claim | None:
+    if clause.language == "zh" and clause.about == "other" and "我" not in clause.text:
+        # 你上次说你对海鲜过敏: of whom it is said matters, whatever the words.
+        return None
     lower = clause.text.lower()
     for row in rows:
         if row.cue in lower and row.pattern and (found := row.pattern.search(clause.text)):

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 from .clause import PERSONS, Claim, Clause
-from .lexicon import named, pattern
+from .lexicon import named, one_of, pattern
 
 # Known by what they say already: a slot of their own.
 _OWN_SLOT = (
@@ -64,21 +65,32 @@ def is_standing(text: str, language: str) -> bool:
 # -- what is used -----------------------------------------------------------------------------------------------------
 
 
+_LATIN = re.compile(r"[a-z][a-z0-9+#.]*(?:_[a-z]+)*", re.IGNORECASE)
+
+
 @cache
-def _known() -> re.Pattern[str]:
-    listed = sorted(
-        (word for word in named("all", "kinds") if len(word) > 2 or not word.isascii()), key=len, reverse=True
-    )
-    latin = "|".join(re.escape(word) for word in listed if word.isascii())
-    other = "|".join(re.escape(word) for word in listed if not word.isascii())
-    return re.compile(rf"(?<![a-z0-9])(?:{latin})(?![a-z0-9])|{other}", re.IGNORECASE)
+def _chinese_names() -> re.Pattern[str]:
+    return one_of(word for word in named("all", "kinds") if not word.isascii())
+
+
+def _things(text: str) -> list[str]:
+    """Words for things of a known kind of which one has one, by name: one look for each word."""
+    kinds = named("all", "kinds")
+    latin = _LATIN.findall(text)
+    pairs = [f"{one} {other}" for one, other in pairwise(latin)]
+    found = [word for word in pairs if word.lower() in kinds] or [word for word in latin if word.lower() in kinds]
+    if not text.isascii():
+        found += _chinese_names().findall(text)
+    return [word for word in found if kinds[word.lower()] in _ONE]
 
 
 def _product(clause: Clause, claim: Claim) -> Claim | None:
     """Something of a known kind, that is used, begun with, or given up."""
     if claim.memory_type not in ("fact", "pattern", "event", "preference"):
         return None
-    found = [thing for thing in _known().findall(clause.text) if named("all", "kinds")[thing.lower()] in _ONE]
+    found = _things(clause.text)
+    if not found:
+        return None
     ends = pattern(clause.language, "gives up").search(clause.text)
     begins = pattern(clause.language, "takes to").search(clause.text)
     if len({thing.lower() for thing in found}) != 1 or not (ends or begins):
