@@ -111,6 +111,8 @@ STATED = """
 我们每周一三五训练 | pattern | | |
 我们跟苏州团队的例会定在每周二上午十点 | pattern | schedule:苏州例会 | 周二 |
 苏州那个例会从周二改到周四了 | pattern | schedule:苏州例会 | 周四 | 苏州那个例会从周二改到周四了
+我养了一只猫，叫豆腐 | fact | name | 豆腐 | 用户的猫叫豆腐
+我住在酒店 | fact | stay | 酒店 | 用户住在酒店
 我开了网易云音乐会员 | fact | uses:music | 网易云音乐 |
 我現在改用QQ音樂了 | fact | uses:music | | 用户現在改用QQ音樂了
 4月8号去云帆科技当产品经理 | fact | job | 云帆科技当产品经理 |

@@ -13,7 +13,7 @@ from . import chinese, english
 from .clause import PERSONS, Clause
 from .english_tokens import VERBS, Parsed
 from .gate import corrected, fiction, hearsay, imagined, taken_back
-from .lexicon import one_of, pattern, starts, words
+from .lexicon import any_word, one_of, pattern, starts, words
 from .moments import absolute, times_in
 from .names import is_kin, kin_label, label
 from .people import People, people_of, relations_in
@@ -50,6 +50,7 @@ class _Context:
     about: str = ""
     asked: str = ""  # the question before this message
     sentence: int = 0
+    introduced: str = ""  # a being that the sentence has just spoken of for the first time
     day: datetime | None = None  # that was named last with its month
     end: int | None = None  # of the clause before, in the same sentence
 
@@ -131,7 +132,7 @@ def _last_words(clauses: Iterable[Clause]) -> list[Clause]:
 
 
 def _of_sentence(unit: Unit, said: Said, sentence: Sentence, context: _Context) -> Iterator[Clause]:
-    context.about = ""
+    context.about = context.introduced = ""
     whole = Piece(said.text[sentence.clauses[0].start : sentence.clauses[-1].end], sentence.clauses[0].start)
     if pattern(sentence.language, "procedures").search(whole.text) and sentence.asks == len(sentence.clauses):
         clause = _clause(unit, said, whole, sentence.language, context, follows=False)
@@ -218,6 +219,9 @@ def _clause(unit: Unit, said: Said, whole: Piece, language: str, context: _Conte
             return None
     me = label(said, language)
     about, subject = _who(read, me, language, context, follows=follows)
+    if context.introduced and read.dropped and _OF_IT.match(piece.text):
+        # 我养了只猫，叫豆腐: not the speaker is called so.
+        about, subject = "kin", context.introduced
     statement = piece.text[read.text_at :]
     # "I have a meeting on Friday" speaks of the next one, "I had" and "I've had" of the last.
     ahead = read.future or not (read.past or read.perfect)
@@ -293,10 +297,24 @@ def _rest(rest: str, topic: str) -> str:
     return topic if topic and not rest.strip("了吧的。！啊呢") else rest
 
 
+_OF_IT = re.compile(
+    "(?:它|他|她)?的?(?:名字)?叫|名叫|名字|取名|起名|(?:今年|才|刚|快|已经)*[\\d一二三四五六七八九十两半]+(?:岁|个月|周岁)|[公母]的"
+)
+
+
+@cache
+def _introduces() -> re.Pattern[str]:
+    """我养了只猫, 家里有个儿子"""
+    beings = any_word("zh", "pets").pattern + "|" + any_word("zh", "bare kin").pattern
+    return re.compile(f"(?:养|有|领养|收养|捡|买|生|抱)[了过着到]?[^，。]{{0,8}}?(?P<noun>{beings})(?:了|啦)?[。！]?$")
+
+
 def _remember(context: _Context, read: Parsed, text: str, me: str, about: str, subject: str, language: str) -> None:
     """Who was spoken of, for the pronouns that follow."""
     people = context.people
     context.about, context.subject = about, subject
+    if language == "zh" and (new := _introduces().search(text)):
+        context.introduced = kin_label(me, new["noun"], language)
     for relation in relations_in(text, language):
         people.last, people.last_is_kin = kin_label(me, relation.noun, language), True
         people.belongs[relation.name] = people.last
