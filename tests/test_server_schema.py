@@ -84,6 +84,11 @@ def test_whatever_is_sent(operation: Any, server: Running, keys: dict[str, str |
     run()
 
 
+def test_the_document_is_served_to_everybody(server: Running) -> None:
+    with server.client() as web:
+        assert web.get("/openapi.json").json() == DOCUMENT
+
+
 def test_the_document_has_an_example_for_every_body() -> None:
     schemas = DOCUMENT["components"]["schemas"]
     for path, methods in DOCUMENT["paths"].items():

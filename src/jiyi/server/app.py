@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from pydantic_core import to_json
 from starlette.middleware.gzip import GZipMiddleware
 
 from .. import __version__
@@ -48,7 +50,7 @@ def make_app(memory: Memory, *, host: str, keyless: bool, allowed_hosts: Sequenc
 
 
 def _routes(house: House) -> FastAPI:
-    app = FastAPI(title="Jiyi", version=__version__, description=ABOUT, docs_url=None, redoc_url=None)
+    app = FastAPI(title="Jiyi", version=__version__, description=ABOUT, openapi_url=None)
     app.state.house = house
     problems.install(app)
     for router in ROUTERS:
@@ -69,6 +71,13 @@ def _routes(house: House) -> FastAPI:
         found = await house.memory.health()
         return reply(without_reasons(found), 200 if found.ready else 503)
 
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi() -> Response:
+        """Worked out once, beside the requests: it takes a second."""
+        async with writing:
+            return Response(to_json(await asyncio.to_thread(app.openapi)), media_type="application/json")
+
+    writing = asyncio.Lock()
     page.install(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
