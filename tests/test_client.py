@@ -408,7 +408,7 @@ def test_a_key_decides_and_is_needed_at_once(path: Path, face: str) -> None:
 
 def test_the_key_may_stand_in_the_settings(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(path) as server:
-        monkeypatch.setenv("JIYI_CLIENT__KEY", server.key("mei"))
+        monkeypatch.setenv("JIYI_CLIENT__KEY", server.key("mei") + "\n")
         with jiyi.sync.Memory.open(server.url, settings=load_settings()) as memory:
             assert memory.count(user_id="mei") == 0
             assert "jiyi_" not in repr(memory.settings)
@@ -606,6 +606,12 @@ def test_something_else_than_a_jiyi_server_is_named_and_a_key_goes_nowhere_else(
 def test_a_wrong_address_is_refused(url: str) -> None:
     with pytest.raises(SettingsError):
         jiyi.client.Memory(url)
+
+
+@pytest.mark.parametrize("key", ["a\r\nX-Injected: 1", "a b", "钥匙", "a\x00"])
+def test_a_key_cannot_smuggle_a_header(key: str) -> None:
+    with pytest.raises(SettingsError, match=r"client\.key"):
+        jiyi.client.Memory("http://h", key=key)
 
 
 def test_what_belongs_to_the_server_is_refused_here(server: Running, path: Path) -> None:

@@ -6,12 +6,15 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -92,6 +95,41 @@ def test_what_was_acknowledged_is_there_afterwards(path: Path, how: signal.Signa
     with Memory.open(path, embedder=WordEmbedder()) as memory:
         kept = {item.content for item in memory.list(user_id="default", limit=1000).items}
     assert set(acknowledged) <= kept and len(acknowledged) > 10
+
+
+def test_a_request_that_is_half_here_is_finished_before_it_stops(path: Path) -> None:
+    body = json.dumps({"text": "我吃素，对花生过敏"}).encode()
+    head = "POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head += f"Content-Length: {len(body)}\r\n\r\n"
+    with served(path) as (url, process):
+        with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=60) as halfway:
+            halfway.sendall(head.encode() + body[:5])
+            time.sleep(0.3)
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+            with pytest.raises(httpx.TransportError):
+                httpx.get(f"{url}/livez", timeout=5)
+            halfway.sendall(body[5:])
+            assert halfway.recv(65536).startswith(b"HTTP/1.1 201")
+        assert process.wait(60) == 0
+    with Memory.open(path, embedder=WordEmbedder()) as memory:
+        assert [item.content for item in memory.list(user_id="default").items] == ["我吃素，对花生过敏"]
+
+
+def test_an_upload_that_was_acknowledged_survives_a_kill(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JIYI_SERVER__SPOOL", str(path.parent / "spool"))
+    said = ({"role": "user", "content": f"message {day}", "timestamp": 1_700_000_000 + day} for day in range(100))
+    lines = "".join(json.dumps(message) + "\n" for message in said)
+    with served(path) as (url, process):
+        told = httpx.post(f"{url}/v1/imports?filename=chat.jsonl", content=lines.encode(), timeout=60)
+        assert told.status_code == 202
+        process.kill()
+    with served(path) as (url, _), httpx.Client(base_url=url, timeout=60) as web:
+        until = time.monotonic() + 60
+        while (now := web.get(told.headers["location"]).json())["state"] == "running" and time.monotonic() < until:
+            time.sleep(0.2)
+        assert now["state"] == "done", now
+        assert web.get("/v1/memories?limit=1&include_total=true").json()["total"] == 100
 
 
 def test_without_a_key_it_listens_to_this_machine_only(path: Path) -> None:

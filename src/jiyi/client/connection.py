@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import re
 from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -61,7 +62,7 @@ def is_address(where: object) -> bool:
 class Connection:
     def __init__(self, url: str, key: str | None, settings: ClientSettings) -> None:
         self._url = _checked(url)
-        self._key = key
+        self._key = _plain_key(key)
         self._settings = settings
         self._http: httpx.AsyncClient | None = None
         self._closed = False
@@ -204,6 +205,15 @@ def _checked(url: str) -> str:
     if parts.username is not None or parts.password is not None:
         raise SettingsError("url: carries a name or a password; a key is handed over as `key`, or as client.key")
     return url.rstrip("/")
+
+
+def _plain_key(key: str | None) -> str | None:
+    """A key as it can stand in a header; a newline at its end, as files have one, does no harm."""
+    if key is None or not key.strip():
+        return None
+    if not re.fullmatch("[!-~]+", key.strip()):
+        raise SettingsError("client.key: is no key; one looks like jiyi_…")
+    return key.strip()
 
 
 def _json(body: Mapping[str, Any]) -> bytes:

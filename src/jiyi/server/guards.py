@@ -118,6 +118,12 @@ class Limits:
             return
         upload = scope["path"] == UPLOADS
         largest = int((self._settings.upload_mb if upload else self._settings.body_mb) * MIB)
+        if header(scope, b"content-length") is not None and header(scope, b"transfer-encoding") is not None:
+            # A proxy may see another end of this request than we do, and a second request behind it.
+            await refuse(
+                send, 400, "bad_request", "a body has a length or comes in chunks", [(b"connection", b"close")]
+            )
+            return
         announced = header(scope, b"content-length") or "0"
         if announced.isdecimal() and int(announced[:20]) > largest:
             await refuse(send, 413, "too_large", f"the body has more than {largest:,} bytes")
