@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 APT    := apt-get install --yes --quiet --no-install-recommends
 
-.PHONY: help demo test lint bench bench-postgres clean redis-server chromium
+.PHONY: help demo test lint bench bench-postgres bench-server clean redis-server chromium
 help:          ## this list
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 16
 
@@ -32,6 +32,9 @@ bench: $(VENV)/bench  ## how fast it is, against a floor measured in the same ru
 
 bench-postgres: $(VENV)/bench  ## searches in PostgreSQL, against pgvector's own exact query
 	$(BIN)/python -m bench.postgres
+
+bench-server: $(VENV)/bench  ## a running server under load, against the engine in process
+	$(BIN)/python -m bench.server
 
 clean:         ## remove what was set up here
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/out
