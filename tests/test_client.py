@@ -375,11 +375,41 @@ async def test_what_is_not_told_over_a_server_says_so(server: Running) -> None:
             _ = memory._store
 
 
-def test_an_export_is_taken_in_where_the_store_is(own: Plain, engine: Plain, tmp_path: Path) -> None:
-    engine.add("likes tea", user_id="mei")
-    engine.export(tmp_path / "mei.jsonl", user_id="mei")
-    with pytest.raises(AccessDenied, match="jiyi import"):
-        own.import_memories(tmp_path / "mei.jsonl")
+def test_memories_go_out_into_a_file_and_come_in_again(server: Running, own: Plain, path: Path, face: str) -> None:
+    who = f"carried {face}"
+    own.add("我吃素，对花生过敏", user_id=who)
+    folder = path.parent
+    exported = own.export(folder / "mine.jsonl", user_id=who)
+    there = server.do(server.memory.export(folder / "theirs.jsonl", user_id=who))
+    assert (folder / "mine.jsonl").read_bytes() == (folder / "theirs.jsonl").read_bytes()
+    assert exported == there.model_copy(update={"path": exported.path}) and exported.records["memory"] == 1
+    with pytest.raises(InvalidInput, match="there already"):
+        own.export(folder / "mine.jsonl", user_id=who)
+    assert own.export(folder / "mine.md", user_id=who, format="markdown").records == {"fact": 1}
+    own.delete_all(who)
+    report = own.import_memories(folder / "mine.jsonl")
+    assert report.shape == "jiyi" and report.new["memory"] == 1
+    assert own.get_many([item.id for item in own.list(user_id=who).items], user_id=who)[0].content.startswith("我吃素")
+    with pytest.raises(AccessDenied, match="all users"):
+        own.export(folder / "all.jsonl")
+    (folder / "broken.jsonl").write_bytes((folder / "mine.jsonl").read_bytes()[:-40])
+    with pytest.raises(InvalidInput):
+        own.import_memories(folder / "broken.jsonl")
+
+
+def test_compressing_looking_after_and_undoing(own: Plain, face: str) -> None:
+    who = {"user_id": f"kept {face}"}
+    kept = own.add("likes tea", session_id="s1", **who).memories[0]
+    assert own.compress_plan(**who).user_id == who["user_id"]
+    assert own.compress(**who).made == 0
+    assert own.upkeep(**who).users == 1
+    own.update(kept.id, content="likes coffee", **who)
+    assert own.undo_plan(kept.id, **who) is not None
+    own.undo(kept.id, **who)
+    assert own.get(kept.id, **who).content == "likes tea"
+    for refused in (own.upkeep, lambda: own.compress(plan=own.compress_plan(**who), **who)):
+        with pytest.raises(AccessDenied):
+            refused()
 
 
 # -- keys -------------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from ..settings import load_settings
 from .connection import Connection, is_address
 from .elsewhere import Elsewhere
 from .finding import Finding
+from .keeping import Keeping
 from .keys import Keys
 from .words import Words
 from .working import Working
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Memory"]
 
 
-class Memory(Writing, Finding, Words, Working, Keys, Elsewhere, engine.Memory):
+class Memory(Writing, Finding, Words, Working, Keeping, Keys, Elsewhere, engine.Memory):
     """A memory on a server. What the engine makes out of other verbs (`observe`, `end_session`, `add_summary`,
     `record_skill`, `import_chats`) works as it does there, out of these."""
 

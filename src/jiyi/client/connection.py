@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -103,6 +103,9 @@ class Connection:
     ) -> T:
         """One answer, as a value. `repeatable`: it does no harm if the server gets it twice."""
         answer = await self.answer(method, path, params=params, body=body, headers=headers or {}, repeatable=repeatable)
+        return self._value(answer, path, kind)
+
+    def _value(self, answer: httpx.Response, path: str, kind: type[T]) -> T:
         try:
             # A newer server may tell more than is known here.
             return TypeAdapter(kind).validate_json(answer.content, extra="ignore")
@@ -153,16 +156,50 @@ class Connection:
         more = dict(headers) if content is None else {**headers, "Content-Type": "application/json"}
         try:
             answer = await http.request(method, self._url + path, params=query, content=content, headers=more)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            told = f"the server at {self._url} cannot be reached ({_words(error)}): is `jiyi serve` running?"
-            return StoreUnavailable(told), True, 0.0
         except httpx.TransportError as error:
-            told = f"the connection to the server at {self._url} broke off ({_words(error)})"
-            return ConnectionLost(told), repeatable, 0.0
+            failure = self._failure(error)
+            return failure, repeatable or not isinstance(failure, ConnectionLost), 0.0
         if answer.is_success:
             return answer, False, 0.0
         again = answer.status_code in NOTHING_DONE or (repeatable and answer.status_code in PASSING)
         return error_in(answer, self._url), again, retry_after(answer)
+
+    def _failure(self, error: httpx.TransportError) -> StoreUnavailable:
+        import httpx
+
+        if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):
+            return StoreUnavailable(
+                f"the server at {self._url} cannot be reached ({_words(error)}): is `jiyi serve` running?"
+            )
+        return ConnectionLost(f"the connection to the server at {self._url} broke off ({_words(error)})")
+
+    async def download(self, path: str, params: Mapping[str, Any], write: Callable[[bytes], object]) -> None:
+        """A file, part by part."""
+        http = self._client()
+        import httpx
+
+        try:
+            async with http.stream("GET", self._url + path, params=_query(params)) as answer:
+                if not answer.is_success:
+                    await answer.aread()
+                    raise error_in(answer, self._url)
+                async for part in answer.aiter_bytes():
+                    await asyncio.to_thread(write, part)
+        except httpx.TransportError as error:
+            raise self._failure(error) from None
+
+    async def upload(self, path: str, params: Mapping[str, Any], parts: AsyncIterator[bytes], kind: type[T]) -> T:
+        """A file, part by part; the answer to it."""
+        http = self._client()
+        import httpx
+
+        try:
+            answer = await http.post(self._url + path, params=_query(params), content=parts)
+        except httpx.TransportError as error:
+            raise self._failure(error) from None
+        if not answer.is_success:
+            raise error_in(answer, self._url)
+        return self._value(answer, path, kind)
 
     def _client(self) -> httpx.AsyncClient:
         if self._closed:

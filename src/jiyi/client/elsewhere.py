@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
 from .. import memory as engine
 from ..errors import AccessDenied
-from ..keep.values import MemoryImport
-from ..memory.carrying import Advance
 
 NOT_SERVED = {
     "work": "the server does the jobs; for more of them run `jiyi worker` where the store is",
     "reindex": "run `jiyi reindex` where the store is",
     "vacuum": "run `jiyi vacuum` where the store is",
-    "export": "run `jiyi export` where the store is",
     "backup": "run `jiyi backup` where the store is",
     "verify": "run `jiyi verify` where the store is",
     "job_counts": "`health` tells whether jobs get done",
@@ -26,18 +22,11 @@ NOT_SERVED = {
     "workspace_status": "a workspace is a folder where the store is: see `jiyi workspace` there",
     "verify_workspace": "a workspace is a folder where the store is: see `jiyi workspace` there",
     "rebuild_workspace": "a workspace is a folder where the store is: see `jiyi workspace` there",
-    "compress_plan": "run `jiyi compress --dry-run` where the store is",
-    "compress": "run `jiyi compress` where the store is",
-    "upkeep": "run `jiyi upkeep` or `jiyi worker` where the store is",
-    "undo_plan": "run `jiyi undo --dry-run` where the store is",
-    "undo": "run `jiyi undo` where the store is",
 }
 
 
 class Elsewhere:
-    async def _import_export(self, path: Path, user_id: str | None, advance: Advance) -> MemoryImport:
-        """An export of Jiyi goes into the store row by row; what other systems kept is added, also from here."""
-        raise _refusal("import_memories of an export of Jiyi", "run `jiyi import` where the store is")
+    """Its verbs are put in below, each with the signature that it has in the engine."""
 
 
 def _refusing(verb: str, instead: str) -> Any:
