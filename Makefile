@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Half as many tests again at once as there are cores: they also wait for servers.
+ATONCE := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )))
 APT    := apt-get install --yes --quiet --no-install-recommends
 
 .PHONY: help demo test lint bench bench-postgres bench-server clean redis-server chromium
@@ -15,7 +17,7 @@ test: $(VENV)/dev redis-server chromium  ## style, types and all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest --numprocesses auto --dist worksteal
+	$(BIN)/pytest --numprocesses $(ATONCE) --dist worksteal
 
 redis-server chromium:  # for the tests; without them those that need them are skipped, loudly, or fail where CI=true
 	@command -v $@ >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \

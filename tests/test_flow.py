@@ -268,8 +268,10 @@ async def test_the_end_of_a_session_waits_for_its_jobs(path: Path) -> None:
     async with Memory.open(path, embedder=WordEmbedder(), extractor=model) as memory:
         await memory.observe("Mei home = Rome", user_id="mei", session_id="s")
         await memory.observe("Tom home = Oslo", user_id="mei", session_id="t")
+        while not any(job.session_id == "s" for job in await memory.jobs(user_id="mei")):
+            await asyncio.sleep(0.01)
         ending = asyncio.create_task(memory.end_session("s", user_id="mei"))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)
         assert not ending.done()
         model.gate.set()  # type: ignore[union-attr]
         [receipt] = await ending

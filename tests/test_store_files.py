@@ -70,7 +70,7 @@ async def test_a_url_names_an_absolute_or_a_relative_path(tmp_path: Path) -> Non
     assert (tmp_path / "home/in-home.db").is_file()
 
 
-@pytest.mark.parametrize("url", ["mysql://x", "sqlite://x", "https://example.org/x.db"])
+@pytest.mark.parametrize("url", ["mysql://x", "sqlite://x", "ftp://example.org/x.db"])
 def test_other_databases_are_refused_by_name(url: str) -> None:
     with pytest.raises(SettingsError, match=f"{url.partition(':')[0]}://"):
         open_at(url)
