@@ -214,6 +214,7 @@ async def test_a_server_says_when_to_come_back(server: FaultServer) -> None:
         (format_datetime(datetime.now(UTC) + timedelta(seconds=3600), usegmt=True), 3000, 3600),
         ("99999999999", 86_400, 86_400),
     ],
+    ids=["seconds", "date", "for ever"],  # several processes must name a test alike
 )
 async def test_a_long_pause_is_left_to_a_later_job(server: FaultServer, header: str, low: float, high: float) -> None:
     server.behave(status(429, Retry_After=header))
