@@ -56,7 +56,7 @@ def no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def llm_at(server: FaultServer, **settings: Any) -> Llm:
-    given = {"model": "m", "api_key": "sk-secret-key", "base_url": server.url, "timeout_s": 0.6, **settings}
+    given = {"model": "m", "api_key": "sk-secret-key", "base_url": server.url, "timeout_s": 2.0, **settings}
     llm = resolve(load_settings(llm=given))
     assert llm is not None
     return llm

@@ -9,6 +9,7 @@ from . import aged, rounds, saves, undo
 from .aged import Aged, Held
 from .contract import ChangedMemory
 from .sessions import Sessions
+from .tables import SHARED
 from .undo import Touched, Undoing
 
 
@@ -30,13 +31,13 @@ class Keeping(Sessions):
 
     async def begin_round(self, owner: str, now: datetime, until: datetime, *, forced: bool) -> str | None:
         """Take over upkeep. → after which place it goes on; None if it is not this process's turn"""
-        return await self._write([], lambda session: rounds.begin(session, owner, now, until, forced=forced))
+        return await self._write([SHARED], lambda session: rounds.begin(session, owner, now, until, forced=forced))
 
     async def continue_round(self, owner: str, now: datetime, until: datetime, after: str) -> None:
-        await self._write([], lambda session: rounds.go_on(session, owner, now, until, after))
+        await self._write([SHARED], lambda session: rounds.go_on(session, owner, now, until, after))
 
     async def finish_round(self, owner: str, now: datetime, due: datetime) -> None:
-        await self._write([], lambda session: rounds.finish(session, owner, now, due))
+        await self._write([SHARED], lambda session: rounds.finish(session, owner, now, due))
 
     async def change_all(self, user_id: str, wanted: Sequence[ChangedMemory]) -> list[tuple[str, str]]:
         return await self._write([user_id], lambda session: saves.change_all(session, user_id, wanted))
