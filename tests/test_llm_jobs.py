@@ -190,6 +190,19 @@ async def test_what_a_person_has_edited_is_not_judged(server: FaultServer, path:
         assert len(server.requests) == 1
 
 
+async def test_what_has_ended_another_is_not_judged_away(server: FaultServer, path: Path) -> None:
+    """A memory that takes the place of one, by subject and attribute, must stay, whatever a model says of a third."""
+    judgement = {"pair": 1, "action": "ignore", "reason": "as I see it"}
+    server.behave(by_task(memories={"memories": [memory()]}, judgements={"judgements": [judgement]}))
+    async with open_at(server, path) as there:
+        [rome] = (await there.add("I live in Rome", user_id="mei", occurred_at=AT - timedelta(days=90))).memories
+        await there.add("Berlin (May 1, 2023): week last to moved Mei", user_id="mei", memory_type="fact")
+        await outcome(there)
+        ended = await there.get(rome.id, user_id="mei")
+        assert ended.superseded_by is not None
+        assert (await there.get(ended.superseded_by, user_id="mei")).content == TRUE
+
+
 async def test_a_memory_that_changes_while_it_is_judged_is_judged_again(server: FaultServer, path: Path) -> None:
     """And the model is not asked for the memories a second time."""
     async with open_at(server, path) as memory:

@@ -102,9 +102,13 @@ async def _pairs(
 ) -> list[tuple[NewMemory, MemoryItem, float]]:
     """Each new memory with the one of its kind that is most alike, if that is alike enough and nobody has edited it."""
     touched = {one.id for one in effects.changes} | effects.evidence.keys()
+    leaned_on = {one.change.values.get("superseded_by") for one in effects.changes}
+    leaned_on |= {end for one in effects.relations for end in (one.memory_id, one.target_id)}
     found = []
     for new in memories:
         if new.memory_type in (*GROWING, "message") or new.index.vector is None or new.valid_to is not None:
+            continue
+        if new.id in leaned_on:  # by subject and attribute it is settled already what it does
             continue
         where = Filter(user_id=place.user_id, now=at, memory_types=(new.memory_type,))
         near = await flow.store.gather(Question(filter=where, vector=new.index.vector, model=flow.embedder.id))
