@@ -165,8 +165,8 @@ class MemoryFolder:
         for part in parts:
             if not _is_name(part):
                 raise WorkspaceError(f"Error: {part[:80]!r} is no name of a file or folder in {ROOT}")
-        if len(parts) > DEEPEST:
-            raise WorkspaceError(f"Error: folders are at most {DEEPEST} deep")
+        if len(parts) > DEEPEST or len(path) > checks.MAX_NAME:
+            raise WorkspaceError(f"Error: a path has at most {DEEPEST} parts and {checks.MAX_NAME} characters")
         try:
             return safe.check_path(self._workspace.root, "/".join([self._home, *parts]))
         except safe.Refused as error:
@@ -220,16 +220,20 @@ class MemoryFolder:
     async def _take_in_files(self) -> list[str]:
         found = await asyncio.to_thread(self._files)
         known = {memory.memory_key: memory for memory in await self._stored()}
-        problems = []
-        for key, where in found.items():
+        problems: list[str] = []
+        empty: list[str] = []
+        for key in found:
             try:
-                text = (await self._read(key)).strip()[: checks.MAX_TEXT]
-                if text and (key not in known or known[key].content != text):
+                whole = (await self._read(key)).strip()
+                text = whole[: checks.MAX_TEXT]
+                if not text:
+                    empty.append(key)
+                elif key not in known or known[key].content != text:
                     await self._keep(key, text)
-                    problems += [f"{key}: only its beginning can be found"] * (where.stat().st_size > 4 * len(text))
+                    problems += [f"{key}: only its beginning can be found"] * (len(whole) > len(text))
             except (JiyiError, OSError) as error:
                 problems.append(f"{key}: {error}")
-        for key in known.keys() - found.keys():
+        for key in known.keys() - (found.keys() - set(empty)):
             await self._memory.update(key, user_id=self._user_id, status="archived", actor=ACTOR, reason="file is gone")
         return problems
 
