@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ATONCE := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )))
 APT    := apt-get install --yes --quiet --no-install-recommends
 
-.PHONY: help demo test lint bench bench-postgres bench-server clean redis-server chromium
+.PHONY: help demo test lint bench bench-postgres bench-server torture clean redis-server chromium
 help:          ## this list
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 16
 
@@ -38,8 +38,11 @@ bench-postgres: $(VENV)/bench  ## searches in PostgreSQL, against pgvector's own
 bench-server: $(VENV)/bench  ## a running server under load, against the engine in process
 	$(BIN)/python -m bench.server
 
+torture: $(VENV)/dev redis-server  ## faults on purpose: SCALE=0.01 takes minutes, 1 hours (docs/reliability.md)
+	$(BIN)/python -m torture --scale $(or $(SCALE),0.01) $(TRIAL)
+
 clean:         ## remove what was set up here
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/out
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/out torture/out
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

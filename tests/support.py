@@ -18,8 +18,6 @@ LONG = os.environ.get("JIYI_TEST_LONG") == "1"  # what takes minutes runs too
 
 Place = str | Path  # of a store: a file, or the URL of a database
 
-LONG = os.environ.get("JIYI_TEST_LONG") == "1"  # tests may take minutes
-
 NOW = datetime.now(UTC)
 LONG_AGO = datetime(2021, 3, 4, 5, 6, 7, 89, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -1,0 +1,6 @@
+"""Faults on purpose: what `docs/reliability.md` reports is measured by these trials.
+
+A trial is a module with `async def run(trial: Trial) -> None`; `trials.py` names them. Each draws all its chances from
+`trial.seed`, counts what it did into `trial.counts` and every broken promise into `trial.broken`, with enough said to
+replay it: `python -m torture NAME --seed SEED`.
+"""

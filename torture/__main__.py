@@ -1,0 +1,56 @@
+"""`python -m torture [NAME …]`: run the trials, print what was counted, and exit with 1 if a promise was broken."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import random
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+from .trial import Trial
+from .trials import TRIALS
+
+OUT = Path(__file__).parent / "out"
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m torture", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*TRIALS, []], help="which trials (default: all)")
+    parser.add_argument("--scale", type=float, default=1.0, help="1 is what the report promises; 0.01 takes minutes")
+    parser.add_argument("--seed", type=int, help="replays a run (default: a new one, printed)")
+    parser.add_argument("--out", type=Path, default=OUT, help="where the figures go, a JSON file for each trial")
+    return parser.parse_args()
+
+
+def run(name: str, seed: int, scale: float) -> Trial:
+    with tempfile.TemporaryDirectory(prefix="jiyi-torture-", ignore_cleanup_errors=True) as scratch:
+        trial = Trial(name, seed, scale, Path(scratch))
+        began = perf_counter()
+        asyncio.run(importlib.import_module(f"torture.{name}").run(trial))
+        trial.seconds = perf_counter() - began
+        return trial
+
+
+def main() -> int:
+    given = arguments()
+    seed = random.SystemRandom().randrange(10**6) if given.seed is None else given.seed
+    broken = 0
+    for name in given.names or TRIALS:
+        print(f"{name}: {TRIALS[name]}, --seed {seed}", flush=True)
+        trial = run(name, seed, given.scale)
+        trial.write(given.out)
+        told = ", ".join(f"{count:,} {what}" for what, count in trial.counts.items())
+        print(f"  {told} in {trial.seconds:.0f} s")
+        for line in (*trial.notes, *(f"BROKEN {each}" for each in trial.broken)):
+            print(f"  {line}")
+        broken += len(trial.broken)
+    print("no promise was broken" if not broken else f"{broken} promises were broken", flush=True)
+    return min(broken, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""What one trial is told, and what it tells."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Promise = Literal["lost", "twice", "leak", "false success", "torn", "other"]
+
+
+@dataclass(slots=True)
+class Trial:
+    """One run of one kind of fault: `scale` 1.0 is the size the report promises, `make test` runs a slice of it."""
+
+    name: str
+    seed: int
+    scale: float
+    scratch: Path
+    counts: Counter[str] = field(default_factory=Counter)  # "kills", "write indexes", "acknowledged": what was done
+    broken: list[str] = field(default_factory=list)  # each promise that did not hold, with what replays it
+    notes: list[str] = field(default_factory=list)  # what a reader of the report should know
+    seconds: float = 0.0
+
+    def chances(self, *part: object) -> random.Random:
+        """Chances of one part of the trial: the same for the same seed, whatever ran before."""
+        return random.Random(":".join(map(str, (self.name, self.seed, *part))))
+
+    def times(self, whole: int, least: int = 1) -> int:
+        """How often to do what the whole trial does `whole` times."""
+        return max(least, round(whole * self.scale))
+
+    def breaks(self, promise: Promise, what: str) -> None:
+        self.broken.append(f"{promise}: {what} (--seed {self.seed})")
+
+    def write(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        told = {**asdict(self), "scratch": None}
+        (folder / f"{self.name}.json").write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", "utf-8")

@@ -1,0 +1,5 @@
+"""The trials by name, in the order in which they run: name → module, and what it does in a line."""
+
+from __future__ import annotations
+
+TRIALS: dict[str, str] = {}
