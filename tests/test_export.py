@@ -175,6 +175,8 @@ async def test_into_a_store_that_knows_some_of_it(tmp_path: Path, some_export: b
         (lambda lines: lines[:-1], "is cut short"),
         (lambda lines: [*lines[:-1], lines[-1][:9]], "is not JSON"),
         (lambda lines: [*lines[:3], *lines[4:]], "it was cut or edited"),
+        (lambda lines: [*lines[:-1], b'{"kind": "end", "records": {"a": 1}}\n'], "it was cut or edited"),
+        (lambda lines: [*lines[:-1], b'{"kind": "end"}\n'], "is cut short"),
         (lambda lines: [*lines, lines[3]], "follows after the line that says where"),
         (
             lambda lines: [lines[0].replace(b'"version": 1', b'"version": 2'), *lines[1:]],

@@ -251,3 +251,35 @@ def test_headings_are_known_in_both_languages() -> None:
             for name in names_[language]:
                 assert read_heading(f"### {name} ###").memory_type == memory_type
     assert set(FIELDS) == set(Note(content="x", memory_type="fact").digests())
+
+
+@pytest.mark.parametrize("line", ["## a{}b", "## {}#x", "# a{}<!-- jiyi:", "- a{}<!-- jiyi:x", "- a <!-- jiyi:{}"])
+def test_a_line_of_many_spaces_is_read_at_once(line: str) -> None:
+    """Patterns with spaces on both sides of something would take minutes here."""
+    text = "## Facts\n" + line.format(" " * 200_000) + "\n- b\n"
+    assert parse(text).text == text
+
+
+@pytest.mark.parametrize(
+    ("line", "title", "memory_type"),
+    [
+        ("## Facts", "Facts", "fact"),
+        ("##\tFacts ##  ", "Facts", "fact"),
+        ("## **Facts**:", "**Facts**:", "fact"),
+        ("## _事实_", "_事实_", "fact"),
+        ("## Facts##", "Facts##", "fact"),
+        ("## #", "", None),
+        ("##", "", None),
+        ("## C#", "C#", None),
+        ("## ---", "---", None),
+    ],
+)
+def test_what_a_heading_says(line: str, title: str, memory_type: str | None) -> None:
+    heading = read_heading(line)
+    assert heading is not None
+    assert (heading.title, heading.memory_type) == (title, memory_type)
+
+
+@pytest.mark.parametrize("line", ["##Facts", "####### Facts", "    # Facts", "\t# Facts"])
+def test_what_is_no_heading(line: str) -> None:
+    assert read_heading(line) is None

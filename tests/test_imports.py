@@ -156,6 +156,7 @@ async def test_a_folder_of_notes(memory: Memory, tmp_path: Path) -> None:
         ("m.json", '{"results": [{"memory": "fine"}, {"memory": ""}]}', r"results\[1\]: .*empty"),
         ("m.json", '[{"memory": "fine"}, {"memory": 7}]', r"\[1\].memory"),
         ("m.json", '[{"memory": "fine", "created_at": "someday"}]', r"created_at: 'someday' is not a time"),
+        ("m.json", '{"results": [{"memory": "fine"}], "relations": 1.5}', "relations: must be a list"),
         ("m.json", '[{"memory": "fine"}', "cut short"),
         ("g.jsonl", '{"type": "entity", "name": "a", "entityType": "b"}\n{"type": "x"}', "line 2: is neither"),
         ("n.md", "# only a heading", "holds no memories"),

@@ -3,4 +3,7 @@
 A trial is a module with `async def run(trial: Trial) -> None`; `trials.py` names them. Each draws all its chances from
 `trial.seed`, counts what it did into `trial.counts` and every broken promise into `trial.broken`, with enough said to
 replay it: `python -m torture NAME --seed SEED`.
+
+A module may name its `PROTECTIONS`: what keeps the promise → how `--without` switches it off (`trial.without` says
+which one is off). A trial that notices nothing then proves nothing.
 """

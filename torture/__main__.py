@@ -1,4 +1,7 @@
-"""`python -m torture [NAME …]`: run the trials, print what was counted, and exit with 1 if a promise was broken."""
+"""`python -m torture [NAME …]`: run the trials, print what was counted, and exit with 1 if a promise was broken.
+
+With `--without PROTECTION` it is the other way round: what keeps a promise is off, and the trial has to notice.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import importlib
 import random
 import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 
@@ -22,16 +26,23 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", choices=[*TRIALS, []], help="which trials (default: all)")
     parser.add_argument("--scale", type=float, default=1.0, help="1 is what the report promises; 0.01 takes minutes")
     parser.add_argument("--seed", type=int, help="replays a run (default: a new one, printed)")
+    parser.add_argument(
+        "--without", help="switch a protection of the trial off: `PROTECTIONS` in its module names them"
+    )
     parser.add_argument("--out", type=Path, default=OUT, help="where the figures go, a JSON file for each trial")
     return parser.parse_args()
 
 
-def run(name: str, seed: int, scale: float) -> Trial:
+def run(name: str, seed: int, scale: float, without: str | None = None) -> Trial:
+    module = importlib.import_module(f"torture.{name}")
+    if without is not None and without not in getattr(module, "PROTECTIONS", {}):
+        sys.exit(f"{name} knows no protection {without!r}: {', '.join(getattr(module, 'PROTECTIONS', {})) or 'none'}")
     with tempfile.TemporaryDirectory(prefix="jiyi-torture-", ignore_cleanup_errors=True) as scratch:
-        trial = Trial(name, seed, scale, Path(scratch))
+        trial = Trial(name, seed, scale, Path(scratch), without)
         began = perf_counter()
-        asyncio.run(importlib.import_module(f"torture.{name}").run(trial))
+        asyncio.run(module.run(trial))
         trial.seconds = perf_counter() - began
+        trial.ended_at = datetime.now(UTC).isoformat(timespec="minutes")
         return trial
 
 
@@ -41,7 +52,7 @@ def main() -> int:
     broken = 0
     for name in given.names or TRIALS:
         print(f"{name}: {TRIALS[name]}, --seed {seed}", flush=True)
-        trial = run(name, seed, given.scale)
+        trial = run(name, seed, given.scale, given.without)
         trial.write(given.out)
         told = ", ".join(f"{count:,} {what}" for what, count in trial.counts.items())
         print(f"  {told} in {trial.seconds:.0f} s")
@@ -49,7 +60,7 @@ def main() -> int:
             print(f"  {line}")
         broken += len(trial.broken)
     print("no promise was broken" if not broken else f"{broken} promises were broken", flush=True)
-    return min(broken, 1)
+    return min(broken, 1) if given.without is None else int(not broken)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
@@ -20,10 +20,12 @@ class Trial:
     seed: int
     scale: float
     scratch: Path
+    without: str | None = None  # a protection that is switched off: the trial must show that something breaks
     counts: Counter[str] = field(default_factory=Counter)  # "kills", "write indexes", "acknowledged": what was done
     broken: list[str] = field(default_factory=list)  # each promise that did not hold, with what replays it
     notes: list[str] = field(default_factory=list)  # what a reader of the report should know
     seconds: float = 0.0
+    ended_at: str = ""
 
     def chances(self, *part: object) -> random.Random:
         """Chances of one part of the trial: the same for the same seed, whatever ran before."""
@@ -38,5 +40,6 @@ class Trial:
 
     def write(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        told = {**asdict(self), "scratch": None}
-        (folder / f"{self.name}.json").write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        told = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "scratch"}
+        name = self.name if self.without is None else f"{self.name} without {self.without.replace('/', ' ')}"
+        (folder / f"{name}.json").write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", "utf-8")

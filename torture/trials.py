@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-TRIALS: dict[str, str] = {}
+TRIALS: dict[str, str] = {
+    "inputs": "bad input to everything that reads: files, imports, replies, queries, filters",
+}

@@ -25,7 +25,7 @@ SAME_MOMENT = timedelta(seconds=1)  # an id knows when it was made; what happene
 REMEMBERED = 20_000  # lines that need not be read again when another one of their file has changed
 FIELDS = ("content", "memory_type", "importance", "tags", "occurred_at", "expires_at")
 
-_MARK = re.compile(r"[ \t]*<!--[ \t]*jiyi:(?P<id>[0-9a-z]{26})(?P<meta>(?:[ \t]+[^\s=<>]+=[^\s<>]*)*)[ \t]*-->")
+_MARK = re.compile(r"<!--[ \t]*jiyi:(?P<id>[0-9a-z]{26})(?P<meta>(?:[ \t]+[^\s=<>]+=[^\s<>]*)*)[ \t]*-->")
 ANY_ID = re.compile(r"jiyi:([0-9a-z]{26})")
 _COMMENT = re.compile(r"<(\\*)!--")
 _ESCAPED = re.compile(r"<\\(\\*)!--")
@@ -161,7 +161,7 @@ def read_item(lines: list[str]) -> Item:
             last = found[-1]
             memory_id = last["id"]
             pairs = dict(pair.split("=", 1) for pair in last["meta"].split()) if last["meta"] else {}
-            before, after = line[: last.start()], line[last.end() :]
+            before, after = line[: last.start()].rstrip(" \t"), line[last.end() :]
             texts[at] = f"{before} {after.strip()}" if before.strip() and after.strip() else before or after
             break
     content = canonical("\n".join(_ESCAPED.sub(r"<\1!--", text) for text in texts))

@@ -33,9 +33,9 @@ _TYPES = {
     for language, names in by_language.items()
     for name in names
 }
-_HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})(?:[ \t]+(?P<title>.*?))?(?:[ \t]+#+)?[ \t]*$")
+_HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})(?=[ \t]|$)")
 _TYPE_MARK = re.compile(r"<!--[ \t]*jiyi:type=(?P<type>[^\s<>]+)[ \t]*-->")
-_AROUND = re.compile(r"^[\W_]+|[\W_]+$")
+_LETTERS = re.compile(r"[^\W_]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,31 @@ def read_heading(line: str) -> Heading | None:
     found = _HEADING.match(line)
     if not found:
         return None
-    title = found["title"] or ""
+    title = _title(line[found.end() :])
     level = len(found["marks"])
     own = _TYPE_MARK.findall(title)
     if own:
         return Heading(level, title, unquote(own[-1]))
-    known = _TYPES.get(_AROUND.sub("", title).casefold())
+    known = _TYPES.get(_bare(title).casefold())
     return Heading(level, title, known[0], known[1]) if known else Heading(level, title, None)
+
+
+def _title(rest: str) -> str:
+    """Without the spaces around it and the marks that may close it. (A pattern for this takes ages over many spaces.)"""
+    title = rest.strip(" \t")
+    closing = title.rstrip("#")
+    return closing.rstrip(" \t") if not closing or closing[-1] in " \t" else title
+
+
+def _bare(title: str) -> str:
+    """Without what is no letter, before and after it."""
+    first = _LETTERS.search(title)
+    if first is None:
+        return ""
+    end = len(title)
+    while not _LETTERS.match(title[end - 1]):
+        end -= 1
+    return title[first.start() : end]
 
 
 def heading_line(memory_type: str, language: Language) -> str:

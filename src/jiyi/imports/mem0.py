@@ -9,6 +9,7 @@ from pydantic import AliasChoices, Field, JsonValue
 
 from ..chats.chat import Foreign, Values, read_as
 from ..chats.moments import Moment, Name
+from ..errors import InvalidInput
 from ..models import CandidateMemory
 from .found import Found
 
@@ -49,7 +50,10 @@ def read_mem0(values: Values) -> Iterator[Found]:
         if isinstance(value, dict) and isinstance(value.get("results"), list):
             for at, entry in enumerate(value["results"]):
                 yield _found(f"{place}.results[{at}]", entry)
-            for at, entry in enumerate(value.get("relations") or ()):
+            relations = value.get("relations") or ()
+            if not isinstance(relations, (list, tuple)):
+                raise InvalidInput(f"{place}.relations", "must be a list")
+            for at, entry in enumerate(relations):
                 yield _related(f"{place}.relations[{at}]", entry)
         else:
             yield _found(place, value)

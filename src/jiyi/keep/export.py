@@ -154,7 +154,7 @@ def read_lines(path: Path) -> Iterator[Line]:
         if end is None:
             raise InvalidInput(name, "is cut short: its last line, which says that it is whole, is missing")
         if end != count:
-            raise InvalidInput(name, f"has {count:,} records, and its last line says {end:,}: it was cut or edited")
+            raise InvalidInput(name, f"has {count:,} records, and its last line says {end}: it was cut or edited")
 
 
 def is_export(value: object) -> bool:

@@ -1,0 +1,256 @@
+"""Everything in Jiyi that reads what others wrote, each with good input to begin from and what must hold for any other.
+
+A reader returns, or raises one of Jiyi's own errors (`CannotParse` for a file that is left alone). An `AssertionError`
+is a property that does not hold; whatever else it raises is a bug.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jiyi import InvalidInput, JiyiError
+from jiyi.chats.files import find_sources, read_chats
+from jiyi.files.document import CannotParse, bullet_text, inserted, parse
+from jiyi.files.format import Home, Note, canonical, read_home, read_note
+from jiyi.files.headings import heading_line
+from jiyi.imports import graph, markdown
+from jiyi.imports.shapes import read_found, shape_of
+from jiyi.keep.export import read_lines
+from jiyi.llm.keywords import read_expansion
+from jiyi.llm.reading import read_object
+from jiyi.models import CandidateMemory, Message
+from jiyi.read.interpret import interpret, scope
+from jiyi.read.people import asks_assistant, people_named, without_names
+from jiyi.synonyms import parse_synonyms
+from jiyi.text.fence import CLOSING, NOTICES, OPENING, blank_context, harmless, is_context, strip_context
+from jiyi.text.keywords import keywords
+from jiyi.text.language import language
+from jiyi.text.normal import normalise
+from jiyi.text.times import find_times
+from jiyi.text.tokens import tokens
+from jiyi.write.accept import accept
+from jiyi.write.by_llm.propose import Checker
+from jiyi.write.by_llm.transcript import transcript
+from jiyi.write.by_rule import _drafts
+from jiyi.write.drafts import Said, Unit
+
+from . import seeds
+
+OWN = (JiyiError, CannotParse)
+AT = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+ID = "01k9zq4f3rw5m8v2c7t6n1d0ab"
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    read: Callable[[str], None]
+    seeds: tuple[str, ...]
+    weight: int = 1  # how many of the inputs it gets, beside the others
+
+
+def _file(text: str) -> None:
+    """A person's file: what is parsed is the file, character for character; a new line touches no other."""
+    document = parse(text)
+    assert document.text == text, "parsing is not the identity"
+    for entry in document.entries:
+        read_note(entry.item, entry.memory_type)
+        read_home(entry.item)
+    content = canonical(text[:200])
+    if not content.strip() or "\x00" in content or not _encodes(content):
+        return
+    note = Note(content=content, memory_type="fact")
+    line = bullet_text("- ", ID, note, Home(session_id=text[:20] or None), document.eol)
+    after = parse(inserted(document, [line], "fact", heading_line("fact", "en")).text)
+    new = [entry for entry in after.entries if entry.memory_id == ID]
+    known = sum(entry.memory_id == ID for entry in document.entries)
+    assert len(new) == known + 1, "a new line is not found again"
+    assert any(read_note(entry.item, entry.memory_type).content == content for entry in new), (
+        "a new line reads otherwise"
+    )
+    assert len(after.entries) == len(document.entries) + 1, "a new line changes what others are"
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@cache
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="jiyi-inputs-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+
+
+def _written(text: str, name: str) -> Path:
+    path = _folder() / name
+    path.write_bytes(text.encode("latin-1") if _is_bytes(text) else text.encode("utf-8", "surrogatepass"))
+    return path
+
+
+def _is_bytes(text: str) -> bool:
+    return text.startswith(("\x1f\x8b", "PK")) and all(ord(each) < 256 for each in text)
+
+
+def _chats(text: str) -> None:
+    for source in find_sources(_written(text, "chats.json")):
+        for chat in read_chats(source):
+            for message in chat.messages:
+                accept(message)
+
+
+def _memories(text: str) -> None:
+    path = _written(text, "memories.json")
+    shape = shape_of(path)
+    if shape in ("mcp", "mem0"):
+        for found in read_found(path, shape):
+            accept(found.memory)
+
+
+def _notes(text: str) -> None:
+    for found in markdown.found_in(text, "a/b.md", "b.md"):
+        _accepted(found.memory)
+
+
+def _accepted(memory: CandidateMemory | Message) -> None:
+    try:
+        accept(memory)
+    except InvalidInput:
+        return
+
+
+def _graph(text: str) -> None:
+    assert graph.read_graph(text), "neither read nor refused"
+
+
+def _export(text: str) -> None:
+    for _ in read_lines(_written(text, "export.jsonl")):
+        pass
+
+
+def _reply(text: str) -> None:
+    """What is read of a reply stands in it, and reads the same when it is written again."""
+    for key in ("memories", "synonyms"):
+        try:
+            found = read_object(text, key)
+        except JiyiError:
+            continue
+        again = read_object(json.dumps(found.value, ensure_ascii=False), key)
+        assert again.value == found.value and not again.cut_off and not again.damaged, (
+            "what was read does not read again"
+        )
+        if key == "synonyms":
+            read_expansion(found.value, "where does Mei live? 小美住在哪里？")
+        else:
+            _proposed(found.value["memories"])
+
+
+TALK = Unit(
+    id="u1",
+    user_id="mei",
+    messages=tuple(
+        Said(id=f"m{at}", role=role, speaker=who, text=said, sent_at=AT + timedelta(minutes=at))
+        for at, (role, who, said) in enumerate(
+            (
+                ("user", "Mei", "I moved to Berlin last week and I work as a nurse at Charité."),
+                ("assistant", None, "Berlin is lovely!"),
+                ("user", "Mei", "我对花生过敏，每周跑步两次。"),
+            ),
+            1,
+        )
+    ),
+)
+
+
+def _proposed(proposals: Any) -> None:
+    talk = transcript(TALK)
+    assert talk is not None
+    drafts, _ = Checker(talk, (), {"extractor": "llm"}).memories(proposals)
+    texts = {said.id: said.text for said in TALK.messages}
+    for draft in drafts:
+        assert draft.evidence, "a memory without evidence"
+        assert all(one.message_id in texts for one in draft.evidence), "evidence that is not there"
+
+
+def _query(text: str) -> None:
+    interpret(
+        text, scope(user_id="mei"), mode="hybrid", keywords=None, at_least=0, limit=5, explain=False, with_synonyms=True
+    )
+    for span in find_times(text, AT):
+        assert text[span.at[0] : span.at[1]] == span.text and span.start < span.end, "a time that does not stand there"
+    named = people_named(text, frozenset({"mei", "小明", text[:10].lower() or "x"}))
+    without_names(text, named)
+    asks_assistant(text)
+
+
+def _filters(text: str) -> None:
+    """Arguments of `list` and `search` of any kind."""
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        given = {"user_id": text, "tags": [text], "memory_types": text, "session_id": text[:300]}
+    if isinstance(given, dict):
+        known = {"user_id", "session_id", "agent_id", "group_id", "memory_types", "layers", "tags", "time_range"}
+        known |= {"time_range_days", "as_of", "asked_at", "status"}
+        where = scope(**{"user_id": "mei", **{name: value for name, value in given.items() if name in known}})
+        assert where.user_id == given.get("user_id", "mei"), "another user"
+
+
+def _words(text: str) -> None:
+    """Pure functions on text: they take any."""
+    normal = normalise(text)
+    assert normalise(normal) == normal, "normal form is not stable"
+    for token in tokens(text):
+        assert token.strip(), "an empty token"
+    keywords(text)
+    language(text)
+
+
+def _statement(text: str) -> None:
+    accepted = accept(text)
+    assert accepted.candidates, "neither kept nor refused"
+    said = Said(id="m", role="user", speaker=None, text=text, sent_at=AT)
+    for draft in _drafts(Unit(id="u", messages=(said,), user_id="mei", group_id=None)):
+        for one in draft.evidence:
+            assert 0 <= (one.start or 0) <= (len(text) if one.end is None else one.end) <= len(text), "evidence outside"
+
+
+def _fence(text: str) -> None:
+    """Recalled text cannot end its fence, and a block is known again and taken out whole."""
+    line = harmless(text)
+    assert len(line.splitlines()) <= 1, "more than one line"
+    assert OPENING not in line and CLOSING not in line, "a fence inside"
+    block = f"{OPENING}\n{NOTICES['en']}\n# USER MEMORY\n- {line}\n{CLOSING}"
+    assert is_context(block) and strip_context(block) == "", "a block is not taken out whole"
+    assert len(blank_context(text)) == len(text), "blanking changes the length"
+    assert is_context(text) or strip_context(text) == text, "something was taken out that is no block"
+
+
+def _synonyms(text: str) -> None:
+    for one, other, similarity in parse_synonyms(text):
+        assert 0 < similarity <= 1 and one != other, "no pair"
+
+
+READERS: dict[str, Reader] = {
+    "memory.md": Reader(_file, seeds.FILES, weight=3),
+    "chats": Reader(_chats, seeds.CHATS, weight=3),
+    "memories of others": Reader(_memories, seeds.MEMORIES, weight=2),
+    "a graph": Reader(_graph, seeds.GRAPHS),
+    "notes": Reader(_notes, seeds.NOTES, weight=2),
+    "an export": Reader(_export, seeds.EXPORTS, weight=2),
+    "a model's reply": Reader(_reply, seeds.REPLIES, weight=4),
+    "a query": Reader(_query, seeds.QUERIES, weight=3),
+    "filters": Reader(_filters, seeds.FILTERS),
+    "words": Reader(_words, seeds.QUERIES + seeds.STATEMENTS),
+    "a statement": Reader(_statement, seeds.STATEMENTS, weight=2),
+    "a prompt": Reader(_fence, seeds.PROMPTS, weight=2),
+    "synonyms": Reader(_synonyms, seeds.SYNONYMS),
+}

@@ -1,0 +1,158 @@
+"""`python -m torture.report [FOLDER]`: write docs/reliability.md from what the trials have counted.
+
+The figures come from the JSON files of the runs; what was found by them is kept by hand in `found.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from .__main__ import OUT
+from .trials import TRIALS
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "reliability.md"
+PROMISES = {  # in `trial.broken`, before the colon → what a reader calls it
+    "lost": "acknowledged memories lost",
+    "twice": "duplicates",
+    "leak": "leaks from one user to another",
+    "false success": "false successes",
+    "torn": "states half written",
+    "other": "other promises broken",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one run of one trial told."""
+
+    name: str
+    seed: int
+    scale: float
+    without: str | None
+    counts: dict[str, int]
+    broken: list[str]
+    notes: list[str]
+    seconds: float
+    ended_at: str
+
+    @classmethod
+    def of(cls, told: dict[str, Any]) -> Self:
+        return cls(**{name: told[name] for name in cls.__slots__})
+
+
+def read(folder: Path) -> list[Result]:
+    found = [Result.of(json.loads(path.read_text("utf-8"))) for path in sorted(folder.glob("*.json"))]
+    order = {name: at for at, name in enumerate(TRIALS)}
+    return sorted(found, key=lambda result: (order.get(result.name, len(order)), result.without or ""))
+
+
+def page(results: list[Result], found: str) -> str:
+    whole = [result for result in results if result.without is None]
+    off = [result for result in results if result.without is not None]
+    parts = [
+        HEAD,
+        "## In short\n",
+        *_broken(whole),
+        "\n## What was done\n",
+        *_table(whole),
+        "\n## Promises with their protection switched off\n",
+        OFF,
+        *_switched_off(off),
+        "\n## What was found and mended\n",
+        found.strip(),
+        "",
+        TAIL,
+    ]
+    return "\n".join(parts)
+
+
+def _broken(results: list[Result]) -> list[str]:
+    counted = Counter(each.partition(":")[0] for result in results for each in result.broken)
+    lines = ["| | |", "|---|--:|"]
+    lines += [f"| {told} | **{counted[promise]}** |" for promise, told in PROMISES.items()]
+    lines += [f"| trials | {len(results)} |"]
+    return lines
+
+
+def _table(results: list[Result]) -> list[str]:
+    lines = ["| trial | what it does | counted | scale | seed | minutes | broken |", "|---|---|---|--:|--:|--:|--:|"]
+    for result in results:
+        counted = ", ".join(f"{count:,} {what}" for what, count in result.counts.items())
+        lines.append(
+            f"| `{result.name}` | {TRIALS.get(result.name, '')} | {counted} | {result.scale:g} | {result.seed} "
+            f"| {result.seconds / 60:.1f} | {len(result.broken)} |"
+        )
+    for result in results:
+        lines += [f"\n`{result.name}`, ended {result.ended_at}:\n"] if result.notes or result.broken else []
+        lines += [f"- {_cell(note)}" for note in result.notes]
+        lines += [f"- **broken** {_cell(each)}" for each in result.broken]
+    return lines
+
+
+def _switched_off(results: list[Result]) -> list[str]:
+    if not results:
+        return ["No run of this kind is among the results."]
+    lines = ["| trial | without | how it is switched off | broken then | the first of them |", "|---|---|---|--:|---|"]
+    for result in results:
+        how = getattr(importlib.import_module(f"torture.{result.name}"), "PROTECTIONS", {}).get(result.without, "")
+        first = _cell(result.broken[0]) if result.broken else "**nothing was noticed**"
+        lines.append(f"| `{result.name}` | {result.without} | {how} | {len(result.broken)} | {first} |")
+    return lines
+
+
+def _cell(text: str) -> str:
+    """Text from a run, which may hold anything, in a table of Markdown."""
+    short = text if len(text) <= 200 else text[:200] + "…"
+    return "".join(
+        f"\\{each}" if each in "|<>`*_[]\\" else each if each.isprintable() else ascii(each)[1:-1] for each in short
+    )
+
+
+HEAD = """# How reliable it is
+
+Faults on purpose: each trial does to Jiyi what life does to databases, and counts. The figures below were written by
+`python -m torture.report` from the results of the runs; nobody typed them.
+
+<!-- not run -->
+```sh
+make torture                            # every trial, at a hundredth of its size: minutes
+make torture SCALE=1                    # the size of this page: hours
+make torture TRIAL=isolation SCALE=1    # one of them
+.venv/bin/python -m torture isolation --seed 4711   # again exactly as it was: every trial prints its seed
+.venv/bin/python -m torture isolation --without "the user's predicate"    # off: it must notice
+.venv/bin/python -m torture.report torture/out      # this page anew
+```
+
+A slice of every trial runs in `make test`.
+"""
+
+OFF = """A trial that cannot fail proves nothing. So each was run once with what keeps its promise switched off, and had
+to notice.
+"""
+
+TAIL = """## What it does not show
+
+The trials run on one machine, with the file systems and the PostgreSQL that it has. Faults of hardware that lies about
+what it has written to disk can only be modelled. A count of zero means that none of the cases above broke a promise,
+not that none ever will; who finds one that does, please send its seed.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m torture.report", description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=OUT, help="with the JSON files of the runs")
+    parser.add_argument("--to", type=Path, default=PAGE)
+    given = parser.parse_args()
+    given.to.write_text(page(read(given.folder), (HERE / "found.md").read_text("utf-8")), "utf-8")
+    print(f"{given.to} written")
+
+
+if __name__ == "__main__":
+    main()
