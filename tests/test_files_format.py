@@ -283,3 +283,16 @@ def test_what_a_heading_says(line: str, title: str, memory_type: str | None) -> 
 @pytest.mark.parametrize("line", ["##Facts", "####### Facts", "    # Facts", "\t# Facts"])
 def test_what_is_no_heading(line: str) -> None:
     assert read_heading(line) is None
+
+
+@pytest.mark.parametrize(
+    "block", ["```\n\n- code\n```", "<!--\n\n- hidden\n-->", "<pre>\n\n- raw\n</pre>", "~~~\n\n~~~\nlazy"]
+)
+def test_a_new_line_never_goes_into_a_block_below_the_last_one(block: str) -> None:
+    """A block is whole, blank lines in it included; it may stand right under a bullet."""
+    before = parse(f"## Facts\n- a\n{block}\n\nprose\n")
+    after = inserted(
+        before, [bullet_text("- ", ID, Note(content="b", memory_type="fact"), Home(), "\n")], "fact", "## Facts"
+    )
+    assert block in after.text
+    assert [entry.item.content for entry in parse(after.text).entries] == ["a", "b"]

@@ -43,6 +43,11 @@ class Prose:
 
 
 @dataclass(frozen=True, slots=True)
+class Inside(Prose):
+    """A line of a block, such as code, that goes on after it: nothing can be put in here."""
+
+
+@dataclass(frozen=True, slots=True)
 class HeadingLine(Prose):
     heading: Heading
 
@@ -120,7 +125,9 @@ def parse(text: str) -> Document:
             parts.append(found)
             end = at + found.lines
         else:
-            parts.extend(Prose(line) for line in lines[at : end or at + 1])
+            last = end or at + 1
+            parts.extend(Inside(line) for line in lines[at : last - 1])
+            parts.append(Prose(lines[last - 1]))
         at = end or at + 1
     return Document(tuple(parts))
 
@@ -318,7 +325,7 @@ def _with_heading(document: Document, line: str) -> Document:
 
 
 def _is_blank(part: Part) -> bool:
-    return isinstance(part, Prose) and part.blank
+    return isinstance(part, Prose) and part.blank and not isinstance(part, Inside)
 
 
 def _last_end(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ...text.fence import blank_context
 from ...text.language import language
@@ -58,10 +59,15 @@ def spoken(text: str) -> list[Sentence]:
 
 def as_written(line: str, text: str) -> str:
     """With the characters of the one who wrote it: rules know simplified ones only."""
+    return line.translate(_written_as(text)) if _written_as(text) else line
+
+
+@lru_cache(maxsize=16)  # it is asked for each clause of a message
+def _written_as(text: str) -> dict[int, str]:
     folded = fold_traditional(text)
     if folded == text or len(folded) != len(text):
-        return line
-    return line.translate({ord(new): old for new, old in zip(folded, text, strict=True) if new != old})
+        return {}
+    return {ord(new): old for new, old in zip(folded, text, strict=True) if new != old}
 
 
 def _tongue(text: str) -> str | None:
