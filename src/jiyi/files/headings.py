@@ -60,7 +60,7 @@ def read_heading(line: str) -> Heading | None:
 
 
 def _title(rest: str) -> str:
-    """Without the spaces around it and the marks that may close it. (A pattern for this takes ages over many spaces.)"""
+    """Without the spaces around it and the marks that may close it. A pattern for this takes ages over many spaces."""
     title = rest.strip(" \t")
     closing = title.rstrip("#")
     return closing.rstrip(" \t") if not closing or closing[-1] in " \t" else title
