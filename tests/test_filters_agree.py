@@ -43,6 +43,7 @@ def candidates(draw: st.DrawFn) -> dict[str, Any]:
         "valid_from": start,
         "valid_to": end if end is not None and end > start else None,
         "expires_at": draw(maybe(times)),
+        "trust": draw(st.sampled_from([0.0, 0.3, 0.7, 1.0])),
     }
 
 
@@ -66,6 +67,7 @@ filters = st.fixed_dictionaries(
         "occurred_from": maybe(times),
         "occurred_to": maybe(times),
         "as_of": maybe(times),
+        "min_trust": st.sampled_from([0.0, 0.3, 0.5, 0.7, 1.0]),
         "now": times,
     }
 )

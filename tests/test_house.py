@@ -21,7 +21,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 LAYERS: list[set[str]] = [
     {"text", "models", "errors", "ids"},
     {"checks", "settings", "metrics"},
-    {"synonyms", "keys", "walls"},
+    {"synonyms", "keys", "walls", "bounded"},
     {"embed", "llm", "chats", "cache"},
     {"imports"},
     {"store"},

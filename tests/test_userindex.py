@@ -83,6 +83,7 @@ def row_of(memory_id: str, text: str, tags: tuple[str, ...] = (), vector: Any = 
         last_accessed_at=None,
         access_count=0,
         importance=0.5,
+        trust=1.0,
         length=values["length"],
         asks=values["asks"],
         vector=None if vector is None else np.asarray(vector, "<f4").tobytes(),

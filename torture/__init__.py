@@ -7,3 +7,10 @@ replay it: `python -m torture NAME --seed SEED`.
 A module may name its `PROTECTIONS`: what keeps the promise → how `--without` switches it off (`trial.without` says
 which one is off). A trial that notices nothing then proves nothing.
 """
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))  # servers that misbehave, and a PostgreSQL, are there

@@ -101,6 +101,7 @@ class CandidateMemory(Value):
     memory_key: str | None = Field(default=None, max_length=256)
     importance: Share | None = None
     confidence: Share | None = None
+    trust: Share | None = Field(default=None, description="how far its source is trusted; `min_trust` leaves it out")
     tags: tuple[str, ...] = ()
     data: dict[str, JsonValue] | None = None
     metadata: dict[str, JsonValue] | None = None

@@ -89,6 +89,7 @@ class SearchSettings(Section):
     default_mode: Literal["hybrid", "keyword", "semantic"] = Field(
         default="hybrid", description="when none is asked for"
     )
+    min_trust: float = Field(default=0.0, ge=0, le=1, description="leave out what is trusted less, unless asked for")
     preset: Preset = Field(
         default="measured",
         description="how memories are scored: `measured`, or a plain formula: `two_legs`, `words_and_time`,"

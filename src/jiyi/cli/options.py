@@ -77,6 +77,8 @@ PageSize = Annotated[int, _option("--limit", "-n", metavar="N", help="Memories o
 Cursor = Annotated[str | None, _option("--cursor", metavar="CURSOR", help="Go on where the page before ended.")]
 Explain = Annotated[bool, _option("--explain", "-x", help="Show how every score came about.")]
 MinScore = Annotated[float, _option("--min-score", metavar="0..1", help="Only hits from this score on.")]
+MIN_TRUST = "Only memories whose source is trusted this far."
+MinTrust = Annotated[float | None, _option("--min-trust", metavar="0..1", help=MIN_TRUST)]
 KEYWORDS = "Keywords, in place of those found in QUERY; repeatable."
 Keywords = Annotated[list[str] | None, _option("--keyword", metavar="WORD", help=KEYWORDS)]
 Types = Annotated[list[str] | None, _option("--type", metavar="TYPE", help="Only memories of this type; repeatable.")]
@@ -87,6 +89,8 @@ AnyTags = Annotated[list[str] | None, _option("--tag", metavar="TAG", help=ANY_T
 Since = Annotated[datetime | None, _time("--since", "Only what happened then or later")]
 Until = Annotated[datetime | None, _time("--until", "Only what happened before; a date is its midnight")]
 Days = Annotated[int | None, _option("--days", metavar="N", help="Only the last N days.")]
+TRUST = "How far the source is trusted; 1 by default."
+Trust = Annotated[float, _option("--trust", metavar="0..1", help=TRUST)]
 AsOf = Annotated[datetime | None, _time("--as-of", "What was valid at that moment")]
 AskedAt = Annotated[datetime | None, _time("--asked-at", "The moment that counts as now")]
 Status = Annotated[str, _option("--status", metavar="STATUS", help="active or archived.")]

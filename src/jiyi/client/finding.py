@@ -105,6 +105,7 @@ class Finding(Addressing):
         agent_id: str | None = None,
         group_id: str | None = None,
         min_relevance_score: float = 0.0,
+        min_trust: float | None = None,
         limit: int = 5,
         as_of: datetime | None = None,
         asked_at: datetime | None = None,
@@ -124,6 +125,7 @@ class Finding(Addressing):
             "agent_id": agent_id,
             "group_id": group_id,
             "min_relevance_score": min_relevance_score,
+            "min_trust": min_trust,
             "limit": limit,
             "as_of": as_of,
             "asked_at": asked_at,
@@ -147,6 +149,7 @@ class Finding(Addressing):
         as_of: datetime | None = None,
         asked_at: datetime | None = None,
         min_relevance_score: float = 0.0,
+        min_trust: float | None = None,
     ) -> str:
         """The best memories as one block for a prompt; see `jiyi.Memory.context`."""
         body = {
@@ -161,6 +164,7 @@ class Finding(Addressing):
             "as_of": as_of,
             "asked_at": asked_at,
             "min_relevance_score": min_relevance_score,
+            "min_trust": min_trust,
         }
         whose = {"user_id": checks.name("user_id", user_id)}
         return (
@@ -196,6 +200,7 @@ class Finding(Addressing):
         time_range: TimeRange | None = None,
         as_of: datetime | None = None,
         status: Status = "active",
+        min_trust: float | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page:
@@ -217,6 +222,7 @@ class Finding(Addressing):
             until=until,
             as_of=as_of,
             status=status,
+            min_trust=min_trust,
             limit=limit,
             cursor=cursor,
         )
@@ -234,6 +240,7 @@ class Finding(Addressing):
         time_range: TimeRange | None = None,
         as_of: datetime | None = None,
         status: Status = "active",
+        min_trust: float | None = None,
     ) -> int:
         """How many memories there are; the filters are those of `list`."""
         since, until = checks.time_span(time_range, None, utc_now())
@@ -253,6 +260,7 @@ class Finding(Addressing):
             until=until,
             as_of=as_of,
             status=status,
+            min_trust=min_trust,
             limit=1,
             include_total=True,
         )

@@ -33,6 +33,7 @@ class Writing(Addressing, Working):
         metadata: dict[str, JsonValue] | None = None,
         occurred_at: datetime | None = None,
         expires_at: datetime | None = None,
+        trust: float = 1.0,
         idempotency_key: str | None = None,
         wait: bool = True,
         actor: str = "user",
@@ -55,6 +56,7 @@ class Writing(Addressing, Working):
             "metadata": metadata,
             "occurred_at": checks.optional_time("occurred_at", occurred_at),
             "expires_at": checks.optional_time("expires_at", expires_at),
+            "trust": trust,
             "wait": False,  # waiting is done from here, in requests that do not take long
             "actor": checks.name("actor", actor),
         }

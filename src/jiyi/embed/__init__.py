@@ -74,7 +74,8 @@ async def _asked(embedder: Embedder, question: Awaitable[Any]) -> Any:
 def checked(embedder: Embedder, reply: Any, wanted: int) -> Vectors:
     """The reply as float32 rows of length one."""
     try:
-        vectors = np.asarray(reply, dtype=np.float32)
+        with np.errstate(over="ignore"):
+            vectors = np.asarray(reply, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise EmbeddingError(f"{embedder.id} answered with something other than rows of numbers: {error}") from error
     if vectors.ndim != 2 or len(vectors) != wanted or vectors.shape[1] == 0:

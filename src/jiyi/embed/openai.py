@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..bounded import at_most
 from ..errors import EmbeddingError, MissingExtra, SettingsError
 from . import Vectors
 
 if TYPE_CHECKING:
     from ..settings import Settings
 
-TIMEOUT_S = 60.0  # for one try; the client makes three
+TIMEOUT_S = 60.0  # without a word from the server, for one try; the client makes three
+GIVE_UP_S = 120.0  # for all of them: a server can drip
+CONNECT_TIMEOUT_S = 10.0
+MOST_BYTES = 64_000_000  # of a reply; a hundred vectors of 4,096 numbers have ten
 
 
 class OpenAIEmbedder:
@@ -36,14 +41,20 @@ class OpenAIEmbedder:
         self._client = openai.AsyncOpenAI(
             api_key=api_key.get_secret_value(),
             base_url=settings.embedding.base_url or settings.llm.base_url,
-            timeout=TIMEOUT_S,
+            default_headers={"Accept-Encoding": "identity"},
+            http_client=openai.DefaultAsyncHttpxClient(
+                timeout=openai.Timeout(TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
+                follow_redirects=False,
+                event_hooks={"response": [at_most(MOST_BYTES, EmbeddingError)]},
+            ),
         )
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         parts = [texts[at : at + self._batch_size] for at in range(0, len(texts), self._batch_size)]
         rows = [row for part in parts for row in await self._embed(part)]
         try:
-            return np.asarray(rows, dtype=np.float32)
+            with np.errstate(over="ignore"):  # what is too large is infinite, which is told afterwards
+                return np.asarray(rows, dtype=np.float32)
         except (TypeError, ValueError) as error:
             raise EmbeddingError(f"{self.id} answered with something other than rows of numbers: {error}") from error
 
@@ -54,12 +65,16 @@ class OpenAIEmbedder:
     async def _embed(self, texts: Sequence[str]) -> list[Any]:
         """The reply's rows in the order of the texts. A server's reply is foreign input: it may be of any shape."""
         try:
-            reply = await self._client.embeddings.create(
-                model=self._model, input=list(texts), encoding_format="float", **self._options
-            )
+            async with asyncio.timeout(GIVE_UP_S):
+                reply = await self._client.embeddings.create(
+                    model=self._model, input=list(texts), encoding_format="float", **self._options
+                )
             by_index = {row.index: row.embedding for row in reply.data}
+        except TimeoutError:
+            raise EmbeddingError(f"{self.id} did not answer within {GIVE_UP_S:g} s") from None
         except self._errors as error:
-            raise EmbeddingError(f"{self.id}: {error}") from error
+            cause = error.__cause__ if isinstance(error.__cause__, EmbeddingError) else error
+            raise EmbeddingError(f"{self.id}: {cause}") from error
         except (AttributeError, TypeError, ValueError) as error:
             raise EmbeddingError(f"{self.id} answered with something other than embeddings: {error}") from error
         if by_index.keys() != set(range(len(texts))):

@@ -222,7 +222,8 @@ def told(members: Sequence[Held]) -> list[Told]:
 
 
 def _new(bundle: Bundle, text: str, at: int, members: Sequence[Held]) -> NewMemory:
-    """What takes the members' place: as important as the weightiest, as sure as the least sure of them."""
+    """What takes the members' place: as important as the weightiest, as sure and as
+    trusted as the least of them."""
     memory_id = new_id()
     # What was worked out of messages (`extractor`) steps back behind them, also when both are compressed.
     shown = ("role", "speaker", "subject", "extractor")
@@ -241,6 +242,7 @@ def _new(bundle: Bundle, text: str, at: int, members: Sequence[Held]) -> NewMemo
         metadata={name: value for name, value in shared if all(one.metadata.get(name) == value for one in members)},
         importance=max(one.importance for one in members),
         confidence=min(one.confidence for one in members),
+        trust=min(one.trust for one in members),
         tags=tuple(dict.fromkeys(tag for one in members for tag in one.tags))[:MOST_TAGS],
         dedupe_hash=identity(KIND, str(at), *ids),
         occurred_at=max(one.occurred_at for one in members),

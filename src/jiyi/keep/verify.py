@@ -18,7 +18,7 @@ from ..text.hashes import term_hash
 from ..text.normal import normalise
 from ..write.facts import THE_USER
 from ..write.grow import GROWING
-from ..write.hashes import identity, statement_hash
+from ..write.hashes import apart, identity, statement_hash
 from ..write.index import KeywordRules, index_entry
 from ..write.settle import DATED
 from .values import Verification
@@ -197,7 +197,7 @@ def _expected_hash(memory: Checked) -> str | None:
     if stored.startswith((SAID, PAST)):
         return None
     own_key = memory.memory_key if memory.memory_key != memory.id else None
-    return statement_hash(memory.content, memory.memory_type, memory.agent_id, memory.group_id, own_key)
+    return statement_hash(memory.content, memory.memory_type, memory.agent_id, memory.group_id, own_key, memory.trust)
 
 
 def expected_slot(memory: Checked) -> str | None:
@@ -209,7 +209,7 @@ def expected_slot(memory: Checked) -> str | None:
     on = memory.occurred_at.date().isoformat() if memory.memory_type in DATED else None
     what = identity("what", normalise(attribute), on)[:HALF]
     who = normalise(subject or "")
-    whom = [identity("whom", memory.agent_id, memory.group_id, name)[:HALF] for name in ("", who)]
+    whom = [identity("whom", memory.agent_id, memory.group_id, name, *apart(memory.trust))[:HALF] for name in ("", who)]
     mine = memory.slot[:HALF] if memory.slot[:HALF] in whom else whom[0 if who in THE_USER else 1]
     return mine + what
 

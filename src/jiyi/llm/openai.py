@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from functools import cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..bounded import at_most
 from ..errors import LlmBadReply, LlmError, LlmRefused, LlmUnavailable, MissingExtra, SettingsError
 from ..models import utc_now
 from . import ADDRESSES, NEED_NO_KEY, Question, Reply, Usage
@@ -76,7 +75,7 @@ class OpenAIChat:
             http_client=openai.DefaultAsyncHttpxClient(
                 timeout=openai.Timeout(settings.timeout_s, connect=CONNECT_TIMEOUT_S),
                 follow_redirects=False,
-                event_hooks={"response": [_bound]},
+                event_hooks={"response": [at_most(MOST_BYTES, LlmBadReply)]},
             ),
         )
 
@@ -183,36 +182,6 @@ def _pause(headers: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return min(max(seconds, 0.0), LONGEST_PAUSE_S) if isfinite(seconds) else None
-
-
-async def _bound(response: Any) -> None:
-    """A hook that ends replies which are longer than any answer, before they fill the memory."""
-    packing = response.headers.get("content-encoding", "identity")
-    if packing != "identity":
-        raise LlmBadReply(f"the reply is packed ({packing}), which was not asked for")
-    # The HTTP library is the client package's choice, and has had two names.
-    streams = next(kind for kind in type(response.stream).__mro__ if kind.__name__ == "AsyncByteStream")
-    response.stream = _bounded(streams)(response.stream)
-
-
-@cache
-def _bounded(streams: type) -> type:
-    class Bounded(streams):  # type: ignore[misc]
-        def __init__(self, stream: Any) -> None:
-            self._stream = stream
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
-            async for part in self._stream:
-                size += len(part)
-                if size > MOST_BYTES:
-                    raise LlmBadReply(f"the reply is longer than {MOST_BYTES:,} bytes")
-                yield part
-
-        async def aclose(self) -> None:
-            await self._stream.aclose()
-
-    return Bounded
 
 
 def read_completion(body: bytes, name: str) -> Reply:

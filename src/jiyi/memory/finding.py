@@ -33,6 +33,7 @@ class Finding(Looking):
         agent_id: str | None = None,
         group_id: str | None = None,
         min_relevance_score: float = 0.0,
+        min_trust: float | None = None,
         limit: int = 5,
         as_of: datetime | None = None,
         asked_at: datetime | None = None,
@@ -42,7 +43,7 @@ class Finding(Looking):
 
         All filters hold in every mode and before the limit. `tags` and `memory_types` mean any of those named,
         `time_range` is about when things happened, `as_of` asks what was valid then, `asked_at` is the moment from
-        which "now" is counted.
+        which "now" is counted, `min_trust` leaves out what is trusted less (by default as `search.min_trust` says).
 
             found = await memory.search("咖啡", user_id="mei", limit=3, explain=True)
         """
@@ -58,6 +59,7 @@ class Finding(Looking):
             time_range_days=time_range_days,
             as_of=as_of,
             asked_at=asked_at,
+            min_trust=self.settings.search.min_trust if min_trust is None else min_trust,
         )
         inquiry = interpret(
             query,
@@ -111,6 +113,7 @@ class Finding(Looking):
         as_of: datetime | None = None,
         asked_at: datetime | None = None,
         min_relevance_score: float = 0.0,
+        min_trust: float | None = None,
     ) -> str:
         """What a prompt should know for this query: the best memories as one block, fenced as data, never over budget.
 
@@ -132,6 +135,7 @@ class Finding(Looking):
             as_of=as_of,
             asked_at=asked_at,
             min_relevance_score=min_relevance_score,
+            min_trust=min_trust,
             limit=min(max(max_tokens // 10, 10), checks.MAX_LIMIT),
         )
         log_degraded(found.degraded)

@@ -38,6 +38,7 @@ class Looking(Parts):
         time_range: TimeRange | None = None,
         as_of: datetime | None = None,
         status: Status = "active",
+        min_trust: float | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page:
@@ -54,6 +55,7 @@ class Looking(Parts):
             time_range=time_range,
             as_of=as_of,
             status=status,
+            min_trust=min_trust,
         )
         await self._fresh(where.user_id)
         page = await self._store.page(
@@ -74,6 +76,7 @@ class Looking(Parts):
         time_range: TimeRange | None = None,
         as_of: datetime | None = None,
         status: Status = "active",
+        min_trust: float | None = None,
     ) -> int:
         """How many memories there are; the filters are those of `list`."""
         where = scope(
@@ -87,6 +90,7 @@ class Looking(Parts):
             time_range=time_range,
             as_of=as_of,
             status=status,
+            min_trust=min_trust,
         )
         await self._fresh(where.user_id)
         return await self._store.count(where)

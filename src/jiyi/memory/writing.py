@@ -34,6 +34,7 @@ class Writing(Erasing, Jobs):
         metadata: dict[str, JsonValue] | None = None,
         occurred_at: datetime | None = None,
         expires_at: datetime | None = None,
+        trust: float = 1.0,
         idempotency_key: str | None = None,
         wait: bool = True,
         actor: str = "user",
@@ -43,6 +44,9 @@ class Writing(Erasing, Jobs):
         When it returns, everything is durable. Adding the same again makes nothing new; with an `idempotency_key`
         a repeated call returns the first one's receipt. With a language model, memories are worked out after `add` has
         accepted the messages; `wait=False` does not wait for that, and `status` and `wait` follow it.
+
+        `trust` says how far the source is trusted, a web page less than the user. What is trusted less never confirms,
+        ends or grows what is trusted more, and `min_trust` leaves it out of a search.
 
             await memory.add("I moved to Berlin in May", user_id="mei")
             await memory.add([{"role": "user", "content": "下周三去上海出差"}], user_id="mei", session_id="s1")
@@ -58,6 +62,7 @@ class Writing(Erasing, Jobs):
             metadata={} if metadata is None else checks.json_object("metadata", metadata),
             occurred_at=checks.optional_time("occurred_at", occurred_at),
             expires_at=checks.optional_time("expires_at", expires_at),
+            trust=checks.share("trust", trust),
         )
         accepted = accept(what)
         if accepted.messages and memory_type is not None:

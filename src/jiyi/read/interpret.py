@@ -76,6 +76,7 @@ def scope(
     as_of: datetime | None = None,
     asked_at: datetime | None = None,
     status: Status = "active",
+    min_trust: float | None = None,
 ) -> Filter:
     """The filters that `search`, `list` and `count` share. An empty list of types, layers or tags matches nothing."""
     now = utc_now() if asked_at is None else checks.time("asked_at", asked_at)
@@ -93,4 +94,5 @@ def scope(
         as_of=checks.optional_time("as_of", as_of),
         now=now,
         status=checks.status("status", status),
+        min_trust=0.0 if min_trust is None else checks.share("min_trust", min_trust),
     )

@@ -53,6 +53,7 @@ class AddBody(Body):
     metadata: Object | None = None
     occurred_at: Time | None = None
     expires_at: Time | None = None
+    trust: Share = Field(default=1.0, description="how far the source is trusted")
     wait: bool = Field(default=False, description="wait until the memories are worked out, at most `jobs.wait_s`")
     actor: Actor = None
 
@@ -115,6 +116,7 @@ class SearchBody(Body):
     agent_id: Name | None = None
     group_id: Name | None = None
     min_relevance_score: Share = 0.0
+    min_trust: Share | None = None
     limit: Limit = 5
     as_of: Time | None = None
     asked_at: Time | None = None
@@ -135,6 +137,7 @@ class ContextBody(Body):
     as_of: Time | None = None
     asked_at: Time | None = None
     min_relevance_score: Share = 0.0
+    min_trust: Share | None = None
 
 
 class ExpandBody(Body):

@@ -49,6 +49,7 @@ class Held:
     metadata: dict[str, Any]
     importance: float
     confidence: float
+    trust: float
     tags: tuple[str, ...]
     agent_id: str | None
     group_id: str | None
@@ -131,6 +132,7 @@ def _held(row: MemoryRow, vector: Any, sources: tuple[Source, ...]) -> Held:
         metadata=row.meta,
         importance=row.importance,
         confidence=row.confidence,
+        trust=row.trust,
         tags=tuple(row.tags),
         agent_id=row.agent_id,
         group_id=row.group_id,

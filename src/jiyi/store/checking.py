@@ -41,6 +41,7 @@ class Checked:
     summary: str
     tags: tuple[str, ...]
     data: dict[str, Any]
+    trust: float
     occurred_at: datetime
     dedupe_hash: str | None
     slot: str | None
@@ -127,6 +128,7 @@ def _checked(
         summary=memory.summary,
         tags=tuple(memory.tags),
         data=memory.data,
+        trust=memory.trust,
         occurred_at=memory.occurred_at,
         dedupe_hash=memory.dedupe_hash,
         slot=memory.slot,

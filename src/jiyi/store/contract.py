@@ -41,6 +41,7 @@ class Filter:
     as_of: datetime | None = None  # valid at that moment; None: not superseded
     now: datetime  # what has expired by now is out
     status: Status = "active"
+    min_trust: float = 0.0
 
 
 class Stale(Exception):
@@ -149,6 +150,7 @@ class NewMemory:
     valid_to: datetime | None = None
     expires_at: datetime | None
     source: str
+    trust: float = 1.0
     sources: tuple[Source, ...] = ()
     slot: str | None = None
     superseded_by: str | None = None
@@ -189,6 +191,7 @@ class SlotEntry:
     told: tuple[tuple[datetime, Source], ...] = ()  # by which messages, and when
     importance: float = 0.5
     confidence: float = 1.0
+    trust: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,6 +49,7 @@ async def slots(session: AsyncSession, user_id: str, wanted: Sequence[str]) -> l
                 told=told.get(row.id, ()),
                 importance=row.importance,
                 confidence=row.confidence,
+                trust=row.trust,
             )
             for row, edited_at in rows
         ]

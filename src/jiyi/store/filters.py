@@ -18,6 +18,8 @@ def conditions(where: Filter) -> list[ColumnElement[bool]]:
     ]
     if where.as_of is not None:
         found.append(memory.valid_from <= where.as_of)
+    if where.min_trust:
+        found.append(memory.trust >= where.min_trust)
     if where.session_id is not None:
         found.append(memory.session_id == where.session_id)
     if where.agent_id is not None:

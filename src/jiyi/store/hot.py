@@ -201,6 +201,7 @@ async def _rows(
             *(type_coerce(column, BigInteger) for column in times),
             memory.access_count,
             memory.importance,
+            memory.trust,
             TermsRow.length,
             TermsRow.asks,
             type_coerce(TermsRow.hashes, LargeBinary),

@@ -27,6 +27,7 @@ class IndexRow:
     last_accessed_at: int | None
     access_count: int
     importance: float
+    trust: float
     length: int
     asks: float
     hashes: bytes
@@ -44,6 +45,7 @@ COLUMNS: dict[str, str] = {
     **dict.fromkeys(TIMES, "i8"),
     "access_count": "f4",
     "importance": "f4",
+    "trust": "f8",
     "asks": "f4",
     "length": "i4",
     "alive": "?",

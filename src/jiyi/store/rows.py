@@ -64,7 +64,7 @@ def memory_values(addition: Addition, new: NewMemory) -> dict[str, Any]:
         "access_count": 0,
         "last_accessed_at": None,
         "source": new.source,
-        "trust": 1.0,
+        "trust": new.trust,
         "created_at": new.created_at or addition.at,
         "updated_at": addition.at,
         "slot": new.slot,

@@ -121,6 +121,7 @@ class UserIndex:
         self._columns["id"][first:end] = [row.id for row in rows]
         self._columns["access_count"][first:end] = [row.access_count for row in rows]
         self._columns["importance"][first:end] = [row.importance for row in rows]
+        self._columns["trust"][first:end] = [row.trust for row in rows]
         self._columns["length"][first:end] = [row.length for row in rows]
         self._columns["asks"][first:end] = [row.asks for row in rows]
         self._columns["alive"][first:end] = True
@@ -223,6 +224,8 @@ class UserIndex:
         ):
             if wanted is not None:
                 scope &= np.isin(columns[name], [self._codes[name].get(value, -1) for value in wanted])
+        if where.min_trust:
+            scope &= columns["trust"] >= where.min_trust
         if where.tags is not None:
             tagged = np.zeros(self._size, np.bool_)
             for tag in where.tags:

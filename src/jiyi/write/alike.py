@@ -126,6 +126,8 @@ async def _pairs(
 def _alike(new: NewMemory, old: MemoryItem, likeness: float, place: Place, flow: Flow) -> bool:
     if (old.agent_id, old.group_id) != (place.agent_id, place.group_id) or old.valid_to is not None:
         return False
+    if old.trust != new.trust:
+        return False
     if likeness >= LEAST_ALIKE:
         return True
     known = index_entry(old.content, old.summary, old.tags, dict(old.data), flow.keyword_rules)

@@ -18,7 +18,7 @@ from ..text.fence import strip_context
 from ..text.summary import summarise
 from .accept import INSTRUCTIONS
 from .drafts import Draft, Evidence
-from .hashes import identity, statement_hash
+from .hashes import apart, identity, statement_hash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,7 @@ class Context:
     metadata: dict[str, JsonValue]
     occurred_at: datetime | None
     expires_at: datetime | None
+    trust: float = 1.0
 
     @property
     def place(self) -> Place:
@@ -59,11 +60,13 @@ def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
         metadata=context.metadata,
         importance=0.5 if context.importance is None else context.importance,
         tags=context.tags,
-        dedupe_hash=SAID + identity(context.agent_id, context.group_id, message.dedupe_hash or message.id),
+        dedupe_hash=SAID
+        + identity(context.agent_id, context.group_id, message.dedupe_hash or message.id, *apart(context.trust)),
         occurred_at=message.sent_at,
         valid_from=message.sent_at,
         expires_at=context.expires_at,
         source="message",
+        trust=context.trust,
         sources=(Source(message_id=message.id),),
     )
 
@@ -72,7 +75,8 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
     memory_id = new_id()
     memory_type = candidate.type or context.memory_type or "fact"
     occurred_at = candidate.occurred_at or context.occurred_at or at
-    said = statement_hash(candidate.text, memory_type, context.agent_id, context.group_id, candidate.memory_key)
+    trust = context.trust if candidate.trust is None else candidate.trust
+    said = statement_hash(candidate.text, memory_type, context.agent_id, context.group_id, candidate.memory_key, trust)
     if candidate.valid_to is not None:
         said = PAST + identity(said, candidate.valid_to.isoformat())
     importance = context.importance if candidate.importance is None else candidate.importance
@@ -95,6 +99,7 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
         valid_to=candidate.valid_to,
         expires_at=candidate.expires_at or context.expires_at,
         source="statement",
+        trust=trust,
     )
 
 
@@ -113,12 +118,15 @@ def derived(draft: Draft, context: Context) -> NewMemory:
         importance=draft.importance,
         confidence=draft.confidence,
         tags=tuple(dict.fromkeys((*context.tags, *draft.tags))),
-        dedupe_hash=statement_hash(draft.content, draft.memory_type, context.agent_id, context.group_id),
+        dedupe_hash=statement_hash(
+            draft.content, draft.memory_type, context.agent_id, context.group_id, trust=context.trust
+        ),
         occurred_at=draft.occurred_at,
         valid_from=draft.valid_from or draft.occurred_at,
         valid_to=draft.valid_to,
         expires_at=draft.expires_at or context.expires_at,
         source=EXTRACTED,
+        trust=context.trust,
         sources=_sources(draft.evidence),
     )
 

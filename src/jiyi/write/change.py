@@ -117,7 +117,9 @@ def prepare(
         entry = index_entry(after["content"], after["summary"], after["tags"], after["data"], rules)
     says_otherwise = memory.source in ("statement", EXTRACTED) and {"content", "memory_type"} & values.keys()
     own_key = memory.memory_key if memory.memory_key != memory.id else None
-    said = statement_hash(after["content"], after["memory_type"], memory.agent_id, memory.group_id, own_key)
+    said = statement_hash(
+        after["content"], after["memory_type"], memory.agent_id, memory.group_id, own_key, memory.trust
+    )
     return Change(
         values=values,
         dedupe_hash=said if says_otherwise else None,

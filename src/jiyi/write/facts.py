@@ -11,7 +11,7 @@ from typing import Any
 from ..store.contract import SlotEntry
 from ..text.language import HAN
 from ..text.normal import normalise
-from .hashes import identity
+from .hashes import apart, identity
 
 THE_USER = frozenset({"", "user", "the user", "用户", "该用户", "我", "i"})
 _HALF = 16
@@ -61,6 +61,7 @@ def fact_of(
     group_id: str | None,
     is_user: frozenset[str] = frozenset(),
     on: date | None = None,
+    trust: float = 1.0,
 ) -> Fact | None:
     """The fact in a memory's data. `is_user`: names, normalised, that mean the user. `on`: what happened, or is to be
     done, on another day is another thing."""
@@ -71,7 +72,7 @@ def fact_of(
     who = normalise(subject or "")
     who = "" if who in THE_USER or who in is_user else who
     return Fact(
-        slot=identity("whom", agent_id, group_id, who)[:_HALF]
+        slot=identity("whom", agent_id, group_id, who, *apart(trust))[:_HALF]
         + identity("what", normalise(attribute), on.isoformat() if on else None)[:_HALF],
         value=normalise(value) if isinstance(value, str) else None,
         single=bool(data.get("single")),

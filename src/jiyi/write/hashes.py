@@ -17,10 +17,20 @@ def identity(*parts: str | None) -> str:
     return digest.hexdigest()
 
 
+def apart(trust: float) -> tuple[str, ...]:
+    """What is trusted less is never one with what is trusted: it confirms, ends and grows only its own kind."""
+    return () if trust >= 1 else (f"trust {trust:g}",)
+
+
 def statement_hash(
-    text: str, memory_type: str, agent_id: str | None, group_id: str | None, memory_key: str | None = None
+    text: str,
+    memory_type: str,
+    agent_id: str | None,
+    group_id: str | None,
+    memory_key: str | None = None,
+    trust: float = 1.0,
 ) -> str:
     """Equal for statements that say the same. An agent's and a group's memories are apart: each must find its own.
     So is one with a key that the caller chose: it must be found under that key, whatever others say."""
-    said = identity("statement", memory_type, agent_id, group_id, content_hash(text))
+    said = identity("statement", memory_type, agent_id, group_id, content_hash(text), *apart(trust))
     return said if memory_key is None else identity(said, memory_key)

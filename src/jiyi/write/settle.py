@@ -20,7 +20,9 @@ DATED = frozenset({"event", "task"})  # the same on another day is another one
 
 def fact_told(memory: NewMemory, place: Place, is_user: frozenset[str]) -> Fact | None:
     on = memory.occurred_at.date() if memory.memory_type in DATED else None
-    return fact_of(memory.data, agent_id=place.agent_id, group_id=place.group_id, is_user=is_user, on=on)
+    return fact_of(
+        memory.data, agent_id=place.agent_id, group_id=place.group_id, is_user=is_user, on=on, trust=memory.trust
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,6 +142,7 @@ def _copy(line: Line, memory_id: str, sources: list[Source]) -> NewMemory:
         metadata={},
         importance=stored.importance,
         confidence=stored.confidence,
+        trust=stored.trust,
         tags=stored.tags,
         dedupe_hash=identity("a part of", stored.id),
         occurred_at=stored.valid_from,

@@ -41,6 +41,7 @@ async def list_memories(
     until: Annotated[Time | None, Query(description="what happened before")] = None,
     as_of: Annotated[Time | None, Query(description="what was valid then")] = None,
     status: Status = "active",
+    min_trust: Annotated[float | None, Query(ge=0, le=1)] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
     include_total: bool = False,
@@ -56,6 +57,7 @@ async def list_memories(
         "time_range": None if since is None and until is None else (since, until),
         "as_of": as_of,
         "status": status,
+        "min_trust": min_trust,
     }
     page = await caller.memory.list(**filters, limit=limit, cursor=cursor)
     total = await caller.memory.count(**filters) if include_total else None
@@ -82,6 +84,7 @@ async def add_memories(caller: UserWriter, body: AddBody, idempotency_key: Idemp
         metadata=body.metadata,
         occurred_at=body.occurred_at,
         expires_at=body.expires_at,
+        trust=body.trust,
         idempotency_key=idempotency_key,
         wait=body.wait,
         actor=caller.access.actor(body.actor),
