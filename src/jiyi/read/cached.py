@@ -28,13 +28,13 @@ from .. import __version__
 from ..cache import Cache
 from ..embed import Embedder
 from ..models import CacheUse, SearchResult, utc_now
-from ..store.contract import Tip
+from ..store.contract import Outset, Tip
 from ..text.times import find_times
 from .accesses import Accesses
 from .assemble import hit
 from .earlier import as_they_were
 from .interpret import Inquiry
-from .search import Ranking, expanded_keywords, search, synonyms_of
+from .search import Ranking, expandable, expanded_keywords, search, synonyms_of
 
 if TYPE_CHECKING:
     from ..store.base import Store
@@ -101,20 +101,20 @@ class Answers:
 
     async def _found(self, inquiry: Inquiry, now: datetime, asked_at: datetime | None, lasting: bool) -> SearchResult:
         user_id = inquiry.filter.user_id
-        tip = await self._store.tip(user_id)  # without a cache too: the store learns from it whether its copy is behind
+        outset = await self._store.outset(user_id, expandable(inquiry))
         # Explanations speak in words, which no cache shall hold; they are for people, who have the time.
-        if tip is None or not self._caches or not lasting or inquiry.explain:
-            return await search(inquiry, self._store, self._embedder, self._ranking)
+        if outset.tip is None or not self._caches or not lasting or inquiry.explain:
+            return await search(inquiry, outset, self._store, self._embedder, self._ranking)
         self._asked += 1
-        key = self._key(inquiry, tip, self._period.number(now), asked_at)
+        key = self._key(inquiry, outset.tip, self._period.number(now), asked_at)
         for place, cache in enumerate(self._caches):
             kept = _read(await cache.get(user_id, key), key, now)
-            told = None if kept is None else await self._told(inquiry, kept)
+            told = None if kept is None else await self._told(inquiry, outset, kept)
             if kept is not None and told is not None:
                 self._answered += 1
                 await _keep(self._caches[:place], user_id, kept, now)
                 return told
-        found = await search(inquiry, self._store, self._embedder, self._ranking, tip=tip.seq)
+        found = await search(inquiry, outset, self._store, self._embedder, self._ranking)
         if not found.degraded:  # it may be whole again at the next moment
             await _keep(self._caches, user_id, await self._kept(found, inquiry, key, now), now)
         return found
@@ -128,14 +128,14 @@ class Answers:
         parts = (question, spans, engine, tip, period, asked_at)
         return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()
 
-    async def _told(self, inquiry: Inquiry, kept: Kept) -> SearchResult | None:
+    async def _told(self, inquiry: Inquiry, outset: Outset, kept: Kept) -> SearchResult | None:
         """A kept answer with what the database says now; None if a memory has gone a moment ago."""
         user_id = inquiry.filter.user_id
         found = await self._store.get(user_id, [one for one, _ in kept.hits])
         memories = {memory.id: memory for memory in as_they_were(found, inquiry.filter.as_of)}
         if any(one not in memories for one, _ in kept.hits):
             return None
-        synonyms = await synonyms_of(inquiry, self._store) if kept.expanded else {}
+        synonyms = synonyms_of(inquiry, outset) if kept.expanded else {}
         return SearchResult(
             query=inquiry.query,
             hits=tuple(hit(memories[one], score, None) for one, score in kept.hits),

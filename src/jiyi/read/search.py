@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError, EmbeddingModelChanged
 from ..models import MemoryItem, SearchResult
-from ..store.contract import Candidates, Question
+from ..store.contract import Candidates, Outset, Question
 from ..text.language import language
 from ..text.times import find_times
 from ..text.tokens import apart, tokens
@@ -46,13 +46,10 @@ class Ranking:
     half_lives: Mapping[str, float] = field(default_factory=dict)  # of types that have their own
 
 
-async def search(
-    inquiry: Inquiry, store: Store, embedder: Embedder, ranking: Ranking, *, tip: int | None = None
-) -> SearchResult:
-    """`tip`: how far the change feed has come for this user, if that was just looked up."""
+async def search(inquiry: Inquiry, outset: Outset, store: Store, embedder: Embedder, ranking: Ranking) -> SearchResult:
     degraded: list[str] = []
-    question = await question_of(inquiry, store, embedder, ranking, degraded)
-    candidates = await store.gather(replace(question, tip=tip))
+    question = await question_of(inquiry, outset, store, embedder, ranking, degraded)
+    candidates = await store.gather(question)
     await _tell_unembedded(inquiry, candidates, store, embedder, degraded)
     legs = tuple(leg for leg in LEGS[inquiry.mode] if leg != "semantic" or question.vector is not None)
     scores = _scores(candidates, ranking, legs, inquiry)
@@ -81,12 +78,11 @@ async def search(
 
 
 async def question_of(
-    inquiry: Inquiry, store: Store, embedder: Embedder, ranking: Ranking, degraded: list[str]
+    inquiry: Inquiry, outset: Outset, store: Store, embedder: Embedder, ranking: Ranking, degraded: list[str]
 ) -> Question:
     """What the legs need: the query's words and their synonyms, vectors, people and times."""
     user_id = inquiry.filter.user_id
     named = people_named(inquiry.query, await store.people(user_id, embedder.id))
-    synonyms = await synonyms_of(inquiry, store)
     turns = [without_names(turn, named) for turn in inquiry.turns[-MOST_TURNS:]]
     whole = " ".join(turns) if turns else without_names(inquiry.query, named)
     last = turns[-1] if turns else whole
@@ -103,7 +99,7 @@ async def question_of(
         words=tuple(apart(last_terms)) if by_words else (),
         phrases=tuple(tuple(tokens(phrase)) for phrase in inquiry.phrases) if by_words else (),
         keywords=inquiry.keywords,
-        synonyms=synonyms,
+        synonyms=synonyms_of(inquiry, outset),
         vector=vectors[0] if vectors else None,
         turns=tuple(vectors[1:]),
         named=named,
@@ -111,14 +107,20 @@ async def question_of(
         priorities=ranking.priorities if ranking.weights.priority else {},
         ageing={name: ranking.weights.half_life_days / days for name, days in ranking.half_lives.items()},
         model=embedder.id,
+        tip=0 if outset.tip is None else outset.tip.seq,
     )
 
 
-async def synonyms_of(inquiry: Inquiry, store: Store) -> Mapping[str, tuple[str, ...]]:
+def expandable(inquiry: Inquiry) -> tuple[str, ...]:
+    """The keywords whose synonyms this search asks for."""
+    return inquiry.keywords if inquiry.with_synonyms and "keyword" in LEGS[inquiry.mode] else ()
+
+
+def synonyms_of(inquiry: Inquiry, outset: Outset) -> Mapping[str, tuple[str, ...]]:
     """What else the keywords may be called, if this search asks for it."""
-    if not inquiry.with_synonyms or "keyword" not in LEGS[inquiry.mode]:
+    if not expandable(inquiry):
         return {}
-    known = expand(inquiry.keywords, await store.synonyms_of(inquiry.filter.user_id, inquiry.keywords)).by_word
+    known = expand(inquiry.keywords, outset.synonyms).by_word
     named = {word: others for word, others in inquiry.other_words if word in inquiry.keywords}
     return {word: tuple(dict.fromkeys((*known.get(word, ()), *named.get(word, ())))) for word in {**known, **named}}
 

@@ -63,12 +63,12 @@ from .contract import (
     Filter,
     IndexEntry,
     Lease,
+    Outset,
     Place,
     Question,
     SlotEntry,
     StoredMessage,
     StoreInfo,
-    Tip,
     Unembedded,
 )
 from .filters import conditions
@@ -288,10 +288,11 @@ class Store(Keeping):
         users = sorted({memory.user_id for memory in found})
         return await self._write(users, lambda session: saves.embed(session, model, found, vectors))
 
-    async def tip(self, user_id: str) -> Tip | None:
-        """How far this user's memories and synonyms have come; None if there never were any."""
+    async def outset(self, user_id: str, words: Sequence[str]) -> Outset:
+        """How far this user's memories and synonyms have come, and the synonyms of these words."""
         async with self._reading(user_id) as session:
-            return await freshness.tip(session, user_id)
+            tip = await freshness.tip(session, user_id)
+            return Outset(tip, await synonyms.of(session, user_id, words))
 
     async def next_end(self, user_id: str, now: datetime) -> datetime | None:
         """The next moment at which a memory of this user expires or ends by itself."""

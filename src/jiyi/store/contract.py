@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -420,6 +420,14 @@ class Tip(NamedTuple):
     seq: int
     memory_id: str
     changed_at: datetime
+
+
+class Outset(NamedTuple):
+    """What a search begins with: how far its user has come, None if there never was anything, and what its keywords
+    may also be called, with similarities."""
+
+    tip: Tip | None
+    synonyms: Mapping[str, Sequence[tuple[str, float]]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, or_, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -52,9 +52,13 @@ class HotUsers:
     async def gather(self, question: Question) -> Candidates:
         user_id = question.filter.user_id
         async with self._locks[hash(user_id) % len(self._locks)]:
-            async with self._reading(user_id) as session:
-                dimension = 0 if question.vector is None else len(question.vector)
-                index = await self._current(session, user_id, question.model, dimension, question.tip)
+            dimension = 0 if question.vector is None else len(question.vector)
+            index = self._users.get(user_id)
+            # Nothing to read: the search has looked how far the feed has come when it began.
+            if question.tip is None or not _fits(index, question.model, dimension) or index.seen < question.tip:
+                async with self._reading(user_id) as session:
+                    index = await self._current(session, user_id, question.model, dimension)
+                index.seen = max(index.seen, question.tip or 0)
             self._keep(user_id, index)
             if len(index) < WORTH_A_THREAD:
                 return index.gather(question)
@@ -92,22 +96,11 @@ class HotUsers:
         if index is not None:
             index.touch(accessed)
 
-    async def _current(
-        self, session: AsyncSession, user_id: str, model: str, dimension: int, tip: int | None = None
-    ) -> UserIndex:
-        """The user's index, with everything applied that was committed before this call, or up to a tip that was looked
-        up a moment ago."""
+    async def _current(self, session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:
+        """The user's index, with everything applied that was committed before this call."""
         index = self._users.get(user_id)
-        # A model can change its dimension under its old name; then its earlier vectors count for nothing.
-        if (
-            index is None
-            or index.mostly_dead
-            or index.model != model
-            or (dimension and index.dimension and index.dimension != dimension)
-        ):
+        if not _fits(index, model, dimension):
             return await _load(session, user_id, model, dimension)
-        if tip is not None and index.seen >= tip:
-            return index
         place = {"user_id": user_id, "erased": erased(user_id), "seen": index.seen}
         changes = (await (await session.connection()).execute(_CHANGES, place)).all()
         if not changes:
@@ -141,6 +134,14 @@ class HotUsers:
             leaving, _ = self._users.popitem(last=False)
             self._used -= self._sizes.pop(leaving)
             self._expected.pop(leaving, None)
+
+
+def _fits(index: UserIndex | None, model: str, dimension: int) -> TypeGuard[UserIndex]:
+    """Whether a copy is of use for vectors of this model. One can change its dimension under its old name; then its
+    earlier vectors count for nothing."""
+    if index is None or index.mostly_dead or index.model != model:
+        return False
+    return not dimension or not index.dimension or index.dimension == dimension
 
 
 async def _load(session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:

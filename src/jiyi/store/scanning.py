@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from .base import Store
-from .contract import Candidates, Question, Tip
+from .contract import Candidates, Outset, Question
 from .erasing import Erasure
 from .hot import HotUsers
 
@@ -22,10 +22,10 @@ class ScanningStore(Store):
     async def gather(self, question: Question) -> Candidates:
         return await self._hot.gather(question)
 
-    async def tip(self, user_id: str) -> Tip | None:
-        tip = await super().tip(user_id)
-        self._hot.expect(user_id, 0 if tip is None else tip.seq)
-        return tip
+    async def outset(self, user_id: str, words: Sequence[str]) -> Outset:
+        outset = await super().outset(user_id, words)
+        self._hot.expect(user_id, 0 if outset.tip is None else outset.tip.seq)
+        return outset
 
     async def next_end(self, user_id: str, now: datetime) -> datetime | None:
         known, end = self._hot.next_end(user_id, now)
