@@ -87,6 +87,7 @@ def row_of(memory_id: str, text: str, tags: tuple[str, ...] = (), vector: Any = 
         length=values["length"],
         asks=values["asks"],
         vector=None if vector is None else np.asarray(vector, "<f4").tobytes(),
+        dimension=None if vector is None else len(vector),
         **packed,
     )
 

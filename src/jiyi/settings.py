@@ -177,6 +177,11 @@ class PostgresSettings(Section):
     statement_timeout_s: float = Field(
         default=120.0, gt=0, description="when a statement without an answer is given up: the server is out of reach"
     )
+    vector_index_above: int = Field(
+        default=200_000,
+        ge=0,
+        description="upkeep gives users with more memories an HNSW index; their vectors stay out of RAM; 0: nobody",
+    )
 
 
 class ToolSettings(Section):

@@ -123,6 +123,7 @@ class Upkeep:
     async def _turn(self, user_id: str, tally: _Tally) -> bool:
         """A bounded piece of work. → whether there is more"""
         now = utc_now()
+        await self._store.tend(user_id)
         expired = await self._expire(user_id, now)
         tally.expired += expired
         if not self._settings.compress:

@@ -166,6 +166,9 @@ class Store(Keeping):
         users = sorted({one.user_id for one in wanted})
         return await self._write(users, lambda session: checking.repair(session, wanted))
 
+    async def tend(self, user_id: str) -> None:
+        """What the database wants to be done for a user from time to time; see `nearest.py`."""
+
     async def tie_up(self, user_id: str | None) -> tuple[Mapping[str, int], int]:
         """Remove rows that belong to nothing, and let memories not point to what is not there."""
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
-from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, or_, select, type_coerce
+from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, null, or_, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
@@ -38,10 +38,25 @@ _CHANGES = (
 )
 
 
+class Outside(Protocol):
+    """Where the vectors of a user with very many memories stay in the database, and how they are found there."""
+
+    async def dimension(self, session: AsyncSession, user_id: str, model: str) -> int | None: ...
+
+    async def lend(self, session: AsyncSession, index: UserIndex, question: Question) -> None: ...
+
+
 class HotUsers:
-    def __init__(self, reading: Callable[[str], AbstractAsyncContextManager[AsyncSession]], *, budget: int) -> None:
+    def __init__(
+        self,
+        reading: Callable[[str], AbstractAsyncContextManager[AsyncSession]],
+        *,
+        budget: int,
+        outside: Outside | None = None,
+    ) -> None:
         self._reading = reading
         self._budget = budget
+        self._outside = outside
         self._users: OrderedDict[str, UserIndex] = OrderedDict()
         self._sizes: dict[str, int] = {}
         self._expected: dict[str, int] = {}  # how far the change feed is known to have come
@@ -60,6 +75,9 @@ class HotUsers:
                     index = await self._current(session, user_id, question.model, dimension)
                 index.seen = max(index.seen, question.tip or 0)
             self._keep(user_id, index)
+            if self._outside is not None and index.outside:
+                async with self._reading(user_id) as session:
+                    await self._outside.lend(session, index, question)
             if len(index) < WORTH_A_THREAD:
                 return index.gather(question)
             return await asyncio.to_thread(index.gather, question)
@@ -100,23 +118,28 @@ class HotUsers:
         """The user's index, with everything applied that was committed before this call."""
         index = self._users.get(user_id)
         if not _fits(index, model, dimension):
-            return await _load(session, user_id, model, dimension)
+            return await self._load(session, user_id, model, dimension)
         place = {"user_id": user_id, "erased": erased(user_id), "seen": index.seen}
         changes = (await (await session.connection()).execute(_CHANGES, place)).all()
         if not changes:
             return index
         if len(changes) == TOO_FAR_BEHIND or any(action == "erase" for _, _, action in changes):
-            return await _load(session, user_id, model, dimension)
+            return await self._load(session, user_id, model, dimension)
         changed = list({memory_id for _, memory_id, _ in changes})
         index.drop(changed)
         for some in chunks(changed):
-            index.put(await _rows(session, user_id, model, ids=some))
+            index.put(await _rows(session, user_id, model, ids=some, outside=index.outside))
             index.learn(await _vocabulary(session, user_id, ids=some))
             index.link(await _gists(session, user_id, ids=some))
         if any(action == "delete" for _, _, action in changes):
             index.unlearn(await _vocabulary(session, user_id))
         index.seen = changes[-1][0]
         return index
+
+    async def _load(self, session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:
+        indexed = None if self._outside is None else await self._outside.dimension(session, user_id, model)
+        outside = indexed is not None and dimension in (0, indexed)
+        return await _load(session, user_id, model, (indexed or 0) if outside else dimension, outside=outside)
 
     def forget(self, user_id: str) -> None:
         """Let go of a user who was erased."""
@@ -144,14 +167,14 @@ def _fits(index: UserIndex | None, model: str, dimension: int) -> TypeGuard[User
     return not dimension or not index.dimension or index.dimension == dimension
 
 
-async def _load(session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:
+async def _load(session: AsyncSession, user_id: str, model: str, dimension: int, *, outside: bool) -> UserIndex:
     # The feed's position is read first: what is committed while the rows are read is applied once more, not missed.
     seen = select(func.max(ChangeRow.seq)).where(ChangeRow.user_id.in_([user_id, erased(user_id)]))
-    index = UserIndex(model, dimension, seen=await session.scalar(seen) or 0)
+    index = UserIndex(model, dimension, seen=await session.scalar(seen) or 0, outside=outside)
     count = select(func.count()).where(MemoryRow.user_id == user_id, MemoryRow.status == "active")
     index.reserve(await session.scalar(count) or 0)
     last = ""
-    while rows := await _rows(session, user_id, model, after=last):
+    while rows := await _rows(session, user_id, model, after=last, outside=outside):
         await asyncio.to_thread(index.put, rows)
         last = rows[-1].id
     await asyncio.to_thread(index.settle)
@@ -185,7 +208,13 @@ async def _gists(session: AsyncSession, user_id: str, *, ids: Sequence[str] | No
 
 
 async def _rows(
-    session: AsyncSession, user_id: str, model: str, *, ids: Sequence[str] | None = None, after: str = ""
+    session: AsyncSession,
+    user_id: str,
+    model: str,
+    *,
+    ids: Sequence[str] | None = None,
+    after: str = "",
+    outside: bool,
 ) -> list[IndexRow]:
     memory = MemoryRow
     times = (memory.occurred_at, memory.valid_from, memory.valid_to, memory.expires_at, memory.last_accessed_at)
@@ -209,7 +238,8 @@ async def _rows(
             type_coerce(TermsRow.counts, LargeBinary),
             type_coerce(TermsRow.keyword_hashes, LargeBinary),
             type_coerce(TermsRow.keyword_weights, LargeBinary),
-            type_coerce(EmbeddingRow.vector, LargeBinary),
+            null() if outside else type_coerce(EmbeddingRow.vector, LargeBinary),
+            EmbeddingRow.dimension,
         )
         .join(TermsRow, and_(TermsRow.user_id == memory.user_id, TermsRow.memory_id == memory.id))
         .outerjoin(EmbeddingRow, and_(vector_of_memory(), EmbeddingRow.model == model))

@@ -34,7 +34,8 @@ class IndexRow:
     counts: bytes
     keyword_hashes: bytes
     keyword_weights: bytes
-    vector: bytes | None
+    vector: bytes | None  # None also where it stays in the database
+    dimension: int | None  # None: it has no vector
 
 
 CODED = ("memory_type", "layer", "session_id", "agent_id", "group_id", "speaker")

@@ -15,16 +15,31 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import asyncpg
 import numpy as np
-from sqlalchemy import Boolean, Column, Connection, MetaData, Select, String, Table, bindparam, event, func, select
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Index,
+    MetaData,
+    Select,
+    String,
+    Table,
+    bindparam,
+    event,
+    func,
+    select,
+)
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.pool import NullPool
+from sqlalchemy.schema import CreateIndex, DropIndex
 
 from ..errors import ConnectionLost, NotAStore, SettingsError, StoreError, VectorSearchError
 from ..models import Receipt
 from ..settings import PostgresSettings
-from . import reads, saves, schema
+from . import nearest, reads, saves, schema
 from .contract import CLOSED, Addition, Advance, StoreInfo
+from .erasing import Erasure
 from .migrations import postgres as ddl
 from .postgres_errors import NO_PGVECTOR, translated
 from .scanning import ScanningStore
@@ -65,7 +80,7 @@ _WRITE = select(
 
 class PostgresStore(ScanningStore):
     def __init__(self, url: str, settings: PostgresSettings, *, busy_timeout_s: float, cache_mb: int) -> None:
-        super().__init__(cache_mb=cache_mb)
+        super().__init__(cache_mb=cache_mb, outside=nearest)
         self._address = Address.of(url)
         self._settings = settings
         self._busy_timeout_s = busy_timeout_s
@@ -174,6 +189,49 @@ class PostgresStore(ScanningStore):
             with self._translated():
                 async with engine.connect() as connection:
                     return await connection.run_sync(ddl.vacuum, [table.name for table in Base.metadata.sorted_tables])
+        finally:
+            await engine.dispose()
+
+    async def erase_all(self, user_id: str) -> Erasure:
+        done = await super().erase_all(user_id)
+        async with self._reading(user_id) as session:
+            left = await nearest.found(session, user_id)
+        await self._index(user_id, drop=[index.name for index in left])
+        return done
+
+    async def tend(self, user_id: str) -> None:
+        above = self._settings.vector_index_above
+        async with self._reading(user_id) as session:
+            there = {index.name: index for index in await nearest.found(session, user_id)}
+            sizes = await nearest.sizes(session, user_id, 2 * above) if above else {}
+            version = await session.scalar(_PGVECTOR) or ""
+        able = tuple(int(part) for part in version.split(".")[:2]) >= nearest.OLDEST
+        wanted, kept = set(), set()
+        for (model, size), number in sizes.items():
+            if able and size <= nearest.LARGEST:
+                index = nearest.index_for(user_id, model, size)
+                wanted |= {index} if number > above else set()
+                kept |= {index.name} if number > above // 2 else set()
+        drop = [name for name, index in there.items() if not index.valid or name not in kept]
+        await self._index(
+            user_id, drop=drop, create=[one for one in wanted if one.name in drop or one.name not in there]
+        )
+
+    async def _index(self, user_id: str, *, drop: Sequence[str] = (), create: Sequence[Index] = ()) -> None:
+        """While others read and write, so outside of any transaction; by one process at a time. It is a help, not a
+        part of the store: if it fails, searches are slower."""
+        if not drop and not create:
+            return
+        engine = _engine(self._address, poolclass=NullPool).execution_options(isolation_level="AUTOCOMMIT")
+        try:
+            async with engine.connect() as connection:
+                if await connection.scalar(select(func.pg_try_advisory_lock(_lock_key(f"index:{user_id}")))):
+                    for name in drop:
+                        await connection.execute(DropIndex(nearest.to_drop(name), if_exists=True))
+                    for index in create:
+                        await connection.execute(CreateIndex(index, if_not_exists=True))
+        except DBAPIError as error:
+            logger.warning("an index of one user's vectors could not be made or dropped: %s", error.orig)
         finally:
             await engine.dispose()
 

@@ -8,13 +8,13 @@ from datetime import datetime
 from .base import Store
 from .contract import Candidates, Outset, Question
 from .erasing import Erasure
-from .hot import HotUsers
+from .hot import HotUsers, Outside
 
 
 class ScanningStore(Store):
-    def __init__(self, *, cache_mb: int) -> None:
+    def __init__(self, *, cache_mb: int, outside: Outside | None = None) -> None:
         super().__init__()
-        self._hot = HotUsers(self._reading, budget=cache_mb << 20)
+        self._hot = HotUsers(self._reading, budget=cache_mb << 20, outside=outside)
 
     async def people(self, user_id: str, model: str) -> frozenset[str]:
         return await self._hot.people(user_id, model)

@@ -23,10 +23,8 @@ from .episodes import Episodes, episodes
 from .gists import Gists
 from .indexrow import CODED, COLUMNS, TIMES, IndexRow
 from .postings import Postings, rarity, weighted
-from .types import COUNTS, HASHES, VECTOR, WEIGHTS
-
-Slots = NDArray[np.integer[Any]]
-Scope = Slots | slice
+from .types import COUNTS, HASHES, WEIGHTS
+from .vectors import Scope, Slots, Vectors
 
 NEVER = np.iinfo(np.int64).max
 LONG_AGO = np.iinfo(np.int64).min
@@ -37,7 +35,8 @@ MOST_CONTINUATIONS = 1000
 
 
 class UserIndex:
-    def __init__(self, model: str, dimension: int = 0, *, seen: int) -> None:
+    def __init__(self, model: str, dimension: int = 0, *, seen: int, outside: bool = False) -> None:
+        """`outside`: the vectors stay in the database, which has to be asked for those that a question needs."""
         self.model = model  # whose vectors these are
         self.seen = seen  # the change feed is applied up to this number
         self._size = 0
@@ -48,7 +47,7 @@ class UserIndex:
         self._tagged: defaultdict[str, list[int]] = defaultdict(list)
         self._codes: dict[str, dict[str | None, int]] = {name: {} for name in CODED}
         self._columns: dict[str, NDArray[Any]] = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
-        self._vectors: NDArray[np.float32] = np.empty((0, dimension), np.float32)
+        self._vectors = Vectors(dimension, outside=outside)
         self._derived = 0  # how many of them are worked out of others
         self._total_length = 0  # of the others
         self._found_episodes: Episodes | None = None  # None: to be worked out
@@ -60,7 +59,11 @@ class UserIndex:
     @property
     def dimension(self) -> int:
         """Of the vectors; 0 until there is one."""
-        return int(self._vectors.shape[1])
+        return self._vectors.dimension
+
+    @property
+    def outside(self) -> bool:
+        return self._vectors.outside
 
     @property
     def nbytes(self) -> int:
@@ -109,8 +112,9 @@ class UserIndex:
         self.drop(row.id for row in rows)
         self._found_episodes = None
         first, end = self._size, self._size + len(rows)
-        if end > len(self._vectors):
-            self._grow(max(end, len(self._vectors) * 3 // 2))  # so that the cost of copying stays in proportion
+        capacity = len(self._columns["alive"])
+        if end > capacity:
+            self._grow(max(end, capacity * 3 // 2))  # so that the cost of copying stays in proportion
         for name, column in self._columns.items():
             if name in CODED:
                 codes = self._codes[name]
@@ -127,7 +131,7 @@ class UserIndex:
         self._columns["alive"][first:end] = True
         self._columns["assistant"][first:end] = [row.assistant for row in rows]
         self._columns["derived"][first:end] = [row.derived for row in rows]
-        self._put_vectors(first, rows)
+        self._columns["embedded"][first:end] = self._vectors.put(first, rows)
         self._put_postings(first, rows)
         for slot, row in enumerate(rows, first):
             self._slots[row.id] = slot
@@ -166,6 +170,25 @@ class UserIndex:
             if slot is not None:
                 self._columns["last_accessed_at"][slot] = max(self._columns["last_accessed_at"][slot], to_micros(at))
 
+    def in_scope(self, where: Filter) -> int:
+        """How many memories are meant."""
+        return int(np.count_nonzero(self._in_scope(where)))
+
+    def by_words(self, question: Question, most: int) -> list[str]:
+        """The ids of those that the words of a question find, the best ones if there are many."""
+        alive = self._columns["alive"][: self._size]
+        found = self._bm25(question.terms) + self._keyword_match(question)
+        slots = np.flatnonzero((found > 0) & alive & self._in_scope(question.filter))
+        if len(slots) > most:
+            slots = slots[np.argpartition(-found[slots], most)[:most]]
+        return list(self._columns["id"][slots])
+
+    def lend(self, ids: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """The vectors that the next question needs; those of memories that are not here are left out."""
+        known = [at for at, memory_id in enumerate(ids) if memory_id in self._slots]
+        slots = np.array([self._slots[ids[at]] for at in known], np.int64)
+        self._vectors.lend(slots, vectors[known])
+
     def gather(self, question: Question) -> Candidates:
         """What each leg says of every memory in scope."""
         in_scope = self._in_scope(question.filter)
@@ -193,8 +216,8 @@ class UserIndex:
             near=episodes.lent(semantic, limited)[slots],
             coverage=self._coverage(question)[slots],
             last_text=None if question.last_terms is None else self._bm25(question.last_terms)[slots],
-            last_semantic=self._cosine(question.turns[-1], slots) if question.turns else None,
-            whole_semantic=self._cosine(question.vector, slots) if question.turns else None,
+            last_semantic=self._vectors.cosine(question.turns[-1], self._size, slots) if question.turns else None,
+            whole_semantic=self._vectors.cosine(question.vector, self._size, slots) if question.turns else None,
             episode=self._episode_bm25(question.terms, limited)[slots] if episodes.count and question.terms else None,
             before=self._before(text)[slots] if episodes.count else None,
             gist=self._gists.lent(semantic, in_scope)[slots] if len(self._gists) else None,
@@ -374,8 +397,9 @@ class UserIndex:
         """Similarity to the query; to a dialogue: to the nearest turn."""
         everything = slice(0, self._size)
         if not question.turns:
-            return self._cosine(question.vector, everything)
-        nearest: Floats = np.stack([self._cosine(turn, everything) for turn in question.turns]).max(axis=0)
+            return self._vectors.cosine(question.vector, self._size, everything)
+        each = [self._vectors.cosine(turn, self._size, everything) for turn in question.turns]
+        nearest: Floats = np.stack(each).max(axis=0)
         return nearest
 
     def _happened_in(self, spans: Sequence[tuple[datetime, datetime]]) -> Floats:
@@ -384,27 +408,6 @@ class UserIndex:
         for start, end in spans:
             happened |= (occurred >= to_micros(start)) & (occurred < to_micros(end))
         return happened.astype(np.float32)
-
-    def _cosine(self, vector: NDArray[np.float32] | None, slots: Scope) -> Floats:
-        if vector is None or not self.dimension:
-            return np.zeros(self._size, np.float32)[slots]
-        # A scan of everything is faster than gathering rows, unless few are wanted.
-        if isinstance(slots, slice) or len(slots) > self._size // 4:
-            similarity: Floats = (self._vectors[: self._size] @ vector)[slots]
-        else:
-            similarity = self._vectors[slots] @ vector
-        return similarity
-
-    def _put_vectors(self, first: int, rows: Sequence[IndexRow]) -> None:
-        given = [row.vector for row in rows if row.vector is not None]
-        if given and not self._vectors.shape[1]:  # the first vector tells the dimension
-            self._vectors = np.zeros((len(self._vectors), len(given[0]) // 4), np.float32)
-        blank = bytes(4 * self._vectors.shape[1])
-        fitting = [row.vector is not None and len(row.vector) == len(blank) for row in rows]
-        self._columns["embedded"][first : first + len(rows)] = fitting
-        if any(fitting):
-            joined = b"".join(row.vector or blank if fits else blank for row, fits in zip(rows, fitting, strict=True))
-            self._vectors[first : first + len(rows)] = np.frombuffer(joined, VECTOR).reshape(len(rows), -1)
 
     def _put_postings(self, first: int, rows: Sequence[IndexRow]) -> None:
         def join(name: str, dtype: str) -> NDArray[Any]:
@@ -420,6 +423,4 @@ class UserIndex:
     def _grow(self, capacity: int) -> None:
         for name, column in self._columns.items():
             self._columns[name] = np.resize(column, capacity) if len(column) else np.zeros(capacity, column.dtype)
-        vectors = np.zeros((capacity, self._vectors.shape[1]), np.float32)
-        vectors[: self._size] = self._vectors[: self._size]
-        self._vectors = vectors
+        self._vectors.grow(self._size, capacity)
