@@ -370,6 +370,7 @@ class Coverage(Value):
     embedded: int
     models: dict[str, int]
     with_keywords: int = Field(description="how many carry at least one keyword")
+    outdated: int = Field(default=0, description="how many, archived ones too, upkeep has yet to index anew")
 
 
 class Migration(Value):

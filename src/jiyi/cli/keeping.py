@@ -85,6 +85,7 @@ def _upkept(done: Upkept) -> str:
     return (
         f"{counted(done.users, 'user', 'users')}: {done.expired:,} expired,"
         f" {done.compressed:,} compressed into {done.made:,}"
+        + (f", {done.indexed:,} indexed anew" if done.indexed else "")
     )
 
 

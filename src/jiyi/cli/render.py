@@ -297,4 +297,6 @@ def stats_table(held: Stats, user: str | None) -> Table:
     grid.add_row("embedder", held.embedder)
     grid.add_row("keywords", f"{held.coverage.with_keywords:,} of {held.coverage.memories:,} memories")
     grid.add_row("vectors", f"{held.coverage.embedded:,} of {held.coverage.memories:,} memories")
+    if held.coverage.outdated:
+        grid.add_row("to index anew", f"{held.coverage.outdated:,} memories of an earlier version: `jiyi upkeep`")
     return grid

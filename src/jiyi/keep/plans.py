@@ -92,4 +92,5 @@ class Upkept(Value):
     expired: int = Field(description="memories whose time was over, now archived")
     compressed: int = Field(description="memories that are archived, because others tell what they told")
     made: int = Field(description="the memories that take their place")
+    indexed: int = Field(default=0, description="memories that an earlier version had indexed, indexed anew")
     problems: tuple[str, ...] = ()

@@ -24,13 +24,16 @@ from ..store.contract import Change, ChangedMemory, LeaseLost
 from .compress import Compressor
 from .plans import Upkept
 from .policies import Policies
+from .renew import renew
 
 if TYPE_CHECKING:
     from ..settings import KeepSettings
     from ..store.base import Store
+    from ..write.index import KeywordRules
 
 ACTOR = "upkeep"
 MOST_RUN_OUT = 500  # memories that are archived at once
+MOST_INDEXED = 2000  # memories of an earlier version that are indexed anew in one turn
 MOST_BUNDLES = 20  # of one user, in one turn
 MOST_TURNS = 50  # of one user, in one round
 LEASE = timedelta(minutes=5)
@@ -46,6 +49,7 @@ class _Tally:
     expired: int = 0
     archived: int = 0
     made: int = 0
+    indexed: int = 0
     problems: list[str] = field(default_factory=list)
 
     def value(self) -> Upkept:
@@ -54,14 +58,18 @@ class _Tally:
             expired=self.expired,
             compressed=self.archived,
             made=self.made,
+            indexed=self.indexed,
             problems=tuple(self.problems),
         )
 
 
 class Upkeep:
-    def __init__(self, store: Store, compressor: Compressor, settings: KeepSettings, meter: Meter) -> None:
+    def __init__(
+        self, store: Store, compressor: Compressor, rules: KeywordRules, settings: KeepSettings, meter: Meter
+    ) -> None:
         self._store = store
         self._compressor = compressor
+        self._rules = rules
         self._settings = settings
         self._meter = meter
         self._policies = Policies(settings=settings)
@@ -124,18 +132,22 @@ class Upkeep:
         """A bounded piece of work. → whether there is more"""
         now = utc_now()
         await self._store.tend(user_id)
+        indexed = await renew(self._store, self._rules, user_id, most=MOST_INDEXED)
+        tally.indexed += indexed
         expired = await self._expire(user_id, now)
         tally.expired += expired
+        more = expired == MOST_RUN_OUT or indexed == MOST_INDEXED
         if not self._settings.compress:
-            return expired == MOST_RUN_OUT
+            return more
         plan = await self._compressor.plan(user_id, now, most=MOST_BUNDLES)
         done = await self._compressor.apply(plan, now=now, actor=ACTOR)
         tally.archived += done.archived
         tally.made += done.made
-        for what, number in (("expired", expired), ("compressed", done.archived), ("made", done.made)):
+        counted = {"expired": expired, "compressed": done.archived, "made": done.made, "indexed": indexed}
+        for what, number in counted.items():
             if number:
                 self._meter.count("upkeep_memories_total", what, by=number)
-        return expired == MOST_RUN_OUT or len(done.bundles) == MOST_BUNDLES
+        return more or len(done.bundles) == MOST_BUNDLES
 
     async def _expire(self, user_id: str, now: datetime) -> int:
         found = await self._store.run_out(user_id, now=now, lifetimes=self._policies.lifetimes, limit=MOST_RUN_OUT)

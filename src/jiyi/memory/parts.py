@@ -125,7 +125,7 @@ class Parts:
         )
 
     def _upkeep(self) -> Upkeep:
-        return Upkeep(self._store, self._compressor(), self.settings.keep, self.meter)
+        return Upkeep(self._store, self._compressor(), self._rules, self.settings.keep, self.meter)
 
     @property
     def _does_jobs(self) -> bool:

@@ -157,6 +157,10 @@ class Store(Keeping):
         async with self._reading(user_id) as session:
             return await checking.memories(session, user_id, after=after, limit=limit)
 
+    async def outdated(self, user_id: str, *, limit: int) -> list[checking.Checked]:
+        async with self._reading(user_id) as session:
+            return await checking.outdated(session, user_id, limit)
+
     async def loose_ends(self, user_id: str | None) -> tuple[dict[str, int], int]:
         """Rows that belong to nothing, by table, and memories whose successor is not there."""
         async with self._reading(user_id) as session:

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from ..models import utc_now
+from ..text.version import WORDS_VERSION
 from . import rows, saves
 from .contract import IndexEntry
 from .reads import chunks, known_by_hash
@@ -72,7 +73,21 @@ class Repair:
     history: bool = False
 
 
-async def memories(session: AsyncSession, user_id: str | None, *, after: tuple[str, str], limit: int) -> list[Checked]:
+async def outdated(session: AsyncSession, user_id: str, limit: int) -> list[Checked]:
+    """Some memories whose words an earlier version worked out."""
+    older = and_(TermsRow.user_id == user_id, TermsRow.words_version < WORDS_VERSION)
+    ids = list(await session.scalars(select(TermsRow.memory_id).where(older).order_by(TermsRow.memory_id).limit(limit)))
+    return await memories(session, user_id, after=("", ""), limit=limit, ids=ids) if ids else []
+
+
+async def memories(
+    session: AsyncSession,
+    user_id: str | None,
+    *,
+    after: tuple[str, str],
+    limit: int,
+    ids: Sequence[str] | None = None,
+) -> list[Checked]:
     """Some memories, whatever their state, in order of user and id."""
     key = tuple_(MemoryRow.user_id, MemoryRow.id)
     own = and_(TermsRow.user_id == MemoryRow.user_id, TermsRow.memory_id == MemoryRow.id)
@@ -94,6 +109,8 @@ async def memories(session: AsyncSession, user_id: str | None, *, after: tuple[s
     )
     if user_id is not None:
         statement = statement.where(MemoryRow.user_id == user_id)
+    if ids is not None:
+        statement = statement.where(MemoryRow.id.in_(ids))
     found = (await session.execute(statement)).all()
     keywords: defaultdict[tuple[str, str], list[tuple[str, float, str]]] = defaultdict(list)
     for some in chunks([(memory.user_id, memory.id) for memory, *_ in found], 200):

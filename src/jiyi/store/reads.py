@@ -25,10 +25,21 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import IdempotencyConflict, InvalidInput, NotFound
 from ..models import Coverage, MemoryItem, Page, Receipt, Revision, SourceMessage, from_micros, to_micros
+from ..text.version import WORDS_VERSION
 from . import rows
 from .contract import PAST, SAID, Filter, Unembedded
 from .filters import conditions
-from .tables import EmbeddingRow, JobMemoryRow, JobRow, KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RevisionRow
+from .tables import (
+    EmbeddingRow,
+    JobMemoryRow,
+    JobRow,
+    KeywordRow,
+    MemoryRow,
+    MemorySourceRow,
+    MessageRow,
+    RevisionRow,
+    TermsRow,
+)
 
 T = TypeVar("T")
 
@@ -297,11 +308,15 @@ async def coverage(session: AsyncSession, model: str, user_id: str | None) -> Co
     with_keywords = select(func.count()).select_from(MemoryRow).where(MemoryRow.status == "active", has_keyword)
     if user_id is not None:
         with_keywords = with_keywords.where(MemoryRow.user_id == user_id)
+    outdated = select(func.count()).select_from(TermsRow).where(TermsRow.words_version < WORDS_VERSION)
+    if user_id is not None:
+        outdated = outdated.where(TermsRow.user_id == user_id)
     return Coverage(
         memories=sum(counted.values()),
         embedded=models.get(model, 0),
         models=models,
         with_keywords=await session.scalar(with_keywords) or 0,
+        outdated=await session.scalar(outdated) or 0,
     )
 
 

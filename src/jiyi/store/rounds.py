@@ -11,6 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..models import ReceiptState
+from ..text.version import WORDS_VERSION
 from .contract import LeaseLost
 from .tables import SHARED, JobRow
 
@@ -39,7 +40,10 @@ async def begin(session: AsyncSession, owner: str, now: datetime, until: datetim
         return None
     at = row.payload or {}
     after = str(at.get("after", ""))
-    if not forced and not after and datetime.fromisoformat(at["due"]) > now:
+    indexed = (
+        at.get("words_version") == WORDS_VERSION
+    )  # a new version of Jiyi does not wait: memories have to be indexed
+    if not forced and not after and indexed and datetime.fromisoformat(at["due"]) > now:
         return None
     row.leased_by, row.leased_until = owner, until
     return after
@@ -55,7 +59,7 @@ async def go_on(session: AsyncSession, owner: str, now: datetime, until: datetim
 async def finish(session: AsyncSession, owner: str, now: datetime, due: datetime) -> None:
     """The round is done; the next one is due then."""
     row = await _held(session, owner, now)
-    row.payload = {"after": "", "due": due.isoformat()}
+    row.payload = {"after": "", "due": due.isoformat(), "words_version": WORDS_VERSION}
     row.leased_by = row.leased_until = None
     row.updated_at = now
 

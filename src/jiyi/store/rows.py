@@ -10,6 +10,7 @@ import numpy as np
 
 from ..models import Job, MemoryItem, Receipt, ReceiptState, Revision
 from ..text.hashes import term_hash
+from ..text.version import WORDS_VERSION
 from .contract import Addition, IndexEntry, NewMemory
 from .tables import JobRow, MemoryRow, RevisionRow
 
@@ -88,6 +89,7 @@ def index_values(user_id: str, memory_id: str, index: IndexEntry) -> dict[str, l
                 "counts": index.counts,
                 "keyword_hashes": np.array([term_hash(keyword) for keyword, _, _ in index.keywords], np.int64),
                 "keyword_weights": np.array([weight for _, weight, _ in index.keywords], np.float32),
+                "words_version": WORDS_VERSION,
             }
         ],
         "keywords": [

@@ -210,6 +210,7 @@ class TermsRow(Base):
     counts: Mapped[NDArray[Any]] = mapped_column(Array(COUNTS))
     keyword_hashes: Mapped[NDArray[Any]] = mapped_column(Array(HASHES))
     keyword_weights: Mapped[NDArray[Any]] = mapped_column(Array(WEIGHTS))
+    words_version: Mapped[int] = mapped_column(SmallInteger, server_default="0")  # see text/version.py
 
 
 class KeywordRow(Base):

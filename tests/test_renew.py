@@ -1,0 +1,148 @@
+"""After an upgrade: memories that an earlier version made findable are indexed anew, in the background."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+
+from conftest import verbatim
+from jiyi import Memory
+from jiyi.errors import StoreError
+from jiyi.keep import renew
+from jiyi.store import checking, reads, rounds, rows, schema
+from jiyi.store.tables import KeywordRow, TermsRow
+from jiyi.testing import WordEmbedder
+from jiyi.text.version import WORDS_VERSION
+from jiyi.write.index import KeywordRules, index_entry
+from support import contents
+
+RULES = KeywordRules(most=10, lightest=0.3)
+# Of the version that is in force: what these texts are found by. It changes only together with WORDS_VERSION.
+DIGESTS = {1: "ba71c8e10bef45b9"}
+TEXTS = (
+    "她对花生过敏，下周五要去北京见王医生。",
+    "Is the deploy on Friday? Running `kubectl rollout` failed twice at 10:30.",
+    "用户喜欢喝 Coffee 和绿茶，不喜欢牛奶；邮箱 mei@example.com，版本 v2.3.1。",
+    "Étienne's naïve café résumé — ２０２６年１１月, 3 km, 50 %",
+    "這是繁體中文的記憶 🙂 with mixed words",
+)
+
+
+def test_other_words_are_another_version() -> None:
+    """If this fails, texts are indexed differently: raise WORDS_VERSION, and add its digest here. Then memories that
+    are there are indexed anew; without it, searches would miss them."""
+    digest = sha256()
+    for text in TEXTS:
+        entry = index_entry(text, text[:20], ("tag", "标签"), {"speaker": "Mei"}, RULES)
+        words = [(keyword, round(weight, 6), source) for keyword, weight, source in entry.keywords]
+        told = (
+            entry.length,
+            round(entry.asks, 6),
+            entry.hashes.tolist(),
+            entry.counts.tolist(),
+            words,
+            entry.near_hash,
+        )
+        digest.update(repr(told).encode())
+    assert digest.hexdigest()[:16] == DIGESTS[WORDS_VERSION]
+
+
+async def make_older(memory: Memory, user_id: str) -> None:
+    """What an earlier version found other words in."""
+
+    async def work(session: AsyncSession) -> None:
+        mine = TermsRow.user_id == user_id
+        shifted = [
+            {
+                "user_id": user_id,
+                "memory_id": row.memory_id,
+                "hashes": row.hashes + 1,
+                "keyword_hashes": row.keyword_hashes + 1,
+            }
+            for row in await session.scalars(select(TermsRow).where(mine))
+        ]
+        await session.execute(update(TermsRow), shifted)
+        await session.execute(update(TermsRow).where(mine).values(words_version=0))
+        await session.execute(update(KeywordRow).where(KeywordRow.user_id == user_id).values(weight=0.01))
+
+    await memory._store._write([user_id], work)
+    memory._store._hot.forget(user_id)
+
+
+async def test_upkeep_indexes_what_an_earlier_version_indexed(memory: Memory, place: str | Path) -> None:
+    await memory.add(["likes jasmine tea", "喜欢喝咖啡", "plays the piano"], user_id="mei")
+    await memory.add("likes jasmine, too", user_id="bob")
+    await make_older(memory, "mei")
+    query = {"user_id": "mei", "search_mode": "keyword"}
+    async with Memory.open(place, settings=verbatim(), embedder=WordEmbedder(512)) as other:  # another process
+        assert contents(await other.search("jasmine", **query)) == []
+        assert (await memory.stats("mei")).coverage.outdated == (await memory.stats()).coverage.outdated == 3
+        assert (await memory.upkeep(user_id="mei")).indexed == 3
+        assert (await memory.stats()).coverage.outdated == 0
+        assert contents(await other.search("jasmine", **query))[0] == "likes jasmine tea"
+        assert contents(await other.search("咖啡", **query))[0] == "喜欢喝咖啡"
+    assert (await memory.upkeep()).indexed == 0
+    assert (await memory.verify()).drift == {}
+
+
+async def test_a_run_that_was_stopped_goes_on(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renew, "AT_ONCE", 2)
+    await memory.add([f"fact number {number}" for number in range(7)], user_id="mei")
+    await make_older(memory, "mei")
+    whole, left = memory._store.repair, iter([True, True, False])
+
+    async def stopped(wanted: object) -> object:
+        if not next(left, True):
+            raise StoreError("the power went out")
+        return await whole(wanted)
+
+    monkeypatch.setattr(memory._store, "repair", stopped)
+    with pytest.raises(StoreError):
+        await memory.upkeep(user_id="mei")
+    assert (await memory.stats()).coverage.outdated == 3
+    assert (await memory.upkeep(user_id="mei")).indexed == 3
+    assert (await memory.verify()).drift == {}
+
+
+async def test_a_new_version_does_not_wait_for_the_next_round(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    await memory.add("likes tea", user_id="mei")
+    assert await memory._upkeep().round(forced=False) is not None
+    assert await memory._upkeep().round(forced=False) is None  # it is not time yet
+    for module in (rows, reads, checking, rounds):
+        monkeypatch.setattr(module, "WORDS_VERSION", WORDS_VERSION + 1)
+    done = await memory._upkeep().round(forced=False)
+    assert done is not None
+    assert done.indexed == 1
+    assert await memory._upkeep().round(forced=False) is None
+
+
+async def test_memories_of_an_older_schema_are_indexed_anew(memory: Memory, place: str | Path) -> None:
+    await memory.add(["likes tea", "喜欢咖啡"], user_id="mei")
+    await memory.close()
+    url = f"sqlite+aiosqlite:///{place}" if isinstance(place, Path) else place.replace("://", "+asyncpg://", 1)
+
+    def back(connection: Connection) -> None:
+        config = Config()
+        config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0005")
+
+    engine = create_async_engine(url)
+    async with engine.begin() as connection:
+        await connection.run_sync(back)
+    await engine.dispose()
+    async with Memory.open(place, settings=verbatim(), embedder=WordEmbedder(512)) as memory:
+        assert (await memory.stats()).coverage.outdated == 2
+        assert contents(await memory.search("tea", user_id="mei", limit=1)) == ["likes tea"]
+        assert (await memory.upkeep()).indexed == 2
+
+        async def versions(session: AsyncSession) -> list[int]:
+            return [version for (version,) in await session.execute(select(func.min(TermsRow.words_version)))]
+
+        assert await memory._store._write(["mei"], versions) == [WORDS_VERSION]
