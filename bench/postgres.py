@@ -174,9 +174,9 @@ async def _rate(given: argparse.Namespace, act: Any) -> float:
 
 async def _recall(memory: Memory, pool: Any, user_id: str, embedder: BuiltinEmbedder, asked: list[str]) -> float:
     """The share of the nearest, found by brute force over the stored vectors, that the engine's vector leg has too."""
-    rows = await pool.fetch("SELECT memory_id, vector::text FROM embeddings WHERE user_id = $1", user_id)
+    rows = await pool.fetch("SELECT memory_id, vector_send(vector) FROM embeddings WHERE user_id = $1", user_id)
     ids = np.array([row[0] for row in rows])
-    matrix = np.array([np.fromstring(row[1].strip("[]"), np.float32, sep=",") for row in rows])
+    matrix = np.array([np.frombuffer(row[1], ">f4", offset=4) for row in rows], np.float32)
     found = 0
     for query in asked:
         vector = await embedder.embed_query(query)

@@ -29,9 +29,10 @@ days = st.integers(0, 20).map(lambda number: START + timedelta(days=number))
 Act = Callable[[Memory], Awaitable[Any]]
 
 
-def removed(deletion: Deletion) -> Deletion:
-    """What was removed is the same; what a database itself still keeps of it is not."""
-    return deletion.model_copy(update={"notes": ()})
+def removed(deletion: Deletion) -> tuple[object, ...]:
+    """As much was removed and changed. Which ids that has, and what a database itself still keeps, is not the same."""
+    others = (deletion.derived, deletion.rewritten, deletion.restored)
+    return deletion.memories, deletion.messages, deletion.removed, [len(ids) for ids in others]
 
 
 class TwoDatabases(RuleBasedStateMachine):
