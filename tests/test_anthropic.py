@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,44 @@ async def test_a_file_is_one_memory_with_a_history(memory: Memory, folder: Memor
     assert (await memory.get(note, user_id="mei")).status == "archived"
     await folder.create(note, "Anna is back\n")
     assert await found(memory, "Anna") == ["Anna is back"]
+
+
+@pytest.mark.parametrize("accident", ["emptied folder", "missing folder", "a third"])
+async def test_files_that_vanish_at_once_are_kept_and_claude_is_told(
+    memory: Memory, folder: MemoryFolder, context: Path, accident: str
+) -> None:
+    for number in range(6):
+        await folder.create(f"{ROOT}/people/{number}.md", f"person number {number}")
+    if accident == "missing folder":
+        shutil.rmtree(context)
+    for number in range(2 if accident == "a third" else 6):
+        (context / f"people/{number}.md").unlink(missing_ok=True)
+    await folder.view(ROOT)
+    told = await folder.create(f"{ROOT}/new.md", "new")
+    assert "are gone at once" in told and "/memories/people/0.md" in told
+    assert await memory.count(user_id="mei", memory_types=["file"]) == 7
+    await folder.delete(f"{ROOT}/people/1.md")
+    assert (await memory.get(f"{ROOT}/people/1.md", user_id="mei")).status == "archived", "now it is meant"
+    await folder.delete(f"{ROOT}/people")
+    assert [item.content for item in (await memory.list(user_id="mei", memory_types=["file"])).items] == ["new"]
+    assert "does not exist" in await refused(folder, command="delete", path=f"{ROOT}/people")
+
+
+async def test_one_file_removed_or_a_folder_moved_by_hand_is_believed(
+    memory: Memory, folder: MemoryFolder, context: Path
+) -> None:
+    for number in range(6):
+        await folder.create(f"{ROOT}/people/{number}.md", f"person number {number}")
+    (context / "people/0.md").unlink()
+    await folder.view(ROOT)
+    assert (await memory.get(f"{ROOT}/people/0.md", user_id="mei")).status == "archived"
+    (context / "people").rename(context / "friends")
+    assert "gone" not in await folder.create(f"{ROOT}/new.md", "new")
+    found = await memory.list(user_id="mei", memory_types=["file"])
+    assert sorted(item.memory_key for item in found.items) == [
+        *(f"{ROOT}/friends/{number}.md" for number in range(1, 6)),
+        f"{ROOT}/new.md",
+    ]
 
 
 async def test_folders(folder: MemoryFolder, memory: Memory) -> None:

@@ -390,3 +390,13 @@ def test_a_workspace_is_begun_synced_verified_and_rebuilt(tmp_path: Path) -> Non
     assert "nothing is archived" in jiyi("workspace", "sync", notes, code=1).stderr
     assert "write" in jiyi("workspace", "sync", notes, "--restore").stdout
     assert "no workspace" in jiyi("workspace", "sync", tmp_path, code=1).stderr
+
+
+def test_daily_notes_are_begun_with_a_workspace_and_the_empty_folder_of_one_is_not(tmp_path: Path) -> None:
+    jiyi("add", "talked with Bo", "--type", "episode")
+    jiyi("workspace", "init", tmp_path / "plain")
+    assert not (tmp_path / "plain/context/daily").exists()
+    assert "workspace.json" in jiyi("workspace", "init", tmp_path / "plain", "--daily-notes", code=2).stderr
+    jiyi("workspace", "init", tmp_path / "notes", "--daily-notes")
+    [day] = (tmp_path / "notes/context/daily").iterdir()
+    assert "- talked with Bo <!-- jiyi:" in day.read_text(encoding="utf-8")

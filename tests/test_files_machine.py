@@ -10,26 +10,34 @@ import contextlib
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import aiosqlite
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from conftest import verbatim
 from jiyi import Memory, NotFound
 from jiyi.errors import InvalidInput
 from jiyi.files import safe, sync
+from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from support import LONG
 
 USER = "mei"
 WORDS = ("tea", "咖啡", "cat", "Berlin", "上海", "- x", "<!-- y -->", "a\nb", "a\n\n  b", "`c`", "# d")
-TYPES = ("fact", "preference", "skill", "lesson", "goal", "task")
-HEADINGS = ("## Facts", "## 偏好", "## Skills", "### part", "## Other", "## goal <!-- jiyi:type=goal -->")
+TYPES = ("fact", "preference", "skill", "lesson", "goal", "task", "episode")
+HEADINGS = (
+    *("## Facts", "## 偏好", "## Skills", "### part", "## Other", "## 经历"),
+    *("## goal <!-- jiyi:type=goal -->", "## to do <!-- jiyi:type=task -->"),
+)
 PROSE = ("some prose", "| a |", "> quote", "1. one", "[link]: x", "---")
-FILES = ("memory", "learnings")
+DAY = "daily/2025-05-07"
+FILES = ("memory", "learnings", DAY)
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=2).map(" ".join)
 
 
@@ -86,12 +94,51 @@ class Stumble:
         return stumbling
 
 
+class Inline:
+    """In place of the queue of a connection's thread: nobody else is here, and a change of threads costs more than the
+    work does."""
+
+    def put_nowait(self, work: tuple[asyncio.Future[Any] | None, Any]) -> None:
+        future, call = work
+        try:
+            done = call()
+        except BaseException as error:  # noqa: BLE001 - as the thread does it
+            if future:
+                future.set_exception(error)
+        else:
+            if future:
+                future.set_result(done)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    begin, to_thread = aiosqlite.Connection.__init__, asyncio.to_thread
+
+    def without_thread(connection: Any, *args: Any, **options: Any) -> None:
+        begin(connection, *args, **options)
+        connection._tx = Inline()
+        connection._thread = SimpleNamespace(start=lambda: None, daemon=True)
+
+    async def here(call: Any, /, *args: Any, **options: Any) -> Any:
+        return call(*args, **options)
+
+    aiosqlite.Connection.__init__ = without_thread  # type: ignore[method-assign]
+    asyncio.to_thread = here
+    try:
+        yield
+    finally:
+        aiosqlite.Connection.__init__, asyncio.to_thread = begin, to_thread  # type: ignore[method-assign]
+
+
 class Workspace(RuleBasedStateMachine):
     template: Path | None = None
 
-    @initialize()
-    def start(self) -> None:
+    @initialize(daily_notes=st.booleans())
+    def start(self, daily_notes: bool) -> None:
+        self.daily_notes = daily_notes  # else the file of that day is none of ours
         self.loop = asyncio.Runner()
+        self.thread = one_thread()
+        self.thread.__enter__()
         self.settled, sync.SETTLED_S = sync.SETTLED_S, 0.0  # nobody is in the middle of a save here
         self.folder = Path(tempfile.mkdtemp(prefix="jiyi-machine-"))
         self.foreign: list[str] = []  # lines that a person wrote and that are no memories
@@ -106,7 +153,7 @@ class Workspace(RuleBasedStateMachine):
         async def opened() -> Memory:
             memory = await Memory.open(
                 where,
-                settings=verbatim(),
+                settings=load_settings(extraction={"enabled": False}, workspace={"daily_notes": self.daily_notes}),
                 embedder=WordEmbedder(16),
                 workspace=self.folder / "ws",
                 workspace_user=USER,
@@ -122,13 +169,18 @@ class Workspace(RuleBasedStateMachine):
             self.loop.close()
             shutil.rmtree(self.folder)
             sync.SETTLED_S = self.settled
+            self.thread.__exit__(None, None, None)
 
     # -- the engine -----------------------------------------------------------------------------------------------
 
     @rule(text=texts, memory_type=st.sampled_from(TYPES), importance=st.sampled_from((0.5, 0.8)))
     def add(self, text: str, memory_type: str, importance: float) -> None:
+        at = datetime(2025, 5, 7, 18, 30, tzinfo=UTC) if memory_type == "episode" else None
+        tags = ["t 1", "标签"]
         self.loop.run(
-            self.memory.add(text, user_id=USER, memory_type=memory_type, importance=importance, tags=["t 1", "标签"])
+            self.memory.add(
+                text, user_id=USER, memory_type=memory_type, importance=importance, tags=tags, occurred_at=at
+            )
         )
 
     @rule(at=st.integers(0, 20), text=texts | st.none(), memory_type=st.sampled_from(TYPES) | st.none())

@@ -1,24 +1,19 @@
-"""`verify` finds each kind of drift, `rebuild` works the index out of the files alone; watching, several processes."""
+"""`verify` finds each kind of drift, `rebuild` works the index out of the files alone."""
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
-from time import monotonic
 
 import pytest
 
-import workers
 from conftest import verbatim
-from jiyi import Memory, SearchResult, SyncReport
+from jiyi import Memory, SearchResult
 from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.ids import new_id
 from jiyi.testing import WordEmbedder
-from support import contents, stored
-from workers import crew
 
 QUERIES = ("what does she drink?", "喝什么", "Berlin", "migrate a database", "宠物")
 
@@ -163,52 +158,3 @@ async def test_a_rebuild_from_the_files_alone_finds_the_same(
         [report] = await memory.rebuild_workspace()
         assert report.indexed == 4 and report.problems == ()
         assert [shown(await memory.search(query, user_id="mei")) for query in QUERIES] == before
-
-
-async def test_an_edit_is_found_within_two_seconds_while_it_is_watched(path: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "notes"
-    told: list[SyncReport] = []
-    async with open_at(path, folder) as memory, open_at(path, folder) as other:
-        await fill(memory)
-        watching = asyncio.create_task(memory.watch_workspace(report=told.append))
-        reader = await Memory.open(path, settings=verbatim(), embedder=WordEmbedder(64))  # knows nothing of files
-        try:
-            await asyncio.sleep(0.5)
-            note = folder / "context/memory.md"
-            note.write_text(note.read_text(encoding="utf-8") + "\n## Skills\n\n- plays the cello\n", encoding="utf-8")
-            began = monotonic()
-            while "plays the cello" not in contents(await reader.search("cello", user_id="mei")):
-                assert monotonic() - began < 30, "it is never found"
-                await asyncio.sleep(0.05)
-            await reader.add("collects stamps", user_id="mei")  # in another process, so to say
-            while "collects stamps" not in note.read_text(encoding="utf-8"):
-                assert monotonic() - began < 60, "it is never written"
-                await asyncio.sleep(0.05)
-        finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
-            await reader.close()
-        assert [step.action for report in told for step in report.steps][:1] == ["take"]
-        assert other is not memory
-
-
-async def test_several_processes_and_a_person_lose_nothing(path: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "notes"
-    async with open_at(path, folder) as memory:
-        await fill(memory)
-    note = folder / "context/memory.md"
-    jobs = [(workers.add_with_files, (path, folder, name)) for name in ("one", "two")]
-    busy = asyncio.create_task(asyncio.to_thread(crew, jobs))
-    for at in range(10):
-        while f"- by hand {at}" not in note.read_text(encoding="utf-8"):  # else the file was replaced under the pen
-            with note.open("a", encoding="utf-8") as file:
-                file.write(f"\n## Facts\n\n- by hand {at}\n")
-        await asyncio.sleep(0.1)
-    assert await busy == [10, 10]
-    async with open_at(path, folder) as memory:
-        await memory.sync_workspace()
-        found = {item.content for item in await stored(memory)}
-        expected = {f"{name} {at}" for name in ("one", "two") for at in range(10)}
-        assert expected <= found
-        assert {item for item in found if item.startswith("by hand")} == {f"by hand {at}" for at in range(10)}
-        assert await memory.verify_workspace() == []

@@ -190,9 +190,41 @@ def write_until_killed(place: Place, log: Path, number: int) -> None:
 
 async def add_with_files(place: Place, folder: Path, name: str) -> int:
     """Say something again and again, with files that others write, too. → how often"""
-    settings = load_settings(extraction={"enabled": False})
-    embedder = WordEmbedder(64)
-    async with Memory.open(
-        place, settings=settings, embedder=embedder, workspace=folder, workspace_user="mei"
-    ) as memory:
+    async with _with_files(place, folder) as memory:
         return sum([(await memory.add(f"{name} {at}", user_id="mei")).created for at in range(10)])
+
+
+def _with_files(place: Place, folder: Path) -> Memory:
+    settings = load_settings(extraction={"enabled": False})
+    return Memory.open(place, settings=settings, embedder=WordEmbedder(64), workspace=folder, workspace_user="mei")
+
+
+async def watch_files(place: Place, folder: Path, until: Path) -> int:
+    """Keep files and index equal until there is such a file. → how many syncs did something"""
+    told: list[object] = []
+    async with _with_files(place, folder) as memory:
+        watching = asyncio.create_task(memory.watch_workspace(report=told.append))
+        until.with_suffix(".begun").touch()
+        while not until.exists():
+            await asyncio.sleep(0.05)
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+    return len(told)
+
+
+async def add_and_change(place: Place, folder: Path, name: str, count: int) -> dict[str, str]:
+    """Say things and change them, with files that others write, too; each is found at once. → texts by id"""
+    said: dict[str, str] = {}
+    async with _with_files(place, folder) as memory:
+        for at in range(count):
+            made = (await memory.add(f"{name} said {spelled(at)}", user_id="mei")).memories[0].id
+            said[made] = f"{name} said {spelled(at)}"
+            if at % 2:
+                first = next(iter(said))
+                said[first] = f"{name} changed {spelled(at)}"
+                await memory.update(first, user_id="mei", content=said[first])
+            for memory_id in list(said)[-2:]:
+                now = (await memory.get(memory_id, user_id="mei")).content
+                assert now == said[memory_id], f"{now!r} instead of {said[memory_id]!r}"
+            await memory.sync_workspace()
+    return said

@@ -19,6 +19,7 @@ from .. import checks
 from ..errors import InvalidInput, JiyiError, NotFound, WorkspaceError
 from ..files import safe
 from ..files.layout import Workspace
+from ..files.plan import MOST_LOST
 from ..memory import Memory
 from ..models import CandidateMemory
 
@@ -28,6 +29,7 @@ ACTOR = "claude"
 LEVELS = 2  # of folders that a view shows
 DEEPEST, LONGEST_NAME = 8, 100
 SHOWN_AROUND = 2  # lines before and after a change
+SHOWN = 5  # files, by name
 MOST_LINES = 999_999
 _NOT_IN_NAMES = frozenset('\\:*?"<>|')
 
@@ -99,7 +101,7 @@ class MemoryFolder:
             )
         after = before[: places[0]] + _text("new_str", new_str) + before[places[0] + len(old_str) :]
         await self._write(path, self._at(path), after, expected=safe.checksum(before.encode()))
-        problems = await self._take_in()
+        problems = await self._take_in(gone=path)
         changed = before.count("\n", 0, places[0]) + 1
         first = max(changed - SHOWN_AROUND, 1)
         around = after.split("\n")[first - 1 : changed + SHOWN_AROUND]
@@ -131,10 +133,11 @@ class MemoryFolder:
         if where == self._at(ROOT):
             raise WorkspaceError(f"Cannot delete the {ROOT} directory itself")
         self._not_ours(path, where)
-        if not _exists(where):
+        if _exists(where):
+            await asyncio.to_thread(shutil.rmtree if where.is_dir() else os.unlink, where)
+        elif not any(_is_in(note.memory_key, path) for note in await self._stored()):
             raise WorkspaceError(f"Error: The path {path} does not exist")
-        await asyncio.to_thread(shutil.rmtree if where.is_dir() else os.unlink, where)
-        return f"Successfully deleted {path}" + await self._take_in()
+        return f"Successfully deleted {path}" + await self._take_in(gone=path)
 
     async def rename(self, old_path: str, new_path: str) -> str:
         await self._take_in()
@@ -149,7 +152,7 @@ class MemoryFolder:
         if old in new.parents:
             raise WorkspaceError(f"Error: {new_path} lies inside {old_path}")
         await asyncio.to_thread(_move, old, new)
-        return f"Successfully renamed {old_path} to {new_path}" + await self._take_in()
+        return f"Successfully renamed {old_path} to {new_path}" + await self._take_in(gone=old_path)
 
     # -- paths and files ----------------------------------------------------------------------------------------------
 
@@ -207,33 +210,43 @@ class MemoryFolder:
 
     # -- files as memories --------------------------------------------------------------------------------------------
 
-    async def _take_in(self) -> str:
-        """Bring files and memories to agree. → what the model should know of it"""
+    async def _take_in(self, gone: str | None = None) -> str:
+        """Bring files and memories to agree; `gone` was taken away on purpose. → what the model should know of it"""
         told: list[str] = []
         for done in await self._memory.sync_workspace(user_id=self._user_id):
             told += [*done.conflicts, *done.problems]
             if done.withheld:
                 told.append(f"{done.withheld} memories are kept although their lines are gone: too many at once")
-        told += await self._take_in_files()
+        told += await self._take_in_files(gone)
         return "".join(f"\nNote: {problem}" for problem in told)
 
-    async def _take_in_files(self) -> list[str]:
+    async def _take_in_files(self, gone: str | None) -> list[str]:
         found = await asyncio.to_thread(self._files)
         known = {memory.memory_key: memory for memory in await self._stored()}
         problems: list[str] = []
-        empty: list[str] = []
+        texts: dict[str, str] = {}
         for key in found:
             try:
                 whole = (await self._read(key)).strip()
-                text = whole[: checks.MAX_TEXT]
-                if not text:
-                    empty.append(key)
-                elif key not in known or known[key].content != text:
-                    await self._keep(key, text)
-                    problems += [f"{key}: only its beginning can be found"] * (len(whole) > len(text))
+                texts[key] = whole[: checks.MAX_TEXT]
+                if texts[key] and (key not in known or known[key].content != texts[key]):
+                    await self._keep(key, texts[key])
+                    problems += [f"{key}: only its beginning can be found"] * (len(whole) > len(texts[key]))
             except (JiyiError, OSError) as error:
+                texts[key] = "?"  # it is there; who knows what it says
                 problems.append(f"{key}: {error}")
-        for key in known.keys() - (found.keys() - set(empty)):
+        there = {key for key, text in texts.items() if text}
+        new = {texts[key] for key in there - known.keys()}
+        missing = known.keys() - there
+        meant = {key for key in missing if known[key].content in new or (gone is not None and _is_in(key, gone))}
+        lost = missing - meant
+        if lost and (not there or (len(lost) > 1 and len(lost) > MOST_LOST * len(known))):
+            problems.append(
+                f"{len(lost)} of {len(known)} files are gone at once, and are kept as memories:"
+                f" {', '.join(sorted(lost)[:SHOWN])}{' …' * (len(lost) > SHOWN)}. Delete them, if that is meant"
+            )
+            missing = meant
+        for key in sorted(missing):
             await self._memory.update(key, user_id=self._user_id, status="archived", actor=ACTOR, reason="file is gone")
         return problems
 
@@ -268,6 +281,11 @@ class MemoryFolder:
             await self._memory.update(
                 there.id, user_id=self._user_id, content=text, status="active", actor=ACTOR, reason="file was edited"
             )
+
+
+def _is_in(key: str, path: str) -> bool:
+    """Whether a file is this one, or lies in this folder."""
+    return key == path.rstrip("/") or key.startswith(path.rstrip("/") + "/")
 
 
 def _exists(path: Path) -> bool:

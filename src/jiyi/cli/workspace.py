@@ -63,13 +63,15 @@ def init(
     $ jiyi workspace init notes
     $ jiyi workspace init 笔记 --lang zh --user 林梅
     """
-    from ..files.layout import init_workspace
+    from ..files.layout import MARKER, init_workspace
     from ..settings import load_settings
 
     if lang not in ("auto", "en", "zh"):
         raise InvalidInput("--lang", f"must be auto, en or zh, not {lang!r}")
     whose = None if each_user else user or load_settings().user
-    init_workspace(folder, user=whose, language=lang, daily_notes=daily_notes)  # type: ignore[arg-type]
+    made = init_workspace(folder, user=whose, language=lang, daily_notes=daily_notes)  # type: ignore[arg-type]
+    if (daily_notes and not made.daily_notes) or lang not in ("auto", made.language):
+        raise InvalidInput("DIR", f"{folder} is a workspace already: change its settings in {made.root / MARKER}")
     _sync(folder, None, store, as_json)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from ..errors import JiyiError, WorkspaceError
+from . import safe
 from .checking import rebuild_user, verify_user
-from .layout import Workspace, init_workspace
+from .layout import Workspace, has_notes, init_workspace
 from .report import report
 from .sync import SYNCING, Filing, look, sync_user
 from .values import Drift, SyncReport, WorkspaceFile, WorkspaceStatus
@@ -22,10 +25,20 @@ if TYPE_CHECKING:
     from ..write.index import KeywordRules
 
 SOON_S = 0.05  # changes that come together are written together
+AGAIN_S = 2.0  # until files that could not be taken in are tried again
 
 Signature = tuple[tuple[int, int, int] | None, ...]  # of a user's files: inode, size and time
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Files that could not be taken in."""
+
+    files: Signature
+    at: float
+    problem: str
 
 
 class Files:
@@ -35,12 +48,18 @@ class Files:
         self._settings = settings
         self._filing: Filing | None = None
         self._locks: dict[str, asyncio.Lock] = {}
-        self._seen: dict[str, Signature] = {}
+        self._seen: dict[str, Signature | None] = {}  # by user: the files as they were taken in
+        self._failed: dict[str, Failed] = {}
         self._waiting: dict[str, None] = {}  # users whose memories have changed
         self._writing: asyncio.Task[None] | None = None
 
     async def start(self, store: Store, embedder: Embedder, rules: KeywordRules) -> None:
         chosen = self._settings.workspace
+        if not await asyncio.to_thread(has_notes, self._folder) and (lines := await store.count_lines(self._user)):
+            raise WorkspaceError(
+                f"{self._folder} is empty, but the index knows {lines:,} lines of a workspace. Is its disk not there,"
+                f" or was it moved? `jiyi workspace init {self._folder}` begins a new one"
+            )
         workspace = await asyncio.to_thread(
             init_workspace,
             self._folder,
@@ -90,7 +109,7 @@ class Files:
                 sync_user(self.filing, user_id, confirm=confirm, restore=restore, dry_run=dry_run)
             )
             if not dry_run:
-                self._seen[user_id] = await asyncio.to_thread(signature, self.workspace, user_id)
+                self._seen[user_id] = await asyncio.to_thread(self._taken_in, user_id)
             return done
 
     async def status(self, user_id: str) -> WorkspaceStatus:
@@ -118,7 +137,7 @@ class Files:
     async def rebuild(self, user_id: str, *, confirm: bool) -> SyncReport:
         async with self._locks.setdefault(user_id, asyncio.Lock()):
             done = await asyncio.create_task(rebuild_user(self.filing, user_id, confirm=confirm))
-            self._seen[user_id] = await asyncio.to_thread(signature, self.workspace, user_id)
+            self._seen[user_id] = await asyncio.to_thread(self._taken_in, user_id)
             return done
 
     async def fresh(self, user_id: str) -> str | None:
@@ -128,13 +147,26 @@ class Files:
         now = signature(self.workspace, user_id)
         if self._seen.get(user_id) == now:
             return None
-        self._seen[user_id] = now  # not again for the same, if it fails
+        failed = self._failed.get(user_id)
+        if failed and failed.files == now and monotonic() - failed.at < AGAIN_S:
+            return failed.problem
         try:
-            await self.sync(user_id)
+            async with self._locks.setdefault(user_id, asyncio.Lock()):
+                pass  # perhaps another call is taking them in already
+            if self._seen.get(user_id) != signature(self.workspace, user_id):
+                await self.sync(user_id)
         except (JiyiError, OSError) as error:
             logger.warning("the files of user %r were not looked at: %s", user_id, error)
-            return f"answered without looking at the files: {error}"
+            problem = f"answered without looking at the files: {error}"
+            self._failed[user_id] = Failed(now, monotonic(), problem)
+            return problem
         return None
+
+    def _taken_in(self, user_id: str) -> Signature | None:
+        """The files as they are, if that is what was read or written; None if somebody has saved one since."""
+        now = signature(self.workspace, user_id)
+        agreed = self.filing.agreements.get(user_id)
+        return now if agreed is not None and checksums(self.workspace, user_id) == dict(agreed.checksums) else None
 
     def _after_write(self, users: Sequence[str]) -> None:
         if SYNCING.get() or self._filing is None:
@@ -166,3 +198,16 @@ def signature(workspace: Workspace, user_id: str) -> Signature:
         except OSError:
             found.append(None)
     return tuple(found)
+
+
+def checksums(workspace: Workspace, user_id: str) -> dict[str, str]:
+    """Of what is in a user's files; those that cannot be read are left out."""
+    found = {}
+    for path in workspace.files(user_id):
+        try:
+            data = safe.read(safe.check_path(workspace.root, path))
+        except (OSError, safe.Refused):
+            continue
+        if data is not None:
+            found[path] = safe.checksum(data)
+    return found

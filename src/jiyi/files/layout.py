@@ -5,9 +5,10 @@ DIR/.jiyi/workspace.json says so. A folder without it is no workspace: perhaps t
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -30,6 +31,8 @@ _TAKEN = re.compile(r"(?:context|con|prn|aux|nul|com\d|lpt\d)(?:\..*)?|.*\.")
 
 Language = Literal["auto", "zh", "en"]
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
@@ -40,6 +43,7 @@ class Workspace:
     user: str | None  # whose; None: of several users, each in a folder of their own
     language: Language = "auto"  # of headings
     daily_notes: bool = False
+    place: str | None = None  # where it was when it was last opened
 
     def belongs(self, memory_type: str, layer: Layer | None = None) -> bool:
         """Whether memories of this type have lines."""
@@ -76,6 +80,16 @@ class Workspace:
             names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
             found += [f"{self.home(user_id)}{DAILY}/{name}" for name in names if _DAY.fullmatch(name)]
         return found
+
+    def day_of(self, path: str) -> datetime | None:
+        """The day that a file is about; None if it is about no day."""
+        folder, _, name = path.rpartition("/")
+        if not self.daily_notes or not folder.endswith(DAILY) or not _DAY.fullmatch(name):
+            return None
+        try:
+            return datetime.fromisoformat(name.removesuffix(".md")).replace(tzinfo=UTC)
+        except ValueError:
+            return None  # there is no such day
 
     def users(self) -> list[str]:
         """Those who have a folder here."""
@@ -151,9 +165,16 @@ def open_workspace(root: Path) -> Workspace:
             user=found["user"],
             language=found.get("language", "auto"),
             daily_notes=bool(found.get("daily_notes", False)),
+            place=found.get("place"),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise WorkspaceError(f"{marker} cannot be read: {error}") from error
+
+
+def has_notes(root: Path) -> bool:
+    """Whether this is a workspace, or what is left of one."""
+    names = (root.glob(f"{folder}{file}") for folder in ("", "*/") for file in (MEMORY, LEARNINGS, f"{DAILY}/*.md"))
+    return os.path.lexists(root / MARKER) or any(any(found) for found in names)
 
 
 def init_workspace(
@@ -164,17 +185,43 @@ def init_workspace(
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         root = root.resolve()
         if os.path.lexists(root / MARKER):
+            before = safe.checksum(safe.read(root / MARKER) or b"")
             found = open_workspace(root)
             if user is not None and found.user != user:
                 whose = "of several users" if found.user is None else f"{found.user!r}'s"
                 raise InvalidInput("workspace", f"{root} is {whose} already: choose another folder for {user!r}")
-            return found
-        made = Workspace(root=root, id=new_id(), user=user, language=language, daily_notes=daily_notes)
-        kept = {name: value for name, value in asdict(made).items() if name != "root"}
-        safe.replace_file(root / MARKER, json.dumps(kept, ensure_ascii=False, indent=2).encode() + b"\n", expected=None)
+            return found if found.place == str(root) else _moved(found, before)
+        made = Workspace(root=root, id=new_id(), user=user, language=language, daily_notes=daily_notes, place=str(root))
+        safe.replace_file(root / MARKER, _marker(made), expected=None)
         safe.replace_file(root / ".jiyi" / ".gitignore", b"*\n", expected=None)
     except safe.Changed:
         return open_workspace(root)  # another process was faster
     except OSError as error:
         raise WorkspaceError(f"{root} cannot be made a workspace: {error.strerror}") from error
     return made
+
+
+def _moved(found: Workspace, before: str) -> Workspace:
+    """A workspace at a new place. If it is still at the old one too, then this is a copy and becomes a workspace of its
+    own: what the index has agreed on with the one, it has not with the other."""
+    place = str(found.root)
+    made = replace(found, place=place, id=new_id()) if _is_copy(found) else replace(found, place=place)
+    if made.id != found.id:
+        logger.warning("%s is a copy of %s: it is a workspace of its own now", place, found.place)
+    safe.replace_file(found.root / MARKER, _marker(made), expected=before)
+    return made
+
+
+def _is_copy(found: Workspace) -> bool:
+    if found.place is None:
+        return False
+    other = Path(found.place)
+    try:
+        return open_workspace(other).id == found.id and not (other / MARKER).samefile(found.root / MARKER)
+    except (OSError, WorkspaceError):
+        return False
+
+
+def _marker(workspace: Workspace) -> bytes:
+    kept = {name: value for name, value in asdict(workspace).items() if name != "root"}
+    return json.dumps(kept, ensure_ascii=False, indent=2).encode() + b"\n"

@@ -151,7 +151,8 @@ class _Planning:
                 self._adopt(memory, line)
             else:
                 taken[said] = line
-                self.steps.append(Take(memory_id=self.new_id(), note=line.note, home=Home(), line=line))
+                note = replace(line.note, occurred_at=line.note.occurred_at or self._day(line))
+                self.steps.append(Take(memory_id=self.new_id(), note=note, home=Home(), line=line))
 
     def _adopt(self, memory: FiledMemory, line: Line) -> None:
         """The memory says this already, but for how it is spelled."""
@@ -181,6 +182,9 @@ class _Planning:
             self._without_memory(memory_id, line, before)
         elif not self._holds(memory):
             self._over(memory, line, before)
+        elif before and not self._belongs(memory, before) and self._untouched(line, before):
+            self.steps.append(Drop(memory_id=memory_id, line=line))  # it has become what has no lines
+            self.gone.append(memory_id)
         else:
             self._both(memory, line, before)
 
@@ -194,7 +198,7 @@ class _Planning:
                 f"memory {memory_id} is mentioned, but its line is no bullet: nothing is done about it"
             )
             return
-        if memory is None or not self._holds(memory):
+        if memory is None or not self._holds(memory) or not self._belongs(memory, before):
             if before is not None:
                 self.gone.append(memory_id)
             return
@@ -212,8 +216,7 @@ class _Planning:
     def _without_memory(self, memory_id: str, line: Line, before: AgreedEntry | None) -> None:
         erased_at, made_at = self.known.filed.erased_at, time_of(memory_id)
         erased = before is None and erased_at is not None and made_at is not None and made_at < erased_at
-        unchanged = before is not None and not self.files_win and not _differs(line.note, before.digests)
-        if erased or unchanged:
+        if erased or (before is not None and self._untouched(line, before)):
             self.steps.append(Drop(memory_id=memory_id, line=line))
             self.gone.append(memory_id)
         elif "memory_type" in line.note.unsaid:
@@ -227,7 +230,7 @@ class _Planning:
             self.steps.append(Take(memory_id=self.new_id(), note=line.note, home=read_home(line.entry.item), line=line))
 
     def _over(self, memory: FiledMemory, line: Line, before: AgreedEntry | None) -> None:
-        if before is not None and not self.files_win and not _differs(line.note, before.digests):
+        if before is not None and self._untouched(line, before):
             self.steps.append(Drop(memory_id=memory.id, line=line))
             self.gone.append(memory.id)
             return
@@ -235,8 +238,6 @@ class _Planning:
             self.conflicts.append(f"{_at(line)}: edited while its memory was archived or ended; it holds again")
         stored = note_of(memory)
         note, _ = _merged(line.note, stored, None)
-        if not self.workspace.belongs(note.memory_type):
-            return
         fields = frozenset(name for name in FIELDS if note.digests()[name] != stored.digests()[name])
         self.steps.append(
             Edit(memory_id=memory.id, version=memory.version, note=note, fields=fields, line=line, revive=True)
@@ -293,14 +294,26 @@ class _Planning:
                 Write(memory_id=memory.id, version=memory.version, note=note, home=home_of(memory), path=path)
             )
 
+    def _untouched(self, line: Line, before: AgreedEntry) -> bool:
+        """The index may have its way with the line."""
+        return not self.files_win and not _differs(line.note, before.digests)
+
     def _holds(self, memory: FiledMemory) -> bool:
-        """Whether it should have a line."""
         return (
             memory.status == "active"
             and (memory.valid_to is None or memory.valid_to > self.now)
             and (memory.expires_at is None or memory.expires_at > self.now)
-            and self.workspace.belongs(memory.memory_type, memory.layer)
         )
+
+    def _belongs(self, memory: FiledMemory, before: AgreedEntry | None) -> bool:
+        """Whether it should have a line: by its type, or because a person has written one for it."""
+        by_hand = before is not None and before.digests.get("memory_type") == memory.memory_type
+        return by_hand or self.workspace.belongs(memory.memory_type, memory.layer)
+
+    def _day(self, line: Line) -> datetime | None:
+        """What is written into the notes of another day happened then."""
+        day = self.workspace.day_of(line.path)
+        return None if day is None or day.date() == self.now.date() else day
 
     def finish(self, confirm: bool) -> Plan:
         removed = [step for step in self.steps if isinstance(step, Archive)]

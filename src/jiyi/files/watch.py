@@ -31,8 +31,7 @@ async def watch(files: Files, report: Report | None) -> None:
     seen, _ = await store.changed_users(0)
     while True:
         try:
-            for user_id in await files.users():
-                await _sync(files, user_id, report)
+            begun = False
             async for changes in watchfiles.awatch(
                 files.workspace.root,
                 watch_filter=lambda _, path: _is_note(files.workspace, path),
@@ -43,7 +42,9 @@ async def watch(files: Files, report: Report | None) -> None:
             ):
                 seen, changed = await store.changed_users(seen)
                 edited = {files.workspace.owner(Path(path)) for _, path in changes}
-                for user_id in sorted({user for user in edited if user} | set(changed)):
+                users = sorted({user for user in edited if user} | set(changed)) if begun else await files.users()
+                begun = True  # all that was there has been looked at only now, when nothing new is missed any more
+                for user_id in users:
                     if files.workspace.covers(user_id):
                         await _sync(files, user_id, report)
         except (JiyiError, OSError) as error:

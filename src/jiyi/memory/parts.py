@@ -92,7 +92,11 @@ class Parts:
         """Open the database: `async with` and `await` do it. Jobs that were left behind are gone on with."""
         await self._store.start()
         if self._files is not None:
-            await self._files.start(self._store, self._embedder, self._rules)
+            try:
+                await self._files.start(self._store, self._embedder, self._rules)
+            except BaseException:
+                await self._store.close()
+                raise
         if self._does_jobs and await self._store.next_due() is not None:
             self._work()
 

@@ -380,6 +380,10 @@ class Store(Keeping):
         async with self._reading(user_id) as session:
             return await files.agreed(session, user_id, workspace, known)
 
+    async def count_lines(self, user_id: str | None) -> int:
+        async with self._reading(user_id) as session:
+            return await files.count_lines(session, user_id)
+
     async def look_for_files(self, wanted: FileLook, now: datetime) -> Filed:
         async with self._reading(wanted.user_id) as session:
             return await files.look(session, wanted, now)

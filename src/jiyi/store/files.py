@@ -59,6 +59,12 @@ async def agreed(session: AsyncSession, user_id: str, workspace: str, known: Agr
     )
 
 
+async def count_lines(session: AsyncSession, user_id: str | None) -> int:
+    """How many lines are known, of whatever workspace; of all users if none is named."""
+    mine = [] if user_id is None else [FileEntryRow.user_id == user_id]
+    return await session.scalar(select(func.count()).select_from(FileEntryRow).where(*mine)) or 0
+
+
 async def changed_users(session: AsyncSession, seen: int) -> tuple[int, list[str]]:
     """Whose memories have changed since then. → with how far the change feed has come"""
     tip = await session.scalar(select(func.max(ChangeRow.seq))) or 0
@@ -119,6 +125,9 @@ async def _by_id(session: AsyncSession, user_id: str, ids: Sequence[str]) -> lis
 
 
 async def _holding(session: AsyncSession, wanted: FileLook, now: datetime) -> list[FiledMemory]:
+    with_line = select(FileEntryRow.memory_id).where(
+        FileEntryRow.user_id == wanted.user_id, FileEntryRow.workspace == wanted.workspace
+    )
     return await _select(
         session,
         [
@@ -126,7 +135,11 @@ async def _holding(session: AsyncSession, wanted: FileLook, now: datetime) -> li
             MemoryRow.status == "active",
             or_(MemoryRow.expires_at.is_(None), MemoryRow.expires_at > now),
             or_(MemoryRow.valid_to.is_(None), MemoryRow.valid_to > now),
-            or_(MemoryRow.layer.in_(wanted.layers), MemoryRow.memory_type.in_(wanted.types)),
+            or_(
+                MemoryRow.layer.in_(wanted.layers),
+                MemoryRow.memory_type.in_(wanted.types),
+                MemoryRow.id.in_(with_line),
+            ),
         ],
     )
 
