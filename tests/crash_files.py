@@ -196,7 +196,8 @@ def forked(work: Callable[[], Awaitable[None]]) -> int:
 
 
 def main(folder: Path, stride: int) -> None:
-    assert forked(lambda: prepare(folder / "template")) == 0
+    assert forked(lambda: prepare(folder / "begun")) == 0
+    (folder / "begun").rename(folder / "template")  # so that what is copied from here is no copy, but moved
     step = killed = 0
     while True:
         here = folder / str(step)

@@ -30,7 +30,7 @@ def test_a_sync_killed_at_any_step_leaves_whole_files_and_goes_on(tmp_path: Path
         [sys.executable, script, tmp_path, "1" if LONG else "20"],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600 if LONG else 600,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
