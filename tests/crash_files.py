@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from jiyi import Memory
+from jiyi import Memory, folders
 from jiyi.files import safe
 from jiyi.keep.erase import erase
 from jiyi.settings import load_settings
@@ -118,7 +118,7 @@ async def sync(folder: Path, step: int | None) -> None:
     memory = await opened(folder)
     if step is not None:
         count = kill_at(step)
-        safe.os = Counting(count)  # type: ignore[assignment]
+        safe.os = folders.os = Counting(count)  # type: ignore[assignment]
         exchange = safe._exchange
 
         def exchanged(one: Path, other: Path) -> bool:

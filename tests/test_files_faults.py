@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from conftest import verbatim
-from jiyi import Memory
+from jiyi import Memory, folders
 from jiyi.files import safe
 from jiyi.testing import WordEmbedder
 from support import LONG, stored
@@ -79,6 +79,7 @@ async def test_a_full_disk_at_any_call_damages_nothing_and_is_told(
             note.write_bytes(note.read_bytes().replace(b"## Facts\n\n", f"## Facts\n\n- by hand {step}\n".encode()))
             disk = FullDisk(step, problem)
             monkeypatch.setattr(safe, "os", disk)
+            monkeypatch.setattr(folders, "os", disk)
             try:
                 [report] = await memory.sync_workspace()
                 problems = report.problems
@@ -86,6 +87,7 @@ async def test_a_full_disk_at_any_call_damages_nothing_and_is_told(
                 problems = (str(error),)
             finally:
                 monkeypatch.setattr(safe, "os", os)
+                monkeypatch.setattr(folders, "os", os)
             if disk.failed:
                 assert any(os.strerror(problem) in told or "cannot be used" in told for told in problems), problems
             after = note.read_bytes()
@@ -131,3 +133,33 @@ async def test_on_a_disk_that_is_really_full_the_file_stays_and_the_line_comes_l
             assert b"has a dog" in note.read_bytes() and await memory.verify_workspace() == []
     finally:
         subprocess.run(["umount", folder], check=True)
+
+
+async def test_what_was_written_but_not_noted_is_not_taken_for_a_persons_edit(path: Path, tmp_path: Path) -> None:
+    """A crash can come between writing a file and noting that. The memory may be changed before the next sync."""
+    async with open_at(path, tmp_path / "ws") as memory:
+        made = (await memory.add("the bike is red", user_id="mei", memory_type="fact")).memories[0]
+        kept = (await memory.add("the boat is red", user_id="mei", memory_type="fact")).memories[0]
+        await memory.sync_workspace()
+
+        async def crash(*_: Any, **__: Any) -> None:
+            raise OSError(errno.EIO, "gone")
+
+        memory._store.agree = crash  # type: ignore[method-assign]
+        await memory.update(made.id, user_id="mei", content="the bike is blue")
+        await memory.update(kept.id, user_id="mei", content="the boat is blue")
+        await memory.add("the car is red", user_id="mei", memory_type="fact")
+    note = tmp_path / "ws/context/memory.md"
+    assert "the bike is blue" in note.read_text("utf-8")
+    async with Memory.open(path, settings=verbatim(), embedder=WordEmbedder(16)) as memory:
+        await memory.update(made.id, user_id="mei", content="the bike is green")
+        await memory.update(kept.id, user_id="mei", status="archived")
+        [car] = [one for one in await stored(memory) if "car" in one.content]
+        await memory.update(car.id, user_id="mei", content="the car is green")
+    async with open_at(path, tmp_path / "ws") as memory:
+        [done] = await memory.sync_workspace()
+        assert done.conflicts == ()
+        assert sorted(one.content for one in await stored(memory)) == ["the bike is green", "the car is green"]
+        assert await memory.verify_workspace() == []
+    text = note.read_text("utf-8")
+    assert "the bike is green" in text and "the car is green" in text and "blue" not in text

@@ -19,7 +19,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 
 # Each may import what stands before it, and its own. `testing` is for users' tests and knows embedders only.
 LAYERS: list[set[str]] = [
-    {"text", "models", "errors", "ids"},
+    {"text", "models", "errors", "ids", "folders"},
     {"checks", "settings", "metrics"},
     {"synonyms", "keys", "walls", "bounded"},
     {"embed", "llm", "chats", "cache"},

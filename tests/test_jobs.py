@@ -147,6 +147,30 @@ async def test_jobs_of_one_session_are_done_in_order(path: Path) -> None:
         assert another is not None and another.user_id == "tom"
 
 
+async def test_a_clock_that_is_set_back_a_day_holds_no_job_up(path: Path) -> None:
+    day, lease_time = timedelta(days=1), timedelta(seconds=60)
+    async with open_with(path, SpelledOut(), in_process=False) as memory:
+        await memory.add(TALK, user_id="mei", wait=False)
+        ahead = utc_now()
+        now = ahead - day
+        taken = await memory._store.claim("a", now, now + lease_time)
+        assert taken is not None  # it is due, whatever the clock said when it came in
+        assert await memory._store.claim("b", now, now + lease_time) is None
+        await memory._store.release(taken, now)
+        assert await memory._store.claim("dies", ahead, ahead + lease_time) is not None
+        assert await memory._store.claim("b", now, now + lease_time) is not None  # nor is its lease a day long
+
+
+async def test_a_clock_that_is_set_back_a_day_holds_upkeep_not_up(path: Path) -> None:
+    lease_time = timedelta(minutes=5)
+    async with open_with(path, SpelledOut(), in_process=False) as memory:
+        ahead = utc_now()
+        assert await memory._store.begin_round("a", ahead, ahead + lease_time, forced=True) is not None
+        assert await memory._store.begin_round("b", ahead, ahead + lease_time, forced=True) is None
+        now = ahead - timedelta(days=1)
+        assert await memory._store.begin_round("b", now, now + lease_time, forced=True) is not None
+
+
 async def test_a_job_whose_worker_dies_again_and_again_fails(path: Path) -> None:
     async with open_with(path, SpelledOut(), in_process=False, max_attempts=2) as memory:
         receipt = await memory.add(TALK, user_id="mei", wait=False)

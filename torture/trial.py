@@ -24,6 +24,7 @@ class Trial:
     counts: Counter[str] = field(default_factory=Counter)  # "kills", "write indexes", "acknowledged": what was done
     broken: list[str] = field(default_factory=list)  # each promise that did not hold, with what replays it
     notes: list[str] = field(default_factory=list)  # what a reader of the report should know
+    series: dict[str, list[float]] = field(default_factory=dict)  # what was measured again and again, by name
     seconds: float = 0.0
     ended_at: str = ""
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 TRIALS: dict[str, str] = {
     "inputs": "bad input to everything that reads: files, imports, replies, queries, filters",
+    "kills": "kill -9 at random moments",
+    "writes": "kill -9 at every call that writes, of every verb",
+    "io_errors": "each of these calls fails, disks are full, read-only or locked, and the clock jumps",
+    "power": "power cuts: what was not flushed is lost, torn or reordered",
+    "soak": "two hours of mixed load on 100,000 memories",
     "endpoints": "language models and embedders that misbehave in every way",
     "mutants": "mistakes put into the code that stores, does jobs, reconciles and authorises: do the tests notice?",
 }

@@ -150,10 +150,12 @@ class ExtractionSettings(Section):
 class JobSettings(Section):
     in_process: bool = Field(default=True, description="do jobs where they were made; off: `jiyi worker` does")
     concurrency: int = Field(default=4, ge=1, le=64, description="jobs that one worker does at once")
-    lease_s: float = Field(default=60.0, gt=0, description="a worker not heard of for this long has lost its job")
+    lease_s: float = Field(
+        default=60.0, gt=0, le=3600, description="a worker not heard of for this long has lost its job"
+    )
     max_attempts: int = Field(default=6, ge=1, description="a job that failed so often has failed")
     retry_after_s: float = Field(default=2.0, gt=0, description="pause before the second attempt; then twice as long")
-    longest_pause_s: float = Field(default=300.0, gt=0, description="longest pause between attempts")
+    longest_pause_s: float = Field(default=300.0, gt=0, le=3600, description="longest pause between attempts")
     wait_s: float = Field(default=60.0, ge=0, description="how long `add` with `wait=True` waits for its job")
 
 

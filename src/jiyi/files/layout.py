@@ -16,6 +16,7 @@ from typing import Literal
 from urllib.parse import unquote_to_bytes
 
 from ..errors import InvalidInput, WorkspaceError
+from ..folders import make_folder
 from ..ids import new_id
 from ..models import Layer, layer_of
 from . import safe
@@ -182,7 +183,7 @@ def init_workspace(
 ) -> Workspace:
     """Begin a workspace, or open the one that is there; what was set before stays."""
     try:
-        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(root)
         root = root.resolve()
         if os.path.lexists(root / MARKER):
             before = safe.checksum(safe.read(root / MARKER) or b"")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ..ids import time_of
-from ..store.contract import Agreed, AgreedEntry, Filed, FiledMemory
+from ..store.contract import Agreed, AgreedEntry, Filed, FiledMemory, Past
 from .format import FIELDS, Home, Note, home_of, note_of, read_home
 from .layout import Workspace
 from .scan import Line, Scan
@@ -29,7 +29,7 @@ class Known:
     filed: Filed
     suspects: Sequence[str]  # memories whose lines are not what was last agreed on
     twins: Mapping[int, str]  # by the number of a line without an id: the memory that says this already
-    actions: Mapping[str, Sequence[str]]  # what was done to a memory since it was last agreed on
+    changes: Mapping[str, Sequence[Past]]  # what was done to a memory since it was last agreed on
 
 
 def suspects(scan: Scan, agreed: Agreed) -> list[str]:
@@ -181,12 +181,12 @@ class _Planning:
         elif memory is None:
             self._without_memory(memory_id, line, before)
         elif not self._holds(memory):
-            self._over(memory, line, before)
+            self._over(memory, line, self._as_we_wrote_it(memory, line, before))
         elif before and not self._belongs(memory, before) and self._untouched(line, before):
             self.steps.append(Drop(memory_id=memory_id, line=line))  # it has become what has no lines
             self.gone.append(memory_id)
         else:
-            self._both(memory, line, before)
+            self._both(memory, line, self._as_we_wrote_it(memory, line, before))
 
     # -- the four cases -------------------------------------------------------------------------------------------
 
@@ -272,8 +272,18 @@ class _Planning:
         elif not fields and (before is None or before.path != line.path or dict(before.digests) != merged):
             self.steps.append(Same(memory_id=memory.id, version=memory.version, note=note, path=line.path))
 
+    def _as_we_wrote_it(self, memory: FiledMemory, line: Line, before: AgreedEntry | None) -> AgreedEntry | None:
+        """A line that says what its memory said a while ago was changed by no person: it was written, and a crash came
+        before that was noted."""
+        if line.note.content not in {past.said for past in self.known.changes.get(memory.id, ())}:
+            return before
+        digests = line.note.digests()
+        if before is not None:
+            digests = {**before.digests, "content": digests["content"]}
+        return AgreedEntry(memory_id=memory.id, path=line.path, version=0, digests=digests)
+
     def _clash(self, memory: FiledMemory, stored: Note, line: Line, before: AgreedEntry | None) -> None:
-        by_person = before is None or any(action in BY_A_PERSON for action in self.known.actions.get(memory.id, ()))
+        by_person = before is None or any(past.action in BY_A_PERSON for past in self.known.changes.get(memory.id, ()))
         if not by_person:
             self.conflicts.append(
                 f"{_at(line)}: changed by hand and by extraction: the hand wins, the history has both"

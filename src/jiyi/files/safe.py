@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import WorkspaceError
+from ..folders import flush_folder, make_folder
 
 LARGEST = 64 << 20  # bytes
 NEW, SWAP = ".jiyi-new", ".jiyi-swap"  # endings of files in the making
@@ -90,7 +91,7 @@ def _flag(name: str) -> int:
 def replace_file(path: Path, data: bytes, *, expected: str | None) -> None:
     """Put `data` in place of the content with the checksum `expected`; None: there is no file yet. Raises `Changed`
     if something else is there."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(path.parent)
     new = path.with_name(f".{path.name}.{secrets.token_hex(6)}{NEW}")
     try:
         _write(new, data)
@@ -106,7 +107,7 @@ def replace_file(path: Path, data: bytes, *, expected: str | None) -> None:
     finally:
         with suppress(OSError):
             os.unlink(new)
-    _flush_folder(path.parent)
+    flush_folder(path.parent)
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -177,15 +178,6 @@ def _keep_owner(path: Path, new: Path) -> None:
     if (there.st_uid, there.st_gid) != (made.st_uid, made.st_gid) and hasattr(os, "chown"):
         with suppress(PermissionError):
             os.chown(new, there.st_uid, there.st_gid)
-
-
-def _flush_folder(folder: Path) -> None:
-    if hasattr(os, "O_DIRECTORY"):
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 @cache

@@ -148,13 +148,14 @@ async def look(
     if wanted.ended:
         filing.ended_at[user_id] = time.monotonic()
     filed = await store.look_for_files(wanted, now)
+    noted = {memory_id: entry.version for memory_id, entry in agreed.entries.items()}
     changed = {
-        memory_id: agreed.entries[memory_id].version
+        memory_id: noted.get(memory_id, 0)
         for memory_id, memory in filed.memories.items()
-        if memory_id in agreed.entries and memory.version > agreed.entries[memory_id].version
+        if memory.version > noted.get(memory_id, 1)
     }
-    actions = await store.actions_since(user_id, changed) if changed else {}
-    knows = Known(agreed=agreed, filed=filed, suspects=suspected, twins=twins, actions=actions)
+    changes = await store.changes_since(user_id, changed) if changed else {}
+    knows = Known(agreed=agreed, filed=filed, suspects=suspected, twins=twins, changes=changes)
     plan = make_plan(
         scanned,
         knows,

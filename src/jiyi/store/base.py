@@ -64,6 +64,7 @@ from .contract import (
     IndexEntry,
     Lease,
     Outset,
+    Past,
     Place,
     Question,
     SlotEntry,
@@ -392,9 +393,9 @@ class Store(Keeping):
         async with self._reading(None) as session:
             return await files.changed_users(session, seen)
 
-    async def actions_since(self, user_id: str, versions: Mapping[str, int]) -> dict[str, list[str]]:
+    async def changes_since(self, user_id: str, versions: Mapping[str, int]) -> dict[str, list[Past]]:
         async with self._reading(user_id) as session:
-            return await files.actions_since(session, user_id, versions)
+            return await files.changes_since(session, user_id, versions)
 
     async def indexed(self, user_id: str, ids: Sequence[str]) -> dict[str, IndexEntry]:
         async with self._reading(user_id) as session:

@@ -292,6 +292,14 @@ class AgreedEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """A change of a memory, and what it said until then."""
+
+    action: str
+    said: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agreed:
     """What a workspace's files and the index last agreed on, for one user."""
 

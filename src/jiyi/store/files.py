@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, u
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from . import reads, rows, saves
-from .contract import Agreed, AgreedEntry, Filed, FiledMemory, FileLook, FileWork, IndexEntry, NewMemory, Stale
+from .contract import Agreed, AgreedEntry, Filed, FiledMemory, FileLook, FileWork, IndexEntry, NewMemory, Past, Stale
 from .tables import (
     SHARED,
     ChangeRow,
@@ -149,18 +149,18 @@ async def _select(session: AsyncSession, where: Sequence[ColumnElement[bool]]) -
     return [FiledMemory(**{**row, "tags": tuple(row["tags"])}) for row in found.mappings()]
 
 
-async def actions_since(session: AsyncSession, user_id: str, versions: Mapping[str, int]) -> dict[str, list[str]]:
+async def changes_since(session: AsyncSession, user_id: str, versions: Mapping[str, int]) -> dict[str, list[Past]]:
     """What was done to memories after these versions of them."""
-    found: dict[str, list[str]] = {memory_id: [] for memory_id in versions}
+    found: dict[str, list[Past]] = {memory_id: [] for memory_id in versions}
     for some in reads.chunks(list(versions)):
         statement = (
-            select(RevisionRow.memory_id, RevisionRow.version, RevisionRow.action)
+            select(RevisionRow.memory_id, RevisionRow.version, RevisionRow.action, RevisionRow.before)
             .where(RevisionRow.user_id == user_id, RevisionRow.memory_id.in_(some))
             .order_by(RevisionRow.version)
         )
-        for memory_id, version, action in await session.execute(statement):
+        for memory_id, version, action, before in await session.execute(statement):
             if version > versions[memory_id]:
-                found[memory_id].append(action)
+                found[memory_id].append(Past(action=action, said=(before or {}).get("content")))
     return found
 
 

@@ -4,7 +4,7 @@ bring it to its end, so a worker that was slow or thought dead writes nothing tw
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -17,6 +17,9 @@ from .contract import Lease, LeaseLost
 from .tables import SHARED, JobMemoryRow, JobRow
 
 OPEN = JobRow.not_before.is_not(None)
+# No pause and no lease is as long as this: what is said to be due, or held, for longer was written by a clock that was
+# ahead, and would wait for the days by which it was set back.
+FAR = timedelta(hours=2)
 
 
 async def claim(session: AsyncSession, owner: str, now: datetime, until: datetime) -> Lease | None:
@@ -30,10 +33,11 @@ async def claim(session: AsyncSession, owner: str, now: datetime, until: datetim
         .where(earlier.user_id == JobRow.user_id, earlier.not_before.is_not(None), same_session, earlier.id < JobRow.id)
         .exists()
     )
-    free = or_(JobRow.leased_until.is_(None), JobRow.leased_until <= now)
+    free = or_(JobRow.leased_until.is_(None), JobRow.leased_until <= now, JobRow.leased_until > now + FAR)
+    due = or_(JobRow.not_before <= now, JobRow.not_before > now + FAR)
     job = await session.scalar(
         select(JobRow)
-        .where(JobRow.not_before <= now, free, ~waits_for_another)
+        .where(due, free, ~waits_for_another)
         .order_by(JobRow.not_before, JobRow.id)
         .limit(1)
         .with_for_update(of=JobRow, skip_locked=True)

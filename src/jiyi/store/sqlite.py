@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
 from ..errors import NotAStore, StoreError, StoreUnavailable
+from ..folders import make_folder
 from . import schema
 from .contract import CLOSED, Advance, StoreInfo
 from .scanning import ScanningStore
@@ -241,7 +242,7 @@ def _create_private(path: Path) -> None:
     if path.is_dir():
         raise StoreError(f"{path} is a folder: name a file in it, such as {path / 'memory.db'}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(path.parent)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise StoreUnavailable(f"{path} cannot be opened for writing: {error.strerror}") from error

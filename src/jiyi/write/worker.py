@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..store.base import Store
 
 POLL_S = 1.0  # other processes make jobs too, and nobody tells
+LONGEST_WAIT_S = 3600.0  # whatever a model asks for
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +117,7 @@ class Worker:
             self._meter.count("jobs_total", "failed")
         else:
             asked_for = error.retry_after_s if isinstance(error, LlmError) else None
-            pause = self.pause(lease.attempt) if asked_for is None else asked_for
+            pause = self.pause(lease.attempt) if asked_for is None else min(asked_for, LONGEST_WAIT_S)
             await self._store.put_off(lease, now, now + timedelta(seconds=pause), problem, counts=not waits)
             self._meter.count("jobs_total", "put_off")
 

@@ -1,0 +1,109 @@
+"""A short slice of the trials in `torture/`: nothing breaks, and what breaks without a protection is noticed."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torture import kills, soak
+from torture.trial import Trial
+from torture.trials import TRIALS
+from torture.writes import under_the_shim
+
+from support import LONG
+
+needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="NO C COMPILER, so these faults are not tested")
+
+
+def trial(name: str, folder: Path, scale: float = 0.0, without: str | None = None) -> Trial:
+    return Trial(name, 7, scale, folder, without)
+
+
+async def part(name: str, what: str, folder: Path, without: str | None = None, **given: Any) -> Trial:
+    """A part of a trial in a process that has the shim."""
+    made = trial(name, folder, without=without)
+    assert without is None or without in importlib.import_module(f"torture.{name}").PROTECTIONS
+    await under_the_shim(made, what, **given)
+    return made
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_every_trial_is_there(name: str) -> None:
+    assert callable(importlib.import_module(f"torture.{name}").run)
+
+
+async def test_what_is_acknowledged_survives_kills(tmp_path: Path) -> None:
+    made = trial("kills", tmp_path)
+    await kills.run(made)
+    assert made.broken == [] and made.counts["kills"] == 8 and made.counts["acknowledged"]
+
+
+async def test_an_acknowledgement_before_the_commit_is_noticed(tmp_path: Path) -> None:
+    made = trial("kills", tmp_path, without="the commit")
+    await kills.run(made)
+    assert any("lost" in broken for broken in made.broken)
+
+
+@needs_compiler
+async def test_a_kill_at_a_call_leaves_before_or_after(tmp_path: Path) -> None:
+    made = await part("writes", "writes.killed_at_every_call", tmp_path, stride=30, only=["update", "sync_workspace"])
+    assert made.broken == [] and made.counts["kills at a call"] >= 4
+
+
+@needs_compiler
+async def test_a_store_without_a_journal_is_noticed(tmp_path: Path) -> None:
+    made = await part("writes", "writes.killed_at_every_call", tmp_path, "the journal", stride=8)
+    assert any("DAMAGED" in broken or "cannot be" in broken for broken in made.broken)
+
+
+@needs_compiler
+@pytest.mark.skipif(not LONG, reason="the same with files: JIYI_TEST_LONG=1")
+async def test_files_written_in_place_are_noticed(tmp_path: Path) -> None:
+    assert (await part("writes", "writes.killed_at_every_call", tmp_path, "replacing files", stride=5)).broken
+
+
+@needs_compiler
+async def test_a_disk_that_fails_gives_a_named_error_and_damages_nothing(tmp_path: Path) -> None:
+    made = await part("io_errors", "io_errors.drive", tmp_path, stride=25, only=["update"])
+    assert made.broken == [] and made.counts["named StoreUnavailable"]
+
+
+@needs_compiler
+async def test_an_error_without_a_name_is_noticed(tmp_path: Path) -> None:
+    made = await part("io_errors", "io_errors.drive", tmp_path, "names of errors", stride=20)
+    assert any("unnamed" in broken for broken in made.broken)
+
+
+@needs_compiler
+async def test_what_is_acknowledged_survives_power_cuts(tmp_path: Path) -> None:
+    made = await part("power", "power.drive", tmp_path, sessions=1, stride=400)
+    assert made.broken == [] and made.counts["power cuts"] >= 40
+
+
+@needs_compiler
+async def test_a_store_that_is_not_flushed_is_noticed(tmp_path: Path) -> None:
+    made = await part("power", "power.drive", tmp_path, without="flushing the store", sessions=1, stride=400)
+    assert any("lost" in broken for broken in made.broken)
+
+
+@pytest.mark.skipif(not LONG, reason="some minutes: JIYI_TEST_LONG=1")
+@pytest.mark.parametrize("without", [None, "letting go"])
+async def test_a_load_for_a_while_lets_nothing_grow(without: str | None, tmp_path: Path) -> None:
+    made = trial("soak", tmp_path, 0.01, without)
+    await soak.run(made)
+    assert bool(made.broken) == bool(without)
+
+
+@pytest.mark.parametrize("name", ["rss_mb", "fds", "p99_over_reference", "cpu_ms_per_operation"])
+def test_what_grows_under_load_is_noticed(name: str, tmp_path: Path) -> None:
+    flat = {one: [100.0] * 120 for one in ("rss_mb", "fds", "p99_over_reference", "cpu_ms_per_operation")}
+    quiet = trial("soak", tmp_path)
+    quiet.series = flat
+    soak.judge(quiet)
+    grown = trial("soak", tmp_path)
+    grown.series = {**flat, name: [100.0 + 5 * at for at in range(120)]}
+    soak.judge(grown)
+    assert quiet.broken == [] and len(grown.broken) == 1

@@ -1,0 +1,236 @@
+"""The verbs that change something, each on a store that has something to change; and what a store holds, comparably."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from jiyi import Memory, restore_backup
+from jiyi.keep import upkeep
+from jiyi.settings import load_settings
+from jiyi.testing import WordEmbedder
+
+from .kills import Likes
+
+LONG_AGO = datetime(2024, 5, 6, 7, 8, tzinfo=UTC)
+TALK = [
+    {"role": "user", "content": "I moved to Oslo and I am allergic to peanuts."},
+    {"role": "assistant", "content": "好的，记住了：花生过敏。"},
+]
+DEFERRED = [{"role": "user", "content": "mei likes oolong"}]
+PROSE = "这是我自己写的。These lines are mine.\n"
+
+Place = Path  # a folder with memory.db, perhaps files/, and what verbs write
+Do = Callable[[Memory, Place], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    name: str
+    do: Do
+    files: bool = False  # with a workspace
+    deferred: bool = False  # with an extractor whose work is a job
+    steps: bool = False  # several transactions, or files: between before and after there are other whole states
+    repeats: bool = True  # doing it again after it was done changes nothing more
+
+
+async def _id(memory: Memory, word: str) -> str:
+    for status in ("active", "archived"):
+        for item in (await memory.list(user_id="mei", status=status)).items:  # type: ignore[arg-type]
+            if word in item.content:
+                return item.id
+    raise LookupError(word)
+
+
+async def _change(memory: Memory, place: Place) -> None:
+    await memory.update(await _id(memory, "bicycle"), user_id="mei", content="the bicycle is green, 自行车是绿色的")
+
+
+async def _drop(memory: Memory, place: Place) -> None:
+    await memory.delete(await _id(memory, "umbrella"), user_id="mei")
+
+
+async def _drop_with_sources(memory: Memory, place: Place) -> None:
+    await memory.delete(await _id(memory, "teapot"), user_id="mei", with_sources=True)
+
+
+async def _say(memory: Memory, place: Place) -> None:
+    await memory.add("the kettle is copper, 水壶是铜的", user_id="mei", idempotency_key="k1")
+
+
+async def _upkeep(memory: Memory, place: Place) -> None:
+    for _ in range(100):
+        if "another process is at it" not in (await memory.upkeep()).problems:
+            return
+        await asyncio.sleep(0.1)  # its lease ends
+    raise TimeoutError
+
+
+async def _observe(memory: Memory, place: Place) -> None:
+    await memory.observe("我搬到成都了", "好", user_id="mei", session_id="s3")
+    await memory.flush()
+
+
+async def _edit_and_sync(memory: Memory, place: Place) -> None:
+    note = place / "files/mei/context/memory.md"
+    text = note.read_text("utf-8")
+    if "by hand" not in text:
+        note.write_text(text.replace("## Facts\n", "## Facts\n\n- written by hand\n", 1), "utf-8")
+    await memory.sync_workspace(user_id="mei")
+
+
+async def _revoke(memory: Memory, place: Place) -> None:
+    [key] = [key for key in await memory.keys() if key.name == "old"]
+    await memory.revoke_key(key.id)
+
+
+async def _restore_backup(memory: Memory, place: Place) -> None:
+    await memory.close()
+    await restore_backup(place / "earlier.db", place / "memory.db", force=True)
+
+
+VERBS = (
+    Verb("add a statement", _say),
+    Verb("add a conversation", lambda memory, _: memory.add(TALK, user_id="mei", session_id="s1")),
+    Verb(
+        "add, and a job",
+        lambda memory, _: memory.add(DEFERRED, user_id="mei", session_id="s2"),
+        deferred=True,
+        steps=True,
+    ),
+    Verb("update", _change, repeats=False),
+    Verb(
+        "restore",
+        lambda memory, _: _then(_id(memory, "camera"), lambda found: memory.restore(found, user_id="mei")),
+        repeats=False,
+    ),
+    Verb("delete", _drop, repeats=False),
+    Verb("delete with its sources", _drop_with_sources, repeats=False),
+    Verb("delete_all", lambda memory, _: memory.delete_all("mei")),
+    Verb("add_synonyms", lambda memory, _: memory.add_synonyms([("k8s", "kubernetes"), ("老王", "王总")])),
+    Verb("remove_synonym", lambda memory, _: memory.remove_synonym("tea")),
+    Verb("compress", lambda memory, _: memory.compress(user_id="old"), steps=True),
+    Verb("upkeep", _upkeep, steps=True),
+    Verb("undo", lambda memory, _: memory.undo(session_id="s0", user_id="mei"), steps=True, repeats=False),
+    Verb("record_skill", lambda memory, _: memory.record_skill("research", ["search", "read"], user_id="mei")),
+    Verb(
+        "observe",
+        lambda memory, _: _then(memory.observe("我搬到成都了", "好", user_id="mei"), lambda _: memory.flush()),
+    ),
+    Verb("import_memories", lambda memory, place: memory.import_memories(place / "export.jsonl"), steps=True),
+    Verb("import_chats", lambda memory, place: memory.import_chats(place / "chat.json", user_id="mei"), steps=True),
+    Verb("export", lambda memory, place: memory.export(place / "out.jsonl", overwrite=True)),
+    Verb("backup", lambda memory, place: memory.backup(place / "out.db", overwrite=True)),
+    Verb("restore_backup", _restore_backup),
+    Verb("create_key", lambda memory, _: memory.create_key("new", all_users=True), steps=True, repeats=False),
+    Verb("revoke_key", _revoke, steps=True),
+    Verb("reindex", lambda memory, _: memory.reindex(), steps=True),
+    Verb("verify and repair", lambda memory, _: memory.verify(repair=True), steps=True),
+    Verb("vacuum", lambda memory, _: memory.vacuum()),
+    Verb("search, noted", lambda memory, _: memory.search("bicycle", user_id="mei"), steps=True, repeats=False),
+    Verb("add with files", _say, files=True, steps=True),
+    Verb("update with files", _change, files=True, steps=True, repeats=False),
+    Verb("delete with files", _drop, files=True, steps=True, repeats=False),
+    Verb("sync_workspace", _edit_and_sync, files=True, steps=True),
+    Verb("rebuild_workspace", lambda memory, _: memory.rebuild_workspace(user_id="mei"), files=True, steps=True),
+)
+
+
+async def _then(first: Awaitable[Any], second: Callable[[Any], Awaitable[Any]]) -> Any:
+    return await second(await first)
+
+
+upkeep.LEASE = timedelta(seconds=0.5)  # nobody waits for minutes here
+
+
+def opened(place: Place, verb: Verb) -> Memory:
+    return Memory.open(
+        place / "memory.db",
+        settings=load_settings(keep={"compress_after_days": 100}, jobs={"lease_s": 0.3, "retry_after_s": 0.05}),
+        embedder=WordEmbedder(16),
+        extractor=Likes() if verb.deferred else None,
+        workspace=place / "files" if verb.files else None,
+    )
+
+
+async def prepare(place: Place, *, files: bool) -> None:
+    """Something for every verb."""
+    place.mkdir()
+    if files:
+        note = place / "files/mei/context/memory.md"
+        note.parent.mkdir(parents=True)
+        note.write_text(f"# Mine\n\n{PROSE}\n## Facts\n\n", "utf-8")
+    (place / "chat.json").write_text(json.dumps([{**one, "content": f"earlier: {one['content']}"} for one in TALK]))
+    async with opened(place, Verb("", _say)) as memory:
+        await memory.add("a memory of somebody else", user_id="other")
+        await memory.export(place / "export.jsonl")
+        await memory.delete_all("other")
+        await memory.backup(place / "earlier.db")
+    async with opened(place, Verb("", _say, files=files)) as memory:
+        for thing in ("bicycle", "umbrella", "camera"):
+            await memory.add(f"the {thing} is in the cellar, 地下室", user_id="mei", memory_type="fact")
+        await memory.add([{"role": "user", "content": "the teapot is broken"}], user_id="mei", session_id="s0")
+        await memory.update(await _id(memory, "camera"), user_id="mei", content="the camera is lent")
+        for number in range(5):
+            await memory.add(
+                f"they walked to the lake, {number} kilometres", user_id="old", memory_type="fact", occurred_at=LONG_AGO
+            )
+        await memory.add("gone soon", user_id="old", expires_at=LONG_AGO)
+        await memory.add_synonyms([("tea", "茶")])
+        await memory.create_key("old", all_users=True)
+    old = int(LONG_AGO.timestamp() * 1_000_000)
+    with closing(sqlite3.connect(place / "memory.db", isolation_level=None)) as database:  # what is old and damaged
+        database.execute("UPDATE memories SET created_at = ?, updated_at = ? WHERE user_id = 'old'", (old, old))
+        database.execute("DELETE FROM embeddings WHERE user_id = 'mei' AND rowid % 2")
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+LOOKED_AT = (
+    "SELECT 'memory', user_id, memory_type, content, status, version, session_id, valid_to IS NULL FROM memories",
+    "SELECT 'message', user_id, session_id, role, text FROM messages",
+    "SELECT 'revision', user_id, version, action, actor FROM revisions",
+    "SELECT 'synonym', * FROM synonyms",
+    "SELECT 'job', user_id, kind, state FROM jobs WHERE state != 'indexed' AND kind != 'upkeep'",
+    "SELECT 'key', name, revoked_at IS NULL FROM api_keys",
+    "SELECT 'recall', user_id, query FROM recalls",
+    "SELECT 'relation', user_id, relation_type FROM relations",
+)
+_ID = re.compile(r"\b[0-9a-z]{26}\b|jiyi:\S+|\d{4}-\d\d-\d\dT?[\d:. ]*")
+
+
+def held(place: Place) -> Counter[str]:
+    """All that a store and its files hold, a line for each thing, without what differs from run to run."""
+    found: Counter[str] = Counter()
+    with closing(sqlite3.connect(place / "memory.db")) as database:
+        state = database.execute("PRAGMA integrity_check").fetchall()
+        if state != [("ok",)]:
+            return Counter([f"DAMAGED: {state[:2]}"])
+        for statement in LOOKED_AT:
+            for row in database.execute(statement):
+                found[_ID.sub("*", repr(row))] += 1
+        for table in ("terms", "embeddings", "keywords", "memory_sources"):
+            found[f"rows of {table}"] = database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+    for path in sorted(place.rglob("*.md")):
+        for line in path.read_text("utf-8").splitlines():
+            found[f"{path.relative_to(place)}: {_ID.sub('*', line)}"] += 1
+    for name in ("out.jsonl", "out.db"):
+        if (place / name).exists():
+            found[f"{name}, {'whole' if _whole(place / name) else 'TORN'}"] += 1
+    return found
+
+
+def _whole(path: Path) -> bool:
+    if path.suffix == ".jsonl":
+        lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        return bool(lines)
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        return database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
