@@ -15,7 +15,7 @@ STATED = """
 我恐高 | fact | health | | 用户恐高
 我怕狗 | fact | fear:狗 | 狗 | 用户怕狗
 我在吃降压药 | fact | medication | 降压药 | 用户在吃降压药
-我戒烟了 | fact | habit:烟 | 烟 ended | 用户戒烟了
+我戒烟了 | fact | smoking | does not smoke | 用户戒烟了
 我住在杭州 | fact | home | 杭州 | 用户住在杭州
 我上个月搬到了深圳 | fact | home | 深圳 | 用户上个月（2023年4月）搬到了深圳
 刚搬到北京 | fact | home | 北京 | 用户刚搬到北京
@@ -70,7 +70,7 @@ STATED = """
 我更喜欢坐高铁 | preference | prefers | 坐高铁 | 用户更喜欢坐高铁
 我最喜欢的颜色是蓝色 | preference | favourite:colour | 蓝色 | 用户最喜欢的颜色是蓝色
 我是个足球迷 | preference | | likes | 用户是个足球迷
-以后请用中文回答 | preference | instruction | | 用户希望助手以后用中文回答
+以后请用中文回答 | preference | instruction:language | | 用户希望助手以后用中文回答
 别再用表情符号了 | preference | instruction | | 用户希望助手别再用表情符号了
 叫我小美就行 | | | |
 我打算明年去日本 | task | plan | 去日本 | 用户打算明年（2024年）去日本
@@ -86,10 +86,10 @@ STATED = """
 我们决定用PostgreSQL | fact | decision | | 用户等人决定用PostgreSQL
 我决定把车卖了 | fact | decision | | 用户决定把车卖了
 最后选了蓝色的那个 | fact | decision | | 用户最后选了蓝色的那个
-我每周三晚上去游泳 | pattern | | 每周三 | 用户每周三晚上去游泳
+我每周三晚上去游泳 | pattern | | 周三 | 用户每周三晚上去游泳
 我一周健身三次 | pattern | | | 用户一周健身三次
 我每天早上喝一杯咖啡 | pattern | | 每天 | 用户每天早上喝一杯咖啡
-我一般十一点睡觉 | pattern | | usually | 用户一般十一点睡觉
+我一般十一点睡觉 | pattern | | 十一点 | 用户一般十一点睡觉
 我周末经常去爬山 | pattern | | | 用户周末经常去爬山
 我昨天去了故宫 | event | | | 用户昨天（2023年5月14日）去了故宫
 上周我和老婆去了巴黎 | event | | | 上周（2023年5月8日）用户和老婆去了巴黎

@@ -35,7 +35,7 @@ I teach maths at a high school | fact | job | maths | The user teaches maths at 
 I run a small bakery in town | fact | job | | The user runs a small bakery in town
 I work from home | fact | | | The user works from home
 I'm retired now | fact | job | retired | The user is retired now
-I quit my job last week | fact | job | job ended | The user quit their job last week (May 8, 2023)
+I quit my job last week | fact | job | | The user quit their job last week (May 8, 2023)
 I got promoted to team lead | fact | job | promoted to team lead | The user got promoted to team lead
 I used to work for a bank | fact | job | bank ended | The user used to work for a bank
 I'm studying law at Leiden | fact | education | law | The user is studying law at Leiden
@@ -75,7 +75,7 @@ My favourite colour is green | preference | favourite:colour | green | The user'
 Sushi is my favorite food | preference | favourite:food | Sushi | Sushi is the user's favorite food
 I take my coffee black | preference | prefers | | The user takes their coffee black
 I'm not into horror films | preference | likes:horror films | dislikes | The user is not into horror films
-Please answer in German from now on | preference | instruction | |
+Please answer in German from now on | preference | instruction:language | |
 Don't use emojis | preference | instruction | | The user wants the assistant not to use emojis
 I'm planning to visit Japan next spring | task | plan | | The user is planning to visit Japan next spring (March 2024)
 I want to learn Portuguese | task | plan | learn Portuguese | The user wants to learn Portuguese
@@ -91,7 +91,7 @@ I've decided to sell the car | fact | decision | sell car | The user has decided
 I chose the blue one over the red one | fact | decision | blue one | The user chose the blue one over the red one
 I swim every Tuesday morning | pattern | habit:swim | every Tuesday morning | The user swims every Tuesday morning
 I go to the gym three times a week | pattern | | three times a week | The user goes to the gym three times a week
-I usually get up at six | pattern | | usually | The user usually gets up at six
+I usually get up at six | pattern | | six | The user usually gets up at six
 On Sundays I call my parents | pattern | | On Sundays | On Sundays the user calls their parents
 My daughter has piano lessons every Wednesday | pattern | | every Wednesday |
 I went to the Louvre yesterday | event | event:go | Louvre | The user went to the Louvre yesterday (May 14, 2023)

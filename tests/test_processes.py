@@ -84,8 +84,9 @@ async def test_what_was_acknowledged_survives_kill_9(place: Place, tmp_path: Pat
         ]
         for writer in writers:
             writer.start()
-        until = time.monotonic() + 30
-        while time.monotonic() < until and not all((tmp_path / f"log{turn}{number}").exists() for number in range(2)):
+        logs = [tmp_path / f"log{turn}{number}" for number in range(2)]
+        until = time.monotonic() + 120
+        while time.monotonic() < until and not all(log.exists() and log.stat().st_size > 200 for log in logs):
             time.sleep(0.01)
         for writer in writers:
             time.sleep(chance.uniform(0.2, 0.6))

@@ -568,10 +568,10 @@ def test_a_number_and_a_unit_never_fail(number: str, unit: str) -> None:
     ],
 )  # fmt: skip
 def test_long_texts_take_linear_time(unit: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     find_times((unit * 100_000)[:100_000], NOW)
     # Less than a second even where all of it is times; quadratic time would be minutes.
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_nothing_is_compiled_until_it_is_needed() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -130,6 +130,11 @@ class Store(Keeping):
     async def slots(self, user_id: str, wanted: Sequence[str]) -> list[SlotEntry]:
         async with self._reading(user_id) as session:
             return await effects.slots(session, user_id, wanted)
+
+    async def holding(self, user_id: str, memory_types: Collection[str], words: Sequence[str] = ()) -> list[SlotEntry]:
+        """The facts of a type that hold now; with one of these words, if there are any."""
+        async with self._reading(user_id) as session:
+            return await effects.holding(session, user_id, memory_types, words)
 
     async def relations(self, user_id: str, memory_id: str) -> list[Relation]:
         async with self._reading(user_id) as session:

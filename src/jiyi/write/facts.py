@@ -81,6 +81,11 @@ def fact_of(
     )
 
 
+def whom(slot: str) -> str:
+    """The half of a slot that says of whom, and in which place, it was told."""
+    return slot[:_HALF]
+
+
 def fact_in(entry: SlotEntry) -> Fact:
     """The fact of a memory that is stored; in its slot, whoever it was about when it was told."""
     found = fact_of(entry.data, agent_id=None, group_id=None) or Fact(slot=entry.slot, value=None)

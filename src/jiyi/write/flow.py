@@ -26,6 +26,7 @@ from .build import Context, derived
 from .by_rule import stated_facts
 from .derive import derive
 from .drafts import Extractor
+from .endings import name_endings
 from .facts import Fact
 from .grow import Grown
 from .index import KeywordRules, embed_entries, index_entries
@@ -76,7 +77,7 @@ async def make(
 ) -> Made:
     """Work memories out of messages that are new, and set them and what was stated beside what is there."""
     place = context.place
-    made = Made()
+    made, is_user = Made(), frozenset({normalise(context.user_id)})
     compared = flow.settings.enabled and len(stated) <= MOST_COMPARED
     proposed = await asyncio.to_thread(_stated, stated, context) if compared else _plain(stated)
     if messages and flow.settings.enabled:
@@ -98,6 +99,7 @@ async def make(
         )
     if not proposed:
         return made
+    proposed = await name_endings(proposed, place, is_user, flow.store)
     settled = await settle(proposed, place.user_id, at, flow.store)
     return replace(made, memories=settled.memories, met=settled.met, effects=settled.effects, grown=settled.grown)
 

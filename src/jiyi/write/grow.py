@@ -62,8 +62,30 @@ def grow(
         else:
             content, data = _together("", {}, memory, over, edited=False)
             begun[fact.slot] = replace(memory, content=content, data=data, slot=fact.slot)
+    for entry in stored.values():
+        if entry.slot not in grown and tells(entry, over):
+            grown[entry.slot] = _shortened(entry, over)
     begun = {slot: memory for slot, memory in begun.items() if not _says_nothing(memory.data)}
     return list(begun.values()), [one for one in grown.values() if one != _as_stored(one.entry)]
+
+
+def tells(entry: SlotEntry, over: Mapping[str, datetime]) -> bool:
+    """Whether a profile has a line that is over."""
+    return any(_ended(item, over) != item for item in _attributes(entry.data))
+
+
+def _shortened(entry: SlotEntry, over: Mapping[str, datetime]) -> Grown:
+    attributes = [_ended(item, over) for item in _attributes(entry.data)]
+    gone = {str(item.get("content")) for item in attributes} - set(_lines(attributes))
+    content = "\n".join(line for line in entry.content.split("\n") if line not in gone) or entry.content
+    own = entry.summary != summarise(entry.content)
+    return Grown(
+        entry=entry,
+        content=content,
+        summary=entry.summary if own else summarise(content),
+        data={**entry.data, "attributes": _most(attributes)},
+        sources=(),
+    )
 
 
 def _as_stored(entry: SlotEntry) -> Grown:

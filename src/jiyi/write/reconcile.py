@@ -25,6 +25,7 @@ class Proposed:
 
     memory: NewMemory
     facts: tuple[Fact, ...] = ()
+    ends: tuple[Fact, ...] = ()  # that it says are over, by their names
     told_at: datetime
     stated: bool = False
     aside: bool = False  # it may add to a memory that grows, but begins none
@@ -53,13 +54,15 @@ def reconcile(proposed: Sequence[Proposed], there: Sequence[SlotEntry], at: date
             if known is not None and known.stored is not None:
                 met[known.id] = None
                 evidence[known.id] = (*evidence.get(known.id, ()), *one.memory.sources)
+        for fact in one.ends:
+            timelines[fact.slot].place(_line(one, fact), one.told_at, stays=False, stated=True)
         if not alone:
             free.append(one.memory)
     lines = [line for timeline in timelines.values() for line in timeline.lines]
     new = {line.id: placed(line, line.memory) for line in lines if line.memory is not None}
     new |= {memory.id: memory for memory in free}
     order = {one.memory.id: position for position, one in enumerate(proposed)}
-    versions: dict[str, dict[str, int]] = {fact.slot: {} for one in proposed for fact in one.facts}
+    versions: dict[str, dict[str, int]] = {fact.slot: {} for one in proposed for fact in (*one.facts, *one.ends)}
     for entry in there:
         versions.setdefault(entry.slot, {})[entry.id] = entry.version
     relations = [one for timeline in timelines.values() for one in timeline.relations.values()]

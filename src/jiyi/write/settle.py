@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ..store.contract import NewMemory, Place, SlotEntry, Source
-from .facts import Fact, fact_in, fact_of
-from .grow import GROWING, Grown, grow
+from .facts import Fact, fact_in, fact_of, whom
+from .grow import GROWING, PROFILES, Grown, grow, tells
 from .reconcile import Proposed, Reconciled, reconcile
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Settled(Reconciled):
 
 async def settle(proposed: Sequence[Proposed], user_id: str, at: datetime, store: Store) -> Settled:
     """What is proposed, reconciled with what is there."""
-    wanted = {fact.slot for one in proposed for fact in one.facts}
+    wanted = {fact.slot for one in proposed for fact in (*one.facts, *one.ends)}
     there = await store.slots(user_id, sorted(wanted)) if wanted else []
     known = await store.known(user_id, [one.memory.dedupe_hash for one in proposed], at)
     evidence: dict[str, tuple[Source, ...]] = {}
@@ -52,10 +52,12 @@ async def settle(proposed: Sequence[Proposed], user_id: str, at: datetime, store
     begins = {entry.slot for entry in there} | {one.facts[0].slot for one in growing if not one.aside}
     facts = [one for one in open_questions if one not in growing]
     done = reconcile(facts, [entry for entry in there if entry.memory_type not in GROWING], at)
-    begun, grown = grow(
-        [(one.memory, one.facts[0]) for one in growing if one.facts[0].slot in begins], there, _over(done, there)
-    )
-    versions = {slot: dict[str, int]() for slot in wanted}
+    over = _over(done, there)
+    lines = await _profiles_with(over, _of_whom(done, there), user_id, store) if over else set()
+    if lines - wanted:
+        there = [*there, *await store.slots(user_id, sorted(lines - wanted))]
+    begun, grown = grow([(one.memory, one.facts[0]) for one in growing if one.facts[0].slot in begins], there, over)
+    versions = {slot: dict[str, int]() for slot in wanted | lines}
     for entry in there:
         versions[entry.slot][entry.id] = entry.version
     evidence |= {more.entry.id: more.sources for more in grown if more.sources}
@@ -74,6 +76,18 @@ def _over(done: Reconciled, there: Sequence[SlotEntry]) -> dict[str, datetime]:
     ends = {said[one.id]: one.change.values.get("valid_to") for one in done.effects.changes}
     ends |= {memory.content: memory.valid_to for memory in done.memories}
     return {content: end for content, end in ends.items() if isinstance(end, datetime)}
+
+
+def _of_whom(done: Reconciled, there: Sequence[SlotEntry]) -> set[str]:
+    """Whom the facts are about that have changed, and where."""
+    changed = {one.id for one in done.effects.changes}
+    return {whom(entry.slot) for entry in there if entry.id in changed}
+
+
+async def _profiles_with(over: Mapping[str, datetime], of: set[str], user_id: str, store: Store) -> set[str]:
+    """Where what has ended is a line of a profile of the same person, in the same place."""
+    profiles = await store.holding(user_id, PROFILES) if of else []
+    return {entry.slot for entry in profiles if whom(entry.slot) in of and tells(entry, over)}
 
 
 def _agrees(one: Proposed, twin: SlotEntry | None) -> bool:

@@ -16,7 +16,9 @@ from .events import events
 from .facts import facts
 from .gather import SURE, gathered
 from .instructions import instructions
+from .kinds import kind_of
 from .moments import main_time
+from .over import over_words, partly_over
 from .patterns import patterns
 from .preferences import preferences
 from .profiles import profiles
@@ -56,7 +58,8 @@ def drafts_of(unit: Unit) -> list[Draft]:
     """The memories that a stretch of conversation holds, each with the words it comes from."""
     read = clauses_of(unit)
     found: dict[tuple[str, str], Draft] = {}
-    for clause, claim in gathered((clause, _best(clause)) for clause in read):
+    for clause, best in gathered((clause, _best(clause)) for clause in read):
+        claim = best or partly_over(clause)
         own = [claim] if claim else []
         asides = [aside for kind in ASIDES for aside in kind(clause) if not (claim and claim.value == aside.value)]
         for draft in (
@@ -97,7 +100,8 @@ LEAST = {"en": 0.9, "zh": 1.5}
 
 def _says_something(clause: Clause, claim: Claim) -> bool:
     """ "I need an example", 我想静静, 明天继续 have the form of a plan, and no content."""
-    plain = claim.memory_type == "pattern" or claim.attribute.startswith("likes:")
+    known = claim.attribute.startswith("uses:") and kind_of(claim.value) is not None
+    plain = known or claim.memory_type == "pattern" or claim.attribute.startswith("likes:")
     if plain or (claim.weight >= SURE_BY_ITSELF and claim.memory_type not in ("task", "event")):
         return True
     least = LEAST[clause.language] + (GENERAL if claim.weight < SURE else 0.0)
@@ -140,6 +144,9 @@ def _draft(clause: Clause, claim: Claim) -> Draft:
         single=claim.single and not ahead,
         ended=claim.ended and not ahead,
         replaces=claim.replaces,
+        ends=over_words(clause) if not ahead else None,
+        speaker=clause.speaker,
+        if_known=claim.if_known,
         importance=round(min(1.0, claim.importance + (0.15 if clause.marked else 0.0)), 2),
         confidence=claim.confidence,
         data={"extractor": VERSION},

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from .clause import Claim, Clause
 from .facts import INTENDED
-from .kinds import kind_of
+from .kinds import NOW, kind_called, kind_of
 from .rules import claim_by_table
 
 
@@ -19,7 +19,9 @@ def changes(clause: Clause) -> Claim | None:
         return None
     if found.attribute != "uses":
         return found
-    kind = kind_of(found.value) or (kind_of(found.replaces) if found.replaces else None)
+    kind = kind_of(found.value) or (kind_of(found.replaces) if found.replaces else None) or kind_called(clause.text)
+    if kind and NOW.search(clause.text):
+        found = replace(found, single=not found.ended)
     if kind is None and found.weight < 0.7:
         # "I use it a lot": nothing that we know to be a tool, and no change.
         return replace(found, weight=0.58)

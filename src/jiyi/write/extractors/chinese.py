@@ -179,13 +179,16 @@ def _verb(text: str, place: int, read: Parsed, verbs: re.Pattern[str]) -> None:
         place = longest.end()
     if not read.verb:
         read.rest_at = place
-    tail = text[read.rest_at :]
+    tail = text[read.rest_at :].rstrip(_ENDS)
     if read.negated and re.search("了$|了[，。！]|再", tail):
         read.ended = True
-    if re.search("[了过]", tail[:6]) or tail.endswith("了") or "过了" in tail:
+    if _DONE.search(tail, 0, 6) or tail.endswith("了") or "过了" in tail:
         read.perfect = True
 
 
+_ENDS = " 。！!~～…."
+# 去过, 买了; but not 过敏, 过几天, 了解.
+_DONE = re.compile("过(?![敏年节程期度于几两夜冬]|来|去的)|了(?!解|不起)")
 # 会弹吉他 can, 明天会去 will; 在上海工作 is at a place, 在写论文 is doing.
 _CAN = re.compile(
     "[弹拉吹画写游滑骑打唱跳编修织拍剪下烘炒包缝说讲英日法德西粤普意俄韩手]|做[饭菜蛋面点]|开[车船飞]|用[A-Z]"

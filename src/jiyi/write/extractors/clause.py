@@ -74,4 +74,5 @@ class Claim:
     single: bool = False
     ended: bool = False
     replaces: str | None = None
+    if_known: bool = False  # worth keeping only if it ends something that was told before
     confidence: float = 0.9

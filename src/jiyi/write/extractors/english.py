@@ -21,7 +21,7 @@ def parse(text: str, *, follows: bool = False) -> Parsed:
     """What the clause says. `follows` says that another one stands before it, whose subject it may share."""
     read = Parsed()
     toks = tokens(text)
-    index = _skip_markers(toks, read)
+    index = _past_from_now_on(toks, _skip_markers(toks, read))
     read.text_at = toks[index].start if index < len(toks) else len(text)
     read.subject_at = read.text_at
     if index >= len(toks):
@@ -52,6 +52,21 @@ def _skip_markers(toks: list[Token], read: Parsed) -> int:
             if toks[index].word not in ",:-–—…\"'*!.":
                 return index
             index += 1
+    return index
+
+
+_FROM_NOW_ON = ("from now on", "going forward", "in future", "in the future")
+_BIDS = frozenset(("please", "always", "never", "don't", "answer", "reply", "respond", "write", "use", "keep", "give",
+                   "call", "speak", "explain", "show", "start", "put", "address", "send", "include"))  # fmt: skip
+
+
+def _past_from_now_on(toks: list[Token], index: int) -> int:
+    """ "From now on answer in English" bids; "from now on no screens" decides, and needs its words."""
+    for phrase in _FROM_NOW_ON:
+        after = index + len(phrase.split())
+        if " ".join(token.word for token in toks[index:after]) == phrase:
+            after += after < len(toks) and toks[after].word == ","
+            return after if after < len(toks) and toks[after].word in _BIDS else index
     return index
 
 

@@ -18,6 +18,9 @@ def facts(clause: Clause) -> Claim | None:
         # "I want to move to Rome" tells nothing of where somebody lives.
         return None
     found = claim_by_table("facts", clause)
+    if found and found.ended and "decide" in clause.chain:
+        # "I've decided to sell the car": it is still there.
+        return None
     if found and found.attribute == "home" and pattern(clause.language, "away").search(clause.said.text):
         # 出差住在酒店, "staying at the Hilton this week": nobody's home.
         return replace(found, attribute="stay", importance=0.45, ended=False, single=True)

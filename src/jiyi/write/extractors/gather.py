@@ -9,6 +9,7 @@ from dataclasses import replace
 from .answers import ANSWER
 from .chinese import begins_with_verb
 from .clause import PERSONS, Claim, Clause
+from .lexicon import pattern
 from .statements import claimed, weight_of
 from .substance import ENOUGH
 
@@ -41,13 +42,15 @@ def _beside(before: Clause, told: Claim | None, clause: Clause, claim: Claim | N
         # 充电桩的事通过了，12月15日动工: still about the same thing.
         dated = claim is not None and claim.memory_type in DATED and _is_certain(clause)
         return [(_joined(before, clause, dated=dated), claim if dated and claim else told)]
+    if told and claim and (both := _one_of_both(before, told, clause, claim)):
+        return [both]
     if _is_weak(claim) and _goes_on(before, clause, claim):
         if told is None:
             return [_together(before, clause, claim)]
         joined = _with_detail(before, told, clause, claim)
         if joined:
             return [joined]
-    return [(before, told), (_with_time_of(before, clause) if claim else clause, claim)]
+    return [(before, told), (_with_time_of(before, clause) if claim and _happens(clause, claim) else clause, claim)]
 
 
 def _with_detail(before: Clause, told: Claim, clause: Clause, claim: Claim | None) -> Read | None:
@@ -59,6 +62,26 @@ def _with_detail(before: Clause, told: Claim, clause: Clause, claim: Claim | Non
         # 我在准备申请，方向是HCI: when it is does not say what it is.
         return None
     return _joined(before, clause, dated=told.memory_type in DATED), told
+
+
+def _one_of_both(before: Clause, told: Claim, clause: Clause, claim: Claim) -> Read | None:
+    if before.subject == clause.subject and _are_one(told, claim):
+        # 入职了一家游戏公司，当产品经理: one job.
+        return _joined(before, clause), replace(told, value=f"{told.value} {claim.value}".strip())
+    if not told.content and claim.memory_type == "pattern" and _only_says_how_often(clause):
+        return _joined(before, clause), told
+    return None
+
+
+def _are_one(told: Claim, claim: Claim) -> bool:
+    same = told.single and claim.single and (told.attribute, told.subject) == (claim.attribute, claim.subject)
+    return same and not (told.content or claim.content or claim.replaces)
+
+
+def _only_says_how_often(clause: Clause) -> bool:
+    """在吃二甲双胍，一天两次"""
+    often = pattern(clause.language, "how often").search(clause.text)
+    return often is not None and len(clause.text.strip(" ,.，。！")) - len(often[0]) <= 2
 
 
 def _is_weak(claim: Claim | None) -> bool:
@@ -127,6 +150,11 @@ def _joined(before: Clause, clause: Clause, *, dated: bool = False) -> Clause:
         # 工资两万三，15号发: when a detail happens is not when the whole does.
         times=before.times or (clause.times if dated else ()),
     )
+
+
+def _happens(clause: Clause, claim: Claim) -> bool:
+    """周五请同事吃饭：我吃素: what holds anyway does not begin on that day."""
+    return claim.memory_type in DATED or clause.past or clause.perfect or clause.ended or clause.begun
 
 
 def _with_time_of(before: Clause, clause: Clause) -> Clause:

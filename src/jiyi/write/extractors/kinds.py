@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from .lexicon import named
+import re
+from functools import cache
+
+from .lexicon import named, one_of
+
+# "I use Helix now": and nothing else.
+NOW = re.compile(r"\b(?:now|these days|nowadays)\b|现在|如今|目前|[改换]", re.IGNORECASE)
 
 
 def kind_of(thing: str) -> str | None:
@@ -22,3 +28,20 @@ def kind_of(thing: str) -> str | None:
     return known.get(first) or next(
         (known[first[:size]] for size in (4, 3, 2) if first[:size] in known and not first[:size].isascii()), None
     )
+
+
+def kind_called(text: str) -> str | None:
+    """The kind whose name stands in a text.
+
+    >>> kind_called("数据库又换成了TiDB"), kind_called("my new laptop"), kind_called("a walk")
+    ('database', 'computer', None)
+    """
+    found = _kind_names().search(text.lower())
+    return named("all", "kind names")[found[0]] if found else None
+
+
+@cache
+def _kind_names() -> re.Pattern[str]:
+    names = named("all", "kind names")
+    latin = "|".join(re.escape(name) for name in names if name.isascii())
+    return re.compile(rf"\b(?:{latin})\b|{one_of(name for name in names if not name.isascii()).pattern}")

@@ -309,9 +309,15 @@ def _introduces() -> re.Pattern[str]:
     return re.compile(f"(?:养|有|领养|收养|捡|买|生|抱)[了过着到]?[^，。]{{0,8}}?(?P<noun>{beings})(?:了|啦)?[。！]?$")
 
 
+_PASSING = re.compile("[\\u4e00-\\u9fff]{1,3}了")
+
+
 def _remember(context: _Context, read: Parsed, text: str, me: str, about: str, subject: str, language: str) -> None:
     """Who was spoken of, for the pronouns that follow."""
     people = context.people
+    if language == "zh" and about == "thing" and not read.verb and _PASSING.fullmatch(text):
+        # 天冷了，改坐公交上班: the second is about the speaker again.
+        about, subject = "self", me
     context.about, context.subject = about, subject
     if language == "zh" and (new := _introduces().search(text)):
         context.introduced = kin_label(me, new["noun"], language)

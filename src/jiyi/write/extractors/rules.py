@@ -172,7 +172,7 @@ def _noun_fits(meaning: Meaning, clause: Clause) -> bool:
 def _claim(meaning: Meaning, clause: Clause, matched: re.Match[str] | None) -> Claim | None:
     groups = matched.groupdict() if matched else {}
     thing = plain_value(groups["value"] or "" if "value" in groups else clause.rest, clause.language)
-    if not thing and ("{value}" in meaning.attribute or groups.get("value")):
+    if not thing and ("{value}" in meaning.attribute or (groups.get("value") and not meaning.says)):
         # 以前喜欢: what, is not said.
         return None
     kind = plain_value(groups.get("kind") or "", clause.language).lower()
@@ -188,12 +188,17 @@ def _claim(meaning: Meaning, clause: Clause, matched: re.Match[str] | None) -> C
         ),
         value=value,
         # That something is over is worth more than what was done once.
-        weight=meaning.weight + (0.05 if ended else 0.0),
+        weight=meaning.weight + (0.05 if ended else 0.28 if _never_takes(meaning, clause) else 0.0),
         importance=meaning.importance,
         single=meaning.single and not ended,
         ended=ended,
         replaces=plain_value(old, clause.language) if old else None,
     )
+
+
+def _never_takes(meaning: Meaning, clause: Clause) -> bool:
+    """我不喝咖啡: what somebody does not eat or drink says more of them than what they do."""
+    return meaning.negated == "avoids" and clause.negated and not (clause.times or clause.perfect)
 
 
 # "I worked at a bank", 以前住在巴黎: a state that is told as past is over. "I moved to Paris" is none.
@@ -202,5 +207,8 @@ _FOR_GOOD = frozenset(("birthday", "hometown", "name", "education"))
 
 def _was(meaning: Meaning, clause: Clause) -> bool:
     if not clause.past or clause.perfect or meaning.attribute in _FOR_GOOD:
+        return False
+    if clause.chain and clause.chain[-1] in ("start", "begin"):
+        # "I started smoking again"
         return False
     return clause.language == "zh" or clause.verb in words("en", "states")

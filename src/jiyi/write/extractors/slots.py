@@ -78,7 +78,9 @@ def _things(text: str) -> list[str]:
     kinds = named("all", "kinds")
     latin = _LATIN.findall(text)
     pairs = [f"{one} {other}" for one, other in pairwise(latin)]
-    found = [word for word in pairs if word.lower() in kinds] or [word for word in latin if word.lower() in kinds]
+    found = [word for word in pairs if word.lower() in kinds]
+    taken = {part for pair in found for part in pair.split()}
+    found += [word for word in latin if word.lower() in kinds and word not in taken]
     if not text.isascii():
         found += _chinese_names().findall(text)
     return [word for word in found if kinds[word.lower()] in _ONE]
@@ -93,7 +95,11 @@ def _product(clause: Clause, claim: Claim) -> Claim | None:
         return None
     ends = pattern(clause.language, "gives up").search(clause.text)
     begins = pattern(clause.language, "takes to").search(clause.text)
-    if len({thing.lower() for thing in found}) != 1 or not (ends or begins):
+    names = {thing.lower() for thing in found}
+    if len(names) == 2 and ends and begins and len({named("all", "kinds")[name] for name in names}) == 1:
+        # "I uninstalled VS Code, Cursor is my editor now"
+        return _exchanged(clause, claim, found, ends.end())
+    if len(names) != 1 or not (ends or begins):
         return None
     kind = named("all", "kinds")[found[0].lower()]
     over = ends is not None and (begins is None or ends.start() > begins.start())
@@ -105,6 +111,23 @@ def _product(clause: Clause, claim: Claim) -> Claim | None:
         single=not over,
         ended=over,
         weight=max(claim.weight, 0.57),
+    )
+
+
+def _exchanged(clause: Clause, claim: Claim, found: list[str], ends: int) -> Claim:
+    """What stands next to the word that ends is over."""
+    places = {thing: abs(clause.text.find(thing) - ends) for thing in found}
+    old, new = sorted(places, key=lambda thing: places[thing])
+    kind = named("all", "kinds")[new.lower()]
+    return replace(
+        claim,
+        memory_type="fact",
+        attribute="car" if kind == "car" else f"uses:{kind}",
+        value=new,
+        replaces=old,
+        single=True,
+        ended=False,
+        weight=max(claim.weight, 0.6),
     )
 
 

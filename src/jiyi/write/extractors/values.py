@@ -11,7 +11,7 @@ _DETERMINER = re.compile(
 )
 # Where the thing itself is over and its circumstances begin.
 _AFTER = re.compile(
-    r"\s*[,.;:!?()\"“”]|\s+(?:because|since|but|so|when|while|which|who|that|as|until|after|before|though|although|if"
+    r"\s*(?:[,;!?()\"“”]|[.:](?!\w))|\s+(?:because|since|but|so|when|while|which|who|that|as|until|after|before|though|although|if"
     r"|for|with|by|every|on|at|these days|nowadays|now|right now|anymore|any more|any longer|too|as well|instead|again"
     r"|a lot|very much|so much|more than|over|than|lately|recently|and (?:i|we|my|it|he|she|they)|last|next|this|today"
     r"|yesterday|tomorrow|tonight|in \d{4}|in (?:january|february|march|april|may|june|july|august|september|october"
@@ -19,7 +19,7 @@ _AFTER = re.compile(
     re.IGNORECASE,
 )
 _CHINESE_AFTER = re.compile(
-    r"[，。！？；、,.!?~～…（）()]|因为|所以|但|不过|而且|的时候|之后|以后|之前|已经|可是|好几年|很多年"
+    r"[，。！？；、,!?~～…（）()]|\.(?!\w)|因为|所以|但|不过|而且|的时候|之后|以后|之前|已经|可是|好几年|很多年"
     r"|[一二三四五六七八九十两\d]{1,3}多?(?:年|个月|天|周)了"
 )
 _CHINESE_BEFORE = re.compile(r"^(?:一[个只条台辆套份名位家种款部本]|了|过|的|是|着|得|很|那种|这种)")
@@ -31,7 +31,7 @@ def plain_value(text: str, language: str) -> str:
     """The thing itself.
 
     >>> plain_value("a really big dog, because we can", "en"), plain_value("一只大狗了", "zh")
-    ('really big dog', '大狗')
+    ('big dog', '大狗')
     """
     text = text[:200].strip()
     if language == "zh":

@@ -1,0 +1,139 @@
+"""What people say has changed is no longer remembered as it was; and as of then, it still is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from changes_told import STORIES
+from conftest import WordEmbedder
+from jiyi import Memory, MemoryItem
+from support import DAY
+
+Told = tuple[datetime, str, str, str]
+
+HOLDING = ("preference", "fact", "pattern", "skill", "profile")
+
+
+def stories() -> list[list[Told]]:
+    return [[_line(line) for line in block.splitlines()] for block in STORIES.strip().split("\n\n")]
+
+
+def _line(line: str) -> Told:
+    day, text, there, gone = (part.strip() for part in line.split(" | "))
+    return datetime.fromisoformat(day).replace(hour=9, tzinfo=UTC), text, there.strip("·"), gone.strip("·")
+
+
+async def tell(memory: Memory, story: list[Told]) -> None:
+    for at, text, _, _ in story:
+        name = "Ann" if text.isascii() else "林梅"
+        said = {"role": "user", "name": name, "content": text, "sent_at": at}
+        receipt = await memory.add([said], user_id="mei", session_id=at.isoformat())
+        await memory.wait(receipt, user_id="mei")
+
+
+async def concluded(memory: Memory, as_of: datetime | None = None) -> list[MemoryItem]:
+    page = await memory.list(user_id="mei", limit=100, as_of=as_of)
+    return [item for item in page.items if item.memory_type not in ("message", "episode")]
+
+
+@pytest.mark.parametrize("story", stories(), ids=lambda story: story[0][1])
+async def test_what_changed_is_told_as_it_was_at_each_time(story: list[Told], tmp_path: Path) -> None:
+    async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder(512)) as memory:
+        await tell(memory, story)
+        for at, text, there, gone in story:
+            held = await concluded(memory, as_of=at + 10 * DAY)
+            assert any(there.lower() in item.content.lower() for item in held), f"after “{text}” nothing says {there}"
+            held = [item for item in held if item.memory_type in HOLDING]
+            still = [item.content for item in held if gone and gone.lower() in item.content.lower()]
+            assert not still, f"after “{text}”: {still}"
+
+
+@pytest.fixture
+async def memory(place: str | Path) -> AsyncIterator[Memory]:
+    """With all defaults but the embedder."""
+    async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
+        yield memory
+
+
+def day(number: int) -> datetime:
+    return datetime(2024, number, 3, 9, tzinfo=UTC)
+
+
+async def test_somebody_who_is_gone_takes_along_what_was_known_of_them(memory: Memory) -> None:
+    await tell(memory, [(day(1), "I have a cat called Mochi. My cat is three years old.", "", "")])
+    await tell(memory, [(day(2), "我女朋友叫小雯，她在成都读研。", "", "")])
+    await tell(memory, [(day(5), "Mochi died last week.", "", ""), (day(6), "我和小雯分手了。", "", "")])
+    told = [item.content for item in await concluded(memory)]
+    assert not [text for text in told if "three years" in text or "成都" in text or "has a cat" in text], told
+    before = [item.content for item in await concluded(memory, as_of=day(4))]
+    assert any("three years" in text for text in before)
+    assert any("成都" in text for text in before)
+
+
+async def test_what_is_over_says_which_memory_said_so_and_can_be_undone(memory: Memory) -> None:
+    await tell(memory, [(day(1), "我在吃二甲双胍。", "", "")])
+    [taking] = [item for item in await concluded(memory) if item.memory_type == "fact"]
+    await tell(memory, [(day(5), "医生把二甲双胍停了。", "", "")])
+    over = await memory.get(taking.id, user_id="mei")
+    assert over.valid_to == day(5)
+    [by] = [item for item in await concluded(memory) if item.id == over.superseded_by]
+    assert "停了" in by.content
+    change = list(await memory.history(taking.id, user_id="mei"))[-1]
+    assert (change.action, change.reason) == ("supersede", "a newer memory says it is over")
+    await memory.update(taking.id, user_id="mei", valid_to=None)
+    assert taking.id in {item.id for item in await concluded(memory)}
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("I'm allergic to peanuts.", "I stopped eating peanuts."),
+        ("I love coffee.", "I gave up coffee."),
+        ("My cat is called Mochi.", "I finished the book about Mochi."),
+        ("我对海鲜过敏。", "海鲜不吃了。"),
+        ("我女儿叫小雯。", "小雯把钢琴停了。"),
+        ("My boyfriend is a programmer.", "My boyfriend quit smoking."),
+        ("我男朋友是程序员。", "我男朋友戒烟了。"),
+        ("I take metformin.", "I'm thinking about coming off metformin."),
+        ("I work at Google.", "Should I have left Google?"),
+    ],
+)
+async def test_what_is_not_said_to_be_over_stays(first: str, then: str, memory: Memory) -> None:
+    await tell(memory, [(day(1), first, "", "")])
+    known = {item.id for item in await concluded(memory)}
+    assert known
+    await tell(memory, [(day(5), then, "", "")])
+    assert known <= {item.id for item in await concluded(memory)}
+
+
+async def test_what_ends_nothing_that_was_known_is_not_kept_for_that(memory: Memory) -> None:
+    await tell(memory, [(day(1), "张伟调走了。", "", ""), (day(2), "Tom left.", "", "")])
+    assert await concluded(memory) == []
+
+
+async def test_another_agents_memories_and_other_people_are_not_touched(memory: Memory) -> None:
+    for agent_id in (None, "coach"):
+        said = {"role": "user", "name": "Ann", "content": "I take metformin.", "sent_at": day(1)}
+        await memory.wait(await memory.add([said], user_id="mei", agent_id=agent_id), user_id="mei")
+    before = {item.id: item for item in await concluded(memory)}
+    said = {"role": "user", "name": "Ann", "content": "My doctor took me off metformin.", "sent_at": day(5)}
+    await memory.wait(await memory.add([said], user_id="mei", agent_id="coach"), user_id="mei")
+    left = {item.id for item in await concluded(memory)}
+    assert {before[gone].agent_id for gone in before.keys() - left} == {"coach"}
+
+    group = [
+        {"role": "user", "name": name, "content": text, "sent_at": at}
+        for name, text, at in (
+            ("Ben", "I'm learning Japanese.", day(1)),
+            ("Eva", "I'm learning Japanese.", day(1) + timedelta(minutes=1)),
+            ("Eva", "I stopped learning Japanese.", day(5)),
+        )
+    ]
+    await memory.wait(await memory.add(group, user_id="mei", group_id="class"), user_id="mei")
+    learning = [item.content for item in await concluded(memory) if "learning Japanese" in item.content]
+    assert any(text.startswith("Ben") for text in learning)
+    assert not any(text.startswith("Eva is learning") for text in learning)
