@@ -84,7 +84,8 @@ async def live(folder: Path, embedder: Embedder, plan: Plan, *, upkeep: bool) ->
     rng = random.Random(plan.seed)
     months: list[Month] = []
     with Clock(START) as clock:
-        async with Memory.open(folder / f"{upkeep}.db", settings=load_settings(), embedder=embedder) as memory:
+        path = folder / f"{upkeep}.db"
+        async with Memory.open(path, settings=load_settings(), embedder=embedder) as memory:
             told = _Told(plan)
             for day in range(1, plan.days + 1):
                 for session in told.until(START + timedelta(days=day)):
@@ -94,7 +95,10 @@ async def live(folder: Path, embedder: Embedder, plan: Plan, *, upkeep: bool) ->
                 if upkeep and day % UPKEEP == 0:
                     await memory.upkeep()
                 if day % MONTH == 0:
-                    months.append(await _measure(memory, told, clock.now, day, rng, plan.asked))
+                    async with Memory.open(
+                        path, settings=load_settings(recalls={"record": False}), embedder=embedder
+                    ) as asked:
+                        months.append(await _measure(asked, told, clock.now, day, rng, plan.asked))
     return months
 
 

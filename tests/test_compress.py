@@ -20,7 +20,8 @@ from jiyi.keep.extract import Told, extract
 from jiyi.keep.particulars import missing, particulars
 from jiyi.settings import load_settings
 from jiyi.testing import Clock, ScriptedModel, WordEmbedder
-from support import LONG, contents, stored
+from jiyi.text.passages import passages
+from support import LONG, ask, contents, stored
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -335,3 +336,100 @@ async def test_of_written_conversations_hardly_anything_is_lost(tmp_path: Path, 
     assert kept.texts < kept.members / 2
     assert kept.share >= 0.98, kept.lost
     assert kept.marked_share >= 0.98, kept.lost
+
+
+# -- how it is found ---------------------------------------------------------------------------------------------------
+
+
+async def test_each_line_of_it_is_found_by_its_own_meaning(keeper: Memory, clock: Clock, place: str | Path) -> None:
+    """One vector for a text about many things is near to none of them."""
+    for text in REPAIRS:
+        await tell(keeper, text)
+        clock.now += DAY
+    clock.now += 40 * DAY
+    [new] = (await keeper.compress(user_id="mei")).memory_ids
+    await keeper.add("Somebody repaired something of somebody", user_id="mei")
+    whole = (await keeper.get(new, user_id="mei")).content
+    assert len(whole.splitlines()) == 4
+    for line in whole.splitlines():
+        found = await keeper.search(line, user_id="mei", search_mode="semantic", explain=True)
+        assert found.hits[0].id == new
+        explained = found.hits[0].explanation
+        assert explained is not None
+        nearness = {part.name: part.value for part in explained.evidence}["meaning"]
+        assert nearness > 0.99, "as near as if it stood alone"
+    assert ask(place, f"SELECT count(*) FROM embeddings WHERE memory_id = '{new}'") == [(5,)]
+    assert (await keeper.verify(vectors=True)).drift == {}
+    await keeper.update(new, user_id="mei", content="\n".join(whole.splitlines()[:2]))
+    assert ask(place, f"SELECT count(*) FROM embeddings WHERE memory_id = '{new}'") == [(3,)]
+    await keeper.update(new, user_id="mei", content=REPAIRS[0])
+    assert ask(place, f"SELECT count(*) FROM embeddings WHERE memory_id = '{new}'") == [(1,)]
+
+
+async def test_vectors_of_lines_are_made_anew_with_the_rest(place: str | Path, keeper: Memory, clock: Clock) -> None:
+    for text in REPAIRS:
+        await tell(keeper, text)
+        clock.now += DAY
+    clock.now += 40 * DAY
+    [new] = (await keeper.compress(user_id="mei")).memory_ids
+    parts = f"SELECT dimension, count(*) FROM embeddings WHERE memory_id = '{new}' GROUP BY dimension"
+    assert ask(place, parts) == [(512, 5)]
+    async with Memory.open(place, embedder=WordEmbedder(64)) as other:
+        await other.reindex()
+        assert ask(place, parts) == [(64, 5)]
+        hits = (await other.search(REPAIRS[1], user_id="mei", search_mode="semantic")).hits
+        assert [hit.id for hit in hits] == [new]
+
+
+@given(st.lists(TEXTS, max_size=12), st.booleans())
+def test_passages_hold_every_word_of_it(lines: list[str], compressed: bool) -> None:
+    content = "\n".join(lines)
+    found = passages(content, {"compressed": 1} if compressed else {})
+    assert found == () or set("".join(content.split())) == set("".join("".join(found).split()))
+    assert compressed or found == ()
+    assert len(found) != 1
+
+
+async def test_what_was_compressed_finds_company_again(keeper: Memory, clock: Clock) -> None:
+    """Full texts become a longer one when they are older, so that their number does not grow with the years."""
+    trips = [f"Trip {number} to Munich in the old blue train cost {400 + number} euros" for number in range(20, 38)]
+    await tell(keeper, *trips)
+    clock.now += 31 * DAY
+    assert (await keeper.compress(user_id="mei")).made == 3
+    assert {item.data["compressed"] for item in await stored(keeper)} == {1}
+    clock.now += 70 * DAY
+    await keeper.compress(user_id="mei")
+    [whole] = await stored(keeper)
+    assert whole.data["compressed"] == 2 and all(trip in whole.content for trip in trips)
+    clock.now += 150 * DAY
+    assert (await keeper.compress_plan(user_id="mei")).bundles == (), "it rests three times as long"
+
+
+async def test_what_was_used_often_stays_as_long_as_it_is_used(keeper: Memory, clock: Clock) -> None:
+    await tell(keeper, *REPAIRS)
+    for _ in range(5):
+        await keeper.search("repaired in the old harbour shop", user_id="mei")
+        clock.now += DAY
+    await keeper.recalls(user_id="mei")  # writes what is pending
+    clock.now += 60 * DAY
+    assert (await keeper.compress_plan(user_id="mei")).bundles == ()
+    clock.now += 40 * DAY
+    assert (await keeper.compress_plan(user_id="mei")).before == 4, "nobody has asked for them in three months"
+
+
+async def test_as_of_an_earlier_day_it_tells_what_was_told_by_then(keeper: Memory, clock: Clock) -> None:
+    days = []
+    for text in REPAIRS:
+        await tell(keeper, text)
+        days.append(clock.now)
+        clock.now += DAY
+    clock.now += 40 * DAY
+    await keeper.compress(user_id="mei")
+    for known, day in enumerate(days, 1):
+        [then] = (await keeper.list(user_id="mei", as_of=day)).items
+        assert [line.partition(": ")[2] for line in then.content.splitlines()] == list(REPAIRS[:known])
+        found = await keeper.search("repaired", user_id="mei", as_of=day)
+        assert contents(found) == [then.content[:200]]
+        block = await keeper.context("repaired", user_id="mei", as_of=day)
+        assert [text in block for text in REPAIRS] == [at < known for at in range(4)]
+    assert (await keeper.list(user_id="mei", as_of=START - DAY)).items == ()

@@ -50,7 +50,37 @@ async def test_what_has_run_out_is_archived_and_says_why(place: str | Path, cloc
         assert {item.content for item in await stored(memory)} == {"ls: 4 files", "Tea is good"}
         assert (await memory.get(own.memories[0].id, user_id="mei")).status == "active"
         await memory.undo(typed.id, user_id="mei")
-        assert len(await stored(memory)) == 3, "it can be brought back"
+        await memory.update(typed.id, user_id="mei", expires_at=clock.now + DAY)
+        assert len(await stored(memory)) == 3, "it can be brought back, with an end of its own"
+
+
+async def test_a_types_time_is_over_before_upkeep_comes(place: str | Path, clock: Clock) -> None:
+    async with opened(place, types={"command_output": {"ttl_days": 7}}) as memory:
+        await memory.add("ls: 3 files", user_id="mei", memory_type="command_output")
+        await memory.add("ls: 4 files", user_id="mei", memory_type="command_output", expires_at=START + 99 * DAY)
+        clock.now += 7 * DAY - timedelta(seconds=1)
+        for _ in range(2):  # the second time from the cache
+            assert len((await memory.search("ls", user_id="mei")).hits) == 2
+        clock.now += timedelta(seconds=1)
+        assert [hit.summary for hit in (await memory.search("ls", user_id="mei")).hits] == ["ls: 4 files"]
+        assert [item.content for item in await stored(memory)] == ["ls: 4 files"]
+        assert await memory.count(user_id="mei") == 1
+        looked = await memory.upkeep(dry_run=True)
+        assert (looked.users, looked.expired, looked.compressed) == (1, 1, 0)
+        assert (await memory.upkeep()).expired == 1
+        assert [item.content for item in await stored(memory, status="archived")] == ["ls: 3 files"]
+
+
+async def test_a_dry_run_counts_what_is_then_done_and_changes_nothing(place: str | Path, clock: Clock) -> None:
+    async with opened(place, types={"log": {"ttl_days": 7}}) as memory:
+        for user_id in ("mei", "bo"):
+            await memory.add(similar(6), user_id=user_id)
+            await memory.add("started", user_id=user_id, memory_type="log")
+        clock.now += 31 * DAY
+        looked = await memory.upkeep(dry_run=True)
+        assert (await memory.upkeep(user_id="mei", dry_run=True)).users == 1
+        assert len(await stored(memory)) == 6 and await stored(memory, status="archived") == []
+        assert looked == await memory.upkeep() and looked.compressed == 12 and looked.expired == 2
 
 
 async def test_types_have_policies_of_their_own(place: str | Path, clock: Clock) -> None:

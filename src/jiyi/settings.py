@@ -253,15 +253,20 @@ class KeepSettings(Section):
     )
     compress: bool = Field(default=True, description="upkeep compresses what is old and seldom used")
     compress_after_days: float = Field(default=30.0, ge=0, description="not heard of for this long: may be compressed")
-    compress_again_after_days: float = Field(default=90.0, ge=0, description="what was compressed once may be again")
-    compress_below_uses: int = Field(default=5, ge=0, description="what was recalled so often stays as it is")
+    compress_again_after_days: float = Field(
+        default=90.0, ge=0, description="what was compressed may be again; then after three times as long"
+    )
+    compress_below_uses: int = Field(
+        default=5, ge=0, description="what was recalled so often stays as it is, unless not for as long as that"
+    )
     compress_below_importance: float = Field(default=0.9, ge=0, le=1, description="what is so important stays as it is")
     smallest_group: int = Field(default=3, ge=2, le=100, description="so many memories become fewer; less stay")
     longest: int = Field(
         default=450,
         ge=100,
         le=20_000,
-        description="letters of one compressed memory; a Chinese character counts as three",
+        description="letters of one compressed memory, three times as many each time it is compressed again; a Chinese"
+        " character counts as three",
     )
     types: dict[str, TypePolicy] = Field(
         default={}, description="by memory type: keep, half_life_days, ttl_days, compress_after_days"

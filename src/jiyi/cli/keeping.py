@@ -65,20 +65,30 @@ def compress(
     warn(f"{memory_id} was changed meanwhile and stays as it is" for memory_id in done.left)
 
 
-def upkeep(user: opt.OneUser = None, store: opt.Store = None, as_json: opt.Json = False) -> None:
+def upkeep(
+    dry_run: DryRun = False, user: opt.OneUser = None, store: opt.Store = None, as_json: opt.Json = False
+) -> None:
     """Look after memories once: archive what has run out, compress what is old.
 
     Examples:
     $ jiyi upkeep
+    $ jiyi upkeep --dry-run
     $ jiyi upkeep --user 林梅 --json
 
     jiyi worker does it by itself, as the settings under keep say. It can be
     stopped with Ctrl-C and goes on from there the next time.
     """
     with err().status("looking after memories …"):
-        done = call(lambda memory, _: memory.upkeep(user_id=user), store=store)
-    show(done, _upkept, as_json)
+        done = call(lambda memory, _: memory.upkeep(user_id=user, dry_run=dry_run), store=store)
+    show(done, _to_do if dry_run else _upkept, as_json)
     warn(done.problems)
+
+
+def _to_do(found: Upkept) -> str:
+    return (
+        f"{counted(found.users, 'user', 'users')}: {found.expired:,} have expired,"
+        f" {found.compressed:,} could become {found.made:,}; nothing was changed"
+    )
 
 
 def _upkept(done: Upkept) -> str:

@@ -52,11 +52,14 @@ class Keeping:
         _own_plan(plan)
         return await self._server.ask("POST", "/v1/compress", Compressed, params=_whose(user_id))
 
-    async def upkeep(self, *, user_id: str | None = None, progress: Progress | None = None) -> Upkept:
+    async def upkeep(
+        self, *, user_id: str | None = None, dry_run: bool = False, progress: Progress | None = None
+    ) -> Upkept:
         """Look after the memories of one user; those of all are looked after where the store is."""
         if user_id is None:
             raise AccessDenied("upkeep of all users is not served: `jiyi worker` or `jiyi upkeep` where the store is")
-        return await self._server.ask("POST", "/v1/upkeep", Upkept, params=_whose(user_id))
+        path = "/v1/upkeep/plan" if dry_run else "/v1/upkeep"
+        return await self._server.ask("POST", path, Upkept, params=_whose(user_id), repeatable=dry_run)
 
     async def undo_plan(
         self,

@@ -29,13 +29,14 @@ from ..store.contract import (
     Source,
     Stale,
 )
+from ..text.passages import COMPRESSED, passages, width
 from ..text.summary import summarise
 from ..write.hashes import identity
 from ..write.index import KeywordRules, embed_entries, index_entries
-from .extract import Told, extract, width
+from .extract import Told, extract
 from .grouping import Group, groups
 from .plans import Bundle, Compressed, CompressPlan, Member
-from .policies import Policies
+from .policies import LONGER, Policies
 
 if TYPE_CHECKING:
     from ..llm.client import Llm
@@ -47,6 +48,7 @@ MOST_AT_ONCE = 4000  # memories of one user that are looked at; the rest waits f
 MOST_TEXTS = 3
 NOTES = 0.75  # confidence; facts that are surer fill a slot that later ones must find
 MOST_TAGS = 64
+MOST_LONGER = 2  # how often a text may become longer
 KIND = "compress"
 EXTRACT = "extract"
 
@@ -75,6 +77,7 @@ class Compressor:
             now=now,
             before=now - timedelta(days=policies.fewest_days),
             uses=self.settings.compress_below_uses,
+            unused_since=now - timedelta(days=self.settings.compress_again_after_days),
             importance=self.settings.compress_below_importance,
             confidence=NOTES,
             but_types=policies.kept,
@@ -94,11 +97,15 @@ class Compressor:
         found = groups(
             old,
             smallest=self.settings.smallest_group,
-            longest=self.settings.longest,
+            longest=self._longest,
             very_old=now - timedelta(days=self.settings.compress_again_after_days),
             size=lambda member: width(extract(told([member]))),
         )
         return [group for group in found if len(self._texts(group.members)) < len(group.members)]
+
+    def _longest(self, level: int) -> int:
+        """What is compressed again may be longer: else nothing that is full would ever find company."""
+        return self.settings.longest * int(LONGER ** min(level, MOST_LONGER))
 
     def _texts(self, members: Sequence[Held]) -> tuple[str, ...]:
         """In the words of the originals. One text, or up to three where that would be too long to be found by."""
@@ -106,8 +113,9 @@ class Compressor:
         if not whole:
             return ()
         parts = [""]
+        longest = self._longest(max(member.level for member in members))
         for line in whole.splitlines():
-            if parts[-1] and width(parts[-1]) + width(line) > self.settings.longest and len(parts) < MOST_TEXTS:
+            if parts[-1] and width(parts[-1]) + width(line) > longest and len(parts) < MOST_TEXTS:
                 parts.append("")
             parts[-1] += ("\n" if parts[-1] else "") + line
         return tuple(parts)
@@ -231,6 +239,7 @@ def _new(bundle: Bundle, text: str, at: int, members: Sequence[Held]) -> NewMemo
     data = {name: value for name, value in same.items() if all(one.data.get(name) == value for one in members)}
     shared = members[0].metadata.items()
     ids = sorted(one.id for one in members)
+    lines = max(len(passages(text, {COMPRESSED: bundle.level})), 1)
     return NewMemory(
         id=memory_id,
         memory_key=memory_id,
@@ -238,7 +247,7 @@ def _new(bundle: Bundle, text: str, at: int, members: Sequence[Held]) -> NewMemo
         layer=layer_of(bundle.memory_type),
         content=text,
         summary=summarise(text),
-        data={**data, "compressed": bundle.level, "of": len(members), "made_by": bundle.made_by},
+        data={**data, COMPRESSED: bundle.level, "of": len(members), "lines": lines, "made_by": bundle.made_by},
         metadata={name: value for name, value in shared if all(one.metadata.get(name) == value for one in members)},
         importance=max(one.importance for one in members),
         confidence=min(one.confidence for one in members),

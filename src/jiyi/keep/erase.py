@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..embed import Embedder, embed_documents
+from ..embed import Embedder
 from ..errors import EmbeddingError
 from ..models import Deletion
 from ..store.erasing import Erasure, Held, Rewrite, Rewritten
@@ -15,7 +15,7 @@ from ..text.normal import normalise
 from ..text.summary import summarise
 from ..write.grow import PROFILES
 from ..write.hashes import identity
-from ..write.index import KeywordRules, index_entry
+from ..write.index import KeywordRules, embed_each, index_entry
 
 if TYPE_CHECKING:
     from ..store.base import Store
@@ -39,7 +39,7 @@ async def erase(
     notes = []
     if done.rewritten:
         try:
-            vectors = await embed_documents(embedder, [one.text for one in done.rewritten])
+            vectors = await embed_each(embedder, [one.texts for one in done.rewritten])
             await store.embed(embedder.id, done.rewritten, vectors)
         except EmbeddingError as error:
             notes.append(

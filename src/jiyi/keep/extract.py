@@ -61,11 +61,6 @@ def extract(members: Sequence[Told]) -> str:
     return _lines(sentence for at, sentence in enumerate(kept) if at in needed)
 
 
-def width(text: str) -> int:
-    """How much a text says: a Chinese character about as much as three letters."""
-    return len(text) + 2 * sum("\u3400" <= char <= "\u9fff" for char in text)
-
-
 @lru_cache(maxsize=8192)  # groups are tried member by member
 def _sentences(one: Told) -> tuple[_Sentence, ...]:
     return tuple(_read(one))

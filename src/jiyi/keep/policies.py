@@ -13,6 +13,8 @@ from ..store.aged import Held
 if TYPE_CHECKING:
     from ..settings import KeepSettings
 
+LONGER = 3  # what was compressed rests so many times as long before it is compressed again, and may be so much longer
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
@@ -48,5 +50,5 @@ class Policies:
         own = self.settings.policy(memory.memory_type).compress_after_days
         days = self.settings.compress_after_days if own is None else own
         if memory.level:
-            days = self.settings.compress_again_after_days
+            days = self.settings.compress_again_after_days * LONGER ** (memory.level - 1)
         return now - last_seen >= timedelta(days=days)

@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -36,6 +36,7 @@ MOST_RUN_OUT = 500  # memories that are archived at once
 MOST_INDEXED = 2000  # memories of an earlier version that are indexed anew in one turn
 MOST_BUNDLES = 20  # of one user, in one turn
 MOST_TURNS = 50  # of one user, in one round
+MOST_LOOKED_AT = MOST_RUN_OUT * MOST_TURNS
 LEASE = timedelta(minutes=5)
 
 logger = logging.getLogger(__name__)
@@ -81,6 +82,29 @@ class Upkeep:
         for _ in range(MOST_TURNS):
             if not await self._turn(user_id, tally):
                 break
+        return tally.value()
+
+    async def look(self, user_id: str | None, progress: Progress | None = None) -> Upkept:
+        """What there is to do for one user, or for all, by extract. Nothing is changed, and no language model asked."""
+        tally, now = _Tally(), utc_now()
+        compressor = replace(self._compressor, llm=None)
+        everyone = [user_id] if user_id is not None else await self._store.users()
+        for one in everyone:
+            over = {
+                memory_id
+                for memory_id, _, _ in await self._store.run_out(
+                    one, now=now, lifetimes=self._policies.lifetimes, limit=MOST_LOOKED_AT
+                )
+            }
+            plan = await compressor.plan(one, now) if self._settings.compress else None
+            for bundle in () if plan is None else plan.bundles:
+                left = sum(member.id not in over for member in bundle.members)
+                tally.archived += left
+                tally.made += min(len(bundle.texts), left)
+            tally.expired += len(over)
+            tally.users += 1
+            if progress is not None:
+                progress(tally.users, len(everyone))
         return tally.value()
 
     async def round(self, *, forced: bool, progress: Progress | None = None) -> Upkept | None:

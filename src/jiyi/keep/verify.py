@@ -16,10 +16,11 @@ from ..store.checking import Checked, Repair
 from ..store.contract import EXTRACTED, PAST, SAID, IndexEntry, Unembedded
 from ..text.hashes import term_hash
 from ..text.normal import normalise
+from ..text.passages import passages
 from ..write.facts import THE_USER
 from ..write.grow import GROWING
 from ..write.hashes import apart, identity, statement_hash
-from ..write.index import KeywordRules, index_entry
+from ..write.index import KeywordRules, embed_each, index_entry
 from ..write.settle import DATED
 from .values import Verification
 
@@ -117,12 +118,16 @@ async def _batch(
     done = await store.repair([one for one, _, _ in wanted.values()])
     without = [wanted[name][1] for name in done if "vectors" in wanted[name][2]]
     if without:
-        texts = await embed_documents(embedder, [memory.content for memory in without])
         missing = [
-            Unembedded(user_id=memory.user_id, memory_id=memory.id, version=memory.version, text=memory.content)
+            Unembedded(
+                user_id=memory.user_id,
+                memory_id=memory.id,
+                version=memory.version,
+                texts=(memory.content, *passages(memory.content, memory.data)),
+            )
             for memory in without
         ]
-        await store.embed(embedder.id, missing, texts)
+        await store.embed(embedder.id, missing, await embed_each(embedder, [one.texts for one in missing]))
     found.repaired.update(kind for name in done for kind in wanted[name][2])
 
 
@@ -158,6 +163,8 @@ def drift_of(memory: Checked, entry: IndexEntry) -> Iterator[Found]:
         yield "vectors", "it has none, so it is not found by meaning"
     elif memory.vector is not None and not _usable(memory):
         yield "vectors", "its vector cannot be used"
+    elif memory.vector is not None and memory.vectors != 1 + len(entry.passages):
+        yield "vectors", "its lines have not each their own, so some are not found by meaning"
     expected = _expected_hash(memory)
     if expected is not None and memory.dedupe_hash != expected:
         yield "hashes", "the same text would not be known again"

@@ -60,6 +60,7 @@ class Finding(Looking):
             as_of=as_of,
             asked_at=asked_at,
             min_trust=self.settings.search.min_trust if min_trust is None else min_trust,
+            lifetimes=self._lifetimes,
         )
         inquiry = interpret(
             query,

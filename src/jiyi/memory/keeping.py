@@ -39,15 +39,20 @@ class Keeping(Parts):
         plan = plan or await self.compress_plan(user_id=whose)
         return await self._compressor().apply(plan, now=utc_now(), actor=who)
 
-    async def upkeep(self, *, user_id: str | None = None, progress: Progress | None = None) -> Upkept:
+    async def upkeep(
+        self, *, user_id: str | None = None, dry_run: bool = False, progress: Progress | None = None
+    ) -> Upkept:
         """Look after the memories of one user, or of all: archive what has run out, compress what is old and unused.
 
         `jiyi worker` does it by itself, every `keep.every_hours`. Two processes never do it at the same time: who comes
-        second gets a note in `problems`.
+        second gets a note in `problems`. With `dry_run` nothing is changed, and what there is to do is counted.
         """
+        whose = checks.optional_name("user_id", user_id)
         await self._accesses.flush()  # what was recalled a moment ago is not unused
-        if user_id is not None:
-            return await self._upkeep().of(checks.name("user_id", user_id))
+        if dry_run:
+            return await self._upkeep().look(whose, progress)
+        if whose is not None:
+            return await self._upkeep().of(whose)
         done = await self._upkeep().round(forced=True, progress=progress)
         at_it = ("another process is at it",)
         return done or Upkept(users=0, expired=0, compressed=0, made=0, problems=at_it)

@@ -56,6 +56,7 @@ class Looking(Parts):
             as_of=as_of,
             status=status,
             min_trust=min_trust,
+            lifetimes=self._lifetimes,
         )
         await self._fresh(where.user_id)
         page = await self._store.page(
@@ -91,13 +92,14 @@ class Looking(Parts):
             as_of=as_of,
             status=status,
             min_trust=min_trust,
+            lifetimes=self._lifetimes,
         )
         await self._fresh(where.user_id)
         return await self._store.count(where)
 
     async def groups(self, *, user_id: str, memory_types: Sequence[str] | None = None) -> dict[str, int]:
         """The groups that a user's memories belong to, by name, with how many of them each has."""
-        return await self._store.groups(scope(user_id=user_id, memory_types=memory_types))
+        return await self._store.groups(scope(user_id=user_id, memory_types=memory_types, lifetimes=self._lifetimes))
 
     async def users(self) -> Sequence[str]:
         """The ids of all users that have memories or messages."""

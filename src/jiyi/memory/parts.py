@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..cache import resolve as resolve_caches
 from ..embed import Embedder
 from ..keep.compress import Compressor
+from ..keep.policies import Policies
 from ..keep.upkeep import Upkeep
 from ..llm import resolve
 from ..metrics import Meter
@@ -53,6 +54,7 @@ class Parts:
                 if policy.half_life_days is not None
             },
         )
+        self._lifetimes = tuple(sorted(Policies(settings=settings.keep).lifetimes.items()))
         self._rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
         self._change = partial(change, store=store, embedder=embedder, rules=self._rules)
         self._llm = resolve(settings, store, self.meter)

@@ -148,7 +148,7 @@ class Answers:
     async def _kept(self, found: SearchResult, inquiry: Inquiry, key: str, now: datetime) -> Kept:
         """An answer lives until the period is over, or a memory expires or ends."""
         until = now + timedelta(seconds=self._period.left(now))
-        next_end = await self._store.next_end(inquiry.filter.user_id, now)
+        next_end = await self._store.next_end(inquiry.filter.user_id, now, inquiry.filter.lifetimes)
         return Kept(
             key=key,
             until=until if next_end is None else min(until, next_end),

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from .. import checks
 from ..models import Layer, SearchMode, Status, utc_now
-from ..store.contract import Filter
+from ..store.contract import Filter, Lifetimes
 from ..text.keywords import query_keywords
 from ..text.normal import normalise
 from .score import LEGS
@@ -77,6 +77,7 @@ def scope(
     asked_at: datetime | None = None,
     status: Status = "active",
     min_trust: float | None = None,
+    lifetimes: Lifetimes = (),
 ) -> Filter:
     """The filters that `search`, `list` and `count` share. An empty list of types, layers or tags matches nothing."""
     now = utc_now() if asked_at is None else checks.time("asked_at", asked_at)
@@ -95,4 +96,5 @@ def scope(
         now=now,
         status=checks.status("status", status),
         min_trust=0.0 if min_trust is None else checks.share("min_trust", min_trust),
+        lifetimes=lifetimes,
     )

@@ -20,7 +20,8 @@ from .tables import EmbeddingRow, MemoryRow, MemorySourceRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aged:
-    """Current memories that nobody has heard of since `before`, that were used less often and matter less than that.
+    """Current memories that nobody has heard of since `before`, that were used less often and matter less than that. Of
+    what was used often, those that nobody has asked for since `unused_since`.
 
     A current fact of the semantic layer that fills a slot (whom, and what about them) is not among them, unless it is
     but a note that no rule was sure of: what is told later has to find it there, to confirm or to end it. Neither is
@@ -31,6 +32,7 @@ class Aged:
     now: datetime
     before: datetime
     uses: int
+    unused_since: datetime
     importance: float
     confidence: float  # up to which a fact is but a note
     but_types: frozenset[str]
@@ -83,7 +85,7 @@ async def aged(session: AsyncSession, wanted: Aged, *, after: str, limit: int) -
         memory.created_at <= before,
         memory.occurred_at <= before,
         or_(memory.last_accessed_at.is_(None), memory.last_accessed_at <= before),
-        memory.access_count < wanted.uses,
+        or_(memory.access_count < wanted.uses, memory.last_accessed_at <= wanted.unused_since),
         memory.importance < wanted.importance,
         memory.memory_key == memory.id,
         or_(

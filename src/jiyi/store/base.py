@@ -63,6 +63,7 @@ from .contract import (
     Filter,
     IndexEntry,
     Lease,
+    Lifetimes,
     Outset,
     Past,
     Place,
@@ -297,7 +298,7 @@ class Store(Keeping):
         async with self._reading(None) as session:
             return await reads.unembedded(session, model, dimension, after=after, limit=limit)
 
-    async def embed(self, model: str, found: Sequence[Unembedded], vectors: NDArray[np.float32]) -> int:
+    async def embed(self, model: str, found: Sequence[Unembedded], vectors: Sequence[NDArray[np.float32]]) -> int:
         users = sorted({memory.user_id for memory in found})
         return await self._write(users, lambda session: saves.embed(session, model, found, vectors))
 
@@ -307,10 +308,10 @@ class Store(Keeping):
             tip = await freshness.tip(session, user_id)
             return Outset(tip, await synonyms.of(session, user_id, words))
 
-    async def next_end(self, user_id: str, now: datetime) -> datetime | None:
+    async def next_end(self, user_id: str, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:
         """The next moment at which a memory of this user expires or ends by itself."""
         async with self._reading(user_id) as session:
-            return await freshness.next_end(session, user_id, now)
+            return await freshness.next_end(session, user_id, now, lifetimes)
 
     def touch(self, user_id: str, accessed: Mapping[str, datetime]) -> None:
         """Let a copy of the user's memories in RAM, if there is one, know when some of them were last accessed."""

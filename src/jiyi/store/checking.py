@@ -56,6 +56,7 @@ class Checked:
     model: str | None  # None: it has no vector
     dimension: int
     vector: NDArray[np.float32] | None
+    vectors: int  # of that model: its own, and those of its passages
     told: bool  # its history knows the version it is at
 
 
@@ -99,8 +100,20 @@ async def memories(
         RevisionRow.memory_id == MemoryRow.id,
         RevisionRow.version == MemoryRow.version,
     )
+    part = aliased(EmbeddingRow)
+    parts = (
+        select(func.count())
+        .where(
+            part.user_id == MemoryRow.user_id,
+            part.memory_id == MemoryRow.id,
+            part.model == EmbeddingRow.model,
+            part.dimension == EmbeddingRow.dimension,
+        )
+        .correlate(MemoryRow, EmbeddingRow)
+        .scalar_subquery()
+    )
     statement = (
-        select(MemoryRow, TermsRow, EmbeddingRow, told)
+        select(MemoryRow, TermsRow, EmbeddingRow, parts, told)
         .outerjoin(TermsRow, own)
         .outerjoin(EmbeddingRow, vector)
         .where(key > after)
@@ -118,8 +131,8 @@ async def memories(
         for row in await session.scalars(select(KeywordRow).where(of_these)):
             keywords[row.user_id, row.memory_id].append((row.keyword, row.weight, row.source))
     return [
-        _checked(memory, terms, embedding, keywords[memory.user_id, memory.id], bool(known))
-        for memory, terms, embedding, known in found
+        _checked(memory, terms, embedding, vectors, keywords[memory.user_id, memory.id], bool(known))
+        for memory, terms, embedding, vectors, known in found
     ]
 
 
@@ -127,6 +140,7 @@ def _checked(
     memory: MemoryRow,
     terms: TermsRow | None,
     embedding: EmbeddingRow | None,
+    vectors: int,
     keywords: Sequence[tuple[str, float, str]],
     told: bool,
 ) -> Checked:
@@ -159,6 +173,7 @@ def _checked(
         model=None if embedding is None else embedding.model,
         dimension=0 if embedding is None else embedding.dimension,
         vector=None if embedding is None else embedding.vector,
+        vectors=vectors,
         told=told,
     )
 

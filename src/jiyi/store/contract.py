@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,9 @@ BY_A_PERSON = ("update", "restore")  # actions; what extraction does has other n
 EXTRACTED = "extracted"  # the source of memories that an extractor found
 
 
+Lifetimes = tuple[tuple[str, timedelta], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """Which memories of one user are meant. What is None does not restrict."""
@@ -40,6 +43,7 @@ class Filter:
     occurred_to: datetime | None = None  # exclusive
     as_of: datetime | None = None  # valid at that moment; None: not superseded
     now: datetime  # what has expired by now is out
+    lifetimes: Lifetimes = ()  # by type, of what has no end of its own
     status: Status = "active"
     min_trust: float = 0.0
 
@@ -114,6 +118,8 @@ class IndexEntry:
     near_hash: int
     vector: NDArray[np.float32] | None
     model: str | None
+    passages: tuple[str, ...] = ()  # that have vectors of their own
+    of_passages: tuple[NDArray[np.float32], ...] = ()
 
 
 NOT_INDEXED = IndexEntry(
@@ -413,12 +419,13 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unembedded:
-    """A memory that lacks a vector of the wanted model, with the text that has to be embedded."""
+    """A memory that lacks a vector of the wanted model, with the texts that have to be embedded: all of it, then its
+    passages."""
 
     user_id: str
     memory_id: str
     version: int
-    text: str
+    texts: tuple[str, ...]
 
 
 class Tip(NamedTuple):

@@ -22,7 +22,7 @@ class Episodes:
 
     first: Slots
     second: Slots
-    number: Slots  # of each slot's episode; episodes of one message count as none: -1
+    number: Slots  # of each slot's episode; episodes of one message count as none, unless it stands for many: -1
     count: int
     lengths: Floats  # of the episodes, in terms
 
@@ -51,8 +51,10 @@ class Episodes:
         return before
 
 
-def episodes(said: Slots, session: Slots, occurred: Slots, lengths: Slots) -> Episodes:
-    """Of the slots `said`; the other arrays are over all slots."""
+def episodes(
+    said: Slots, session: Slots, occurred: Slots, lengths: Slots, alone: NDArray[np.bool_] | None = None
+) -> Episodes:
+    """Of the slots `said`; the other arrays are over all slots. `alone`: one that is an episode by itself."""
     number = np.full(len(session), -1, np.int32)
     order = said[np.lexsort((occurred[said], session[said]))]
     first, second = order[:-1], order[1:]
@@ -61,6 +63,8 @@ def episodes(said: Slots, session: Slots, occurred: Slots, lengths: Slots) -> Ep
     starts = np.concatenate(([True], ~joined)) if len(order) else np.zeros(0, np.bool_)
     run = np.cumsum(starts) - 1
     several = np.bincount(run) > 1 if len(run) else np.zeros(0, np.bool_)
+    if alone is not None and len(run):
+        several[run[alone[order]]] = True
     renumbered = np.where(several, np.cumsum(several) - 1, -1)
     number[order] = renumbered[run]
     count = int(several.sum())

@@ -237,7 +237,8 @@ async def _rewrite(session: AsyncSession, user_id: str, held: Held, left: Rewrit
     )
     await session.flush()
     await saves.tell(session, user_id, [held.id], "update")
-    return Unembedded(user_id=user_id, memory_id=held.id, version=row.version, text=left.content)
+    texts = (left.content, *left.index.passages)
+    return Unembedded(user_id=user_id, memory_id=held.id, version=row.version, texts=texts)
 
 
 async def _remove(

@@ -16,6 +16,11 @@ def conditions(where: Filter) -> list[ColumnElement[bool]]:
         or_(memory.expires_at.is_(None), memory.expires_at > where.now),
         or_(memory.valid_to.is_(None), memory.valid_to > (where.as_of or where.now)),
     ]
+    if where.status == "active":  # what upkeep has archived for its age is among the archived
+        found += [
+            or_(memory.memory_type != name, memory.expires_at.is_not(None), memory.created_at > where.now - lifetime)
+            for name, lifetime in where.lifetimes
+        ]
     if where.as_of is not None:
         found.append(memory.valid_from <= where.as_of)
     if where.min_trust:

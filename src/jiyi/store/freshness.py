@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import and_, bindparam, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from .contract import Tip
+from .contract import Lifetimes, Tip
 from .tables import SHARED, ChangeRow, MemoryRow, erased
 
 # Built once: every search runs it. Each newest number is one look at an index; so is the entry behind it.
@@ -33,11 +33,16 @@ async def tip(session: AsyncSession, user_id: str) -> Tip | None:
     return None if row is None else Tip(*row)
 
 
-async def next_end(session: AsyncSession, user_id: str, now: datetime) -> datetime | None:
+async def next_end(session: AsyncSession, user_id: str, now: datetime, lifetimes: Lifetimes) -> datetime | None:
     """The next moment at which an active memory of this user expires or ends."""
     mine = and_(MemoryRow.user_id == user_id, MemoryRow.status == "active")
     ends = [
         await session.scalar(select(func.min(column)).where(mine, column > now))
         for column in (MemoryRow.expires_at, MemoryRow.valid_to)
     ]
+    for name, lifetime in lifetimes:
+        mortal = and_(mine, MemoryRow.memory_type == name, MemoryRow.expires_at.is_(None))
+        first = select(func.min(MemoryRow.created_at)).where(mortal, MemoryRow.created_at > now - lifetime)
+        created = await session.scalar(first)
+        ends.append(None if created is None else created + lifetime)
     return min((end for end in ends if end is not None), default=None)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Protocol, TypeGuard
@@ -15,7 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from ..text.normal import normalise
-from .contract import EXTRACTED, Candidates, Question
+from ..text.passages import COMPRESSED
+from .contract import EXTRACTED, Candidates, Lifetimes, Question
 from .indexrow import IndexRow
 from .reads import chunks, vector_of_memory
 from .tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, MemorySourceRow, TermsRow, erased
@@ -104,10 +106,10 @@ class HotUsers:
         if user_id in self._users:
             self._expected[user_id] = seq
 
-    def next_end(self, user_id: str, now: datetime) -> tuple[bool, datetime | None]:
+    def next_end(self, user_id: str, now: datetime, lifetimes: Lifetimes) -> tuple[bool, datetime | None]:
         """Whether the user is in RAM, and if so when the next memory expires or ends."""
         index = self._users.get(user_id)
-        return (False, None) if index is None else (True, index.next_end(now))
+        return (False, None) if index is None else (True, index.next_end(now, lifetimes))
 
     def touch(self, user_id: str, accessed: Mapping[str, datetime]) -> None:
         index = self._users.get(user_id)
@@ -240,6 +242,7 @@ async def _rows(
             type_coerce(TermsRow.keyword_weights, LargeBinary),
             null() if outside else type_coerce(EmbeddingRow.vector, LargeBinary),
             EmbeddingRow.dimension,
+            type_coerce(memory.created_at, BigInteger),
         )
         .join(TermsRow, and_(TermsRow.user_id == memory.user_id, TermsRow.memory_id == memory.id))
         .outerjoin(EmbeddingRow, and_(vector_of_memory(), EmbeddingRow.model == model))
@@ -250,7 +253,26 @@ async def _rows(
     else:
         statement = statement.where(memory.id > after).order_by(memory.id).limit(LOAD_AT_ONCE)
     found: Iterable[Any] = await (await session.connection()).execute(statement)  # rows, not objects: there are many
-    return [_index_row(*row) for row in found]
+    read = [_index_row(*row) for row in found]
+    vectors = await _of_passages(session, user_id, model, [row.id for row in read if row.alone])
+    return [replace(row, passages=vectors[row.id]) if row.id in vectors else row for row in read]
+
+
+async def _of_passages(
+    session: AsyncSession, user_id: str, model: str, ids: Sequence[str]
+) -> defaultdict[str, list[bytes]]:
+    """The vectors of their passages, by memory."""
+    found: defaultdict[str, list[bytes]] = defaultdict(list)
+    for some in chunks(ids):
+        statement = select(EmbeddingRow.memory_id, type_coerce(EmbeddingRow.vector, LargeBinary)).where(
+            EmbeddingRow.user_id == user_id,
+            EmbeddingRow.memory_id.in_(some),
+            EmbeddingRow.part > 0,
+            EmbeddingRow.model == model,
+        )
+        for memory_id, vector in await session.execute(statement):
+            found[memory_id].append(vector)
+    return found
 
 
 def _index_row(*values: Any) -> IndexRow:
@@ -258,8 +280,12 @@ def _index_row(*values: Any) -> IndexRow:
     speaker = data.get("speaker") or data.get("subject")  # whom it is about, if nobody said it in these words
     assistant, derived = data.get("role") == "assistant", "extractor" in data
     known = (speaker and _normal(speaker), assistant, derived, [normalise(tag) for tag in tags])
-    own = values[3] or (f"\0{values[0]}" if "compressed" in data else None)  # what tells of many talks is one itself
-    return IndexRow(*(*values[:3], own, *values[4:6], *known, *values[8:]))
+    alone = COMPRESSED in data  # what tells of many talks is one itself
+    own = values[3] or (f"\0{values[0]}" if alone else None)
+    told = data.get("lines") if alone else 1
+    lines = told if isinstance(told, int) and told > 0 else 1
+    *rest, created_at = values[8:]
+    return IndexRow(*(*values[:3], own, *values[4:6], *known, *rest, alone, created_at, lines))
 
 
 _normal = lru_cache(maxsize=4096)(normalise)  # the same few people, again and again

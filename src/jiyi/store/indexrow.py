@@ -36,10 +36,19 @@ class IndexRow:
     keyword_weights: bytes
     vector: bytes | None  # None also where it stays in the database
     dimension: int | None  # None: it has no vector
+    alone: bool = False  # tells of many talks, and is one by itself
+    created_at: int = 0
+    lines: int = 1  # how many things it tells, one after the other
+    passages: Sequence[bytes] = ()  # their vectors
+
+    @property
+    def of_passage(self) -> int:
+        """How long one of them is: it is about each as much as if that stood alone."""
+        return self.length // self.lines
 
 
 CODED = ("memory_type", "layer", "session_id", "agent_id", "group_id", "speaker")
-TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "last_accessed_at")
+TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "last_accessed_at", "created_at")
 COLUMNS: dict[str, str] = {
     "id": "O",
     **dict.fromkeys(CODED, "i4"),
@@ -49,7 +58,9 @@ COLUMNS: dict[str, str] = {
     "trust": "f8",
     "asks": "f4",
     "length": "i4",
+    "of_passage": "i4",
     "alive": "?",
+    "alone": "?",
     "assistant": "?",
     "derived": "?",
     "embedded": "?",

@@ -25,6 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import IdempotencyConflict, InvalidInput, NotFound
 from ..models import Coverage, MemoryItem, Page, Receipt, Revision, SourceMessage, from_micros, to_micros
+from ..text.passages import passages
 from ..text.version import WORDS_VERSION
 from . import rows
 from .contract import PAST, SAID, Filter, Unembedded
@@ -326,13 +327,13 @@ async def unembedded(
     """Some memories that have no vector of this model and dimension, in order of user and id."""
     missing = or_(EmbeddingRow.model.is_(None), EmbeddingRow.model != model, EmbeddingRow.dimension != dimension)
     statement = (
-        select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version, MemoryRow.content)
+        select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version, MemoryRow.content, MemoryRow.data)
         .outerjoin(EmbeddingRow, vector_of_memory())
         .where(MemoryRow.status == "active", missing, tuple_(MemoryRow.user_id, MemoryRow.id) > after)
         .order_by(MemoryRow.user_id, MemoryRow.id)
         .limit(limit)
     )
     return [
-        Unembedded(user_id=user_id, memory_id=memory_id, version=version, text=text)
-        for user_id, memory_id, version, text in (await session.execute(statement))
+        Unembedded(user_id=user_id, memory_id=memory_id, version=version, texts=(content, *passages(content, data)))
+        for user_id, memory_id, version, content, data in (await session.execute(statement))
     ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..models import Job, MemoryItem, Receipt, ReceiptState, Revision
 from ..text.hashes import term_hash
@@ -75,11 +76,9 @@ def memory_values(addition: Addition, new: NewMemory) -> dict[str, Any]:
 def index_values(user_id: str, memory_id: str, index: IndexEntry) -> dict[str, list[dict[str, Any]]]:
     """What a memory is found by, as values of rows, by table."""
     key = {"user_id": user_id, "memory_id": memory_id}
-    vectors = []
-    if index.vector is not None:
-        vectors = [{**key, "part": 0, "model": index.model, "dimension": len(index.vector), "vector": index.vector}]
+    vectors = () if index.vector is None else (index.vector, *index.of_passages)
     return {
-        "embeddings": vectors,
+        "embeddings": [{**key, **one} for one in vector_values(index.model, vectors)],
         "terms": [
             {
                 **key,
@@ -97,6 +96,14 @@ def index_values(user_id: str, memory_id: str, index: IndexEntry) -> dict[str, l
             for keyword, weight, source in index.keywords
         ],
     }
+
+
+def vector_values(model: str | None, vectors: Iterable[NDArray[np.float32]]) -> list[dict[str, Any]]:
+    """The vector of a memory, and those of its passages, as values of rows."""
+    return [
+        {"part": part, "model": model, "dimension": len(vector), "vector": vector}
+        for part, vector in enumerate(vectors)
+    ]
 
 
 def item(values: Mapping[str, Any], keywords: Sequence[str], source_ids: Sequence[str]) -> MemoryItem:

@@ -290,25 +290,26 @@ async def bring_back(session: AsyncSession, row: MemoryRow, actor: str, reason: 
     await _apply(session, row, change)
 
 
-async def embed(session: AsyncSession, model: str, found: Sequence[Unembedded], vectors: NDArray[np.float32]) -> int:
-    """Give memories their vectors, unless they were changed or deleted meanwhile. → how many"""
+async def embed(
+    session: AsyncSession, model: str, found: Sequence[Unembedded], vectors: Sequence[NDArray[np.float32]]
+) -> int:
+    """Give memories their vectors, a row for each of their texts, unless they were changed or deleted meanwhile. → how
+    many"""
     key = tuple_(MemoryRow.user_id, MemoryRow.id)
     wanted = [(memory.user_id, memory.memory_id) for memory in found]
     statement = select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version).where(key.in_(wanted))
     versions = {(user_id, memory_id): version for user_id, memory_id, version in await session.execute(statement)}
-    values = [
-        {
-            "user_id": memory.user_id,
-            "memory_id": memory.memory_id,
-            "part": 0,
-            "model": model,
-            "dimension": len(vector),
-            "vector": vector,
-        }
-        for memory, vector in zip(found, vectors, strict=True)
+    fitting = [
+        (memory, rows_of)
+        for memory, rows_of in zip(found, vectors, strict=True)
         if versions.get((memory.user_id, memory.memory_id)) == memory.version
     ]
-    done = [(value["user_id"], value["memory_id"]) for value in values]
+    values = [
+        {"user_id": memory.user_id, "memory_id": memory.memory_id, **one}
+        for memory, rows_of in fitting
+        for one in rows.vector_values(model, rows_of)
+    ]
+    done = [(memory.user_id, memory.memory_id) for memory, _ in fitting]
     await session.execute(delete(EmbeddingRow).where(tuple_(EmbeddingRow.user_id, EmbeddingRow.memory_id).in_(done)))
     await insert_all(session, EmbeddingRow, values)
     for user_id, memory_id in done:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from .base import Store
-from .contract import Candidates, Outset, Question
+from .contract import Candidates, Lifetimes, Outset, Question
 from .erasing import Erasure
 from .hot import HotUsers, Outside
 
@@ -27,9 +27,9 @@ class ScanningStore(Store):
         self._hot.expect(user_id, 0 if outset.tip is None else outset.tip.seq)
         return outset
 
-    async def next_end(self, user_id: str, now: datetime) -> datetime | None:
-        known, end = self._hot.next_end(user_id, now)
-        return end if known else await super().next_end(user_id, now)
+    async def next_end(self, user_id: str, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:
+        known, end = self._hot.next_end(user_id, now, lifetimes)
+        return end if known else await super().next_end(user_id, now, lifetimes)
 
     async def erase_all(self, user_id: str) -> Erasure:
         done = await super().erase_all(user_id)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..models import from_micros, to_micros
 from ..text.hashes import term_hash
-from .contract import Candidates, Filter, Floats, Question
+from .contract import Candidates, Filter, Floats, Lifetimes, Question
 from .episodes import Episodes, episodes
 from .gists import Gists
 from .indexrow import CODED, COLUMNS, TIMES, IndexRow
@@ -29,6 +29,7 @@ from .vectors import Scope, Slots, Vectors
 NEVER = np.iinfo(np.int64).max
 LONG_AGO = np.iinfo(np.int64).min
 DAY = 86_400_000_000  # microseconds
+MICROSECOND = timedelta(microseconds=1)
 K1, B = 1.2, 0.75
 EXACT, PREFIX, SYNONYM = 1.0, 0.8, 0.7
 MOST_CONTINUATIONS = 1000
@@ -125,12 +126,9 @@ class UserIndex:
         self._columns["id"][first:end] = [row.id for row in rows]
         self._columns["access_count"][first:end] = [row.access_count for row in rows]
         self._columns["importance"][first:end] = [row.importance for row in rows]
-        self._columns["trust"][first:end] = [row.trust for row in rows]
-        self._columns["length"][first:end] = [row.length for row in rows]
-        self._columns["asks"][first:end] = [row.asks for row in rows]
+        for name in ("trust", "length", "of_passage", "asks", "assistant", "derived", "alone"):
+            self._columns[name][first:end] = [getattr(row, name) for row in rows]
         self._columns["alive"][first:end] = True
-        self._columns["assistant"][first:end] = [row.assistant for row in rows]
-        self._columns["derived"][first:end] = [row.derived for row in rows]
         self._columns["embedded"][first:end] = self._vectors.put(first, rows)
         self._put_postings(first, rows)
         for slot, row in enumerate(rows, first):
@@ -153,7 +151,7 @@ class UserIndex:
                 self._columns["alive"][slot] = False
                 self._count(slot, -1)
 
-    def next_end(self, now: datetime) -> datetime | None:
+    def next_end(self, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:
         """The next moment at which a memory expires or ends."""
         at = to_micros(now)
         ends = NEVER
@@ -161,6 +159,9 @@ class UserIndex:
             times = self._columns[name][: self._size]
             coming = times[(times > at) & (times < ends) & self._columns["alive"][: self._size]]
             ends = int(coming.min()) if len(coming) else ends
+        for mortal, lifetime in self._mortal(lifetimes):
+            coming = self._columns["created_at"][: self._size][mortal] + lifetime
+            ends = int(coming[coming > at].min(initial=ends))
         return None if ends == NEVER else from_micros(ends)
 
     def touch(self, accessed: Mapping[str, datetime]) -> None:
@@ -238,6 +239,8 @@ class UserIndex:
     def _in_scope(self, where: Filter) -> NDArray[np.bool_]:
         columns = {name: column[: self._size] for name, column in self._columns.items()}
         scope = columns["alive"] & (columns["expires_at"] > to_micros(where.now))
+        for mortal, lifetime in self._mortal(where.lifetimes):
+            scope &= ~mortal | (columns["created_at"] > to_micros(where.now) - lifetime)
         for name, wanted in (
             ("session_id", where.session_id and (where.session_id,)),
             ("agent_id", where.agent_id and (where.agent_id,)),
@@ -263,13 +266,22 @@ class UserIndex:
         scope &= columns["valid_to"] > to_micros(where.as_of or where.now)
         return scope
 
+    def _mortal(self, lifetimes: Lifetimes) -> Iterator[tuple[NDArray[np.bool_], int]]:
+        """Those of a type that lasts but so many microseconds, and have no end of their own."""
+        columns = {name: column[: self._size] for name, column in self._columns.items()}
+        for name, lifetime in lifetimes:
+            of_type = columns["memory_type"] == self._codes["memory_type"].get(name, -1)
+            yield columns["alive"] & of_type & (columns["expires_at"] == NEVER), lifetime // MICROSECOND
+
     def _episodes(self) -> Episodes:
         if self._found_episodes is None:
             columns = {name: column[: self._size] for name, column in self._columns.items()}
             is_message = columns["memory_type"] == self._codes["memory_type"].get("message", -1)
             has_session = columns["session_id"] != self._codes["session_id"].get(None, -1)
             said = np.flatnonzero(columns["alive"] & is_message & has_session)
-            self._found_episodes = episodes(said, columns["session_id"], columns["occurred_at"], columns["length"])
+            self._found_episodes = episodes(
+                said, columns["session_id"], columns["occurred_at"], columns["length"], columns["alone"]
+            )
         return self._found_episodes
 
     def _before(self, text: Floats) -> Floats:
@@ -313,7 +325,7 @@ class UserIndex:
         if self._columns["derived"][slot]:
             self._derived += by
         else:
-            self._total_length += by * int(self._columns["length"][slot])
+            self._total_length += by * int(self._columns["of_passage"][slot])
 
     def _rarity(self, holders: Slots) -> float:
         holding = len(holders)
@@ -332,7 +344,7 @@ class UserIndex:
     def _bm25(self, terms: Sequence[str]) -> Floats:
         """BM25 over the user's memories; 1.0 = every term of the query once in a memory of average length."""
         scores = np.zeros(self._size, np.float32)
-        lengths = self._columns["length"]
+        lengths = self._columns["of_passage"]
         average = max(self._total_length / max(len(self._slots) - self._derived, 1), 1.0)
         best_possible = 0.0
         for term, weight in weighted(terms):

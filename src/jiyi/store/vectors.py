@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .contract import Floats
 from .indexrow import IndexRow
+from .spans import Spans
 from .types import VECTOR
 
 Slots = NDArray[np.integer[Any]]
@@ -23,10 +24,11 @@ class Vectors:
         self.outside = outside
         self._all: NDArray[np.float32] = np.empty((0, dimension), np.float32)
         self._lent: tuple[Slots, NDArray[np.float32]] = np.empty(0, np.int64), self._all
+        self._spans = Spans()  # in RAM for everybody: there are few
 
     @property
     def nbytes(self) -> int:
-        return self._all.nbytes
+        return self._all.nbytes + self._spans.nbytes
 
     def grow(self, size: int, capacity: int) -> None:
         if not self.outside:
@@ -41,6 +43,7 @@ class Vectors:
             self.dimension = given[0]
             self._all = np.zeros((len(self._all), self.dimension), np.float32)
         fitting = [row.dimension == self.dimension for row in rows]
+        self._spans.add(self.dimension, [(at, one) for at, row in enumerate(rows, first) for one in row.passages])
         if any(fitting) and not self.outside:
             blank = bytes(4 * self.dimension)
             joined = b"".join(row.vector or blank if fits else blank for row, fits in zip(rows, fitting, strict=True))
@@ -59,8 +62,8 @@ class Vectors:
             known, lent = self._lent
             similarity: Floats = np.zeros(size, np.float32)
             similarity[known] = lent @ vector
-            return similarity[slots]
+            return self._spans.raised(similarity, vector)[slots]
         # A scan of everything is faster than gathering rows, unless few are wanted.
-        if isinstance(slots, slice) or len(slots) > size // 4:
-            return np.asarray((self._all[:size] @ vector)[slots])
+        if isinstance(slots, slice) or len(self._spans) or len(slots) > size // 4:
+            return np.asarray(self._spans.raised(self._all[:size] @ vector, vector)[slots])
         return np.asarray(self._all[slots] @ vector)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from time import perf_counter
 
 from pydantic import JsonValue
 
-from ..embed import Embedder, embed_documents
+from ..embed import Embedder, Vectors, embed_documents
 from ..errors import EmbeddingError
 from ..llm.keywords import standing_in
 from ..store.contract import IndexEntry
 from ..text.hashes import near_hash, simhash, term_counts
 from ..text.keywords import keywords
 from ..text.normal import normalise
+from ..text.passages import passages
 from ..text.sentences import share_of_questions
 from ..text.tokens import tokens
 
@@ -49,6 +50,7 @@ def index_entry(
         near_hash=simhash(of_content) if of_content else near_hash(content),
         vector=None,
         model=None,
+        passages=passages(content, data),
     )
 
 
@@ -91,8 +93,16 @@ async def embed_entries(
     if not texts:
         return [], None
     try:
-        vectors = await embed_documents(embedder, texts)
+        given = zip(texts, entries, strict=True)
+        vectors = await embed_each(embedder, [(text, *entry.passages) for text, entry in given])
     except EmbeddingError as error:
         return list(entries), f"not found by meaning yet: {error} — `jiyi reindex --embeddings` makes up for it"
     pairs = zip(entries, vectors, strict=True)
-    return [replace(entry, vector=vector, model=embedder.id) for entry, vector in pairs], None
+    return [replace(entry, vector=own[0], of_passages=tuple(own[1:]), model=embedder.id) for entry, own in pairs], None
+
+
+async def embed_each(embedder: Embedder, texts: Sequence[Sequence[str]]) -> list[Vectors]:
+    """For each memory a row for each of its texts, all embedded at once."""
+    vectors = await embed_documents(embedder, [text for some in texts for text in some])
+    ends = accumulate(len(some) for some in texts)
+    return [vectors[end - len(some) : end] for some, end in zip(texts, ends, strict=True)]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ..embed import Embedder, Vectors, embed_documents, embed_query
+from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError
 from ..store.contract import Unembedded
+from .index import embed_each
 
 if TYPE_CHECKING:
     from ..store.base import Store
@@ -47,17 +46,19 @@ async def reindex_embeddings(store: Store, embedder: Embedder, progress: Progres
 
 async def _embed(
     embedder: Embedder, found: Sequence[Unembedded], failed: list[str]
-) -> tuple[list[Unembedded], Vectors]:
+) -> tuple[list[Unembedded], list[Vectors]]:
     """All at once; if that fails, one by one, to find those that cannot be embedded."""
     try:
-        return list(found), await embed_documents(embedder, [memory.text for memory in found])
+        return list(found), await embed_each(embedder, [memory.texts for memory in found])
     except EmbeddingError:
         if len(found) == 1:
             raise
-    memories, vectors, in_a_row = [], [], 0
+    memories: list[Unembedded] = []
+    vectors: list[Vectors] = []
+    in_a_row = 0
     for memory in found:
         try:
-            vectors.append((await embed_documents(embedder, [memory.text]))[0])
+            vectors += await embed_each(embedder, [memory.texts])
             memories.append(memory)
             in_a_row = 0
         except EmbeddingError as error:
@@ -65,4 +66,4 @@ async def _embed(
             in_a_row += 1
             if in_a_row == GIVE_UP_AFTER:
                 raise
-    return memories, np.array(vectors)
+    return memories, vectors

@@ -27,6 +27,11 @@ async def compress(caller: UserWriter) -> Response:
     return reply(await caller.memory.compress(user_id=caller.user_id, actor=actor))
 
 
+@router.post("/upkeep/plan", response_model=Upkept, summary="What there is to archive and to compress")
+async def plan_upkeep(caller: UserReader) -> Response:
+    return reply(await caller.memory.upkeep(user_id=caller.user_id, dry_run=True))
+
+
 @router.post("/upkeep", response_model=Upkept, summary="Archive what has run out, and compress")
 async def upkeep(caller: UserWriter) -> Response:
     return reply(await caller.memory.upkeep(user_id=caller.user_id))
