@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -123,12 +124,27 @@ async def mark_everything(place: Place, tmp_path: Path, count: int, options: Set
             await memory.search(f"where is {text}?", user_id="mei")
             await memory.context(f"{text}", user_id="mei", max_tokens=200)
         await memory.recalls(user_id="mei")
+    await compress_marked(place, options)
     async with Memory.open(place, embedder=WordEmbedder(64), settings=options, extractor=refuse) as memory:
         failing = [{"role": "user", "content": f"a job about {mark(998)}"}]
         await memory.add(failing, user_id="mei", session_id="job", metadata={"about": mark(998)}, wait=False)
         waiting = [{"role": "user", "content": f"a job that waits for {mark(999)}"}]
         await memory.work()
         await memory.add(waiting, user_id="mei", session_id="job2", metadata={"about": mark(999)}, wait=False)
+
+
+async def compress_marked(place: Place, options: Settings) -> None:
+    """Some that are taken for old: what is marked stands in another memory, too, with vectors of its lines."""
+    at_once = options.keep.model_copy(update={"compress_after_days": 0, "compress_again_after_days": 0})
+    old = options.model_copy(update={"keep": at_once})
+    async with Memory.open(place, embedder=WordEmbedder(64), settings=old) as memory:
+        for day in range(1, 5):
+            told = {"text": f"Saw {mark(900 + day)} on the hill.", "occurred_at": NOW - timedelta(days=day)}
+            await memory.add(told, user_id="mei", memory_type="log")
+        plan = await memory.compress_plan(user_id="mei")
+        logs = tuple(one for one in plan.bundles if one.memory_type == "log")
+        done = await memory.compress(user_id="mei", plan=plan.model_copy(update={"bundles": logs}))
+        assert (done.made, done.archived) == (1, 4)
 
 
 async def unmark(memory: Memory, place: Place) -> int:
@@ -203,17 +219,42 @@ async def test_no_mark_is_left_anywhere(path: Path, tmp_path: Path, own_redis: R
             assert rows_with(path, LATIN, LATIN.lower(), HAN) == {}
             assert contents(await memory.search("chess 下棋", user_id="mei"))
             assert await memory.delete_all("nobody")
-            await memory.export(tmp_path / "after.jsonl")
-            await memory.export(tmp_path / "after.md", format="markdown")
+            await copies(memory, tmp_path)
             assert marks_in(file_bytes(path)) == [], "while it is open: file, log and shared memory"
     assert marks_in(file_bytes(path)) == [], "when it is closed"
-    for file in ("after.jsonl", "after.md", "log.txt"):
+    for file in (*COPIES, "log.txt"):
         assert marks_in((tmp_path / file).read_bytes()) == [], file
     assert marks_in(redis_bytes(own_redis)) == []
     seen = process_memory(path)
     assert marks_in(seen) == []
     assert NEIGHBOUR.encode() in seen, "what is there would have been found"
     assert {name: await neighbours(path, name) for name in ("mei", "bo")} == before
+
+
+COPIES = ("after.jsonl", "after.md", "after.db")
+
+
+async def copies(memory: Memory, folder: Path) -> None:
+    """What is made of a store after the deletion, to be taken elsewhere."""
+    await memory.export(folder / "after.jsonl")
+    await memory.export(folder / "after.md", format="markdown")
+    await memory.backup(folder / "after.db")
+
+
+async def test_no_mark_of_a_user_who_was_deleted_by_command_is_left(path: Path, tmp_path: Path) -> None:
+    await mark_everything(path, tmp_path, 8, settings())
+    before = await neighbours(path, "bo")
+    words = ("delete", "--all", "--user", "mei", "--yes", "--store", str(path))
+    command = [sys.executable, "-c", "from jiyi.cli import main; main()", *words]
+    said = subprocess.run(command, capture_output=True, check=True)
+    assert marks_in(said.stdout + said.stderr) == []
+    assert marks_in(file_bytes(path)) == [] and rows_with(path, "mei") == {}
+    async with Memory.open(path, embedder=WordEmbedder(64), settings=settings()) as memory:
+        await copies(memory, tmp_path)
+    assert [file for file in COPIES if marks_in((tmp_path / file).read_bytes())] == []
+    seen = process_memory(path)
+    assert marks_in(seen) == [] and NEIGHBOUR.encode() in seen
+    assert await neighbours(path, "bo") == before
 
 
 async def test_no_mark_of_an_erased_user_is_left(path: Path, tmp_path: Path) -> None:
@@ -262,7 +303,8 @@ def redis_bytes(server: RedisServer) -> bytes:
 
 
 @pytest.mark.skipif(not LONG, reason="a PostgreSQL server of its own, whose disk is read: JIYI_TEST_LONG=1")
-async def test_no_mark_is_left_on_the_disk_of_postgresql(tmp_path: Path) -> None:
+@pytest.mark.parametrize("everything", [False, True], ids=["each", "all"])
+async def test_no_mark_is_left_on_the_disk_of_postgresql(tmp_path: Path, everything: bool) -> None:
     try:
         server = Server("wal_recycle=off", "min_wal_size=32MB", "autovacuum=off")
     except Unavailable as error:
@@ -273,9 +315,14 @@ async def test_no_mark_is_left_on_the_disk_of_postgresql(tmp_path: Path) -> None
         data = server.home / "data"
         async with Memory.open(place, embedder=WordEmbedder(64), settings=settings()) as memory:
             assert marks_in(_disk(data)), "the scan sees what is there"
-            await unmark(memory, place)
+            if everything:
+                await memory.delete_all("mei")
+            else:
+                await unmark(memory, place)
             assert rows_with(place, LATIN, LATIN.lower(), HAN) == {}
-            assert marks_in(_disk(data)), "PostgreSQL keeps deleted rows"
+            assert everything or marks_in(_disk(data)), "PostgreSQL keeps deleted rows"
+            await copies(memory, tmp_path)
+            assert [file for file in COPIES if marks_in((tmp_path / file).read_bytes())] == []
             assert await memory.vacuum() == ()
             assert await memory.vacuum() == ()  # the first checkpoint may still need the segment it began in
         assert [str(file) for file in data.rglob("*") if file.is_file() and marks_in(file.read_bytes())] == []

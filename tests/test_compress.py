@@ -139,7 +139,7 @@ async def test_old_and_seldom_used_memories_become_fewer(keeper: Memory, clock: 
     assert old.status == "archived"
     last = (await keeper.history(old.id, user_id="mei"))[-1]
     assert (last.action, last.actor, last.reason) == ("archive", "compress", f"compressed into {new.id}")
-    assert contents(await keeper.search("guitar", user_id="mei", limit=1)) == [new.content[:200]]
+    assert contents(await keeper.search("guitar", user_id="mei", limit=1)) == ["2026-01-05: " + REPAIRS[3]]
     assert (await keeper.compress_plan(user_id="mei")).bundles == (), "nothing is left to do"
 
 
@@ -429,7 +429,24 @@ async def test_as_of_an_earlier_day_it_tells_what_was_told_by_then(keeper: Memor
         [then] = (await keeper.list(user_id="mei", as_of=day)).items
         assert [line.partition(": ")[2] for line in then.content.splitlines()] == list(REPAIRS[:known])
         found = await keeper.search("repaired", user_id="mei", as_of=day)
-        assert contents(found) == [then.content[:200]]
+        assert contents(found) == ["\n".join(then.content.splitlines()[-2:])[:200]], "the latest, where all fit alike"
         block = await keeper.context("repaired", user_id="mei", as_of=day)
         assert [text in block for text in REPAIRS] == [at < known for at in range(4)]
     assert (await keeper.list(user_id="mei", as_of=START - DAY)).items == ()
+
+
+async def test_a_prompt_gets_the_lines_that_are_asked_for(keeper: Memory, clock: Clock) -> None:
+    trips = [f"Trip {number} to Munich in the old blue train cost {400 + number} euros" for number in range(20, 38)]
+    await tell(keeper, *trips)
+    clock.now += 31 * DAY
+    await keeper.compress(user_id="mei")
+    clock.now += 70 * DAY
+    await keeper.compress(user_id="mei")
+    [whole] = await stored(keeper)
+    for number in (20, 29, 37):
+        block = await keeper.context(f"what did trip {number} cost?", user_id="mei", max_tokens=300)
+        assert f"Trip {number} " in block and len(block) < len(whole.content)
+        [hit] = (await keeper.search(f"what did trip {number} cost?", user_id="mei")).hits
+        assert f"Trip {number} " in hit.content_preview and len(hit.content_preview) <= 200
+        assert hit.content_preview.startswith("2026-01-05: ")
+    assert (await keeper.get(whole.id, user_id="mei")).content == whole.content

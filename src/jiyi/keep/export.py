@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Advance = Callable[[str, int, int], None]  # what is done, how much of it, of how much
 AT_ONCE = 200  # records in one transaction
-JOBS_AT_ONCE = 20  # each may have led to a thousand memories
+JOBS_AT_ONCE = 5  # each may have led to a thousand memories
 
 
 async def export_lines(store: Store, path: Path, user_id: str | None, advance: Advance) -> dict[str, int]:

@@ -11,7 +11,9 @@ from .. import checks
 from ..errors import LlmError
 from ..models import Layer, SearchMode, SearchResult
 from ..read.context import ContextLanguage, Style, log_degraded, render_context
+from ..read.earlier import as_they_were
 from ..read.interpret import Inquiry, TimeRange, interpret, scope
+from ..read.pointing import to_the_point
 from ..text.language import language as language_of
 from .looking import Looking
 
@@ -142,4 +144,5 @@ class Finding(Looking):
         log_degraded(found.degraded)
         memories = await self.get_many([hit.id for hit in found.hits], user_id=user_id)
         spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
+        memories = [to_the_point(memory, query) for memory in as_they_were(memories, as_of or asked_at)]
         return render_context(memories, max_tokens=max_tokens, style=style, language=spoken, as_of=as_of or asked_at)

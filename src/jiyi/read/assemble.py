@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from ..models import Explanation, Hit, MemoryItem
 from ..text.tokens import tokens
+from .pointing import to_the_point
 
 PREVIEW = 200
 
 
-def hit(memory: MemoryItem, relevance_score: float, explanation: Explanation | None) -> Hit:
+def hit(memory: MemoryItem, query: str, relevance_score: float, explanation: Explanation | None) -> Hit:
     return Hit(
         id=memory.id,
         memory_key=memory.memory_key,
         summary=memory.summary,
-        content_preview=memory.content[:PREVIEW],
+        content_preview=to_the_point(memory, query, PREVIEW).content[:PREVIEW],
         memory_type=memory.memory_type,
         layer=memory.layer,
         relevance_score=relevance_score,

@@ -138,7 +138,7 @@ class Answers:
         synonyms = synonyms_of(inquiry, outset) if kept.expanded else {}
         return SearchResult(
             query=inquiry.query,
-            hits=tuple(hit(memories[one], score, None) for one, score in kept.hits),
+            hits=tuple(hit(memories[one], inquiry.query, score, None) for one, score in kept.hits),
             total_found=kept.total_found,
             searched=kept.searched,
             search_strategy_used=inquiry.mode,

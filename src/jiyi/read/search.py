@@ -65,7 +65,7 @@ async def search(inquiry: Inquiry, outset: Outset, store: Store, embedder: Embed
         if memory is not None and values[place] >= inquiry.at_least:
             terms = matched_terms(memory, question.terms) if inquiry.explain else ()
             reasons = explain(scores, int(place), float(values[place]), why, terms) if inquiry.explain else None
-            hits.append(hit(memory, float(values[place]), reasons))
+            hits.append(hit(memory, inquiry.query, float(values[place]), reasons))
     return SearchResult(
         query=inquiry.query,
         hits=tuple(hits),

@@ -30,7 +30,7 @@ from .tables import (
 )
 
 AT_ONCE = 200
-JOBS_AT_ONCE = 20  # each may have led to a thousand memories
+JOBS_AT_ONCE = 5  # each may have led to a thousand memories
 USERS_AT_ONCE = 1000
 OWNING = (MemoryRow, MessageRow, JobRow, RecallRow, SynonymRow)  # who has none of these has nothing
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-
-from .sentences import sentences
 
 COMPRESSED = "compressed"  # in the data of a memory that stands for others
 LONGEST = 160  # letters; a longer line is taken apart between sentences
 MOST = 200
+
+_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])")
 
 
 def passages(content: str, data: Mapping[str, object]) -> tuple[str, ...]:
@@ -34,7 +35,7 @@ def _pieces(line: str) -> Iterator[str]:
             yield line
         return
     piece = ""
-    for sentence in sentences(line):
+    for sentence in filter(None, map(str.strip, _END.split(line))):
         if piece and width(piece) + width(sentence) > LONGEST:
             yield piece
             piece = ""
