@@ -23,8 +23,6 @@ SAID = "said:"  # a message, which does not come back when it was edited or arch
 PAST = "past:"  # a statement that was over already when it was added
 BY_A_PERSON = ("update", "restore")  # actions; what extraction does has other names
 EXTRACTED = "extracted"  # the source of memories that an extractor found
-
-
 Lifetimes = tuple[tuple[str, timedelta], ...]
 
 
@@ -419,8 +417,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unembedded:
-    """A memory that lacks a vector of the wanted model, with the texts that have to be embedded: all of it, then its
-    passages."""
+    """A memory that lacks a vector of the wanted model, with the texts to be embedded: all of it, then its passages."""
 
     user_id: str
     memory_id: str
