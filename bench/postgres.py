@@ -9,15 +9,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import multiprocessing
 import os
 import sys
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from itertools import count
+from itertools import cycle
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal, get_args
 
 import asyncpg
 import numpy as np
@@ -36,9 +37,12 @@ from .fill import ORIGINALS, PerturbedEmbedder, user_of
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from postgres_server import Databases, Server
 
+Kind = Literal["plain", "embedded", "engine"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 EACH = 1000  # memories of the other users
 TOP = 10
-FACTOR, SLACK_S, SHARE = 2.0, 0.005, 0.8  # p50 ≤ FACTOR × plain + embedding + SLACK; throughput ≥ SHARE × plain
+# p50 ≤ FACTOR × plain + embedding + SLACK; throughput ≥ SHARE × plain queries, each with the embedding that it needs
+FACTOR, SLACK_S, SHARE = 2.0, 0.005, 0.8
 PLAIN = """SELECT memory_id FROM embeddings WHERE user_id = $1 AND model = $2
     ORDER BY vector <=> $3::text::vector LIMIT 10"""
 SETTINGS = ("fsync=off", "shared_buffers=1GB", "max_wal_size=8GB", "maintenance_work_mem=512MB")
@@ -64,7 +68,7 @@ class Times:
 
     @property
     def passes(self) -> bool:
-        return self.engine <= self.bound and self.recall == 1.0 and self.engine_rate >= SHARE * self.plain_rate
+        return self.engine <= self.bound and self.recall == 1.0 and self.engine_rate >= SHARE * self.embedded_rate
 
 
 def arguments() -> argparse.Namespace:
@@ -120,8 +124,7 @@ async def measure(url: str, admin: str, size: int, given: argparse.Namespace) ->
     pool = await asyncpg.create_pool(admin, min_size=given.clients, max_size=given.clients)
 
     async def plain(vector: Any) -> list[str]:
-        text = "[" + ",".join(map(repr, vector.tolist())) + "]"
-        return [row[0] for row in await pool.fetch(PLAIN, user_id, embedder.id, text)]
+        return [row[0] for row in await pool.fetch(PLAIN, user_id, embedder.id, _as_text(vector))]
 
     settings = load_settings(postgres={"pool_size": given.clients}, recalls={"record": False}, cache={"answers": 0})
     async with Memory.open(url, embedder=embedder, settings=settings) as memory:
@@ -141,35 +144,75 @@ async def measure(url: str, admin: str, size: int, given: argparse.Namespace) ->
             for name, began, ended in zip(spent, moments, moments[1:], strict=False):
                 spent[name].append(ended - began)
         recall = await _recall(memory, pool, user_id, embedder, [next(asked) for _ in range(20)])
-        vectors = [await embedder.embed_query(next(asked)) for _ in range(64)]
-        turn = count()
-
-        async def embed_and_ask() -> None:
-            await plain(await embedder.embed_query(next(asked)))
-
-        rates = [
-            await _rate(given, lambda: plain(vectors[next(turn) % 64])),
-            await _rate(given, embed_and_ask),
-            await _rate(given, lambda: memory.search(next(asked), user_id=user_id)),
-        ]
     await pool.close()
+    rates = [await asyncio.to_thread(_rate, given, kind, url, admin, user_id) for kind in KINDS]
     return Times(size, load, *(median(spent[name]) for name in ("plain", "embed", "engine")), recall, *rates)
 
 
-async def _rate(given: argparse.Namespace, act: Any) -> float:
-    """How often so many clients do it together in a second."""
-    done = 0
-    until = perf_counter() + given.seconds
+def _rate(given: argparse.Namespace, kind: Kind, url: str, admin: str, user_id: str) -> float:
+    """How often so many clients do it together in a second. They are spread over as many processes as there are cores:
+    the server has one for each connection."""
+    context = multiprocessing.get_context("spawn")
+    number = min(os.cpu_count() or 1, given.clients)
+    ready, told = context.Barrier(number), context.Queue()
+    shares = [given.clients // number + (at < given.clients % number) for at in range(number)]
+    crew = [
+        context.Process(
+            target=_work,
+            args=(kind, url, admin, user_id, clients, given.seconds, f"{given.seed}:{kind}:{at}", ready, told),
+        )
+        for at, clients in enumerate(shares)
+    ]
+    for process in crew:
+        process.start()
+    rate = sum(told.get(timeout=600) for _ in crew)
+    for process in crew:
+        process.join()
+    return float(rate)
 
-    async def client() -> None:
-        nonlocal done
-        while perf_counter() < until:
-            await act()
-            done += 1
 
-    began = perf_counter()
-    await asyncio.gather(*(client() for _ in range(given.clients)))
-    return done / (perf_counter() - began)
+def _work(*what: Any) -> None:
+    *given, ready, told = what
+    told.put(asyncio.run(_clients(*given, ready)))
+
+
+async def _clients(
+    kind: Kind, url: str, admin: str, user_id: str, number: int, seconds: float, seed: str, ready: Any
+) -> float:
+    """Those of one process. No question is asked twice, lest a cache of any kind answers it."""
+    embedder = BuiltinEmbedder()
+    asked = iter(questions(seed, 20_000))
+    vectors = cycle([await embedder.embed_query(next(asked)) for _ in range(64)])
+    settings = load_settings(postgres={"pool_size": number}, recalls={"record": False}, cache={"answers": 0})
+    async with (
+        asyncpg.create_pool(admin, min_size=number, max_size=number) as pool,
+        Memory.open(url, embedder=embedder, settings=settings) as memory,
+    ):
+
+        async def act() -> None:
+            if kind == "engine":
+                await memory.search(next(asked), user_id=user_id)
+            else:
+                vector = next(vectors) if kind == "plain" else await embedder.embed_query(next(asked))
+                await pool.fetch(PLAIN, user_id, embedder.id, _as_text(vector))
+
+        async def client() -> int:
+            done = 0
+            while perf_counter() < until:
+                await act()
+                done += 1
+            return done
+
+        await act()
+        await asyncio.to_thread(ready.wait)
+        began = perf_counter()
+        until = began + seconds
+        done = await asyncio.gather(*(client() for _ in range(number)))
+        return sum(done) / (perf_counter() - began)
+
+
+def _as_text(vector: Any) -> str:
+    return "[" + ",".join(map(repr, vector.tolist())) + "]"
 
 
 async def _recall(memory: Memory, pool: Any, user_id: str, embedder: BuiltinEmbedder, asked: list[str]) -> float:

@@ -17,7 +17,7 @@ from jiyi import Memory, ReceiptState, StoreError
 from jiyi.testing import WordEmbedder
 from jiyi.write.drafts import Said
 from jiyi.write.segment import Limits, segment
-from support import DAY, dump, stored
+from support import DAY, Place, dump, stored
 
 MAY = datetime(2024, 5, 7, 9, tzinfo=UTC)
 ZH = ["我吃素，对花生过敏", "我住在柏林", "我不住柏林了，搬到慕尼黑了"]
@@ -31,9 +31,9 @@ def talk(*texts: str, first: datetime = MAY, step: timedelta = timedelta(minutes
 
 
 @pytest.fixture
-async def memory(path: Path) -> AsyncIterator[Memory]:
+async def memory(place: Place) -> AsyncIterator[Memory]:
     """With all defaults but the embedder."""
-    async with Memory.open(path, embedder=WordEmbedder(512)) as memory:
+    async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
         yield memory
 
 
@@ -234,12 +234,12 @@ def test_a_pause_a_turn_and_length_begin_a_unit() -> None:
 # -- triggers ---------------------------------------------------------------------------------------------------------
 
 
-async def test_observing_returns_at_once_and_loses_nothing(path: Path) -> None:
-    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+async def test_observing_returns_at_once_and_loses_nothing(place: Place) -> None:
+    async with Memory.open(place, embedder=WordEmbedder()) as memory:
         for at in range(20):
             await memory.observe(f"My favourite number is {at}", "Noted.", user_id="mei", session_id="s")
         assert (await memory.observed()).waiting > 0
-    async with Memory.open(path, embedder=WordEmbedder()) as memory:  # closing has waited
+    async with Memory.open(place, embedder=WordEmbedder()) as memory:  # closing has waited
         assert await memory.count(user_id="mei", memory_types=["message"]) == 40
 
 
@@ -261,11 +261,11 @@ async def test_observing_raises_nothing_but_counts(path: Path, caplog: pytest.Lo
             await memory.count(user_id="mei")
 
 
-async def test_the_end_of_a_session_waits_for_its_jobs(path: Path) -> None:
+async def test_the_end_of_a_session_waits_for_its_jobs(place: Place) -> None:
     from extractors import SpelledOut
 
     model = SpelledOut(gate=asyncio.Event())
-    async with Memory.open(path, embedder=WordEmbedder(), extractor=model) as memory:
+    async with Memory.open(place, embedder=WordEmbedder(), extractor=model) as memory:
         await memory.observe("Mei home = Rome", user_id="mei", session_id="s")
         await memory.observe("Tom home = Oslo", user_id="mei", session_id="t")
         while not any(job.session_id == "s" for job in await memory.jobs(user_id="mei")):

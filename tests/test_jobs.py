@@ -10,24 +10,26 @@ from typing import Any
 
 import pytest
 
+import workers
 from extractors import SpelledOut
 from jiyi import InvalidInput, Memory, NotFound, ReceiptState
 from jiyi.models import utc_now
 from jiyi.settings import load_settings
 from jiyi.store.contract import LeaseLost
 from jiyi.testing import WordEmbedder
-from support import contents, stored
+from support import Place, contents, stored
+from workers import crew
 
 TALK = [{"role": "user", "content": "Mei home = Berlin"}, {"role": "assistant", "content": "Noted."}]
 
 
-def open_with(path: Path, extractor: SpelledOut, **jobs: Any) -> Memory:
+def open_with(place: Place, extractor: SpelledOut, **jobs: Any) -> Memory:
     settings = load_settings(jobs={"retry_after_s": 0.01, "longest_pause_s": 0.02, **jobs})
-    return Memory.open(path, settings=settings, embedder=WordEmbedder(), extractor=extractor)
+    return Memory.open(place, settings=settings, embedder=WordEmbedder(), extractor=extractor)
 
 
-async def test_add_waits_for_its_job(path: Path) -> None:
-    async with open_with(path, SpelledOut()) as memory:
+async def test_add_waits_for_its_job(place: Place) -> None:
+    async with open_with(place, SpelledOut()) as memory:
         receipt = await memory.add(TALK, user_id="mei", session_id="s")
         assert receipt.state is ReceiptState.INDEXED and receipt.created == 3
         made = receipt.memories[-1]
@@ -36,9 +38,9 @@ async def test_add_waits_for_its_job(path: Path) -> None:
         assert contents(await memory.search("where is home?", user_id="mei", memory_types=["fact"])) == [made.content]
 
 
-async def test_what_is_accepted_is_found_before_the_model_answers(path: Path) -> None:
+async def test_what_is_accepted_is_found_before_the_model_answers(place: Place) -> None:
     model = SpelledOut(gate=asyncio.Event())
-    async with open_with(path, model) as memory:
+    async with open_with(place, model) as memory:
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         assert receipt.state is ReceiptState.ACCEPTED and receipt.created == 2
         assert contents(await memory.search("Berlin", user_id="mei")) == ["Mei home = Berlin"]
@@ -52,23 +54,23 @@ async def test_what_is_accepted_is_found_before_the_model_answers(path: Path) ->
         assert done == await memory.status(receipt, user_id="mei")
 
 
-async def test_waiting_is_bounded_by_a_setting(path: Path) -> None:
-    async with open_with(path, SpelledOut(gate=asyncio.Event()), wait_s=0.05) as memory:
+async def test_waiting_is_bounded_by_a_setting(place: Place) -> None:
+    async with open_with(place, SpelledOut(gate=asyncio.Event()), wait_s=0.05) as memory:
         assert (await memory.add(TALK, user_id="mei")).state is ReceiptState.ACCEPTED
 
 
-async def test_a_failing_model_is_asked_again(path: Path) -> None:
+async def test_a_failing_model_is_asked_again(place: Place) -> None:
     model = SpelledOut(failures=2)
-    async with open_with(path, model) as memory:
+    async with open_with(place, model) as memory:
         receipt = await memory.add(TALK, user_id="mei")
         assert receipt.state is ReceiptState.INDEXED and receipt.problems == ()
         assert (await memory.job(receipt.id, user_id="mei")).attempts == 3
         assert len(await stored(memory, memory_types=["fact"])) == 1
 
 
-async def test_in_the_end_it_fails_visibly_and_can_be_tried_again(path: Path) -> None:
+async def test_in_the_end_it_fails_visibly_and_can_be_tried_again(place: Place) -> None:
     model = SpelledOut(failures=3)
-    async with open_with(path, model, max_attempts=3) as memory:
+    async with open_with(place, model, max_attempts=3) as memory:
         receipt = await memory.add(TALK, user_id="mei")
         assert receipt.state is ReceiptState.FAILED
         assert receipt.problems == ("the model is out to lunch",)
@@ -81,9 +83,9 @@ async def test_in_the_end_it_fails_visibly_and_can_be_tried_again(path: Path) ->
             await memory.retry_job(job.id, user_id="mei")
 
 
-async def test_a_cancelled_job_writes_nothing_more(path: Path) -> None:
+async def test_a_cancelled_job_writes_nothing_more(place: Place) -> None:
     model = SpelledOut(gate=asyncio.Event())
-    async with open_with(path, model) as memory:
+    async with open_with(place, model) as memory:
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         while not model.seen:
             await asyncio.sleep(0.01)
@@ -97,13 +99,13 @@ async def test_a_cancelled_job_writes_nothing_more(path: Path) -> None:
             await memory.cancel_job(receipt.id, user_id="mei")
 
 
-async def test_closing_hands_jobs_back_and_opening_goes_on(path: Path) -> None:
+async def test_closing_hands_jobs_back_and_opening_goes_on(place: Place) -> None:
     stuck = SpelledOut(gate=asyncio.Event())
-    async with open_with(path, stuck) as memory:
+    async with open_with(place, stuck) as memory:
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         while not stuck.seen:
             await asyncio.sleep(0.01)
-    async with open_with(path, SpelledOut()) as memory:  # nobody asks it to
+    async with open_with(place, SpelledOut()) as memory:  # nobody asks it to
         for _ in range(200):
             if (await memory.status(receipt, user_id="mei")).state is ReceiptState.INDEXED:
                 break
@@ -112,10 +114,10 @@ async def test_closing_hands_jobs_back_and_opening_goes_on(path: Path) -> None:
         assert len(await stored(memory, memory_types=["fact"])) == 1
 
 
-async def test_a_lease_that_ran_out_cannot_be_used(path: Path) -> None:
+async def test_a_lease_that_ran_out_cannot_be_used(place: Place) -> None:
     """The slow worker's result is thrown away; the quick one's counts."""
     slow = SpelledOut(gate=asyncio.Event())
-    async with open_with(path, slow, in_process=False) as memory, open_with(path, SpelledOut()) as other:
+    async with open_with(place, slow, in_process=False) as memory, open_with(place, SpelledOut()) as other:
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         now = utc_now()
         lease = await memory._store.claim("slow", now, now + timedelta(milliseconds=1))
@@ -134,8 +136,8 @@ async def test_a_lease_that_ran_out_cannot_be_used(path: Path) -> None:
         assert len(await stored(memory, memory_types=["fact"])) == 1
 
 
-async def test_jobs_of_one_session_are_done_in_order(path: Path) -> None:
-    async with open_with(path, SpelledOut(), in_process=False) as memory:
+async def test_jobs_of_one_session_are_done_in_order(place: Place) -> None:
+    async with open_with(place, SpelledOut(), in_process=False) as memory:
         for city in ("Rome", "Oslo", "Berlin"):
             await memory.add([{"content": f"Mei home = {city}"}], user_id="mei", session_id="s", wait=False)
         now = utc_now()
@@ -147,9 +149,9 @@ async def test_jobs_of_one_session_are_done_in_order(path: Path) -> None:
         assert another is not None and another.user_id == "tom"
 
 
-async def test_a_clock_that_is_set_back_a_day_holds_no_job_up(path: Path) -> None:
+async def test_a_clock_that_is_set_back_a_day_holds_no_job_up(place: Place) -> None:
     day, lease_time = timedelta(days=1), timedelta(seconds=60)
-    async with open_with(path, SpelledOut(), in_process=False) as memory:
+    async with open_with(place, SpelledOut(), in_process=False) as memory:
         await memory.add(TALK, user_id="mei", wait=False)
         ahead = utc_now()
         now = ahead - day
@@ -161,9 +163,9 @@ async def test_a_clock_that_is_set_back_a_day_holds_no_job_up(path: Path) -> Non
         assert await memory._store.claim("b", now, now + lease_time) is not None  # nor is its lease a day long
 
 
-async def test_a_clock_that_is_set_back_a_day_holds_upkeep_not_up(path: Path) -> None:
+async def test_a_clock_that_is_set_back_a_day_holds_upkeep_not_up(place: Place) -> None:
     lease_time = timedelta(minutes=5)
-    async with open_with(path, SpelledOut(), in_process=False) as memory:
+    async with open_with(place, SpelledOut(), in_process=False) as memory:
         ahead = utc_now()
         assert await memory._store.begin_round("a", ahead, ahead + lease_time, forced=True) is not None
         assert await memory._store.begin_round("b", ahead, ahead + lease_time, forced=True) is None
@@ -171,8 +173,8 @@ async def test_a_clock_that_is_set_back_a_day_holds_upkeep_not_up(path: Path) ->
         assert await memory._store.begin_round("b", now, now + lease_time, forced=True) is not None
 
 
-async def test_a_job_whose_worker_dies_again_and_again_fails(path: Path) -> None:
-    async with open_with(path, SpelledOut(), in_process=False, max_attempts=2) as memory:
+async def test_a_job_whose_worker_dies_again_and_again_fails(place: Place) -> None:
+    async with open_with(place, SpelledOut(), in_process=False, max_attempts=2) as memory:
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         for _ in range(2):
             now = utc_now()
@@ -182,9 +184,9 @@ async def test_a_job_whose_worker_dies_again_and_again_fails(path: Path) -> None
         assert job.state is ReceiptState.FAILED and "its worker died at it, 2 times" in job.problems[0]
 
 
-async def test_deleting_a_user_ends_their_jobs(path: Path) -> None:
+async def test_deleting_a_user_ends_their_jobs(place: Place) -> None:
     model = SpelledOut(gate=asyncio.Event())
-    async with open_with(path, model) as memory:
+    async with open_with(place, model) as memory:
         await memory.add(TALK, user_id="mei", wait=False)
         while not model.seen:
             await asyncio.sleep(0.01)
@@ -194,16 +196,16 @@ async def test_deleting_a_user_ends_their_jobs(path: Path) -> None:
         assert await stored(memory) == [] and await memory.jobs() == []
 
 
-async def test_what_was_deleted_meanwhile_is_not_made_anew(path: Path) -> None:
-    async with open_with(path, SpelledOut(), in_process=False) as memory:
+async def test_what_was_deleted_meanwhile_is_not_made_anew(place: Place) -> None:
+    async with open_with(place, SpelledOut(), in_process=False) as memory:
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         await memory.delete(receipt.memories[0].id, user_id="mei")
         await memory.work()
         assert [one.content for one in await stored(memory)] == ["Noted."]
 
 
-async def test_one_user_does_not_see_anothers_jobs(path: Path) -> None:
-    async with open_with(path, SpelledOut()) as memory:
+async def test_one_user_does_not_see_anothers_jobs(place: Place) -> None:
+    async with open_with(place, SpelledOut()) as memory:
         receipt = await memory.add(TALK, user_id="mei")
         for look in (memory.job, memory.retry_job, memory.cancel_job, memory.status, memory.wait):
             with pytest.raises(NotFound):
@@ -211,8 +213,8 @@ async def test_one_user_does_not_see_anothers_jobs(path: Path) -> None:
         assert await memory.jobs(user_id="tom") == []
 
 
-async def test_what_could_not_be_embedded_is_indexed_once_it_is(path: Path, switch: Any) -> None:
-    async with Memory.open(path, embedder=switch) as memory:
+async def test_what_could_not_be_embedded_is_indexed_once_it_is(place: Place, switch: Any) -> None:
+    async with Memory.open(place, embedder=switch) as memory:
         receipt = await memory.add("likes tea", user_id="mei")
         assert receipt.state is ReceiptState.EXTRACTED
         switch.failing = False
@@ -220,16 +222,16 @@ async def test_what_could_not_be_embedded_is_indexed_once_it_is(path: Path, swit
         assert (await memory.status(receipt, user_id="mei")).state is ReceiptState.INDEXED
 
 
-async def test_an_idempotency_key_returns_the_job_as_it_stands(path: Path) -> None:
+async def test_an_idempotency_key_returns_the_job_as_it_stands(place: Place) -> None:
     model = SpelledOut()
-    async with open_with(path, model) as memory:
+    async with open_with(place, model) as memory:
         first = await memory.add(TALK, user_id="mei", idempotency_key="k", wait=False)
         done = await memory.wait(first, user_id="mei")
         assert await memory.add(TALK, user_id="mei", idempotency_key="k") == done
         assert len(model.seen) == 1
 
 
-async def test_a_draft_without_a_message_to_stand_on_is_rejected_and_counted(path: Path) -> None:
+async def test_a_draft_without_a_message_to_stand_on_is_rejected_and_counted(place: Place) -> None:
     from dataclasses import replace
 
     from extractors import drafts_of
@@ -243,7 +245,7 @@ async def test_a_draft_without_a_message_to_stand_on_is_rejected_and_counted(pat
             return [true, *(replace(true, content="x", evidence=(one,)) for one in (invented, beyond)),
                     replace(true, content="y", evidence=()), replace(true, content=" ")]  # fmt: skip
 
-    async with open_with(path, Inventive()) as memory:
+    async with open_with(place, Inventive()) as memory:
         receipt = await memory.add(TALK, user_id="mei")
         assert [one.content for one in receipt.memories if one.memory_type == "fact"] == ["Mei home: Berlin"]
         assert len(receipt.problems) == 4 and all("rejected" in problem for problem in receipt.problems)
@@ -269,3 +271,22 @@ def test_an_old_store_gets_its_jobs_table_completed(tmp_path: Path) -> None:
             assert await memory.work() == 0
 
     asyncio.run(look())
+
+
+async def test_several_worker_processes_do_each_job_once(place: Place) -> None:
+    said = [f"Mei thing{number} = value{number}" for number in range(24)]
+    async with open_with(place, SpelledOut(), in_process=False) as memory:
+        for number, text in enumerate(said):
+            await memory.add(
+                [{"role": "user", "content": text}], user_id=f"user {number % 3}", session_id=text, wait=False
+            )
+    told = crew([(workers.do_jobs, (place,)) for _ in range(4)])
+    assert [problem for problem in told if isinstance(problem, str)] == []
+    assert sorted(text for given in told for text in given) == sorted(said)
+    async with open_with(place, SpelledOut(), in_process=False) as memory:
+        jobs = await memory.jobs(limit=100)
+        assert {(job.state, job.attempts) for job in jobs} == {(ReceiptState.INDEXED, 1)}
+        facts = [
+            one.content for user in range(3) for one in await stored(memory, f"user {user}", memory_types=["fact"])
+        ]
+        assert sorted(facts) == sorted(f"Mei thing{number}: value{number}" for number in range(24))

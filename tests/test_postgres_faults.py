@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -16,11 +15,11 @@ from jiyi import ConnectionLost, Memory, StoreUnavailable
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from postgres_server import Databases, Server, Unavailable
-from support import ask, contents, stored
+from support import LONG, ask, contents, stored
 from workers import crew
 
 PROCESSES = 16
-TRIALS = 500 if os.environ.get("JIYI_LONG") else 12  # of each kind: a thousand, if there is time
+TRIALS = 500 if LONG else 12  # of each kind: a thousand, if there is time
 
 
 def test_sixteen_processes_make_one_row_for_each_key_and_each_statement(database: str) -> None:

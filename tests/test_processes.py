@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 import workers
 from jiyi import Memory
 from jiyi.testing import WordEmbedder
-from support import Place, ask, contents, dump, stored
+from support import LONG, Place, ask, contents, dump, stored
 from workers import crew, processes
 
 
@@ -47,7 +46,7 @@ async def test_eight_processes_add_and_search(place: Place) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not os.environ.get("JIYI_LONG"), reason="a whole minute; set JIYI_LONG=1")
+@pytest.mark.skipif(not LONG, reason="a whole minute; set JIYI_TEST_LONG=1")
 async def test_eight_processes_add_and_search_for_a_minute(place: Place) -> None:
     await live_together(place, 60)
 

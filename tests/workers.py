@@ -228,3 +228,14 @@ async def add_and_change(place: Place, folder: Path, name: str, count: int) -> d
                 assert now == said[memory_id], f"{now!r} instead of {said[memory_id]!r}"
             await memory.sync_workspace()
     return said
+
+
+async def do_jobs(place: Place) -> list[str]:
+    """Work until there is nothing left to do. → what this process' extractor was given"""
+    from extractors import SpelledOut
+
+    model = SpelledOut()
+    settings = load_settings(jobs={"in_process": False, "concurrency": 3})
+    async with Memory.open(place, settings=settings, embedder=WordEmbedder(), extractor=model) as memory:
+        await memory.work(until_idle=True)
+    return [message.text for unit in model.seen for message in unit.messages]
