@@ -87,6 +87,40 @@ async def test_every_write_is_seen_whoever_made_it(pair: tuple[Memory, Memory]) 
         assert (await memory.search("tea", user_id="mei")).searched == 0
 
 
+async def test_hot_memories_are_shared_and_never_out_of_date(pair: tuple[Memory, Memory], redis_url: str) -> None:
+    """Which memories are used most is kept for all; what they say is read anew, and what is gone is gone for all."""
+    one, other = pair
+    receipt = await one.add(["likes jasmine tea", "喜欢喝咖啡", "plays the piano"], user_id="mei")
+    tea, coffee, piano = (memory.id for memory in receipt.memories)
+    assert await one.hot(user_id="mei") == []
+    for query, times in (("jasmine", 3), ("咖啡", 2), ("piano", 1)):
+        for _ in range(times):
+            await one.search(query, user_id="mei", search_mode="keyword", limit=1)
+    assert [memory.id for memory in await one.hot(user_id="mei")] == [tea, coffee, piano]
+    assert [memory.id for memory in await one.hot(user_id="mei", limit=3)] == [tea, coffee, piano]
+    assert [memory.id for memory in await one.hot(user_id="mei", limit=1)] == [tea]
+    for _ in range(9):
+        await other.search("piano", user_id="mei", search_mode="keyword", limit=1)
+    assert [memory.id for memory in await other.hot(user_id="mei", limit=3)] == [tea, coffee, piano], "for an hour"
+    assert [memory.id for memory in await other.hot(user_id="mei")] == [piano, tea, coffee], "it is not full"
+    await one.update(tea, user_id="mei", content="likes green tea")
+    assert [memory.id for memory in await other.hot(user_id="mei", limit=3)] == [piano, tea, coffee]
+    assert [memory.content for memory in await other.hot(user_id="mei")][1] == "likes green tea"
+    await one.delete(tea, user_id="mei")
+    assert [memory.id for memory in await other.hot(user_id="mei")] == [piano, coffee]
+    assert tea.encode() not in everything_in(redis_url)
+    assert b"piano" not in everything_in(redis_url)
+    assert await other.hot(user_id="bob") == []
+
+
+async def test_hot_memories_without_redis(place: str | Path, own_redis: RedisServer) -> None:
+    async with opened(place, own_redis.url) as memory:
+        receipt = await memory.add("likes tea", user_id="mei")
+        await memory.search("tea", user_id="mei")
+        own_redis.end(signal.SIGKILL)
+        assert [one.id for one in await memory.hot(user_id="mei")] == [one.id for one in receipt.memories]
+
+
 async def test_two_stores_on_one_redis_do_not_mix(path: Path, tmp_path: Path, redis_url: str) -> None:
     """Not even a store and its copy, which have come equally far in ways of their own."""
     async with opened(path, redis_url) as memory:

@@ -136,6 +136,7 @@ class Memory:
     upkeep = _verb(engine.Memory.upkeep)
     undo_plan = _verb(engine.Memory.undo_plan)
     undo = _verb(engine.Memory.undo)
+    hot = _verb(engine.Memory.hot)
     reindex = _verb(engine.Memory.reindex)
     verify = _verb(engine.Memory.verify)
     health = _verb(engine.Memory.health)

@@ -14,6 +14,7 @@ NOT_SERVED = {
     "vacuum": "run `jiyi vacuum` where the store is",
     "backup": "run `jiyi backup` where the store is",
     "verify": "run `jiyi verify` where the store is",
+    "hot": "`recalls` tells what is recalled, `list` what is there",
     "job_counts": "`health` tells whether jobs get done",
     "check_key": "open a client with that key: it is refused if it opens nothing",
     "note_audit": "the server writes its audit log itself",

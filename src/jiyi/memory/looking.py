@@ -101,6 +101,14 @@ class Looking(Parts):
         """The groups that a user's memories belong to, by name, with how many of them each has."""
         return await self._store.groups(scope(user_id=user_id, memory_types=memory_types, lifetimes=self._lifetimes))
 
+    async def hot(self, *, user_id: str, limit: int = 20) -> Sequence[MemoryItem]:
+        """The memories that were recalled most often, the most used one first: what an agent may begin with."""
+        where = scope(user_id=user_id)
+        most = checks.whole("limit", limit)
+        await self._fresh(where.user_id)
+        await self._accesses.flush()
+        return await self._answers.hot(where, most)
+
     async def users(self) -> Sequence[str]:
         """The ids of all users that have memories or messages."""
         return await self._store.users()

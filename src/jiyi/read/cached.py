@@ -27,8 +27,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from .. import __version__
 from ..cache import Cache
 from ..embed import Embedder
-from ..models import CacheUse, SearchResult, utc_now
-from ..store.contract import Outset, Tip
+from ..models import CacheUse, MemoryItem, SearchResult, utc_now
+from ..store.contract import Filter, Outset, Tip
 from ..text.times import find_times
 from .accesses import Accesses
 from .assemble import hit
@@ -39,6 +39,7 @@ from .search import Ranking, expandable, expanded_keywords, search, synonyms_of
 if TYPE_CHECKING:
     from ..store.base import Store
 
+HOT_S = 3600  # for which it is kept which memories are used most
 DRIFT = 1000  # an answer lives for less than this part of the half-life, in which no freshness moves by 0.1 %
 
 
@@ -118,6 +119,34 @@ class Answers:
         if not found.degraded:  # it may be whole again at the next moment
             await _keep(self._caches, user_id, await self._kept(found, inquiry, key, now), now)
         return found
+
+    async def hot(self, where: Filter, limit: int) -> list[MemoryItem]:
+        """The memories that are used most. Recalls are no changes, so who leads may be an hour old; what it says is
+        not, and what was deleted, archived or superseded is not among them."""
+        user_id, now = where.user_id, where.now
+        outset = await self._store.outset(user_id, ())
+        parts = ("hot", limit, outset.tip)
+        key = sha256(json.dumps(parts, default=str).encode()).hexdigest()
+        for place, cache in enumerate(self._caches):
+            kept = _read(await cache.get(user_id, key), key, now)
+            found = [] if kept is None else await self._store.get(user_id, [one for one, _ in kept.hits])
+            if kept is not None and len(found) == len(kept.hits):
+                await _keep(self._caches[:place], user_id, kept, now)
+                return found
+        ids = await self._store.most_used(where, limit)
+        if len(ids) == limit:  # a list that is not full may be another at the next recall, and is soon made
+            next_end = await self._store.next_end(user_id, now)
+            until = now + timedelta(seconds=HOT_S)
+            kept = Kept(
+                key=key,
+                until=until if next_end is None else min(until, next_end),
+                hits=tuple((one, 0.0) for one in ids),
+                total_found=limit,
+                searched=limit,
+                expanded=False,
+            )
+            await _keep(self._caches, user_id, kept, now)
+        return await self._store.get(user_id, ids)
 
     def _key(self, inquiry: Inquiry, tip: Tip, period: int, asked_at: datetime | None) -> str:
         """Everything that an answer hangs on, hashed: nobody can read a query in a key."""

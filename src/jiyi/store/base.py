@@ -204,6 +204,10 @@ class Store(Keeping):
         async with self._reading(where.user_id) as session:
             return await reads.page(session, where, cursor, limit)
 
+    async def most_used(self, where: Filter, limit: int) -> list[str]:
+        async with self._reading(where.user_id) as session:
+            return await reads.most_used(session, where, limit)
+
     async def timeline(self, where: Filter, *, cursor: str | None, limit: int) -> Page:
         async with self._reading(where.user_id) as session:
             return await reads.timeline(session, where, cursor, limit)

@@ -165,6 +165,13 @@ def memories_of_job(job: JobRow) -> Select[str]:
     )
 
 
+async def most_used(session: AsyncSession, where: Filter, limit: int) -> list[str]:
+    """The ids of the memories that were recalled most often, those recalled latest first among equals."""
+    order = (MemoryRow.access_count.desc(), MemoryRow.last_accessed_at.desc(), MemoryRow.id.desc())
+    used = select(MemoryRow.id).where(*conditions(where), MemoryRow.access_count > 0)
+    return list(await session.scalars(used.order_by(*order).limit(limit)))
+
+
 async def page(session: AsyncSession, where: Filter, cursor: str | None, limit: int) -> Page:
     """Newest first. Ids grow with time, so a page starts after the last id of the one before."""
     statement = select(MemoryRow.id).where(*conditions(where)).order_by(MemoryRow.id.desc()).limit(limit + 1)
