@@ -216,7 +216,7 @@ async def _rows(
     *,
     ids: Sequence[str] | None = None,
     after: str = "",
-    outside: bool,
+    outside: bool = False,
 ) -> list[IndexRow]:
     memory = MemoryRow
     times = (memory.occurred_at, memory.valid_from, memory.valid_to, memory.expires_at, memory.last_accessed_at)
