@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torture import kills, soak
+from torture import crowd, kills, soak
 from torture.trial import Trial
 from torture.trials import TRIALS
 from torture.writes import under_the_shim
@@ -87,6 +87,26 @@ async def test_what_is_acknowledged_survives_power_cuts(tmp_path: Path) -> None:
 async def test_a_store_that_is_not_flushed_is_noticed(tmp_path: Path) -> None:
     made = await part("power", "power.drive", tmp_path, without="flushing the store", sessions=1, stride=400)
     assert any("lost" in broken for broken in made.broken)
+
+
+@needs_compiler
+async def test_stores_of_earlier_versions_are_brought_to_today(tmp_path: Path) -> None:
+    made = await part("upgrade", "upgrade.drive", tmp_path, stride=60)
+    assert made.broken == [] and made.counts["schemas"] >= 5
+
+
+@needs_compiler
+@pytest.mark.skipif(not LONG, reason="half a minute: JIYI_TEST_LONG=1")
+async def test_a_migration_in_pieces_is_noticed(tmp_path: Path) -> None:
+    assert (await part("upgrade", "upgrade.drive", tmp_path, "one transaction", stride=4, only=["0001"])).broken
+
+
+@pytest.mark.skipif(not LONG, reason="a minute: JIYI_TEST_LONG=1")
+@pytest.mark.parametrize("without", [None, "transactions"])
+async def test_sixteen_processes_lose_nothing_and_make_nothing_twice(without: str | None, tmp_path: Path) -> None:
+    made = trial("crowd", tmp_path, without=without)
+    await crowd.run(made)
+    assert bool(made.broken) == bool(without)
 
 
 @pytest.mark.skipif(not LONG, reason="some minutes: JIYI_TEST_LONG=1")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from jiyi import Memory
+from jiyi.keep import upkeep
 from jiyi.settings import load_settings
 from jiyi.store.contract import LeaseLost
 from jiyi.testing import Clock, WordEmbedder
@@ -194,3 +195,12 @@ async def test_a_worker_looks_after_memories_by_itself(path: Path, clock: Clock)
     async with opened(path, every_hours=None) as memory:
         await memory.upkeep(user_id="mei")
         await asyncio.wait_for(memory._keep_in_order(), 5)
+
+
+async def test_who_stood_still_for_longer_than_the_lease_is_told_so(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await memory.add("something", user_id="mei")
+    monkeypatch.setattr(upkeep, "LEASE", timedelta(0))
+    done = await memory.upkeep()
+    assert done.problems == ("another process is at it",)

@@ -23,6 +23,7 @@ from typing import Any
 
 from jiyi import Draft, Evidence, Memory, NotFound, Unit
 from jiyi.settings import load_settings
+from jiyi.store.jobs import GONE
 from jiyi.testing import WordEmbedder
 
 from .apart import apart, begun, ended, killed
@@ -185,7 +186,10 @@ async def _jobs_done(memory: Memory, ledger: Ledger, folder: Path) -> list[str]:
         await memory.work()
         await asyncio.sleep(0.05)
     counts = (await memory.job_counts()).by_state
-    broken = [f"other: {counts[state]} jobs are {state}" for state in ("accepted", "failed") if counts.get(state)]
+    broken = [f"other: {counts['accepted']} jobs are not done"] if counts.get("accepted") else []
+    for user in USERS:  # what was deleted before it was looked at has nothing to become, and says so
+        failed = await memory.jobs(user_id=user, state="failed", limit=1000)
+        broken += [f"other: a job has failed: {job.problems}" for job in failed if job.problems != (GONE,)]
     made = [content for _, _, content, _ in rows(folder / "memory.db")]
     for slot, said in ledger.said.items():
         often = made.count(f"{slot} prefers tea from {said.user}")

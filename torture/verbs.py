@@ -149,7 +149,7 @@ async def _then(first: Awaitable[Any], second: Callable[[Any], Awaitable[Any]]) 
     return await second(await first)
 
 
-upkeep.LEASE = timedelta(seconds=0.5)  # nobody waits for minutes here
+upkeep.LEASE = timedelta(seconds=4)  # nobody waits for minutes here
 
 
 def opened(place: Place, verb: Verb) -> Memory:

@@ -11,6 +11,7 @@ from ..keep import undo as undoing
 from ..keep.plans import Compressed, CompressPlan, Undone, UndoPlan, Upkept
 from ..keep.upkeep import Progress
 from ..models import utc_now
+from ..store.contract import LeaseLost
 from ..store.undo import Undoing
 from .parts import Parts
 
@@ -53,7 +54,10 @@ class Keeping(Parts):
             return await self._upkeep().look(whose, progress)
         if whose is not None:
             return await self._upkeep().of(whose)
-        done = await self._upkeep().round(forced=True, progress=progress)
+        try:
+            done = await self._upkeep().round(forced=True, progress=progress)
+        except LeaseLost:  # this process stood still for so long that another one has taken over
+            done = None
         at_it = ("another process is at it",)
         return done or Upkept(users=0, expired=0, compressed=0, made=0, problems=at_it)
 
