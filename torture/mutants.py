@@ -27,7 +27,7 @@ from .trial import Trial
 
 WHOLE = 240
 ROOT = Path(__file__).parent.parent
-LONGEST_S = 240
+LONGEST_S = 100
 HEAVY = (
     "sqlalchemy.ext.asyncio",
     "aiosqlite",

@@ -12,5 +12,8 @@ TRIALS: dict[str, str] = {
     "upgrade": "stores of every schema so far, also killed in the middle of a migration",
     "soak": "two hours of mixed load on 100,000 memories",
     "endpoints": "language models and embedders that misbehave in every way",
+    "model": "the whole public face against a dictionary, with crashes, moves and undo",
+    "isolation": "every verb, tool, command and route with foreign ids and names that look alike",
+    "poisoning": "orders hidden in memories, as a web page or a mail would bring them",
     "mutants": "mistakes put into the code that stores, does jobs, reconciles and authorises: do the tests notice?",
 }

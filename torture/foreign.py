@@ -1,0 +1,182 @@
+"""Every verb, tool and command as somebody would call it who wants what is not theirs."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jiyi import Memory
+
+OWNER = "Zoë%_梅 A-1"
+CANARY = "kanarienvogel"
+
+
+def lookalikes(user_id: str) -> list[str]:
+    """Names that databases, file systems and people take for this one."""
+    wide = "".join(chr(ord(each) + 0xFEE0) if "!" <= each <= "~" else each for each in user_id)
+    found = [
+        user_id.lower(),
+        user_id.upper(),
+        user_id.swapcase(),
+        unicodedata.normalize("NFD", user_id),
+        wide,
+        user_id.replace("ë", "e"),
+        user_id.replace("A", "А"),  # a Cyrillic one
+        user_id.replace(" ", "\u00a0"),
+        user_id.replace("-", "\u2010"),
+        user_id.replace("梅", "\U0002f8e2"),  # a compatibility form
+        f"{user_id} ",
+        f" {user_id}",
+        f"{user_id}\t",
+        f"{user_id}\u200b",
+        f"\ufeff{user_id}",
+        f"{user_id}\u0301",
+        user_id[:3],
+        user_id[:-1],
+        f"{user_id}1",
+        "%",
+        "_" * len(user_id),
+        f"{user_id[:3]}%",
+        user_id.replace("%", "%%"),
+        user_id.replace("%_", "\\%\\_"),
+        f"{user_id}'--",
+        f"{user_id}' OR '1'='1",
+        "*",
+        ".*",
+        "everybody",
+        "on",
+        "null",
+        f"erased:{user_id}",
+        f"../{user_id}",
+    ]
+    return [name for name in dict.fromkeys(found) if name != user_id]
+
+
+@dataclass(frozen=True, slots=True)
+class Theirs:
+    """What is the owner's, by which somebody else may try to reach it."""
+
+    memory_id: str
+    memory_key: str
+    job_id: str
+    session_id: str
+    export: Path
+    folder: Path  # for what is written
+
+    def like(self) -> Theirs:
+        """Ids of the same form that nobody has."""
+        return Theirs("0" * 25 + "1", "nobodys-bird", "0" * 25 + "1", "nobody's", self.export, self.folder)
+
+
+Call = Callable[[Memory, str, Theirs], Awaitable[Any]]
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+# By an id of the owner's: the answer must be that of an id that nobody has.
+BY_ID: dict[str, Call] = {
+    "get": lambda memory, user, theirs: memory.get(theirs.memory_id, user_id=user),
+    "get_many": lambda memory, user, theirs: memory.get_many([theirs.memory_id, theirs.memory_key], user_id=user),
+    "update": lambda memory, user, theirs: memory.update(theirs.memory_key, user_id=user, content="mine now"),
+    "restore": lambda memory, user, theirs: memory.restore(theirs.memory_id, user_id=user, version=1),
+    "delete": lambda memory, user, theirs: memory.delete(theirs.memory_id, user_id=user, with_sources=True),
+    "history": lambda memory, user, theirs: memory.history(theirs.memory_key, user_id=user),
+    "sources": lambda memory, user, theirs: memory.sources(theirs.memory_id, user_id=user),
+    "relations": lambda memory, user, theirs: memory.relations(theirs.memory_id, user_id=user),
+    "undo": lambda memory, user, theirs: memory.undo(theirs.memory_id, user_id=user),
+    "undo_plan": lambda memory, user, theirs: memory.undo_plan(session_id=theirs.session_id, user_id=user),
+    "status": lambda memory, user, theirs: memory.status(theirs.job_id, user_id=user),
+    "wait": lambda memory, user, theirs: memory.wait(theirs.job_id, user_id=user, timeout=0.0),
+    "job": lambda memory, user, theirs: memory.job(theirs.job_id, user_id=user),
+    "retry_job": lambda memory, user, theirs: memory.retry_job(theirs.job_id, user_id=user),
+    "cancel_job": lambda memory, user, theirs: memory.cancel_job(theirs.job_id, user_id=user),
+    "end_session": lambda memory, user, theirs: memory.end_session(theirs.session_id, user_id=user),
+}
+
+
+async def _exported(memory: Memory, user: str, theirs: Theirs) -> str:
+    await memory.export(theirs.folder / "mine.jsonl", user_id=user, overwrite=True)
+    return (theirs.folder / "mine.jsonl").read_text("utf-8")
+
+
+# By the name alone: nothing of the owner's may be in the answer.
+BY_NAME: dict[str, Call] = {
+    "add": lambda memory, user, theirs: memory.add("plays chess", user_id=user, session_id=theirs.session_id),
+    "add_summary": lambda memory, user, theirs: memory.add_summary("spoke of chess", user_id=user),
+    "observe": lambda memory, user, theirs: memory.observe("hello", "hi", user_id=user, session_id=theirs.session_id),
+    "record_skill": lambda memory, user, theirs: memory.record_skill("chess", ["open"], user_id=user),
+    "search": lambda memory, user, theirs: memory.search("what sings", user_id=user, session_id=theirs.session_id),
+    "context": lambda memory, user, theirs: memory.context("what sings", user_id=user),
+    "list": lambda memory, user, theirs: memory.list(user_id=user, session_id=theirs.session_id, cursor="z" * 26),
+    "count": lambda memory, user, theirs: memory.count(user_id=user, session_id=theirs.session_id, tags=["bird"]),
+    "groups": lambda memory, user, theirs: memory.groups(user_id=user),
+    "timeline": lambda memory, user, theirs: memory.timeline(user_id=user, memory_types=["message", "fact"]),
+    "recalls": lambda memory, user, theirs: memory.recalls(user_id=user),
+    "stats": lambda memory, user, theirs: memory.stats(user),
+    "metrics": lambda memory, user, theirs: memory.metrics(user),
+    "jobs": lambda memory, user, theirs: memory.jobs(user_id=user),
+    "verify": lambda memory, user, theirs: memory.verify(user_id=user),
+    "synonyms": lambda memory, user, theirs: memory.synonyms(user_id=user),
+    "add_synonyms": lambda memory, user, theirs: memory.add_synonyms([("a", "b")], user_id=user),
+    "remove_synonym": lambda memory, user, theirs: memory.remove_synonym("sings", user_id=user),
+    "expand_keywords": lambda memory, user, theirs: memory.expand_keywords(["sings"], user_id=user),
+    "compress_plan": lambda memory, user, theirs: memory.compress_plan(user_id=user),
+    "compress": lambda memory, user, theirs: memory.compress(user_id=user),
+    "upkeep": lambda memory, user, theirs: memory.upkeep(user_id=user),
+    "sync_workspace": lambda memory, user, theirs: memory.sync_workspace(user_id=user),
+    "workspace_status": lambda memory, user, theirs: memory.workspace_status(user_id=user),
+    "verify_workspace": lambda memory, user, theirs: memory.verify_workspace(user_id=user),
+    "rebuild_workspace": lambda memory, user, theirs: memory.rebuild_workspace(user_id=user),
+    "import_chats": lambda memory, user, theirs: memory.import_chats(theirs.folder / "chat.json", user_id=user),
+    "import_memories": lambda memory, user, theirs: memory.import_memories(theirs.export, user_id=user),
+    "export": _exported,
+    "delete_all": lambda memory, user, theirs: memory.delete_all(user),
+}
+
+
+# About no user, or about all of them: who may call these is decided by whoever holds the memory, or by keys.
+NOBODYS = {
+    *("open", "close", "flush", "observed", "health", "users", "vacuum", "reindex", "backup", "work", "job_counts"),
+    *(
+        "exposition",
+        "watch_workspace",
+        "create_key",
+        "keys",
+        "revoke_key",
+        "check_key",
+        "has_keys",
+        "audit",
+        "note_audit",
+    ),
+}
+TOOLS: dict[str, Callable[[Theirs], dict[str, Any]]] = {
+    "search_memories": lambda theirs: {"query": "what sings", "min_relevance_score": 0},
+    "get_memory_detail": lambda theirs: {"memory_key": theirs.memory_key},
+    "save_memory": lambda theirs: {"content": "plays chess"},
+    "update_memory": lambda theirs: {"memory_key": theirs.memory_id, "content": "mine now"},
+    "forget_memory": lambda theirs: {"memory_key": theirs.memory_id, "permanently": True},
+    "list_memories": lambda theirs: {"limit": 20},
+}
+COMMANDS: dict[str, Callable[[Theirs], list[str]]] = {
+    "get": lambda theirs: [theirs.memory_id],
+    "update": lambda theirs: [theirs.memory_id, "--text", "mine now"],
+    "history": lambda theirs: [theirs.memory_key],
+    "restore": lambda theirs: [theirs.memory_id],
+    "undo": lambda theirs: [theirs.memory_id, "--yes"],
+    "delete": lambda theirs: [theirs.memory_id, "--yes"],
+    "jobs show": lambda theirs: [theirs.job_id],
+    "jobs retry": lambda theirs: [theirs.job_id],
+    "jobs cancel": lambda theirs: [theirs.job_id],
+    "list": lambda theirs: ["--limit", "50"],
+    "stats": lambda theirs: [],
+    "jobs list": lambda theirs: [],
+    "synonyms list": lambda theirs: [],
+    "verify": lambda theirs: [],
+    "compress": lambda theirs: ["--dry-run"],
+}
+# They search with the real embedder, take in what they are given, or wait for ever; the verbs below them are tried.
+COMMANDS_LEFT = {
+    *("add", "import", "search", "mcp", "import-mcp", "upkeep", "export", "synonyms import", "synonyms remove"),
+    *("workspace init", "workspace sync", "workspace status", "workspace verify", "workspace rebuild"),
+}

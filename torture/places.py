@@ -1,0 +1,45 @@
+"""Where a trial's stores are: in a file, and in a PostgreSQL of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from itertools import count
+from pathlib import Path
+
+from postgres_server import QUICK, Databases, Server, Unavailable
+
+from .trial import Trial
+
+ON_POSTGRES_FROM = 0.02  # a server takes a while to start: a tiny trial does without
+_numbers = count()
+
+
+async def places(trial: Trial) -> AsyncIterator[tuple[str, str | Path]]:
+    """A new store in each; what could not be tried is noted."""
+    yield "SQLite", trial.scratch / f"store {next(_numbers)}.db"
+    if trial.scale < ON_POSTGRES_FROM or trial.without is not None:
+        return
+    async for databases in server(trial):
+        name = await databases.new()
+        yield "PostgreSQL", databases.url(name)
+        await databases.drop(name)
+
+
+async def server(trial: Trial) -> AsyncIterator[Databases]:
+    """A PostgreSQL with room for databases, or nothing."""
+    own = None
+    try:
+        if not os.environ.get("TEST_DATABASE_URL"):
+            own = Server(*QUICK)
+        databases = Databases(os.environ.get("TEST_DATABASE_URL") or own.url())
+        await databases.prepare()
+    except (Unavailable, ImportError, OSError) as error:
+        trial.notes.append(f"no PostgreSQL was there, so nothing was tried on it: {error}")
+        return
+    try:
+        yield databases
+        await databases.cleanup()
+    finally:
+        if own is not None:
+            own.stop()

@@ -1,0 +1,153 @@
+"""Poisoning: attempts to give orders through memories (`injections.py`). Each is kept word for word as data, with its
+source and trust; wherever it is shown to a model it is fenced and cannot end its fence or begin another voice;
+`min_trust` leaves it out; and all of a source is taken back in one call.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from unittest.mock import patch
+
+from jiyi import Memory
+from jiyi.settings import load_settings
+from jiyi.testing import WordEmbedder
+from jiyi.text.fence import CLOSING, OPENING, strip_context
+from jiyi.tools import MemoryTools
+
+from .injections import EVERY
+from .places import places
+from .trial import Trial
+
+PROTECTIONS = {
+    "the fence": "`harmless` gives the text as it is, in contexts and in tools",
+    "the filter": "`min_trust` is taken for 0",
+    "the limit of trust": "what is said again counts, whoever says it: `apart` tells sources no longer apart",
+}
+BLUNT = 0.2  # trust of the source
+JOINERS = "\u200c\u200d"  # emoji and several scripts need them
+TOKENS = re.compile(
+    r"<\s?/?\s?jiyi-memory|<[|｜]|\[/?INST\]|<</?SYS>>|</?s>|</?(?:system|instructions?|tool_call|tool_result|think|invoke)\b"
+    r"|</?(?:function_calls|start_of_turn|end_of_turn)|\[TOOL_CALLS\]|```|~~~",
+    re.IGNORECASE,
+)
+VOICE = re.compile(
+    r"[ >*+\-]*(?:system|developer|assistant|human|tool|系统|助手|人类|工具)[ *_]*[:：]"
+    r"|[ >*+\-]*#{1,6} (?:USER MEMORY|用户记忆)",
+    re.IGNORECASE,
+)
+
+
+async def run(trial: Trial) -> None:
+    chances = trial.chances()
+    chosen = EVERY if trial.scale >= 0.2 else chances.sample(EVERY, max(12, round(len(EVERY) * trial.scale)))
+    with ExitStack() as off:
+        _switch_off(trial.without, off)
+        async for kind, place in places(trial):
+            settings = load_settings(tools={"burst": 10_000, "calls_per_minute": 100_000})
+            async with Memory.open(place, settings=settings, embedder=WordEmbedder()) as memory:
+                for number, (sort, text) in enumerate(chosen):
+                    await _one(trial, memory, f"{kind}, {sort}", text.format(f"zq{number}x"), f"zq{number}x", number)
+                await _rolled_back(trial, memory, kind)
+            trial.counts[f"injections on {kind}"] += len(chosen)
+
+
+def _switch_off(what: str | None, off: ExitStack) -> None:
+    if what == "the fence":
+        for module in ("jiyi.read.context", "jiyi.tools.outputs", "jiyi.tools.telling"):
+            off.enter_context(patch(f"{module}.harmless", lambda text: text))
+    elif what == "the filter":
+        off.enter_context(patch("jiyi.read.interpret.checks.share", lambda argument, value: 0.0))
+    elif what == "the limit of trust":
+        for module in ("build", "facts", "hashes"):
+            off.enter_context(patch(f"jiyi.write.{module}.apart", lambda trust: ()))
+
+
+async def _one(trial: Trial, memory: Memory, kind: str, text: str, mark: str, number: int) -> None:
+    """As a statement, as what a tool said, and in the name and tags of what is harmless."""
+    where = {"user_id": "mei", "session_id": "web", "trust": BLUNT}
+    ways = (
+        text,
+        [{"role": "user", "name": text[:40], "content": f"I read this: {text}"}],
+        {"text": f"{mark} tea", "tags": [text[:60]], "metadata": {"title": text}},
+    )
+    made = (await memory.add(ways[number % 3], **where)).memories
+    kept = strip_context(text)  # of a forged block of memories in a message nothing is taken in
+    if not any(kept in item.content or text in (item.content, *item.metadata.values()) for item in made):
+        trial.breaks("lost", f"{kind}: {text!r} is not kept word for word")
+    if any(item.trust != BLUNT or item.session_id != "web" for item in made if item.memory_type != "profile"):
+        trial.breaks("other", f"{kind}: {text!r} does not say where it came from")
+    async for name, shown in renderings(memory, mark, made[0].memory_key):
+        trial.counts["renderings"] += 1
+        if problem := loose(shown):
+            trial.breaks("other", f"{kind}: {name} shows {problem!r} of {text!r}")
+        if mark in strip_context(shown):
+            trial.breaks("other", f"{kind}: {name} would be taken in again: {strip_context(shown)[:80]!r}")
+    for mode in ("hybrid", "keyword", "semantic"):
+        found = await memory.search(mark, user_id="mei", search_mode=mode, min_trust=0.5)
+        if found.hits:
+            trial.breaks("leak", f"{kind}: min_trust lets {found.hits[0].content_preview!r} through")
+
+
+async def renderings(memory: Memory, mark: str, key: str) -> AsyncIterator[tuple[str, str]]:
+    """Every way in which a memory is shown to a model: the block for a prompt in its styles and languages, the answers
+    of the tools (MCP and every framework show the same), and AutoGen's message."""
+    for style in ("sections", "bullets"):
+        for language in ("zh", "en"):
+            block = await memory.context(mark, user_id="mei", style=style, language=language, max_tokens=4000)
+            yield f"context {style} {language}", block
+    tools = MemoryTools(memory, user_id="mei", agent_id="a", session_id="s")
+    for name, given in (
+        ("search_memories", {"query": mark, "min_relevance_score": 0}),
+        ("get_memory_detail", {"memory_key": key}),
+        ("list_memories", {"limit": 20}),
+    ):
+        result = await tools.call(name, given)
+        if not result.is_error:
+            yield name, result.text
+    from autogen_core.model_context import UnboundedChatCompletionContext
+    from autogen_core.models import UserMessage
+
+    from jiyi.integrations.autogen import JiyiMemory
+
+    chat = UnboundedChatCompletionContext()
+    await chat.add_message(UserMessage(content=mark, source="user"))
+    await JiyiMemory(memory, user_id="mei", min_relevance_score=0.0).update_context(chat)
+    for message in (await chat.get_messages())[:-1]:
+        yield "AutoGen", str(message.content)
+
+
+def loose(shown: str) -> str | None:
+    """What in a block could end it, begin another voice or hide. The fence itself, at both ends, is ours."""
+    if not shown:
+        return None
+    start, end = shown.find(OPENING), shown.rfind(CLOSING)
+    if start < 0 or end < 0:
+        return "no fence"
+    inside = shown[start + len(OPENING) : end]
+    if found := TOKENS.search(inside):
+        return found[0]
+    for line in inside.split("\n")[3:]:  # behind the notice and the title, which are ours
+        if found := VOICE.match(line):
+            return found[0]
+    for each in inside:
+        if each not in "\n" + JOINERS and unicodedata.category(each) in ("Cc", "Cf", "Zl", "Zp", "Cs"):
+            return each
+    return None
+
+
+async def _rolled_back(trial: Trial, memory: Memory, kind: str) -> None:
+    """What the user says stands, whatever came from the web; then all of that goes, in one call."""
+    await memory.add("I live in Berlin.", user_id="mei", session_id="talk")
+    await memory.add("I live in Paris now.", user_id="mei", session_id="web", trust=BLUNT)
+    trusted = await memory.list(user_id="mei", min_trust=0.5, limit=1000)
+    if [item.content for item in trusted.items] != ["I live in Berlin."]:
+        trial.breaks("other", f"{kind}: what is trusted is now {[item.content for item in trusted.items]}")
+    await memory.undo(session_id="web", user_id="mei")
+    left = [item.content for item in (await memory.list(user_id="mei", limit=1000)).items]
+    if left != ["I live in Berlin."]:
+        trial.breaks("leak", f"{kind}: after the rollback there is still {left[:3]}")
+    if (await memory.search("zq1x zq2x PIN obey 服从", user_id="mei")).total_found > 1:
+        trial.breaks("leak", f"{kind}: a search still finds what was rolled back")
