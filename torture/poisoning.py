@@ -56,7 +56,7 @@ async def run(trial: Trial) -> None:
 
 def _switch_off(what: str | None, off: ExitStack) -> None:
     if what == "the fence":
-        for module in ("jiyi.read.context", "jiyi.tools.outputs", "jiyi.tools.telling"):
+        for module in ("jiyi.read.context", "jiyi.tools.outputs", "jiyi.tools.functions"):
             off.enter_context(patch(f"{module}.harmless", lambda text: text))
     elif what == "the filter":
         off.enter_context(patch("jiyi.read.interpret.checks.share", lambda argument, value: 0.0))
