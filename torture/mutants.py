@@ -14,6 +14,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import resource
 import signal
 import sys
 import time
@@ -27,7 +28,7 @@ from .trial import Trial
 
 WHOLE = 240
 ROOT = Path(__file__).parent.parent
-LONGEST_S = 100
+LONGEST_S, LONGEST_CPU_S = 1800, 90  # a machine may be busy; what runs for ever uses the processor
 HEAVY = (
     "sqlalchemy.ext.asyncio",
     "aiosqlite",
@@ -154,7 +155,8 @@ def outcome(mutant: Mutant | None, tests: tuple[str, ...]) -> tuple[str, float]:
     while time.monotonic() - began < LONGEST_S:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
-            return ("survived" if status == 0 else "killed"), time.monotonic() - began
+            ran_on = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)
+            return ("survived" if status == 0 else "timed out" if ran_on else "killed"), time.monotonic() - began
         time.sleep(0.05)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
@@ -166,6 +168,7 @@ def _tested(mutant: Mutant | None, tests: tuple[str, ...]) -> int:
     import pytest
 
     os.setpgid(0, 0)
+    resource.setrlimit(resource.RLIMIT_CPU, (LONGEST_CPU_S, LONGEST_CPU_S))
     log = os.open(os.environ.get("JIYI_MUTANTS_LOG", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
