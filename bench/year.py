@@ -29,7 +29,12 @@ from .lives import CHINESE, ENGLISH, Planted, Session, life
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 UPKEEP, MONTH = 10, 30  # days
-FACTS = {"home": "home", "work": "job", "drink": "favourite:drink", "phone": "phone"}  # as the extractor calls them
+FACTS = {
+    "home": "home",
+    "work": "job",
+    "drink": "favourite:drink",
+    "phone": "uses:phone",
+}  # as the extractor calls them
 
 
 class Remembering:

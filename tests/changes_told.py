@@ -290,4 +290,15 @@ STORIES = """
 
 2024-01-10 | I go to yoga on Mondays. | yoga | ·
 2024-06-01 | I quit yoga. | quit | on Mondays
+
+2024-01-10 | My phone is a Fairphone 5. | Fairphone | ·
+2024-06-01 | My phone is a Galaxy S24 now. | S24 | Fairphone
+2024-11-01 | I switched to a Pixel 9. | Pixel 9 | S24
+
+2024-01-10 | 我的手机是小米14。 | 小米14 | ·
+2024-06-01 | 我的手机现在是华为Mate 60。 | Mate 60 | 小米14
+2024-11-01 | 手机换成iPhone 16了。 | iPhone 16 | Mate 60
+
+2024-01-10 | My editor is Vim. | Vim | ·
+2024-06-01 | I switched to Helix. | Helix | editor is Vim
 """

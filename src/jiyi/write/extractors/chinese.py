@@ -27,7 +27,7 @@ _KIN = re.compile(
     f"(?:{any_word('zh', 'kin').pattern}))(?P<name>{_NAME})?"
 )
 _OWN = re.compile(
-    "的(?P<noun>[^，。是叫为在了有]{1,10})(?=[是叫为在有])"
+    "的(?P<noun>[^，。是叫为在了有]{1,10}?)(?=(?:现在|如今|目前|一直|还|已经|也|都|就)*[是叫为在有])"
     f"|(?P<bare>{any_word('zh', 'own nouns').pattern})(?=[是叫为在用换])"
 )
 _PRONOUN = re.compile("他们|她们|他|她|它")

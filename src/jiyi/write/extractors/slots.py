@@ -35,6 +35,7 @@ _ONE = frozenset(
         "shell", "tracker", "video",
     )
 )  # fmt: skip
+_CALLED_BY_KIND = frozenset(("browser", "computer", "editor", "phone"))  # "my phone is …"
 _WEEKDAY = re.compile(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|[周期拜][一二三四五六日天]{1,4}", re.IGNORECASE
 )
@@ -49,6 +50,9 @@ _NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][a-z]+\b")
 def slotted(clause: Clause, claim: Claim) -> Claim:
     if clause.about not in (*PERSONS, "thing", "other"):
         return claim
+    if claim.attribute in _CALLED_BY_KIND:
+        # "My phone is a Pixel" and "I switched to a Pixel" tell of one thing.
+        claim = replace(claim, attribute=f"uses:{claim.attribute}")
     own = claim.attribute.startswith(_OWN_SLOT)
     return _schedule(clause, claim) or (None if own else _product(clause, claim)) or claim
 
@@ -107,7 +111,8 @@ def _product(clause: Clause, claim: Claim) -> Claim | None:
         claim,
         memory_type="fact" if claim.memory_type == "event" else claim.memory_type,
         attribute="car" if kind == "car" else f"uses:{kind}",
-        value=found[0],
+        # "Galaxy S24", 华为Mate 60: with the model
+        value=claim.value if re.match(rf"{re.escape(found[0])}[ \w+]*$", claim.value, re.ASCII) else found[0],
         single=not over,
         ended=over,
         weight=max(claim.weight, 0.57),
