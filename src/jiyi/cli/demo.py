@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ from rich.text import Text
 from ..errors import InvalidInput
 from ..memory import Memory
 from ..models import MemoryItem, Page, Receipt, Revision, SearchResult
-from ..settings import ExtractionSettings, Settings
+from ..settings import Settings
 from . import render, story
 from .output import out
 
 WHO = "mei"
+UNDERSTOOD = ("fact", "preference", "event", "task", "pattern", "skill")
 NEXT = (
     ('jiyi add "我吃素，对花生过敏"', "next_add"),
     ('jiyi search "any food allergies?" --explain', "next_search"),
@@ -36,9 +38,7 @@ async def play(lang: str, *, quiet: bool) -> dict[str, Any]:
         raise InvalidInput("--lang", f"must be one of {', '.join(story.NARRATIONS)}, not {lang!r}")
     with tempfile.TemporaryDirectory(prefix="jiyi-demo-") as folder:
         # Defaults only: neither the environment nor a settings file can lead the demo into somebody's store.
-        # Messages only: the story tells what is concluded from them by itself.
-        verbatim = ExtractionSettings(enabled=False)
-        settings = Settings.model_construct(url=str(Path(folder) / "memory.db"), extraction=verbatim)
+        settings = Settings.model_construct(url=str(Path(folder) / "memory.db"))
         async with Memory.open(settings=settings) as memory:
             return await Show(memory, lang, quiet=quiet).play()
 
@@ -56,15 +56,16 @@ class Show:
     async def play(self) -> dict[str, Any]:
         title = Text.assemble((self._says["title"], "bold"), "\n", self._says["subtitle"])
         self._console.print(Panel(title, border_style="cyan", expand=False))
-        receipts = await self._talk()
-        style, home = await self._conclude()
+        self._title("talk")
+        with self._console.status(self._says["loading"]):
+            await self._memory.search(story.WHERE, user_id=WHO)  # loads the model; there is nothing to find yet
         played = {
-            "receipts": [*receipts, style, home],
+            "receipts": await self._talk(story.CONVERSATION, story.MORNING),
             "memories": await self._list(),
             "searches": await self._ask(),
             "why": await self._explain(),
-            "history": await self._correct(style.memories[0]),
-            "where": await self._move(home.memories[0]),
+            "history": await self._change(),
+            "where": await self._where(),
             "forgotten": await self._forget(),
         }
         self._end()
@@ -72,39 +73,26 @@ class Show:
 
     # -- scenes -----------------------------------------------------------------------------------------------------
 
-    async def _talk(self) -> list[Receipt]:
-        self._title("talk")
-        with self._console.status(self._says["loading"]):
-            await self._memory.search(story.WHERE, user_id=WHO)  # loads the model; there is nothing to find yet
+    async def _talk(self, conversation: Sequence[tuple[str, str]], begins: datetime) -> list[Receipt]:
         receipts = []
-        for minute, (speaker, text) in enumerate(story.CONVERSATION):
+        for minute, (speaker, text) in enumerate(conversation):
             message = {
                 "role": "user" if speaker == story.USER else "assistant",
                 "name": speaker,
                 "content": text,
-                "sent_at": story.MORNING + timedelta(minutes=minute),
+                "sent_at": begins + timedelta(minutes=minute),
             }
-            receipts.append(await self._memory.add([message], user_id=WHO, session_id="demo"))
+            session = f"demo {begins:%Y-%m-%d}"
+            receipts.append(await self._memory.add([message], user_id=WHO, session_id=session))
             self._line(speaker, text, "bold cyan" if speaker == story.USER else "magenta")
         return receipts
 
-    async def _conclude(self) -> tuple[Receipt, Receipt]:
-        self._say("concluded")
-        style = await self._memory.add(
-            story.STYLE, user_id=WHO, memory_type="preference", occurred_at=story.MORNING, importance=0.8
-        )
-        home = await self._memory.add(story.OLD_HOME, user_id=WHO, memory_type="fact", occurred_at=story.MOVED_IN)
-        for receipt in (style, home):
-            memory = receipt.memories[0]
-            self._line(memory.memory_type, memory.content, "green")
-        return style, home
-
     async def _list(self) -> Page:
-        page = await self._memory.list(user_id=WHO, limit=6)
+        page = await self._memory.list(user_id=WHO, memory_types=UNDERSTOOD, limit=20)
         self._title("memories")
         self._say("memories_note", count=await self._memory.count(user_id=WHO))
         table = render.columns("type", "when", "memory")
-        for memory in page.items:
+        for memory in reversed(page.items):
             text = render.memory_text(memory.summary, *memory.keywords)
             table.add_row(memory.memory_type, render.day(memory.occurred_at, story.CHINA), text)
         self._show(table)
@@ -134,31 +122,36 @@ class Show:
                 self._show(render.explanation(hit.explanation))
         return found
 
-    async def _correct(self, style: MemoryItem) -> list[Revision]:
+    async def _change(self) -> list[Revision]:
         self._title("change")
-        self._say("correct")
-        await self._memory.update(
-            style.id, user_id=WHO, content=story.STYLE_CORRECTED, reason=self._says["correct_reason"]
-        )
-        changes = list(await self._memory.history(style.id, user_id=WHO))
+        home = await self._home(story.BEFORE)
+        self._say("later")
+        await self._talk(story.A_MONTH_LATER, story.NOW)
+        self._say("ended")
+        changes = list(await self._memory.history(home.id, user_id=WHO))
         self._show(render.timeline(changes, with_times=False))
         return changes
 
-    async def _move(self, home: MemoryItem) -> dict[str, SearchResult]:
-        self._say("move")
-        await self._memory.update(home.id, user_id=WHO, valid_to=story.MOVED_OUT, reason=self._says["move_reason"])
-        await self._memory.add(story.NEW_HOME, user_id=WHO, occurred_at=story.MOVED_OUT)
-        today = await self._search(story.WHERE)
-        before = await self._search(story.WHERE, as_of=story.LONG_AGO)
+    async def _home(self, as_of: datetime) -> MemoryItem:
+        page = await self._memory.list(user_id=WHO, memory_types=("fact",), as_of=as_of, limit=20)
+        return next(memory for memory in page.items if story.HOME in memory.content)
+
+    async def _where(self) -> dict[str, SearchResult]:
+        answers = {
+            label: await self._memory.search(
+                story.WHERE, user_id=WHO, memory_types=("fact",), limit=3, as_of=as_of, asked_at=story.NOW
+            )
+            for label, as_of in (("today", None), ("before", story.BEFORE))
+        }
         grid = Table(box=None, show_header=False, pad_edge=False)
-        for found, label in ((today, "today"), (before, "before")):
-            grid.add_row(render.memory_text(story.WHERE, self._says[label]), *self._best(found))
+        for label, found in answers.items():
+            grid.add_row(render.memory_text(self._says["ask"], self._says[label]), *self._best(found))
         self._show(grid)
-        return {"today": today, "before": before}
+        return answers
 
     async def _forget(self) -> dict[str, Any]:
         found = await self._search(story.FORGOTTEN)
-        deletion = await self._memory.delete(found.hits[0].id, user_id=WHO)
+        deletion = await self._memory.delete(found.hits[0].id, user_id=WHO, with_sources=True)
         self._title("forget")
         self._say("forget_note", memories=deletion.memories, messages=deletion.messages)
         after = await self._memory.search(story.FORGOTTEN, user_id=WHO, search_mode="keyword", asked_at=story.NOW)
@@ -176,8 +169,8 @@ class Show:
 
     # -- how scenes speak -------------------------------------------------------------------------------------------
 
-    async def _search(self, query: str, as_of: datetime | None = None) -> SearchResult:
-        return await self._memory.search(query, user_id=WHO, limit=3, as_of=as_of, asked_at=story.NOW)
+    async def _search(self, query: str) -> SearchResult:
+        return await self._memory.search(query, user_id=WHO, limit=3, asked_at=story.NOW)
 
     def _best(self, found: SearchResult) -> tuple[Text, Text]:
         if not found.hits:

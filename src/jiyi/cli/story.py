@@ -1,21 +1,19 @@
-"""What happens in `jiyi demo`: a conversation, what its reader concluded, the questions, and the narration."""
+"""What happens in `jiyi demo`: a conversation, what was told a month later, the questions, and the narration."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 
 CHINA = timezone(timedelta(hours=8))
 MORNING = datetime(2025, 5, 12, 9, 0, tzinfo=CHINA)
 NOW = datetime(2025, 6, 10, 9, 0, tzinfo=CHINA)  # fixed, so that scores do not fade from one showing to the next
-MOVED_IN = datetime(2021, 3, 1, tzinfo=CHINA)
-MOVED_OUT = datetime(2025, 6, 1, tzinfo=CHINA)
-LONG_AGO = datetime(2023, 1, 1, tzinfo=UTC)
+BEFORE = datetime(2025, 5, 20, tzinfo=CHINA)
 
 USER = "林梅"
 ASSISTANT = "Assistant"
 
 CONVERSATION = (
-    (USER, "早上好！我叫林梅，同事都叫我 Mei，在一家地图公司写后端。"),
+    (USER, "早上好！我叫林梅，住在杭州，在一家地图公司写后端。"),
     (ASSISTANT, "Good morning, Mei! What are you building these days?"),
     (USER, "A route planner: parser 用 Rust 写的, API in Python with FastAPI."),
     (ASSISTANT, "Rust 加 Python，好搭配。最近顺利吗？"),
@@ -23,16 +21,18 @@ CONVERSATION = (
     (ASSISTANT, "I would roll back to v2.13.9 until that is fixed."),
     (USER, "好主意。对了，周五请同事吃饭：我吃素，对花生过敏。"),
     (ASSISTANT, "记住了，我找一家安静的素食餐厅。"),
-    (USER, "No late espresso for me: coffee only before noon, or I can't sleep."),
+    (USER, "I only drink espresso before noon, otherwise I can't sleep."),
     (ASSISTANT, "明白，下午只给你推荐花茶。"),
     (USER, "我妹妹林岚在里斯本读博士，研究候鸟，她的猫叫豆包。"),
-    (USER, "We visit her in October, so remind me to renew my passport in time."),
+    (USER, "Remind me to renew my passport by September."),
+    (USER, "Please answer in English."),
 )
-STYLE = "用户喜欢简短的回答：先结论，后解释。"
-STYLE_CORRECTED = "用户喜欢简短的回答：先给代码，再用中文解释。"
-OLD_HOME = "Mei lives in Hangzhou, close to West Lake."
-NEW_HOME = "Mei lives in Berlin now, in a flat in Kreuzberg."
-WHERE = "Where does she live?"
+A_MONTH_LATER = (
+    (USER, "我六月一号搬家了，现在住在柏林。"),
+    (USER, "以后请用中文回答。"),
+)
+WHERE = "林梅住在哪里？"
+HOME = "杭州"
 FORGOTTEN = "豆包"
 
 # The question, and what is hard about it.
@@ -51,9 +51,8 @@ ENGLISH = {
     "subtitle": "One file, offline, no key. A temporary store: yours is not touched.",
     "loading": "loading the built-in embedder …",
     "talk": "A conversation goes in, message by message",
-    "concluded": "… and two things the assistant has concluded:",
     "memories": "Memories come out",
-    "memories_note": "{count} memories, in one SQLite file. The newest, with the keywords found in them:",
+    "memories_note": "Worked out by rule, without a model; each points to the words that say it ({count} in one file):",
     "search": "Ask, in either language",
     "search_note": "Each line is one search over everything above, and its best hit:",
     "question": "question",
@@ -66,14 +65,13 @@ ENGLISH = {
     "mixed": "both languages in one query",
     "why": "Why this hit? Every score can be read",
     "change": "Memories change, and the past stays readable",
-    "correct": "Mei puts a preference right. It is updated; its history keeps both:",
-    "correct_reason": "Mei said so",
-    "move": "Then she moves. The old home is no longer valid, the new one is added:",
-    "move_reason": "moved to Berlin",
+    "later": "A month later she says:",
+    "ended": "Nothing was overwritten. The old home knows when it ended, and by what:",
+    "ask": "Where does she live?",
     "today": "asked today",
-    "before": "as of January 2023",
+    "before": "as of May 20",
     "forget": "Forgetting is real",
-    "forget_note": "Mei asks to forget the cat. Deleted: {memories} memory, {messages} message, its history.",
+    "forget_note": "Mei asks to forget the cat. Deleted: {memories} memories, {messages} message, their history.",
     "gone": "searching for it again:",
     "nothing": "nothing matched among {searched} memories",
     "next": "Now yours",
@@ -88,9 +86,8 @@ CHINESE = {
     "subtitle": "一个文件，离线运行，无需密钥。演示使用临时存储，不会动你的数据。",
     "loading": "正在加载内置向量模型 …",
     "talk": "一段对话，逐条记下",
-    "concluded": "……还有助手自己得出的两条结论：",
     "memories": "对话变成记忆",
-    "memories_note": "共 {count} 条记忆，都在一个 SQLite 文件里。最新的几条，以及从中提取的关键词：",
+    "memories_note": "按规则得出，不用模型；每条都指向说出它的原话（同一个文件里共 {count} 条）：",
     "search": "提问，中英文皆可",
     "search_note": "每一行都是对以上全部记忆的一次搜索，以及最佳结果：",
     "question": "问题",
@@ -103,12 +100,11 @@ CHINESE = {
     "mixed": "中英混合",
     "why": "为什么是它？每个分数都看得懂",
     "change": "记忆会变，过去仍可查",
-    "correct": "林梅更正了一条偏好。记忆已更新，前后两版都在历史里：",
-    "correct_reason": "林梅亲口说的",
-    "move": "后来她搬家了：旧住址不再有效，新住址写入：",
-    "move_reason": "搬到柏林",
+    "later": "一个月后她说：",
+    "ended": "什么都没有被覆盖。旧住址知道自己何时结束、因何结束：",
+    "ask": "她住在哪里？",
     "today": "今天问",
-    "before": "回到 2023 年 1 月问",
+    "before": "回到 5 月 20 日问",
     "forget": "忘记，就是真的忘记",
     "forget_note": "林梅要求忘掉那只猫。已删除：{memories} 条记忆、{messages} 条消息及其历史。",
     "gone": "再搜一次：",
