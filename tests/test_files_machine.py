@@ -61,7 +61,7 @@ class Stumble:
     def __enter__(self) -> None:
         for owner, name in ((self.store, "take_from_files"), (self.store, "agree")):
             self._patch(owner, name, self._around_async)
-        for name in ("_write", "_exchange", "_create", "_flush_folder"):
+        for name in ("_write", "_exchange", "_create", "flush_folder"):
             self._patch(safe, name, self._around)
         for name in ("replace", "unlink", "fsync"):
             self._patch(safe.os, name, self._around)
