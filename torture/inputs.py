@@ -2,7 +2,7 @@
 wrong with it in an error of its own; and no input takes longer than its length explains.
 
 Half of the inputs are seeds mutated (`mutate.py`), half of the rest is text by hypothesis, and the others are one piece
-repeated. Where atheris is installed, `python -m torture.guided` looks for more, guided by coverage.
+repeated.
 """
 
 from __future__ import annotations
@@ -46,10 +46,6 @@ async def run(trial: Trial) -> None:
             _by_hypothesis(trial, name, reader, round(most * BY_HYPOTHESIS), slowest)
             if trial.without is None:
                 _by_growth(trial, name, reader)
-    with contextlib.suppress(ImportError):
-        import atheris
-
-        trial.notes.append(f"atheris {atheris.__name__} is here: `python -m torture.guided` goes on where this ends")
 
 
 @contextlib.contextmanager
