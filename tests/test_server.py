@@ -396,8 +396,9 @@ def test_every_verb_about_a_user_is_served() -> None:
         " create_key keys revoke_key audit export import_memories compress_plan compress upkeep undo_plan undo"
     )
     # POST /v1/turns does what `observe` does, and answers when it is durable. A workspace is a folder where the store
-    # is. What is about the whole store or this process is its operator's, on the command line.
-    not_served = {"observe"}
+    # is. What is about the whole store or this process is its operator's, on the command line. `recalls` tells what is
+    # `hot`.
+    not_served = {"observe", "hot"}
     verbs = {name: getattr(Memory, name) for name in dir(Memory) if not name.startswith("_")}
     about_a_user = {
         name

@@ -112,6 +112,7 @@ BY_NAME: dict[str, Call] = {
     "count": lambda memory, user, theirs: memory.count(user_id=user, session_id=theirs.session_id, tags=["bird"]),
     "groups": lambda memory, user, theirs: memory.groups(user_id=user),
     "timeline": lambda memory, user, theirs: memory.timeline(user_id=user, memory_types=["message", "fact"]),
+    "hot": lambda memory, user, theirs: memory.hot(user_id=user),
     "recalls": lambda memory, user, theirs: memory.recalls(user_id=user),
     "stats": lambda memory, user, theirs: memory.stats(user),
     "metrics": lambda memory, user, theirs: memory.metrics(user),

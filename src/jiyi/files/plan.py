@@ -15,7 +15,7 @@ from ..store.contract import Agreed, AgreedEntry, Filed, FiledMemory, Past
 from .format import FIELDS, Home, Note, home_of, note_of, read_home
 from .layout import Workspace
 from .scan import Line, Scan
-from .steps import Archive, Drop, Edit, Mark, Plan, Rewrite, Same, Step, Take, Write
+from .steps import BY_HAND, Archive, Drop, Edit, Mark, Plan, Rewrite, Same, Step, Take, Write
 
 BY_A_PERSON = frozenset({"add", "update", "restore"})  # what extraction does has other names
 MOST_LOST = 0.2  # of all lines; more than that is taken for an accident
@@ -275,8 +275,11 @@ class _Planning:
     def _as_we_wrote_it(self, memory: FiledMemory, line: Line, before: AgreedEntry | None) -> AgreedEntry | None:
         """A line that says what its memory said a while ago was changed by no person: it was written, and a crash came
         before that was noted."""
-        if line.note.content not in {past.said for past in self.known.changes.get(memory.id, ())}:
+        changes = self.known.changes.get(memory.id, ())
+        if line.note.content not in {past.said for past in changes}:
             return before
+        if before is None and any(past.actor == BY_HAND for past in changes):
+            return before  # whoever took the line away, or changed it in another folder, has put it there
         digests = line.note.digests()
         if before is not None:
             digests = {**before.digests, "content": digests["content"]}

@@ -10,6 +10,8 @@ from .scan import Line
 
 Removed = Literal["archive", "drop"]
 
+BY_HAND = "edited by hand"  # the actor, for the history
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Take:

@@ -19,12 +19,11 @@ from ..write.change import embed_changes, prepare
 from ..write.flow import MOST_COMPARED
 from ..write.hashes import statement_hash
 from ..write.index import KeywordRules, embed_entries, index_entry
-from .steps import Archive, Edit, Plan, Rewrite, Take
+from .steps import BY_HAND, Archive, Edit, Plan, Rewrite, Take
 
 if TYPE_CHECKING:
     from ..store.base import Store
 
-BY_HAND = "edited by hand"  # the actor, for the history
 AT_ONCE = 400  # memories in one transaction
 
 

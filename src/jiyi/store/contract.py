@@ -300,6 +300,7 @@ class Past:
     """A change of a memory, and what it said until then."""
 
     action: str
+    actor: str
     said: str | None
 
 

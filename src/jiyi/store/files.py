@@ -154,13 +154,15 @@ async def changes_since(session: AsyncSession, user_id: str, versions: Mapping[s
     found: dict[str, list[Past]] = {memory_id: [] for memory_id in versions}
     for some in reads.chunks(list(versions)):
         statement = (
-            select(RevisionRow.memory_id, RevisionRow.version, RevisionRow.action, RevisionRow.before)
+            select(
+                RevisionRow.memory_id, RevisionRow.version, RevisionRow.action, RevisionRow.actor, RevisionRow.before
+            )
             .where(RevisionRow.user_id == user_id, RevisionRow.memory_id.in_(some))
             .order_by(RevisionRow.version)
         )
-        for memory_id, version, action, before in await session.execute(statement):
+        for memory_id, version, action, actor, before in await session.execute(statement):
             if version > versions[memory_id]:
-                found[memory_id].append(Past(action=action, said=(before or {}).get("content")))
+                found[memory_id].append(Past(action=action, actor=actor, said=(before or {}).get("content")))
     return found
 
 
