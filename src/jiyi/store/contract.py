@@ -217,8 +217,7 @@ class NewRelation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """What new memories do to those that are there. It is void if one of these, or of the slots, has changed
-    meanwhile."""
+    """What new memories do to those that are there. It is void if one of these, or a slot, has changed meanwhile."""
 
     slots: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # the versions in each, by id
     versions: Mapping[str, int] = field(default_factory=dict)  # of memories
@@ -297,7 +296,7 @@ class AgreedEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """A change of a memory, and what it said until then."""
+    """A change, and what the memory said until then."""
 
     action: str
     actor: str
