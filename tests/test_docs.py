@@ -18,6 +18,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+import mcp.client.stdio  # noqa: F401 - it takes the stderr of its first import, which must be a real one
 import pytest
 from pydantic import BaseModel
 
