@@ -301,4 +301,7 @@ STORIES = """
 
 2024-01-10 | My editor is Vim. | Vim | ·
 2024-06-01 | I switched to Helix. | Helix | editor is Vim
+
+2024-01-10 | 我订阅了Netflix。 | Netflix | ·
+2024-06-01 | Netflix退订了。 | 退订 | 订阅了Netflix
 """

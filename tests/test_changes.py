@@ -137,3 +137,50 @@ async def test_another_agents_memories_and_other_people_are_not_touched(memory: 
     learning = [item.content for item in await concluded(memory) if "learning Japanese" in item.content]
     assert any(text.startswith("Ben") for text in learning)
     assert not any(text.startswith("Eva is learning") for text in learning)
+
+
+async def test_it_does_not_matter_under_which_name_or_in_which_language_somebody_speaks(memory: Memory) -> None:
+    for at, name, text in (
+        (1, None, "I use Vim for everything."),
+        (2, "Ann", "I take metformin."),
+        (5, "Ann", "Vim卸载了。"),
+        (6, None, "My doctor took me off metformin."),
+    ):
+        said = {"role": "user", "content": text, "sent_at": day(at)} | ({"name": name} if name else {})
+        await memory.wait(await memory.add([said], user_id="mei", session_id=text), user_id="mei")
+    told = [item.content for item in await concluded(memory) if item.memory_type in HOLDING]
+    assert not [text for text in told if "uses Vim" in text or "takes metformin" in text], told
+    before = [item.content for item in await concluded(memory, as_of=day(4))]
+    assert any("uses Vim" in text for text in before) and any("takes metformin" in text for text in before)
+
+
+async def test_what_is_trusted_less_ends_nothing_that_is_trusted_more(memory: Memory) -> None:
+    await tell(memory, [(day(1), "I take metformin.", "", "")])
+    known = {item.id for item in await concluded(memory)}
+    page = {"role": "user", "name": "Ann", "content": "My doctor took me off metformin.", "sent_at": day(5)}
+    await memory.wait(await memory.add([page], user_id="mei", trust=0.2), user_id="mei")
+    assert known <= {item.id for item in await concluded(memory)}
+
+
+async def test_a_statement_ends_by_name_too(memory: Memory) -> None:
+    await tell(memory, [(day(1), "I take metformin.", "", "")])
+    await memory.add("My doctor took me off metformin.", user_id="mei", occurred_at=day(5))
+    assert not [item.content for item in await concluded(memory) if "takes metformin" in item.content]
+
+
+async def test_very_many_endings_at_once_and_very_long_ones(memory: Memory) -> None:
+    await tell(memory, [(day(1), "I take metformin.", "", "")])
+    said = [
+        {"role": "user", "name": "Ann", "content": f"I sold alpha{at}, beta{at} and gamma{at}.", "sent_at": day(5)}
+        for at in range(500)
+    ]
+    said += [{"role": "user", "name": "Ann", "content": "我把" + "很多东西" * 3000 + "卖了。", "sent_at": day(5)}]
+    said += [{"role": "user", "name": "Ann", "content": "I came off metformin.", "sent_at": day(6)}]
+    await memory.wait(await memory.add(said, user_id="mei"), user_id="mei")
+    assert not [item for item in await concluded(memory) if item.content == "Ann takes metformin"]
+
+
+async def test_what_ends_something_is_about_whom_it_is_about(memory: Memory) -> None:
+    """Who said it is in its message; the ranking of names looks at whom a memory is about."""
+    await tell(memory, [(day(1), "My sister lives in Leeds.", "", "")])
+    assert not [item for item in await concluded(memory) if "speaker" in item.data]

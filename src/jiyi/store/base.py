@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,8 +132,9 @@ class Store(Keeping):
         async with self._reading(user_id) as session:
             return await effects.slots(session, user_id, wanted)
 
-    async def holding(self, user_id: str, memory_types: Collection[str], words: Sequence[str] = ()) -> list[SlotEntry]:
-        """The facts of a type that hold now; with one of these words, if there are any."""
+    async def holding(
+        self, user_id: str, memory_types: Collection[str], words: Sequence[str] = ()
+    ) -> dict[str, list[dict[str, Any]]]:
         async with self._reading(user_id) as session:
             return await effects.holding(session, user_id, memory_types, words)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, func, insert, or_, select
+from sqlalchemy import and_, func, insert, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..models import Relation
@@ -13,32 +14,11 @@ from .contract import BY_A_PERSON, Effects, SlotEntry, Source, Stale
 from .reads import chunks, memory_row
 from .tables import MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow
 
+WORDS_AT_ONCE = 200  # a database takes no endless condition
+
 
 async def slots(session: AsyncSession, user_id: str, wanted: Sequence[str]) -> list[SlotEntry]:
     """The active memories of these slots, those that are over too."""
-    found: list[SlotEntry] = []
-    for some in chunks(wanted):
-        found += await _entries(session, user_id, MemoryRow.slot.in_(some))
-    return sorted(found, key=lambda entry: (entry.valid_from, entry.id))
-
-
-async def holding(
-    session: AsyncSession, user_id: str, memory_types: Collection[str], words: Sequence[str] = ()
-) -> list[SlotEntry]:
-    """The memories of a type that say something of a subject and attribute, and hold now; with one of these words, if
-    there are any."""
-    said = [or_(*(MemoryRow.content.icontains(word, autoescape=True) for word in words))] if words else []
-    return await _entries(
-        session,
-        user_id,
-        MemoryRow.memory_type.in_(memory_types),
-        MemoryRow.slot.is_not(None),
-        MemoryRow.valid_to.is_(None),
-        *said,
-    )
-
-
-async def _entries(session: AsyncSession, user_id: str, *conditions: ColumnElement[bool]) -> list[SlotEntry]:
     edited = (
         select(func.max(RevisionRow.changed_at))
         .where(
@@ -48,30 +28,57 @@ async def _entries(session: AsyncSession, user_id: str, *conditions: ColumnEleme
         )
         .scalar_subquery()
     )
-    statement = select(MemoryRow, edited).where(MemoryRow.user_id == user_id, MemoryRow.status == "active", *conditions)
-    rows = (await session.execute(statement)).all()
-    told = await _told(session, user_id, [row.id for row, _ in rows])
-    return [
-        SlotEntry(
-            id=row.id,
-            version=row.version,
-            slot=row.slot or "",
-            memory_type=row.memory_type,
-            content=row.content,
-            summary=row.summary,
-            tags=tuple(row.tags),
-            data=row.data,
-            valid_from=row.valid_from,
-            valid_to=row.valid_to,
-            superseded_by=row.superseded_by,
-            edited_at=edited_at,
-            told=told.get(row.id, ()),
-            importance=row.importance,
-            confidence=row.confidence,
-            trust=row.trust,
+    found: list[SlotEntry] = []
+    for some in chunks(wanted):
+        statement = select(MemoryRow, edited).where(
+            MemoryRow.user_id == user_id, MemoryRow.slot.in_(some), MemoryRow.status == "active"
         )
-        for row, edited_at in rows
-    ]
+        rows = (await session.execute(statement)).all()
+        told = await _told(session, user_id, [row.id for row, _ in rows])
+        found += [
+            SlotEntry(
+                id=row.id,
+                version=row.version,
+                slot=row.slot or "",
+                memory_type=row.memory_type,
+                content=row.content,
+                summary=row.summary,
+                tags=tuple(row.tags),
+                data=row.data,
+                valid_from=row.valid_from,
+                valid_to=row.valid_to,
+                superseded_by=row.superseded_by,
+                edited_at=edited_at,
+                told=told.get(row.id, ()),
+                importance=row.importance,
+                confidence=row.confidence,
+                trust=row.trust,
+            )
+            for row, edited_at in rows
+        ]
+    return sorted(found, key=lambda entry: (entry.valid_from, entry.id))
+
+
+async def holding(
+    session: AsyncSession, user_id: str, memory_types: Collection[str], words: Sequence[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """What is said, by slot, in memories of these types that hold now; with one of these words, if there are any."""
+    statement = select(MemoryRow.id, MemoryRow.slot, MemoryRow.data).where(
+        MemoryRow.user_id == user_id,
+        MemoryRow.status == "active",
+        MemoryRow.memory_type.in_(memory_types),
+        MemoryRow.slot.is_not(None),
+        MemoryRow.valid_to.is_(None),
+    )
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for start in range(0, max(len(words), 1), WORDS_AT_ONCE):
+        said = [MemoryRow.content.icontains(word, autoescape=True) for word in words[start : start + WORDS_AT_ONCE]]
+        rows = await session.execute(statement.where(or_(*said)) if said else statement)
+        found |= {memory_id: (slot or "", data) for memory_id, slot, data in rows}
+    by_slot: dict[str, list[dict[str, Any]]] = {}
+    for slot, data in found.values():
+        by_slot.setdefault(slot, []).append(data)
+    return by_slot
 
 
 async def _told(

@@ -138,10 +138,8 @@ def _about(draft: Draft) -> dict[str, JsonValue]:
         "attribute": draft.attribute,
         "value": draft.value,
         "replaces": draft.replaces,
-        "ends": draft.ends,
-        "speaker": draft.speaker,
     }
-    flags: dict[str, JsonValue] = {"single": draft.single, "ended": draft.ended, "if_known": draft.if_known}
+    flags: dict[str, JsonValue] = {"single": draft.single, "ended": draft.ended}
     return {name: value for name, value in (told | flags).items() if value}
 
 

@@ -46,7 +46,8 @@ def stated_facts(memory: NewMemory, context: Context) -> list[Proposed]:
     lasting = tuple(
         fact for draft, _, fact in facts if draft.memory_type not in GROWING | DATED and _sure(draft, memory.content)
     )
-    return [replace(plain, facts=lasting), *aside]
+    over = next((draft.over for draft in drafts if draft.over), None)
+    return [replace(plain, facts=lasting, over=over and replace(over, if_known=False)), *aside]
 
 
 def _drafts(unit: Unit) -> Sequence[Draft]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..store.contract import Place
 from ..text.language import HAN
 from ..text.normal import normalise
 from .extractors.over import by_name, done_again, one_of_these, parted, uncounted
-from .facts import Fact, fact_of, whom
+from .facts import THE_USER, Fact, fact_of, whom
 from .reconcile import Proposed
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ STAYS = (
 HAS = frozenset(("pet", "family", "relationship"))
 _OWNER = re.compile("^.*(?:的|'s )")
 _HAN = re.compile(f"[{HAN}]+")
-_LATIN = re.compile(r"[^\W\d_][\w+#]+(?:[.\-][\w+#]+)*")
+_LATIN = re.compile(rf"[^\W\d_{HAN}][^\W{HAN}]*(?:[.\-+#][^\W{HAN}]*)*")
 _NAME = re.compile(r"\b[A-Z][\w+#\-]{2,}")
 
 Told = tuple[Mapping[str, Any], str]  # a memory's data, and its slot
@@ -42,61 +42,77 @@ async def name_endings(
     proposed: Sequence[Proposed], place: Place, is_user: frozenset[str], store: Store
 ) -> list[Proposed]:
     """Each with the facts that it ends by their names. What was worth keeping only for that goes, if it ends none."""
-    saying = [one for one in proposed if one.memory.data.get("ends")]
+    saying = [one for one in proposed if one.over]
     if not saying:
         return list(proposed)
+    here = _Here(place, THE_USER | is_user)
 
     async def known_with(words: Iterable[str]) -> list[Told]:
         wanted = sorted(set(words))
-        there = await store.holding(place.user_id, CAN_END, wanted) if wanted else []
-        return [(entry.data, entry.slot) for entry in there if _in_place(entry.data, entry.slot, place, is_user)]
+        there = await store.holding(place.user_id, CAN_END, wanted) if wanted else {}
+        return [(data, slot) for slot, told in there.items() for data in told]
 
-    new = [(one.memory.data, one.facts[0].slot) for one in proposed if one.facts and one.memory.memory_type in CAN_END]
-    known = new + await known_with(word for one in saying for word in _words(_said(one)))
-    beings = {being for one in saying for data, _ in _meant(one, known) if (being := _being(data))}
+    known: list[Told] = [(one.memory.data, one.facts[0].slot) for one in proposed if one.facts and _can_end(one)]
+    known += await known_with(word for one in saying if one.over for word in _words(one.over.words))
+    beings = {being for one in saying for data, _ in here.meant(one, known) if (being := _being(data))}
     known += await known_with(_OWNER.sub("", being) for being in beings)
-    found = []
-    for one in proposed:
-        ends = tuple(_facts_over(one, known)) if one in saying else ()
-        if ends or not one.memory.data.get("if_known"):
-            found.append(replace(one, ends=ends))
-    return found
+    ends = {id(one): tuple(here.ended(one, known)) for one in saying}
+    told = [replace(one, ends=ends.get(id(one), ())) for one in proposed]
+    return [one for one in told if one.ends or one.over is None or not one.over.if_known]
 
 
-def _said(one: Proposed) -> str:
-    return str(one.memory.data["ends"])
+def _can_end(one: Proposed) -> bool:
+    return one.memory.memory_type in CAN_END
 
 
-def _facts_over(one: Proposed, known: Sequence[Told]) -> Iterator[Fact]:
-    meant = list(_meant(one, known))
-    gone = {being for data, _ in meant if (being := _being(data))}
-    own = {fact.slot for fact in one.facts}
-    of_them = [(data, slot) for data, slot in known if any(_is_about(data, being) for being in gone)]
-    for data, slot in (*meant, *of_them):
-        if slot not in own and not data.get("ended"):
-            value = data.get("value")
-            yield Fact(slot=slot, value=normalise(value) if isinstance(value, str) else None, ended=True)
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """Where, and by whom, something is said to be over."""
 
+    place: Place
+    is_user: frozenset[str]  # names, normalised, under which the user is spoken of
 
-def _meant(one: Proposed, known: Iterable[Told]) -> Iterator[Told]:
-    """The memories about something that is named in the words."""
-    words = normalise(_said(one))
-    whose = normalise(str(one.memory.data.get("speaker") or ""))
-    for data, slot in known:
-        if _is_of(data, whose) and (any(_names(words, thing) for thing in _things(data)) or _has_parted(words, data)):
-            yield data, slot
+    def ended(self, one: Proposed, known: Sequence[Told]) -> Iterator[Fact]:
+        meant = list(self.meant(one, known))
+        gone = {being for data, _ in meant if (being := _being(data))}
+        own = {fact.slot for fact in one.facts}
+        of_them = [(data, slot) for data, slot in known if any(_is_about(data, being) for being in gone)]
+        for data, slot in (*meant, *(told for told in of_them if self._may_end(one, *told))):
+            if slot not in own and not data.get("ended"):
+                value = data.get("value")
+                yield Fact(slot=slot, value=normalise(value) if isinstance(value, str) else None, ended=True)
 
+    def meant(self, one: Proposed, known: Iterable[Told]) -> Iterator[Told]:
+        """The memories about something that is named in the words."""
+        words = normalise(one.over.words) if one.over else ""
+        for data, slot in known:
+            named = any(_names(words, thing) for thing in _things(data)) or _has_parted(words, data)
+            if named and self._may_end(one, data, slot):
+                yield data, slot
 
-def _in_place(data: Mapping[str, Any], slot: str, place: Place, is_user: frozenset[str]) -> bool:
-    """Whether it was told in the same place: another agent's memories are not touched."""
-    here = fact_of(data, agent_id=place.agent_id, group_id=place.group_id, is_user=is_user)
-    return here is not None and whom(here.slot) == whom(slot)
+    def _may_end(self, one: Proposed, data: Mapping[str, Any], slot: str) -> bool:
+        """Whether it is about whoever says so, or somebody or something of theirs; and was told in the same place and
+        is trusted as much: another agent's memories are not touched, nor what the user said by what a page says."""
+        speaker, subject = normalise(one.over.speaker if one.over else ""), str(data.get("subject") or "")
+        if speaker in self.is_user and self._is_about(one, data, "", slot):
+            return True  # under whatever name
+        names = self.is_user if speaker in self.is_user else {speaker}
+        own = any(
+            normalise(subject) == name
+            or (name and normalise(subject).startswith((f"{name}的", f"{name}'s ", f"{name}等", f"{name} and ")))
+            for name in names
+        )
+        return own and self._is_about(one, data, subject, slot)
 
-
-def _is_of(data: Mapping[str, Any], whose: str) -> bool:
-    """About whoever says so, or somebody or something of theirs."""
-    subject = normalise(str(data.get("subject") or ""))
-    return subject == whose or subject.startswith((f"{whose}的", f"{whose}'s ", f"{whose}等", f"{whose} and "))
+    def _is_about(self, one: Proposed, data: Mapping[str, Any], subject: str, slot: str) -> bool:
+        fact = fact_of(
+            {**data, "subject": subject},
+            agent_id=self.place.agent_id,
+            group_id=self.place.group_id,
+            is_user=self.is_user,
+            trust=one.memory.trust,
+        )
+        return fact is not None and whom(fact.slot) == whom(slot)
 
 
 def _being(data: Mapping[str, Any]) -> str:
@@ -113,7 +129,8 @@ def _has_parted(words: str, data: Mapping[str, Any]) -> bool:
     """年糕走丢了, "my boyfriend and I broke up": by name, or by what they are to the speaker."""
     kin = _kin(data)
     called = [str(data.get("value") or "")] if _being(data) else []
-    return bool(kin) and any(parted(words, normalise(name)) for name in (_OWNER.sub("", kin), *called) if name)
+    names = [normalise(name) for name in (_OWNER.sub("", kin), *called)] if kin else []
+    return any(name and name in words and parted(words, name) for name in names)
 
 
 def _is_about(data: Mapping[str, Any], being: str) -> bool:
@@ -141,15 +158,17 @@ def _things(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _names(words: str, thing: str) -> bool:
+    if thing not in words:
+        return False
     if _HAN.search(thing):
-        return len(thing) >= 2 and thing in words
+        return len(thing) >= 2
     return len(thing) >= 3 and re.search(rf"(?<![a-z0-9]){re.escape(thing)}(?![a-z0-9])", words) is not None
 
 
 def _words(said: str) -> Iterator[str]:
     """Any of which stands in a memory that can be meant: Latin words, pairs of Han characters, and what is one of
     those."""
-    yield from _LATIN.findall(said)
+    yield from (word.strip(".-") for word in _LATIN.findall(said) if len(word) > 2)
     for run in _HAN.findall(said):
         yield from (run[at : at + 2] for at in range(len(run) - 1))
     yield from one_of_these(said)

@@ -91,7 +91,8 @@ async def make(
         for draft in found.drafts:
             memory = derived(draft, context)
             told_at = max(sent_at[source.message_id] for source in memory.sources)
-            proposed.append(Proposed(memory=memory, facts=_facts(memory, place, is_user), told_at=told_at))
+            facts = _facts(memory, place, is_user)
+            proposed.append(Proposed(memory=memory, facts=facts, told_at=told_at, over=draft.over))
         made = Made(
             units=found.units,
             external_ids={message.id: message.external_id or message.id for message in [*before, *messages]},

@@ -63,15 +63,15 @@ def grow(
             content, data = _together("", {}, memory, over, edited=False)
             begun[fact.slot] = replace(memory, content=content, data=data, slot=fact.slot)
     for entry in stored.values():
-        if entry.slot not in grown and tells(entry, over):
+        if entry.slot not in grown and tells(entry.data, over):
             grown[entry.slot] = _shortened(entry, over)
     begun = {slot: memory for slot, memory in begun.items() if not _says_nothing(memory.data)}
     return list(begun.values()), [one for one in grown.values() if one != _as_stored(one.entry)]
 
 
-def tells(entry: SlotEntry, over: Mapping[str, datetime]) -> bool:
+def tells(data: Mapping[str, Any], over: Mapping[str, datetime]) -> bool:
     """Whether a profile has a line that is over."""
-    return any(_ended(item, over) != item for item in _attributes(entry.data))
+    return any(_ended(item, over) != item for item in _attributes(data))
 
 
 def _shortened(entry: SlotEntry, over: Mapping[str, datetime]) -> Grown:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..store.contract import Change, ChangedMemory, Effects, NewMemory, SlotEntry, Source
+from .drafts import Over
 from .facts import Fact
 from .timeline import Line, Timeline, line_of, placed
 
@@ -25,7 +26,8 @@ class Proposed:
 
     memory: NewMemory
     facts: tuple[Fact, ...] = ()
-    ends: tuple[Fact, ...] = ()  # that it says are over, by their names
+    over: Over | None = None  # that something is over, in its words
+    ends: tuple[Fact, ...] = ()  # which facts these are
     told_at: datetime
     stated: bool = False
     aside: bool = False  # it may add to a memory that grows, but begins none

@@ -86,8 +86,8 @@ def _of_whom(done: Reconciled, there: Sequence[SlotEntry]) -> set[str]:
 
 async def _profiles_with(over: Mapping[str, datetime], of: set[str], user_id: str, store: Store) -> set[str]:
     """Where what has ended is a line of a profile of the same person, in the same place."""
-    profiles = await store.holding(user_id, PROFILES) if of else []
-    return {entry.slot for entry in profiles if whom(entry.slot) in of and tells(entry, over)}
+    profiles = await store.holding(user_id, PROFILES) if of else {}
+    return {slot for slot, told in profiles.items() if whom(slot) in of and any(tells(data, over) for data in told)}
 
 
 def _agrees(one: Proposed, twin: SlotEntry | None) -> bool:

@@ -18,7 +18,7 @@ from .gather import SURE, gathered
 from .instructions import instructions
 from .kinds import kind_of
 from .moments import main_time
-from .over import over_words, partly_over
+from .over import over, partly_over
 from .patterns import patterns
 from .preferences import preferences
 from .profiles import profiles
@@ -144,9 +144,7 @@ def _draft(clause: Clause, claim: Claim) -> Draft:
         single=claim.single and not ahead,
         ended=claim.ended and not ahead,
         replaces=claim.replaces,
-        ends=over_words(clause) if not ahead else None,
-        speaker=clause.speaker,
-        if_known=claim.if_known,
+        over=None if ahead else over(clause, if_known=claim.if_known),
         importance=round(min(1.0, claim.importance + (0.15 if clause.marked else 0.0)), 2),
         confidence=claim.confidence,
         data={"extractor": VERSION},

@@ -5,24 +5,27 @@ from __future__ import annotations
 
 import re
 
+from ..drafts import Over
 from .clause import Claim, Clause
 from .facts import INTENDED
 from .lexicon import named, pattern
 
-LONGEST = 60
+LONGEST = 200
 
 
-def over_words(clause: Clause) -> str | None:
-    """The words, if they say so."""
+def over(clause: Clause, *, if_known: bool) -> Over | None:
+    """The words, if they say so. Who names something says it shortly."""
     words = clause.said.text[clause.start : clause.end]
     if clause.doubtful or clause.future or clause.about == "asked" or set(clause.chain) & INTENDED:
         return None
-    return words if pattern(clause.language, "over").search(words) else None
+    if len(words) > LONGEST or not pattern(clause.language, "over").search(words):
+        return None
+    return Over(words=words, speaker=clause.speaker, if_known=if_known)
 
 
 def partly_over(clause: Clause) -> Claim | None:
     """A clause that no rule knows: it may mean something that was told before."""
-    if clause.said.role == "assistant" or len(clause.text) > LONGEST or over_words(clause) is None:
+    if clause.said.role == "assistant" or over(clause, if_known=True) is None:
         return None
     return Claim(
         memory_type="event",
