@@ -33,7 +33,7 @@ from jiyi.read.presets import PRESETS
 from jiyi.read.relevance import STEEPNESS, signs
 from jiyi.read.score import LEGS, best, parts_of, score
 from jiyi.read.search import question_of
-from jiyi.store.contract import Candidates
+from jiyi.store.asking import Candidates
 from jiyi.text.language import language
 
 Array = NDArray[np.float64]

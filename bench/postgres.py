@@ -28,7 +28,8 @@ from rich.table import Table
 from jiyi import Memory
 from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.settings import load_settings
-from jiyi.store.contract import Filter, Question
+from jiyi.store.asking import Question
+from jiyi.store.contract import Filter
 from jiyi.store.tables import Base
 
 from .corpus import candidates, questions

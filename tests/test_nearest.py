@@ -16,7 +16,8 @@ import pytest
 
 from jiyi import Memory
 from jiyi.settings import load_settings
-from jiyi.store.contract import Filter, Question
+from jiyi.store.asking import Question
+from jiyi.store.contract import Filter
 from postgres_server import Databases
 from support import LONG
 

@@ -21,7 +21,7 @@ from jiyi.read.relevance import BOTH, BY_MEANING, BY_WORDS, explain, relevance
 from jiyi.read.score import LEGS, Scores, best, score
 from jiyi.read.turns import quoted
 from jiyi.settings import load_settings
-from jiyi.store.contract import Candidates
+from jiyi.store.asking import Candidates
 from support import contents, recomputed
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -21,7 +21,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from jiyi import InvalidInput, Memory, MemoryItem, NotFound
 from jiyi.settings import load_settings
-from jiyi.store.contract import Candidates, Filter, Question
+from jiyi.store.asking import Candidates, Question
+from jiyi.store.contract import Filter
 from jiyi.store.episodes import episodes
 from jiyi.store.hot import HotUsers
 from jiyi.store.indexrow import IndexRow

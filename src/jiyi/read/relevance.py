@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..models import Explanation, ScorePart
-from ..store.contract import Candidates, Floats
+from ..store.asking import Candidates, Floats
 from .score import Scores
 
 MOST = 3.0  # so that those behind a very good hit can still be told apart

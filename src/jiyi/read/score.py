@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..models import SearchMode
-from ..store.contract import Candidates, Floats
+from ..store.asking import Candidates, Floats
 from .presets import Weights
 
 LEGS: dict[SearchMode, tuple[str, ...]] = {

@@ -50,12 +50,12 @@ from . import (
     units,
 )
 from . import usage as llm_usage
+from .asking import Candidates, Question
 from .contract import (
     Addition,
     Advance,
     Agreed,
     AgreedEntry,
-    Candidates,
     Change,
     Filed,
     FileLook,
@@ -67,7 +67,6 @@ from .contract import (
     Outset,
     Past,
     Place,
-    Question,
     SlotEntry,
     StoredMessage,
     StoreInfo,

@@ -14,7 +14,6 @@ from pydantic import JsonValue
 from ..models import Layer, ReceiptState, Status
 
 Advance = Callable[[str, int, int], None]  # what is done, how much of it, of how much
-Floats = NDArray[np.floating[Any]]
 
 CLOSED = "the memory is not open: use it inside `async with Memory.open(…) as memory`"
 
@@ -358,61 +357,6 @@ class Lease:
     attempt: int
     payload: dict[str, Any]
     accepted_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What the legs need of a query. A dialogue has `turns`, and its last turn counts for itself too."""
-
-    filter: Filter
-    terms: tuple[str, ...] = ()
-    last_terms: tuple[str, ...] | None = None  # of a dialogue
-    words: tuple[str, ...] = ()  # the terms that are whole words or characters, of the last turn: how many are held?
-    phrases: tuple[tuple[str, ...], ...] = ()  # the terms of each quoted phrase
-    keywords: tuple[str, ...] = ()
-    synonyms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of a keyword
-    vector: NDArray[np.float32] | None = None
-    turns: tuple[NDArray[np.float32], ...] = ()  # of a dialogue: a vector for each turn, the last one last
-    spans: tuple[tuple[datetime, datetime], ...] = ()  # times that it speaks of
-    named: frozenset[str] = frozenset()  # people whom it speaks of
-    priorities: Mapping[str, float] = field(default_factory=dict)  # of memory types
-    ageing: Mapping[str, float] = field(default_factory=dict)  # how much faster than others memories of a type age
-    model: str  # of the vector, and of the memories' vectors it is compared with
-    tip: int | None = None  # how far the change feed had come for this user when the search began, if it was looked up
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidates:
-    """The memories in scope with what each leg says of them, as parallel arrays; values are in 0..1, cosines may be
-    below 0. What a query gives no reason to look at is None."""
-
-    ids: NDArray[np.object_]
-    keyword: Floats
-    text: Floats  # BM25; 1 = every term once in a memory of average length
-    semantic: Floats  # cosine; to a dialogue: of the nearest turn
-    near: Floats  # the same, with what the messages before and after have
-    coverage: Floats  # how much of the query's words a memory holds, rare ones counting more
-    last_text: Floats | None = None
-    last_semantic: Floats | None = None
-    whole_semantic: Floats | None = None
-    episode: Floats | None = None  # BM25 of all that was said in its conversation
-    before: Floats | None = None  # BM25 of the message before, if a person said it
-    gist: Floats | None = None  # cosine of what was worked out of it
-    phrase: Floats | None = None
-    speaker: Floats | None = None
-    time: Floats | None = None
-    assistant: Floats
-    asks: Floats
-    derived: NDArray[np.bool_] | None = None  # worked out of messages that are there themselves
-    priority: Floats | None = None
-    age_days: Floats  # since it happened or was last recalled
-    idle_days: Floats  # since it was last recalled; infinite if never
-    uses: Floats  # how often it was recalled
-    importance: Floats
-    unembedded: int = 0  # memories in scope that have no vector of the question's model
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .contract import Floats
+from .asking import Floats
 
 Slots = NDArray[np.integer[Any]]
 

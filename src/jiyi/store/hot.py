@@ -17,7 +17,8 @@ from sqlalchemy.orm import aliased
 
 from ..text.normal import normalise
 from ..text.passages import COMPRESSED
-from .contract import EXTRACTED, Candidates, Lifetimes, Question
+from .asking import Candidates, Question
+from .contract import EXTRACTED, Lifetimes
 from .indexrow import IndexRow
 from .reads import chunks, vector_of_memory
 from .tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, MemorySourceRow, TermsRow, erased

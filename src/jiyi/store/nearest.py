@@ -32,7 +32,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from .contract import Filter, Question
+from .asking import Question
+from .contract import Filter
 from .filters import conditions
 from .reads import chunks, vector_of_memory
 from .tables import Base, EmbeddingRow, MemoryRow

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from .asking import Candidates, Question
 from .base import Store
-from .contract import Candidates, Lifetimes, Outset, Question
+from .contract import Lifetimes, Outset
 from .erasing import Erasure
 from .hot import HotUsers, Outside
 

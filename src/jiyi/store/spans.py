@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .contract import Floats
+from .asking import Floats
 from .types import VECTOR
 
 Slots = NDArray[np.integer[Any]]

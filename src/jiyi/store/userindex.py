@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from ..models import from_micros, to_micros
 from ..text.hashes import term_hash
-from .contract import Candidates, Filter, Floats, Lifetimes, Question
+from .asking import Candidates, Floats, Question
+from .contract import Filter, Lifetimes
 from .episodes import Episodes, episodes
 from .gists import Gists
 from .indexrow import CODED, COLUMNS, TIMES, IndexRow

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .contract import Floats
+from .asking import Floats
 from .indexrow import IndexRow
 from .spans import Spans
 from .types import VECTOR

@@ -15,18 +15,8 @@ import numpy as np
 
 from ..errors import LlmError
 from ..models import MemoryItem
-from ..store.contract import (
-    BY_A_PERSON,
-    Change,
-    ChangedMemory,
-    Effects,
-    Filter,
-    NewMemory,
-    NewRelation,
-    Place,
-    Question,
-    Source,
-)
+from ..store.asking import Question
+from ..store.contract import BY_A_PERSON, Change, ChangedMemory, Effects, Filter, NewMemory, NewRelation, Place, Source
 from ..text.hashes import hamming
 from ..text.summary import summarise
 from .grow import GROWING
