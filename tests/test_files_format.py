@@ -111,6 +111,17 @@ def test_parsing_loses_nothing(text: str) -> None:
     assert document is None or document.text == text
 
 
+@given(texts, texts)
+@example("## Facts\n- a fact\n  indented\n", "## Facts\n- a fact\n- a fact\n")
+@example("- a fact\n", "## Facts\n- a fact\n")
+@example("## 偏好\n- a fact\n", "## Facts\n- a fact\n")
+@example("```\n- a fact\n```\n", "## Facts\n\n- a fact\n")
+def test_whatever_stood_there_before_a_file_reads_as_it_stands(text: str, before: str) -> None:
+    alone, known = whole(text), whole(before)
+    if alone is not None:
+        assert parse(text, known) == alone
+
+
 @given(notes, st.sampled_from(ENDS), st.sampled_from(["- ", "* ", "+   ", "-\t", "  - "]))
 @example(Note(content="<!-- jiyi:x --> <\\!-- <\\\\!--", memory_type="fact"), "\n", "- ")
 @example(Note(content="- - -\n\n\n```\n- x", memory_type="fact"), "\n", "- ")

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
-from .format import REMEMBERED, Home, Item, Note, has_mark, item_text, mark, read_item
+from .format import Home, Item, Note, has_mark, item_text, mark, read_item
 from .headings import Heading, read_heading
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
@@ -100,14 +99,21 @@ class Document:
 # -- parsing --------------------------------------------------------------------------------------------------------
 
 
-def parse(text: str) -> Document:
-    """Raises `CannotParse` where a bullet could be taken for something else, or something else for a bullet."""
+def parse(text: str, before: Document | None = None) -> Document:
+    """Raises `CannotParse` where a bullet could be taken for something else, or something else for a bullet. `before`:
+    another state of the file; its bullets of one line need not be read again."""
+    known = {entry.text: entry for entry in before.entries if entry.lines == 1} if before else {}
     lines = _LINE.findall(text.removeprefix(BOM))
     parts: list[Part] = [Prose(BOM)] if text.startswith(BOM) else []
     at = _front_matter(lines)
     parts.extend(Prose(line) for line in lines[:at])
     section: Heading | None = None
     while at < len(lines):
+        again = _again(known.get(lines[at]), lines, at, section)
+        if again is not None:
+            parts.append(again)
+            at += 1
+            continue
         if not _SPECIAL.match(lines[at]):
             parts.append(Prose(lines[at]))
             at += 1
@@ -185,23 +191,30 @@ def _inside(section: Heading | None, heading: Heading) -> bool:
     return section is not None and heading.memory_type is None and heading.level > section.level
 
 
+def _again(known: Entry | None, lines: Sequence[str], at: int, section: Heading | None) -> Entry | None:
+    """A bullet that was read before. Whether it is one depends on nothing but what follows it and its heading."""
+    memory_type = section.memory_type if section else None
+    if known is None or not _alone(lines, at) or (known.memory_id is None and memory_type is None):
+        return None
+    if known.line == at + 1 and known.memory_type == memory_type:
+        return known
+    return Entry(known.text, known.bullet, known.item, memory_type, at + 1, 1)
+
+
+def _alone(lines: Sequence[str], at: int) -> bool:
+    return at + 1 == len(lines) or lines[at + 1][0] not in " \t\r\n"
+
+
 def _entry(lines: Sequence[str], at: int, bare: str, memory_type: str | None) -> Entry | None:
     bullet = _bullet(bare)
     if bullet is None:
         return None
-    alone = at + 1 == len(lines) or lines[at + 1][0] not in " \t\r\n"
-    end = at + 1 if alone else _item_end(lines, at, bullet)
+    end = at + 1 if _alone(lines, at) else _item_end(lines, at, bullet)
     width = _width(bullet)
-    rest = tuple(_inner(_bare(line), width) for line in lines[at + 1 : end])
-    item = _read_item(bare[len(bullet) :], rest)
+    item = read_item([bare[len(bullet) :], *(_inner(_bare(line), width) for line in lines[at + 1 : end])])
     if not item.content.strip() or (item.memory_id is None and memory_type is None):
         return None
     return Entry("".join(lines[at:end]), bullet, item, memory_type, at + 1, end - at)
-
-
-@lru_cache(REMEMBERED)
-def _read_item(first: str, rest: tuple[str, ...]) -> Item:
-    return read_item([first, *rest])
 
 
 def _bullet(bare: str) -> str | None:

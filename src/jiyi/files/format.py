@@ -22,7 +22,6 @@ from ..store.contract import FiledMemory
 
 DEFAULT_IMPORTANCE = 0.5
 SAME_MOMENT = timedelta(seconds=1)  # an id knows when it was made; what happened then needs no time of its own
-REMEMBERED = 20_000  # lines that need not be read again when another one of their file has changed
 FIELDS = ("content", "memory_type", "importance", "tags", "occurred_at", "expires_at")
 
 _MARK = re.compile(r"<!--[ \t]*jiyi:(?P<id>[0-9a-z]{26})(?P<meta>(?:[ \t]+[^\s=<>]+=[^\s<>]*)*)[ \t]*-->")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 
 from .. import checks
 from ..errors import InvalidInput
 from . import safe
 from .document import CannotParse, Document, Entry, parse
-from .format import ANY_ID, REMEMBERED, Item, Note, read_note
+from .format import ANY_ID, Note, read_note
 from .layout import Workspace
 
 
@@ -31,6 +30,8 @@ class ScannedFile:
     path: str
     checksum: str | None = None  # None: there is no such file
     document: Document | None = None
+    lines: tuple[Line, ...] = ()
+    mentioned: frozenset[str] = frozenset()  # ids that stand anywhere in it
     problem: str | None = None  # why it is left alone
     modified_at: float = 0.0
 
@@ -50,20 +51,19 @@ class Scan:
 
 
 class Remembered:
-    """Files as they were when they were last read, so that an unchanged one need not be parsed again."""
+    """Files as they were when they were last read or written, so that an unchanged one need not be parsed again."""
 
     MOST = 64
 
     def __init__(self) -> None:
-        self._files: dict[str, tuple[ScannedFile, tuple[Line, ...]]] = {}
+        self._files: dict[str, ScannedFile] = {}
 
-    def get(self, path: str, checksum: str | None) -> tuple[ScannedFile, tuple[Line, ...]] | None:
-        found = self._files.get(path)
-        return found if found and checksum and found[0].checksum == checksum else None
+    def get(self, path: str) -> ScannedFile | None:
+        return self._files.get(path)
 
-    def keep(self, file: ScannedFile, lines: tuple[Line, ...]) -> None:
+    def keep(self, file: ScannedFile) -> None:
         self._files.pop(file.path, None)
-        self._files[file.path] = file, lines
+        self._files[file.path] = file
         if len(self._files) > self.MOST:
             del self._files[next(iter(self._files))]
 
@@ -84,13 +84,8 @@ def scan(workspace: Workspace, user_id: str, remembered: Remembered) -> Scan:
     for path, file in files.items():
         if file.problem:
             told.append(f"{path}: left alone, because {file.problem}")
-        if file.document is None:
-            continue
-        mentioned.update(ANY_ID.findall(file.document.text))
-        known = remembered.get(path, file.checksum)
-        found = known[1] if known else tuple(_line(path, entry) for entry in file.document.entries)
-        remembered.keep(file, found)
-        for line in found:
+        mentioned |= file.mentioned
+        for line in file.lines:
             entry = line.entry
             if line.problem and entry.memory_id:
                 held.add(entry.memory_id)
@@ -109,14 +104,23 @@ def scan(workspace: Workspace, user_id: str, remembered: Remembered) -> Scan:
     )
 
 
-def _line(path: str, entry: Entry) -> Line:
-    note, digests, problem = _read(entry.item, entry.memory_type)
-    return Line(path=path, entry=entry, note=note, digests=digests, problem=problem)
+def read_text(path: str, checksum: str, text: str, before: ScannedFile | None = None) -> ScannedFile:
+    """Raises `CannotParse`. `before`: another state of the file; lines that stand in it are not read again."""
+    document = parse(text, before.document if before else None)
+    known = {line.entry.text: line for line in before.lines} if before else {}
+    return ScannedFile(
+        path=path,
+        checksum=checksum,
+        document=document,
+        lines=tuple(_line(path, entry, known.get(entry.text)) for entry in document.entries),
+        mentioned=frozenset(ANY_ID.findall(text)),
+    )
 
 
-@lru_cache(REMEMBERED)
-def _read(item: Item, memory_type: str | None) -> tuple[Note, Mapping[str, str], str | None]:
-    note = read_note(item, memory_type)
+def _line(path: str, entry: Entry, known: Line | None) -> Line:
+    if known is not None and known.entry.memory_type == entry.memory_type:
+        return known if known.entry is entry else replace(known, entry=entry)
+    note = read_note(entry.item, entry.memory_type)
     problem = None
     try:
         checks.text("its text", note.content)
@@ -124,7 +128,7 @@ def _read(item: Item, memory_type: str | None) -> tuple[Note, Mapping[str, str],
             checks.memory_type("its type", note.memory_type)
     except InvalidInput as error:
         problem = str(error)
-    return note, note.digests(), problem
+    return Line(path=path, entry=entry, note=note, digests=note.digests(), problem=problem)
 
 
 def scan_file(root: Path, path: str, remembered: Remembered) -> ScannedFile:
@@ -135,12 +139,13 @@ def scan_file(root: Path, path: str, remembered: Remembered) -> ScannedFile:
         if data is None:
             return ScannedFile(path=path, document=Document(()))
         checksum, modified_at = safe.checksum(data), where.stat().st_mtime
-        known = remembered.get(path, checksum)
-        if known:
-            return replace(known[0], modified_at=modified_at)
-        if b"\x00" in data:
-            raise CannotParse("it is not text: it holds NUL bytes")
-        return ScannedFile(path=path, checksum=checksum, document=parse(data.decode()), modified_at=modified_at)
+        found = remembered.get(path)
+        if found is None or found.checksum != checksum:
+            if b"\x00" in data:
+                raise CannotParse("it is not text: it holds NUL bytes")
+            found = read_text(path, checksum, data.decode(), found)
+        remembered.keep(found)
+        return replace(found, modified_at=modified_at)
     except safe.Refused as error:
         problem = f"it {error}"
     except UnicodeDecodeError as error:

@@ -183,7 +183,7 @@ async def apply(filing: Filing, looked: Looked) -> list[str]:
     if plan.quiet and not plan.steps and not plan.gone and _is_known(looked, agreed):
         return []
     problems = await take(filing.store, filing.embedder, filing.rules, filing.workspace.id, plan, filing.with_facts)
-    written = await asyncio.to_thread(write_files, filing.workspace, plan, looked.scan)
+    written = await asyncio.to_thread(write_files, filing.workspace, plan, looked.scan, filing.remembered)
     entries = list(_agreed_now(plan, written))
     dropped = {step.memory_id for step in plan.of(Drop) if isinstance(step, Drop) and step.line.path in written.failed}
     still_there = {entry.memory_id for entry in entries} | dropped

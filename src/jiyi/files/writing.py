@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from ..text.language import language as language_of
 from . import safe
 from .document import Document, Entry, Prose, bullet_text, exchanged, inserted, marked, parse, rewritten
-from .format import Home, Note, read_note
+from .format import Home, Note
 from .headings import Language, heading_line
 from .layout import LEARNINGS, MEMORY, Workspace
-from .scan import Scan, ScannedFile
+from .scan import Remembered, Scan, ScannedFile, read_text
 from .steps import Drop, Mark, Plan, Rewrite, Take, Write
 
 TITLES: dict[str, dict[Language, str]] = {
@@ -42,7 +42,7 @@ class _Edits:
     receives: bool = False  # a line from another file
 
 
-def write_files(workspace: Workspace, plan: Plan, scan: Scan) -> Written:
+def write_files(workspace: Workspace, plan: Plan, scan: Scan, remembered: Remembered) -> Written:
     """Replace the files that the plan changes. A file that cannot be written is named, and the others go on. Raises
     `Changed` if a person was faster."""
     written = Written({path: file.checksum for path, file in scan.files.items() if file.checksum})
@@ -54,9 +54,14 @@ def write_files(workspace: Workspace, plan: Plan, scan: Scan) -> Written:
         file = scan.files.get(path) or ScannedFile(path=path, document=Document(()))
         try:
             workspace.name_folder(plan.user_id)
-            data = _edited(workspace, file, edits[path]).encode()
+            text = _edited(workspace, file, edits[path])
+            data = text.encode()
+            checksum = safe.checksum(data)
+            after = read_text(path, checksum, text, file)
+            _check(file, after, edits[path])
             safe.replace_file(safe.check_path(workspace.root, path), data, expected=file.checksum)
-            written.checksums[path] = safe.checksum(data)
+            written.checksums[path] = checksum
+            remembered.keep(after)
         except (OSError, safe.Refused, Unsafe) as error:
             written.failed.add(path)
             told = (error.strerror or str(error)) if isinstance(error, OSError) else f"it {error}"
@@ -109,7 +114,6 @@ def _edited(workspace: Workspace, file: ScannedFile, edits: _Edits) -> str:
     for memory_type, notes in edits.new.items():
         bullets = [bullet_text("- ", memory_id, note, home, document.eol) for memory_id, note, home in notes]
         document = inserted(document, bullets, memory_type, heading_line(memory_type, language))
-    _check(before, document.text, edits)
     return document.text
 
 
@@ -129,28 +133,29 @@ def _language(workspace: Workspace, document: Document, notes: Sequence[Note]) -
     return "zh" if chinese * 2 > len(notes) else "en"
 
 
-def _check(before: Document, text: str, edits: _Edits) -> None:
+def _check(before: ScannedFile, after: ScannedFile, edits: _Edits) -> None:
     """What is written must read back as it was meant, and hold every line that is not ours. If it does not, the file
     stays as it is: better late than damaged."""
-    after = parse(text)
     wanted: dict[str, Note] = {}
     for memory_type, notes in edits.new.items():
         wanted |= {memory_id: note for memory_id, note, _ in notes if note.memory_type == memory_type}
-    read = {entry.memory_id: entry for entry in after.entries if entry.memory_id}
+    read = {line.entry.memory_id: line for line in after.lines if line.entry.memory_id}
     for memory_id, note in wanted.items():
-        entry = read.get(memory_id)
-        if entry is None or read_note(entry.item, entry.memory_type).digests() != note.digests():
+        if memory_id not in read or read[memory_id].digests != note.digests():
             raise Unsafe(f"would not hold memory {memory_id} as it is")
-    kept = [edits.entries.get(entry.line, entry) for entry in before.entries]
-    for expected in kept:
-        found = read.get(expected.memory_id) if expected and expected.memory_id else None
-        if expected and expected.memory_id and (found is None or found.item.content != expected.item.content):
+    for line in before.lines:
+        expected = edits.entries.get(line.entry.line, line.entry)
+        if expected is None or expected.memory_id is None:
+            continue
+        found = read.get(expected.memory_id)
+        if found is None or found.entry.item.content != expected.item.content:
             raise Unsafe(f"would not hold memory {expected.memory_id} as it is")
     lines = iter(_foreign(after))
-    for line in _foreign(before):
-        if not any(line == other for other in lines):
-            raise Unsafe(f"would lose a line that is not ours: {line[:40]!r}")
+    for text in _foreign(before):
+        if not any(text == other for other in lines):
+            raise Unsafe(f"would lose a line that is not ours: {text[:40]!r}")
 
 
-def _foreign(document: Document) -> list[str]:
-    return [part.text.rstrip("\r\n") for part in document.parts if isinstance(part, Prose) and not part.blank]
+def _foreign(file: ScannedFile) -> list[str]:
+    parts = file.document.parts if file.document else ()
+    return [part.text.rstrip("\r\n") for part in parts if isinstance(part, Prose) and not part.blank]
