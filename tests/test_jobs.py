@@ -204,6 +204,30 @@ async def test_what_was_deleted_meanwhile_is_not_made_anew(place: Place) -> None
         assert [one.content for one in await stored(memory)] == ["Noted."]
 
 
+@pytest.mark.parametrize("known", [False, True], ids=["new", "told before"])
+async def test_messages_deleted_while_a_job_works_on_them_are_no_failure(
+    place: Place, known: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = SpelledOut()
+    async with open_with(place, model) as memory:
+        if known:
+            await memory.add([{"role": "user", "content": "Mei home = Berlin"}], user_id="mei", session_id="s0")
+        model.seen.clear()
+        model.gate = asyncio.Event()
+        said = [*TALK, {"role": "user", "content": "Mei drink = tea"}]
+        receipt = await memory.add(said, user_id="mei", session_id="s", wait=False)
+        while not model.seen:
+            await asyncio.sleep(0.01)
+        await memory.delete(receipt.memories[0].id, user_id="mei", with_sources=True)
+        model.gate.set()
+        done = await memory.wait(receipt, user_id="mei")
+        assert (done.state, done.problems) == (ReceiptState.INDEXED, ())
+        assert (await memory.job(receipt.id, user_id="mei")).attempts == 1
+        facts = sorted(one.content for one in await stored(memory, memory_types=["fact"]))
+        assert facts == (["Mei drink: tea", "Mei home: Berlin"] if known else ["Mei drink: tea"])
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == []
+
+
 async def test_one_user_does_not_see_anothers_jobs(place: Place) -> None:
     async with open_with(place, SpelledOut()) as memory:
         receipt = await memory.add(TALK, user_id="mei")

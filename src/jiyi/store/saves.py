@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import delete, insert, select, tuple_
+from sqlalchemy import and_, delete, insert, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import InvalidInput, VersionConflict
@@ -80,6 +80,7 @@ async def _save_all(session: AsyncSession, addition: Addition) -> tuple[list[Mem
     )
     if addition.follows is not None and addition.follows.message_id != await units.last_id(session, place):
         raise Stale
+    await _check_cited(session, addition)
     await units.save_messages(session, place, addition.messages, addition.at)
     await units.save_units(session, place, addition.units, addition.at)
     hashes = [new.dedupe_hash for new in addition.memories]
@@ -109,6 +110,16 @@ async def _save_all(session: AsyncSession, addition: Addition) -> tuple[list[Mem
     return [by_id[memory_id] for memory_id in ids], {memory.id for memory in made}
 
 
+async def _check_cited(session: AsyncSession, addition: Addition) -> None:
+    """Whether the messages that this was worked out of are still there: one may have been deleted meanwhile."""
+    sources = [source for memory in addition.memories for source in memory.sources]
+    sources += [source for some in addition.effects.evidence.values() for source in some]
+    cited = {*(source.message_id for source in sources), *(one for part in addition.units for one in part.message_ids)}
+    earlier = cited - {message.id for message in addition.messages}
+    if len(await units.by_id(session, addition.user_id, list(earlier))) < len(earlier):
+        raise Stale
+
+
 async def _state(session: AsyncSession, addition: Addition, earlier: Sequence[str]) -> tuple[ReceiptState, list[str]]:
     """Everything can be found, unless one of the memories that were there before has no vector."""
     state, problems = addition.state, list(addition.problems)
@@ -122,11 +133,13 @@ async def _state(session: AsyncSession, addition: Addition, earlier: Sequence[st
 
 async def _note(session: AsyncSession, job: JobRow, memories: Sequence[MemoryItem]) -> None:
     """Which memories a job led to; some may stand there from when it was accepted."""
-    before = list(await session.scalars(reads.memories_of_job(job)))
-    ids = [memory.id for memory in memories if memory.id not in set(before)]
+    mine = and_(JobMemoryRow.user_id == job.user_id, JobMemoryRow.job_id == job.id)
+    before = dict((await session.execute(select(JobMemoryRow.memory_id, JobMemoryRow.position).where(mine))).all())
+    ids = [memory.id for memory in memories if memory.id not in before]
+    next_one = max(before.values(), default=-1) + 1  # those before it may have been deleted since
     values = [
         {"user_id": job.user_id, "job_id": job.id, "position": position, "memory_id": memory_id}
-        for position, memory_id in enumerate(ids, start=len(before))
+        for position, memory_id in enumerate(ids, start=next_one)
     ]
     await insert_all(session, JobMemoryRow, values)
 
@@ -169,10 +182,6 @@ async def save_memories(session: AsyncSession, addition: Addition, new: Sequence
         **addition.external_ids,
         **{message.id: message.external_id or message.id for message in addition.messages},
     }
-    cited = {source.message_id for memory in new for source in memory.sources}
-    earlier = cited - {message.id for message in addition.messages}
-    if len(await units.by_id(session, user_id, list(earlier))) < len(earlier):
-        raise Stale  # a message was deleted meanwhile
     values = [rows.memory_values(addition, memory) for memory in new]
     await insert_all(session, MemoryRow, [_by_attribute(value) for value in values])
     await insert_index(session, (rows.index_values(user_id, memory.id, memory.index) for memory in new))
