@@ -177,9 +177,10 @@ async def test_files_that_vanish_at_once_are_kept_and_claude_is_told(
         shutil.rmtree(context)
     for number in range(2 if accident == "a third" else 6):
         (context / f"people/{number}.md").unlink(missing_ok=True)
-    await folder.view(ROOT)
+    seen = await folder.view(ROOT)
     told = await folder.create(f"{ROOT}/new.md", "new")
-    assert "are gone at once" in told and "/memories/people/0.md" in told
+    for notes in (seen, told):
+        assert "\nNote: " in notes and "are gone at once" in notes and "/memories/people/0.md" in notes
     assert await memory.count(user_id="mei", memory_types=["file"]) == 7
     await folder.delete(f"{ROOT}/people/1.md")
     assert (await memory.get(f"{ROOT}/people/1.md", user_id="mei")).status == "archived", "now it is meant"

@@ -50,6 +50,7 @@ async def test_what_has_run_out_is_archived_and_says_why(place: str | Path, cloc
         assert why == ["it expired on 2026-01-07", "memories of type command_output last 7 days"]
         assert {item.content for item in await stored(memory)} == {"ls: 4 files", "Tea is good"}
         assert (await memory.get(own.memories[0].id, user_id="mei")).status == "active"
+        assert {item.content for item in await stored(memory, status="archived")} == {"The code is 77", "ls: 3 files"}
         await memory.undo(typed.id, user_id="mei")
         await memory.update(typed.id, user_id="mei", expires_at=clock.now + DAY)
         assert len(await stored(memory)) == 3, "it can be brought back, with an end of its own"

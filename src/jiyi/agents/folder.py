@@ -65,12 +65,12 @@ class MemoryFolder:
 
     async def view(self, path: str, view_range: list[int] | None = None) -> str:
         """A file with its lines numbered, or what is in a folder."""
-        await self._take_in()
+        notes = await self._take_in()
         where = self._at(path)
         if where == self._at(ROOT):
             where.mkdir(parents=True, exist_ok=True, mode=0o700)
         if where.is_dir():
-            return await asyncio.to_thread(_listing, where, path.rstrip("/"))
+            return await asyncio.to_thread(_listing, where, path.rstrip("/")) + notes
         lines = (await self._read(path)).split("\n")
         if len(lines) > MOST_LINES:
             raise WorkspaceError(f"File {path} exceeds maximum line limit of {MOST_LINES:,} lines.")

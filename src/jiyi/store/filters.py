@@ -13,10 +13,11 @@ def conditions(where: Filter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = [
         memory.user_id == where.user_id,
         memory.status == where.status,
-        or_(memory.expires_at.is_(None), memory.expires_at > where.now),
-        or_(memory.valid_to.is_(None), memory.valid_to > (where.as_of or where.now)),
     ]
-    if where.status == "active":  # what upkeep has archived for its age is among the archived
+    if where.status == "active" or where.as_of is not None:
+        found.append(or_(memory.valid_to.is_(None), memory.valid_to > (where.as_of or where.now)))
+    if where.status == "active":  # whatever was archived, for its age or not, is among the archived
+        found.append(or_(memory.expires_at.is_(None), memory.expires_at > where.now))
         found += [
             or_(memory.memory_type != name, memory.expires_at.is_not(None), memory.created_at > where.now - lifetime)
             for name, lifetime in where.lifetimes
