@@ -4,6 +4,8 @@ its log, exports, backups, caches, logs, or in the memory of a process that open
 from __future__ import annotations
 
 import contextlib
+import functools
+import gc
 import json
 import logging
 import signal
@@ -213,15 +215,26 @@ async def test_no_mark_is_left_anywhere(path: Path, tmp_path: Path, own_redis: R
         assert {"memories", "messages", "keywords", "revisions", "jobs", "recalls"} <= rows_with(
             path, LATIN, LATIN.lower()
         ).keys()
-        async with Memory.open(path, embedder=WordEmbedder(64), settings=options) as memory:
+        folder = tmp_path / "notes"
+        async with Memory.open(path, embedder=WordEmbedder(64), settings=options, workspace=folder) as memory:
             await memory.search(mark(1), user_id="mei")
-            assert await unmark(memory, path) >= MARKED
+            notes = folder / "mei/context/memory.md"
+            await memory.sync_workspace(user_id="mei")
+            notes.write_text(
+                notes.read_text(encoding="utf-8") + f"\n## Facts\n- by hand: {mark(997)}\n", encoding="utf-8"
+            )
+            await memory.sync_workspace(user_id="mei")
+            assert len(marks_in(folder_bytes(folder))) > 1 and marks_in(kept_in_this_process())
+            assert await unmark(memory, path) >= MARKED + 1
+            assert marks_in(folder_bytes(folder)) == [] and NEIGHBOUR.encode() in folder_bytes(folder)
+            assert marks_in(kept_in_this_process()) == []
             assert rows_with(path, LATIN, LATIN.lower(), HAN) == {}
             assert contents(await memory.search("chess 下棋", user_id="mei"))
             assert await memory.delete_all("nobody")
             await copies(memory, tmp_path)
             assert marks_in(file_bytes(path)) == [], "while it is open: file, log and shared memory"
     assert marks_in(file_bytes(path)) == [], "when it is closed"
+    assert marks_in(folder_bytes(folder)) == []
     for file in (*COPIES, "log.txt"):
         assert marks_in((tmp_path / file).read_bytes()) == [], file
     assert marks_in(redis_bytes(own_redis)) == []
@@ -291,6 +304,27 @@ async def neighbours(place: Place, user_id: str) -> list[Any]:
             for one in await stored(memory, user_id)
             if NEIGHBOUR in one.content and one.memory_type == "fact"
         ]
+
+
+def folder_bytes(folder: Path) -> bytes:
+    """All files in it, with their names; those in the making and hidden ones too."""
+    return b"".join(bytes(file) + (file.read_bytes() if file.is_file() else b"") for file in folder.rglob("*"))
+
+
+def kept_in_this_process() -> bytes:
+    """All text that Jiyi's functions keep so as not to work something out twice."""
+    found: list[str] = []
+    caches = [one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper)]
+    waiting: list[object] = [one for one in caches if one.__module__.startswith("jiyi.")]
+    seen: set[int] = set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen or isinstance(one, (type, type(sys), type(needles))):
+            continue
+        seen.add(id(one))
+        found += [one] if isinstance(one, str) else []
+        waiting += gc.get_referents(one)
+    return "\n".join(found).encode(errors="replace")
 
 
 def redis_bytes(server: RedisServer) -> bytes:

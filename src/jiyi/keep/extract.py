@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 
+from ..text.kept import kept
 from ..text.language import language
 from ..text.stopwords import CHINESE
 from ..text.times import find_times
@@ -61,7 +61,7 @@ def extract(members: Sequence[Told]) -> str:
     return _lines(sentence for at, sentence in enumerate(kept) if at in needed)
 
 
-@lru_cache(maxsize=8192)  # groups are tried member by member
+@kept(8192)  # groups are tried member by member
 def _sentences(one: Told) -> tuple[_Sentence, ...]:
     return tuple(_read(one))
 

@@ -8,6 +8,7 @@ from .. import checks
 from ..embed.remembered import RememberedQueries
 from ..errors import JiyiError
 from ..models import Deletion
+from ..text import kept
 from .looking import Looking
 
 
@@ -41,7 +42,8 @@ class Erasing(Looking):
 
     async def _erased(self, user_id: str, done: Deletion) -> Deletion:
         """The one place that knows where traces can be outside the database: the files of a workspace, kept answers,
-        remembered queries."""
+        remembered queries, and what was worked out of texts."""
+        kept.forget()
         removed, notes = dict(done.removed), list(done.notes)
         if isinstance(self._embedder, RememberedQueries):
             self._embedder.forget()

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, Protocol, TypeGuard
 
 from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, null, or_, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
+from ..text.kept import kept
 from ..text.normal import normalise
 from ..text.passages import COMPRESSED
 from .asking import Candidates, Question
@@ -289,4 +289,4 @@ def _index_row(*values: Any) -> IndexRow:
     return IndexRow(*(*values[:3], own, *values[4:6], *known, *rest, alone, created_at, lines))
 
 
-_normal = lru_cache(maxsize=4096)(normalise)  # the same few people, again and again
+_normal = kept(4096)(normalise)  # the same few people, again and again

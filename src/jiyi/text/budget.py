@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from unicodedata import normalize
 
+from .kept import kept
 from .stopwords import ENGLISH
 
 # Prices are in quarters of a token, so that sums are exact.
@@ -78,7 +79,7 @@ def token_bound(text: str) -> int:
     return min(-(-quarters // _TOKEN) + _RESERVE, _most(text))
 
 
-@lru_cache(maxsize=1 << 14)
+@kept(1 << 14)
 def _word(word: str) -> int:
     parts = _WORD_PARTS.findall(word)
     return sum(_part(part, alone=len(parts) == 1) for part in parts)

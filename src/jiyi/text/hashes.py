@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from functools import cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from .kept import kept
 from .language import HAN
 from .normal import normalise
 from .tokens import tokens
@@ -73,7 +74,7 @@ def hamming(a: int, b: int) -> int:
     return ((a ^ b) & _BITS).bit_count()
 
 
-@lru_cache(maxsize=1 << 16)
+@kept(1 << 16)
 def term_hash(term: str) -> int:
     """A signed 64-bit number for a search term."""
     return int.from_bytes(blake2b(_encoded(term), digest_size=8).digest(), "big", signed=True)

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache
 from math import log2
 from operator import itemgetter
 from types import ModuleType
 
+from .kept import kept
 from .normal import normalise
 from .stopwords import CHINESE, PARTICLES, is_stop_word
 from .tokens import bounded
@@ -131,7 +132,7 @@ def _measure(number: str, text: str, end: int) -> list[_Candidate]:
     return [(number, _NUMBER)] if len(number) > 1 else []
 
 
-@lru_cache(maxsize=1 << 15)
+@kept(1 << 15)
 def _spelled(piece: str) -> str:
     """The keyword that a word of letters and digits is, or nothing."""
     word = normalise(without_contraction(piece))
@@ -156,7 +157,7 @@ def _starts_sentence(text: str, start: int) -> bool:
     return not before or before[-1] in _SENTENCE_END
 
 
-@lru_cache(maxsize=1 << 15)
+@kept(1 << 15)
 def _han_words(word: str, tag: str) -> tuple[_Candidate, ...]:
     """The keywords in one segmented word: mostly the word itself, sometimes what is inside it, often nothing."""
     if word in CHINESE or word in PARTICLES or (len(word) == 2 and word[0] in _PRONOUNS):

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterable
-from functools import cache, lru_cache
+from functools import cache
 from hashlib import blake2b
 from itertools import islice
 from operator import add
 
+from .kept import kept
 from .language import HAN, UNSPACED
 from .normal import fold_case
 from .stopwords import CHINESE, ENGLISH, PARTICLES, STOP_PAIRS, is_stop_word
@@ -69,7 +70,7 @@ def bounded(term: str) -> str:
     return f"{term[: _LONGEST_TERM - 1 - len(digest)]}~{digest}"
 
 
-@lru_cache(maxsize=1 << 16)
+@kept(1 << 16)
 def _word_terms(word: str) -> tuple[str, ...]:
     word = without_contraction(word)
     folded = fold_case(word)

@@ -10,10 +10,11 @@ import re
 import zlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property, lru_cache
+from functools import cached_property
 from unicodedata import normalize
 
 from ...text.fence import strip_context
+from ...text.kept import kept
 from ...text.language import language
 from ...text.normal import fold_traditional
 from ...text.stopwords import CHINESE, ENGLISH
@@ -246,7 +247,7 @@ def stands_in(words: str, text: str) -> bool:
     return bool(wanted := _squeezed(words)[0]) and wanted in _squeezed(text)[0]
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def _squeezed(text: str) -> tuple[str, list[int]]:
     """Letters and digits only, in one width, script and case, and where each of them stood."""
     letters: list[str] = []

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from ...text.fence import blank_context
+from ...text.kept import kept
 from ...text.language import language
 from ...text.normal import fold_traditional
 from .lexicon import pattern
@@ -62,7 +62,7 @@ def as_written(line: str, text: str) -> str:
     return line.translate(_written_as(text)) if _written_as(text) else line
 
 
-@lru_cache(maxsize=16)  # it is asked for each clause of a message
+@kept(16)  # it is asked for each clause of a message
 def _written_as(text: str) -> dict[int, str]:
     folded = fold_traditional(text)
     if folded == text or len(folded) != len(text):
