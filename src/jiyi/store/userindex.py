@@ -6,11 +6,9 @@ slot and the old one dies.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,14 +24,14 @@ from .indexrow import CODED, COLUMNS, TIMES, IndexRow
 from .postings import Postings, rarity, weighted
 from .types import COUNTS, HASHES, WEIGHTS
 from .vectors import Scope, Slots, Vectors
+from .vocabulary import Vocabulary
 
 NEVER = np.iinfo(np.int64).max
 LONG_AGO = np.iinfo(np.int64).min
 DAY = 86_400_000_000  # microseconds
 MICROSECOND = timedelta(microseconds=1)
 K1, B = 1.2, 0.75
-EXACT, PREFIX, SYNONYM = 1.0, 0.8, 0.7
-MOST_CONTINUATIONS = 1000
+SYNONYM = 0.7  # how well a keyword's synonym fits
 
 
 class UserIndex:
@@ -45,7 +43,7 @@ class UserIndex:
         self._slots: dict[str, int] = {}
         self._terms = Postings(COUNTS)
         self._keywords = Postings(WEIGHTS)
-        self._vocabulary: list[str] = []  # every keyword, sorted, to find those that begin alike
+        self._vocabulary = Vocabulary()
         self._tagged: defaultdict[str, list[int]] = defaultdict(list)
         self._codes: dict[str, dict[str | None, int]] = {name: {} for name in CODED}
         self._columns: dict[str, NDArray[Any]] = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
@@ -92,20 +90,11 @@ class UserIndex:
 
     def learn(self, keywords: Iterable[str]) -> None:
         """Take in keywords, so that they can be found by their beginning."""
-        new = [keyword for keyword in keywords if not self._knows(keyword)]
-        if len(new) < 100:
-            for keyword in new:
-                insort(self._vocabulary, keyword)
-        else:
-            self._vocabulary = sorted({*self._vocabulary, *new})
+        self._vocabulary.learn(keywords)
 
     def unlearn(self, keywords: Iterable[str]) -> None:
         """After a delete: keep no keyword but these."""
-        self._vocabulary = sorted(keywords)
-
-    def _knows(self, keyword: str) -> bool:
-        at = bisect_left(self._vocabulary, keyword)
-        return at < len(self._vocabulary) and self._vocabulary[at] == keyword
+        self._vocabulary.replace(keywords)
 
     def put(self, rows: Sequence[IndexRow]) -> None:
         """Take in new or changed memories."""
@@ -300,7 +289,7 @@ class UserIndex:
         whole = 0.0
         for keyword in dict.fromkeys(question.keywords):
             best = np.zeros(self._size, np.float32)
-            alike = self._alike(keyword) + [(word, SYNONYM) for word in question.synonyms.get(keyword, ())]
+            alike = self._vocabulary.alike(keyword) + [(word, SYNONYM) for word in question.synonyms.get(keyword, ())]
             for word, quality in alike:
                 slots, weights = self._keywords.find(term_hash(word))
                 best[slots] = np.maximum(best[slots], quality * weights)
@@ -309,17 +298,6 @@ class UserIndex:
             scores += np.float32(worth) * best
             whole += worth
         return scores / whole if whole else scores
-
-    def _alike(self, keyword: str) -> list[tuple[str, float]]:
-        """The keyword, and those that begin with it. One Latin letter or two begin too many words."""
-        words = [(keyword, EXACT)]
-        if len(keyword) >= 3 or not keyword.isascii():
-            start = bisect_right(self._vocabulary, keyword)
-            for word in islice(self._vocabulary, start, start + MOST_CONTINUATIONS):
-                if not word.startswith(keyword):
-                    break
-                words.append((word, PREFIX))
-        return words
 
     def _count(self, slot: int, by: int) -> None:
         """What is worked out restates what was said: it makes no word less rare, and no memory longer than average."""
