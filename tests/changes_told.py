@@ -302,6 +302,9 @@ STORIES = """
 2024-01-10 | My editor is Vim. | Vim | ·
 2024-06-01 | I switched to Helix. | Helix | editor is Vim
 
+2024-01-10 | 我最喜欢的茶是茉莉花茶。 | 茉莉花茶 | ·
+2024-06-01 | 我最喜欢的茶现在是乌龙茶。 | 乌龙茶 | 茉莉花茶
+
 2024-01-10 | 我订阅了Netflix。 | Netflix | ·
 2024-06-01 | Netflix退订了。 | 退订 | 订阅了Netflix
 """

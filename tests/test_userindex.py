@@ -424,20 +424,20 @@ def test_what_was_worked_out_lends_its_best_meaning_to_its_message() -> None:
     rows = {name: row_of(name, name, vector=vector) for name, vector in {"said": (0, 1), "a": (0.6, 0.8)}.items()}
     index.put([*rows.values(), row_of("b", "b", ("x",), vector=(0.8, 0.6))])
     assert gist_of(index) == {}
-    index.link([("a", "said"), ("b", "said"), ("a", "gone"), ("gone", "said")])
+    index.link([(gist, said, None) for gist, said in (("a", "said"), ("b", "said"), ("a", "gone"), ("gone", "said"))])
     assert gist_of(index) == {"said": 0.8, "a": 0, "b": 0}
     index.drop(["b"])
     assert gist_of(index) == {"said": 0.6, "a": 0}
     index.put([rows["said"]])  # it has changed, so it has another slot
     assert gist_of(index)["said"] == 0
-    index.link([("a", "said")])
+    index.link([("a", "said", None)])
     assert gist_of(index) == {"said": 0.6, "a": 0}
 
 
 def test_what_is_out_of_scope_lends_nothing() -> None:
     index = UserIndex("m", seen=0)
     index.put([replace(row_of("said", "s", vector=(0, 1)), memory_type="message"), row_of("a", "a", vector=(1, 0))])
-    index.link([("a", "said")])
+    index.link([("a", "said", None)])
     assert gist_of(index)["said"] == 1
     assert gist_of(index, replace(ANYWHERE, memory_types=("message",))) == {"said": 0}
 

@@ -114,6 +114,8 @@ class SearchSettings(Section):
     time_weight: float | None = _weight("weight of having happened when the query says")
     assistant_weight: float | None = _takes("weight (below 0) of being said by the assistant, unless that is asked for")
     asks_weight: float | None = _takes("weight (below 0) of being a question: it asks, it does not tell")
+    over_weight: float | None = _takes("weight (below 0) of saying what is no longer so, when that is asked for")
+    succeeds_weight: float | None = _weight("weight of speaking in the place of what is no longer so")
     derived_weight: float | None = _takes("weight (below 0) of being worked out of messages that are there themselves")
     recency_weight: float | None = _weight("weight of being recent; in config.json also `time_decay_weight`")
     importance_weight: float | None = _weight("weight of importance")

@@ -31,6 +31,8 @@ class Weights:
     time: float = 0.0  # happened when the query says
     assistant: float = 0.0  # said by the assistant, while the query does not ask for that
     asks: float = 0.0  # is a question
+    over: float = 0.0  # is found for what it says, which is no longer so
+    succeeds: float = 0.0  # speaks in the place of such a one
     derived: float = 0.0  # worked out of messages, which are there themselves
     recency: float = 0.0
     importance: float = 0.0
@@ -67,6 +69,8 @@ PRESETS: dict[Preset, Weights] = {
         time=0.30,
         assistant=-0.50,
         asks=-0.30,
+        over=-0.60,
+        succeeds=0.05,
         derived=-0.60,
         recency=0.02,
         importance=0.05,

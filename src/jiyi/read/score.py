@@ -65,6 +65,8 @@ def parts_of(
     if unasked:
         yield "assistant", candidates.assistant
     yield "asks", candidates.asks
+    yield "over", candidates.over
+    yield "succeeds", candidates.succeeds
     if candidates.derived is not None:
         yield "derived", candidates.derived.astype(np.float32)
     yield "recency", freshness(candidates.age_days, weights.half_life_days)

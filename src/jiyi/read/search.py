@@ -23,6 +23,7 @@ from .earlier import as_they_were
 from .expand import expand
 from .formulas import FORMULAS
 from .interpret import Inquiry
+from .past import asks_for_the_past
 from .people import asks_assistant, people_named, without_names
 from .presets import Weights
 from .relevance import BOTH, BY_MEANING, BY_WORDS, Relevance, explain, relevance
@@ -93,6 +94,7 @@ async def question_of(
     terms = [*tokens(whole), *chain(*map(tokens, inquiry.extra_keywords))]
     last_terms = tokens(last)
     by_words = "text" in LEGS[inquiry.mode]
+    spans = tuple((span.start, span.end) for span in find_times(last, inquiry.filter.now))
     return Question(
         filter=inquiry.filter,
         terms=tuple(terms) if by_words else (),
@@ -104,7 +106,8 @@ async def question_of(
         vector=vectors[0] if vectors else None,
         turns=tuple(vectors[1:]),
         named=named,
-        spans=tuple((span.start, span.end) for span in find_times(last, inquiry.filter.now)),
+        spans=spans,
+        current=ranking.preset == "measured" and not asks_for_the_past(last, spans, inquiry.filter.now),
         priorities=ranking.priorities if ranking.weights.priority else {},
         ageing={name: ranking.weights.half_life_days / days for name, days in ranking.half_lives.items()},
         model=embedder.id,

@@ -29,6 +29,7 @@ class Question:
     vector: NDArray[np.float32] | None = None
     turns: tuple[NDArray[np.float32], ...] = ()  # of a dialogue: a vector for each turn, the last one last
     spans: tuple[tuple[datetime, datetime], ...] = ()  # times that it speaks of
+    current: bool = True  # it wants what is so now: what is over makes way
     named: frozenset[str] = frozenset()  # people whom it speaks of
     priorities: Mapping[str, float] = field(default_factory=dict)  # of memory types
     ageing: Mapping[str, float] = field(default_factory=dict)  # how much faster than others memories of a type age
@@ -53,6 +54,8 @@ class Candidates:
     episode: Floats | None = None  # BM25 of all that was said in its conversation
     before: Floats | None = None  # BM25 of the message before, if a person said it
     gist: Floats | None = None  # cosine of what was worked out of it
+    over: Floats | None = None  # 1: it is found for the sake of what is no longer so
+    succeeds: Floats | None = None  # 1: it speaks in the place of such a one, and is found by its words too
     phrase: Floats | None = None
     speaker: Floats | None = None
     time: Floats | None = None

@@ -194,11 +194,11 @@ async def _vocabulary(session: AsyncSession, user_id: str, *, ids: Sequence[str]
 
 
 async def _gists(session: AsyncSession, user_id: str, *, ids: Sequence[str] | None = None) -> Iterable[Any]:
-    """Which memory was worked out of which message that is a memory itself."""
+    """Which memory was worked out of which message that is a memory itself, and which has taken its place."""
     gist, said = aliased(MemoryRow), aliased(MemoryRow)
     of_gist, of_said = aliased(MemorySourceRow), aliased(MemorySourceRow)
     statement = (
-        select(gist.id, said.id)
+        select(gist.id, said.id, gist.superseded_by)
         .join(of_gist, and_(of_gist.user_id == gist.user_id, of_gist.memory_id == gist.id))
         .join(of_said, and_(of_said.user_id == gist.user_id, of_said.message_id == of_gist.message_id))
         .join(said, and_(said.user_id == gist.user_id, said.id == of_said.memory_id))
@@ -206,7 +206,7 @@ async def _gists(session: AsyncSession, user_id: str, *, ids: Sequence[str] | No
         .where(said.memory_type == "message", gist.status == "active", said.status == "active")
     )
     if ids is not None:
-        statement = statement.where(or_(gist.id.in_(ids), said.id.in_(ids)))
+        statement = statement.where(or_(gist.id.in_(ids), said.id.in_(ids), gist.superseded_by.in_(ids)))
     return (await session.execute(statement)).all()
 
 

@@ -100,6 +100,7 @@ async def lend(session: AsyncSession, index: UserIndex, question: Question) -> N
             # The farthest too, which are the nearest to the opposite: similarities are measured from worst to best.
             for one, number in ((vector, NEAREST), (-vector, FARTHEST)):
                 ids.update(await session.scalars(_nearest(question.filter, question.model, one, number, indexed=often)))
+        ids.update(index.worked_out_of(ids))  # which tells whether what they say is so still
     index.lend(*await _vectors(session, question.filter.user_id, question.model, sorted(ids), index.dimension))
 
 

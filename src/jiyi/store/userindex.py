@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..text.hashes import term_hash
 from .asking import Candidates, Floats, Question
 from .contract import Filter, Lifetimes
 from .episodes import Episodes, episodes
-from .gists import Gists
+from .gists import NOBODY, Gists, Succession
 from .indexrow import CODED, COLUMNS, TIMES, IndexRow
 from .postings import Postings, rarity, weighted
 from .types import COUNTS, HASHES, WEIGHTS
@@ -128,10 +129,11 @@ class UserIndex:
                 self._tagged[tag].append(slot)
         self._size = end
 
-    def link(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Take in which memory was worked out of which message, both by their ids."""
+    def link(self, threes: Iterable[tuple[str, str, str | None]]) -> None:
+        """Take in which memory was worked out of which message, and which has taken its place, all by their ids."""
         slots = self._slots
-        self._gists.add([(slots[gist], slots[said]) for gist, said in pairs if gist in slots and said in slots])
+        known = ((gist, said, after) for gist, said, after in threes if gist in slots and said in slots)
+        self._gists.add([(slots[gist], slots[said], slots.get(after or "", NOBODY)) for gist, said, after in known])
 
     def drop(self, ids: Iterable[str]) -> None:
         self._found_episodes = None
@@ -180,6 +182,12 @@ class UserIndex:
         slots = np.array([self._slots[ids[at]] for at in known], np.int64)
         self._vectors.lend(slots, vectors[known])
 
+    def worked_out_of(self, ids: Iterable[str]) -> list[str]:
+        """The ids of what was worked out of these messages."""
+        messages = np.zeros(self._size, np.bool_)
+        messages[[self._slots[memory_id] for memory_id in ids if memory_id in self._slots]] = True
+        return list(self._columns["id"][self._gists.of(messages)])
+
     def gather(self, question: Question) -> Candidates:
         """What each leg says of every memory in scope."""
         in_scope = self._in_scope(question.filter)
@@ -190,10 +198,14 @@ class UserIndex:
         columns = self._columns
         embedded = columns["embedded"][slots]
         episodes = self._episodes()
-        text = self._bm25(question.terms)
+        text, semantic = self._bm25(question.terms), self._meaning(question)
+        succession = self._succession(question, semantic, text)
         if limited is not None:
             text *= limited
-        semantic = self._meaning(question)
+
+        def leg(values: Floats) -> Floats:
+            return (values if succession is None else succession.inherit(values))[slots]
+
         now = to_micros(question.filter.now)
         recalled = columns["last_accessed_at"][slots]
         recalled = np.where(recalled <= now, recalled, LONG_AGO)  # asked as of an earlier time, it had not happened yet
@@ -201,18 +213,20 @@ class UserIndex:
         ageing = self._by_type(question.ageing, 1.0)[slots] if question.ageing else 1.0
         return Candidates(
             ids=columns["id"][slots],
-            keyword=self._keyword_match(question)[slots],
-            text=text[slots],
-            semantic=semantic[slots],
-            near=episodes.lent(semantic, limited)[slots],
-            coverage=self._coverage(question)[slots],
-            last_text=None if question.last_terms is None else self._bm25(question.last_terms)[slots],
-            last_semantic=self._vectors.cosine(question.turns[-1], self._size, slots) if question.turns else None,
-            whole_semantic=self._vectors.cosine(question.vector, self._size, slots) if question.turns else None,
-            episode=self._episode_bm25(question.terms, limited)[slots] if episodes.count and question.terms else None,
-            before=self._before(text)[slots] if episodes.count else None,
-            gist=self._gists.lent(semantic, in_scope)[slots] if len(self._gists) else None,
-            phrase=self._holds_phrase(question.phrases)[slots] if question.phrases else None,
+            keyword=leg(self._keyword_match(question)),
+            text=leg(text),
+            semantic=leg(semantic),
+            near=leg(episodes.lent(semantic, limited)),
+            coverage=leg(self._coverage(question)),
+            last_text=None if question.last_terms is None else leg(self._bm25(question.last_terms)),
+            last_semantic=leg(self._cosine(question.turns[-1])) if question.turns else None,
+            whole_semantic=leg(self._cosine(question.vector)) if question.turns else None,
+            episode=leg(self._episode_bm25(question.terms, limited)) if episodes.count and question.terms else None,
+            before=leg(self._before(text)) if episodes.count else None,
+            gist=leg(self._gists.lent(semantic, in_scope)) if len(self._gists) else None,
+            over=None if succession is None else succession.over[slots],
+            succeeds=None if succession is None else succession.succeeds[slots],
+            phrase=leg(self._holds_phrase(question.phrases)) if question.phrases else None,
             speaker=self._said_by(question.named)[slots] if question.named else None,
             time=self._happened_in(question.spans)[slots] if question.spans else None,
             assistant=columns["assistant"][slots].astype(np.float32),
@@ -386,12 +400,17 @@ class UserIndex:
 
     def _meaning(self, question: Question) -> Floats:
         """Similarity to the query; to a dialogue: to the nearest turn."""
-        everything = slice(0, self._size)
-        if not question.turns:
-            return self._vectors.cosine(question.vector, self._size, everything)
-        each = [self._vectors.cosine(turn, self._size, everything) for turn in question.turns]
-        nearest: Floats = np.stack(each).max(axis=0)
-        return nearest
+        return reduce(np.maximum, map(self._cosine, question.turns or (question.vector,)))
+
+    def _cosine(self, vector: NDArray[np.float32] | None) -> Floats:
+        return self._vectors.cosine(vector, self._size, slice(0, self._size))
+
+    def _succession(self, question: Question, semantic: Floats, text: Floats) -> Succession | None:
+        if not question.current or not len(self._gists):
+            return None
+        alive = self._columns["alive"][: self._size]
+        ended = self._columns["valid_to"][: self._size] <= to_micros(question.filter.as_of or question.filter.now)
+        return self._gists.succession(semantic.clip(0, None) + text, alive, ended)
 
     def _happened_in(self, spans: Sequence[tuple[datetime, datetime]]) -> Floats:
         happened = np.zeros(self._size, np.bool_)
