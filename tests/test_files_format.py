@@ -307,3 +307,14 @@ def test_a_new_line_never_goes_into_a_block_below_the_last_one(block: str) -> No
     )
     assert block in after.text
     assert [entry.item.content for entry in parse(after.text).entries] == ["a", "b"]
+
+
+@pytest.mark.parametrize("above", ["", "- a\n", "prose\n", "- a\n\n"])
+def test_a_new_line_never_comes_between_a_title_and_the_line_below_it(above: str) -> None:
+    """A heading of two lines is one heading: what ends a section is the first of them."""
+    before = parse(f"Facts\n-----\n{above}Mine\n----\n- not ours\n")
+    after = inserted(
+        before, [bullet_text("- ", ID, Note(content="b", memory_type="fact"), Home(), "\n")], "fact", "## Facts"
+    )
+    assert "Mine\n----\n- not ours\n" in after.text
+    assert [entry.item.content for entry in parse(after.text).entries] == [*(["a"] if "- a" in above else []), "b"]

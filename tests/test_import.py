@@ -381,6 +381,7 @@ async def test_files_that_cannot_be_opened(tmp_path: Path, memory: Memory) -> No
         "broken.zip": bytes(broken),
         "cut.json.gz": gzip.compress(good.read_bytes())[:-20],
         "none.zip": zip_of({}),
+        "tomorrow.zip": newer_zip(whole),
     }
     for name, data in bad.items():
         (tmp_path / name).write_bytes(data)
@@ -394,6 +395,12 @@ async def test_files_that_cannot_be_opened(tmp_path: Path, memory: Memory) -> No
     with pytest.raises(InvalidInput):  # one that is damaged stops the folder, before anything is stored
         await memory.import_chats(tmp_path, user_id="mei")
     assert await memory.count(user_id="mei") == 0
+
+
+def newer_zip(whole: bytes) -> bytes:
+    """One that says that a later version than any is needed to unpack it."""
+    entry = whole.rindex(b"PK\x01\x02")
+    return whole[: entry + 6] + b"\x94" + whole[entry + 7 :]
 
 
 def zip_of(members: dict[str, str]) -> bytes:

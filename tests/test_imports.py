@@ -215,3 +215,14 @@ def test_an_observation_is_read_back_as_it_was_written(category: str, text: str,
     about = (found.memory.metadata or {})["markdown"]
     assert isinstance(about, dict)
     assert about.get("context", "") == context
+
+
+@pytest.mark.parametrize(
+    "note",
+    ["[" * 300_000, "- [idea] x" + " " * 300_000 + "y", "# a" + " " * 300_000 + "b", "[[" * 100_000 + "|"],
+    ids=["brackets", "spaces in an observation", "spaces in a heading", "links without an end"],
+)
+def test_a_note_takes_time_in_proportion_to_its_length(note: str) -> None:
+    """Each of these would take an hour if a pattern went back and forth over it."""
+    for found in found_in(note, "a.md", "a.md"):
+        assert found.memory.text.startswith("a: ")

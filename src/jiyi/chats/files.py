@@ -71,7 +71,7 @@ def _inside(path: Path) -> Iterator[Source]:
                 raise InvalidInput(str(path), "is no zip file, or damaged: download it again")
             yield Source(path=path)
             return
-        with zipfile.ZipFile(path) as archive:
+        with _archive(path) as archive:
             members = sorted(name for name in archive.namelist() if name.endswith(SUFFIXES))
         if not members:
             raise InvalidInput(str(path), f"holds no file that ends in {', '.join(SUFFIXES)}")
@@ -119,8 +119,15 @@ def opened(source: Source) -> Iterator[IO[str]]:
             packed = file.peek(2)[:2] == b"\x1f\x8b"
             yield _text(gzip.GzipFile(fileobj=file) if packed else file)
             return
-        with zipfile.ZipFile(file) as archive, _member(archive, source.member) as member:
+        with _archive(file) as archive, _member(archive, source.member) as member:
             yield _text(gzip.GzipFile(fileobj=member) if source.member.endswith(".gz") else member)
+
+
+def _archive(file: Path | IO[bytes]) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(file)
+    except (NotImplementedError, UnicodeDecodeError) as error:  # of a later version, or with names that are none
+        raise zipfile.BadZipFile(str(error)) from error
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:

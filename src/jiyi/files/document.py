@@ -301,7 +301,7 @@ def inserted(document: Document, bullets: Sequence[str], memory_type: str, headi
     if start is None:
         raise ValueError(f"{heading!r} does not name {memory_type}")
     parts, eol = document.parts, document.eol
-    end = next((at for at in range(start + 1, len(parts)) if isinstance(parts[at], HeadingLine)), len(parts))
+    end = _section_end(parts, start)
     entries = [at for at in range(start + 1, end) if isinstance(parts[at], Entry)]
     lead = ""
     if entries:
@@ -316,7 +316,7 @@ def inserted(document: Document, bullets: Sequence[str], memory_type: str, headi
             lead = eol
     text = lead + eol.join(bullets)
     closed = not parts[at - 1].text or parts[at - 1].text.endswith(("\r", "\n"))
-    trail = eol if at < len(parts) and isinstance(parts[at], HeadingLine) else ""
+    trail = eol if at == end < len(parts) else ""
     new = Prose(text + eol + trail) if closed else Prose(eol + text)
     return Document((*parts[:at], new, *parts[at:]))
 
@@ -326,6 +326,12 @@ def _section_of(document: Document, memory_type: str) -> int | None:
         if isinstance(part, HeadingLine) and part.heading.memory_type == memory_type:
             return at
     return None
+
+
+def _section_end(parts: Sequence[Part], start: int) -> int:
+    """Where the next heading begins: one that is a line below its title begins with the title."""
+    end = next((at for at in range(start + 1, len(parts)) if isinstance(parts[at], HeadingLine)), len(parts))
+    return end - 1 if end < len(parts) and _UNDERLINE.match(_bare(parts[end].text)) else end
 
 
 def _with_heading(document: Document, line: str) -> Document:

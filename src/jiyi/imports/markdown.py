@@ -26,10 +26,10 @@ _RELATION = re.compile(
     r"\s*[-*+] (?P<kind>[^\[\]]{1,100}?) ?\[\[(?P<target>[^\]]+)\]\](?: \((?P<context>[^()]*)\))?\s*"
 )
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)]) (?:\[[ xX]\] )?(?P<text>.+)")
-_HEADING = re.compile(r"#{1,6} +(?P<text>.+?)[ #]*")
-_CONTEXT = re.compile(r"\s*\((?P<context>[^()]*)\)\s*$")
+_HEADING = re.compile(r"#{1,6} .+")
+_CONTEXT = re.compile(r"\((?P<context>[^()]*)\)$")
 _TAG = re.compile(r"(?:(?<=\s)|^)#([\w/-]+)")
-_LINK = re.compile(r"\[\[(?:[^\]|]*\|)?([^\]]+)\]\]")
+_LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]]+)\]\]")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _FIELD = re.compile(r"(?P<name>[\w-]+):(?: +(?P<value>.*))?")
 
@@ -85,7 +85,7 @@ def _candidate(
         item = _ITEM.fullmatch(block)
         said = _LINK.sub(r"\1", " ".join((item["text"] if item else block).split()))
         return _memory(before + said, "fact", tags, about, at) if said else None
-    category, said = observation["category"].strip(), observation["text"]
+    category, said = observation["category"].strip(), observation["text"].rstrip()
     context = _CONTEXT.search(said)
     more = {"category": category}
     if context is not None:
