@@ -6,7 +6,6 @@ A process that is to be killed is forked from one that has loaded everything alr
 from __future__ import annotations
 
 import asyncio
-import gc
 import importlib
 import json
 import os
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from .trial import Trial
+from .warm import share_statements, warm
 
 ROOT = Path(__file__).parents[1]
 FOREIGN = ("JIYI_", "LLM_", "EMBEDDING_")  # settings of the person who runs it
@@ -68,6 +68,8 @@ def load_everything(scratch: Path) -> None:
     from jiyi import Memory
     from jiyi.testing import WordEmbedder
 
+    share_statements()
+
     async def once() -> None:
         async with Memory.open(scratch / "first.db", embedder=WordEmbedder(16), workspace=scratch / "first") as memory:
             made = await memory.add([{"role": "user", "content": "I moved to Oslo. 我喜欢喝茶。"}], user_id="u")
@@ -76,9 +78,7 @@ def load_everything(scratch: Path) -> None:
             await memory.delete(made.memories[0].id, user_id="u")
             await memory.verify()
 
-    asyncio.run(once())
-    gc.collect()
-    gc.freeze()
+    warm(once)
 
 
 def begun(work: Callable[[], Coroutine[Any, Any, None]]) -> int:

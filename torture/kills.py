@@ -16,19 +16,21 @@ import time
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
 from sqlite3 import connect
 from typing import Any
 
 from jiyi import Draft, Evidence, Memory, NotFound, Unit
-from jiyi.settings import load_settings
+from jiyi.settings import Settings, load_settings
 from jiyi.store.jobs import GONE
 from jiyi.testing import WordEmbedder
 
 from .apart import apart, begun, ended, killed
 from .ledger import Ledger, Log, compared, rows
 from .trial import Trial
+from .warm import warm
 
 PROTECTIONS = {"the commit": "the log says that it is acknowledged before it was committed"}
 KILLS = 10_000
@@ -66,12 +68,18 @@ class Likes:
         ]
 
 
+@cache
+def settings(works: bool) -> Settings:
+    return load_settings(**{**SETTINGS, "jobs": {**SETTINGS["jobs"], "in_process": works}})
+
+
 def opened(folder: Path, files: bool, *, works: bool = True) -> Memory:
-    workspace = folder / "files" if files else None
-    settings = load_settings(**{**SETTINGS, "jobs": {**SETTINGS["jobs"], "in_process": works}})
-    embedder = WordEmbedder(16)
     return Memory.open(
-        folder / "memory.db", settings=settings, embedder=embedder, extractor=Likes(), workspace=workspace
+        folder / "memory.db",
+        settings=settings(works),
+        embedder=WordEmbedder(16),
+        extractor=Likes(),
+        workspace=folder / "files" if files else None,
     )
 
 
@@ -206,7 +214,19 @@ def _touched(ledger: Ledger, said: Any) -> bool:
     return len(own) < len(said.texts) or any(one.may_be_gone or len(one.texts) > 1 for one in own)
 
 
+async def rehearse(folder: Path) -> None:
+    """What a process does until it is killed, for a moment, and what is done to look at it."""
+    _prepare(folder, files=True)
+    theirs, signs = os.pipe()
+    with suppress(TimeoutError):
+        await asyncio.wait_for(live(folder, True, "r", "rehearsal", signs, too_early=False), 3)
+    await look(folder, True, to_the_end=True, told=folder / "told")
+    os.close(theirs)
+    os.close(signs)
+
+
 def drive(trial: Trial, *, kills: int) -> None:
+    warm(lambda: rehearse(trial.scratch / "rehearsal"))
     done = 0
     too_early = trial.without is not None
     while done < kills:

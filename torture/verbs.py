@@ -11,12 +11,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jiyi import Memory, restore_backup
+from jiyi import Memory, migrate_store, restore_backup
 from jiyi.keep import upkeep
-from jiyi.settings import load_settings
+from jiyi.settings import Settings, load_settings
 from jiyi.testing import WordEmbedder
 
 from .kills import Likes
@@ -38,6 +39,7 @@ class Verb:
     name: str
     do: Do
     files: bool = False  # with a workspace
+    waiting: bool = False  # with jobs that wait, and one that was given up
     deferred: bool = False  # with an extractor whose work is a job
     steps: bool = False  # several transactions, or files: between before and after there are other whole states
     repeats: bool = True  # doing it again after it was done changes nothing more
@@ -98,6 +100,33 @@ async def _restore_backup(memory: Memory, place: Place) -> None:
     await restore_backup(place / "earlier.db", place / "memory.db", force=True)
 
 
+async def _job(memory: Memory, session_id: str) -> str:
+    return next(job.id for job in await memory.jobs(user_id="waits") if job.session_id == session_id)
+
+
+async def _cancel(memory: Memory, place: Place) -> None:
+    await memory.cancel_job(await _job(memory, "open"), user_id="waits")
+
+
+async def _retry(memory: Memory, place: Place) -> None:
+    await memory.retry_job(await _job(memory, "given up"), user_id="waits")
+
+
+async def _retry_and_wait(memory: Memory, place: Place) -> None:
+    job = await memory.retry_job(await _job(memory, "given up"), user_id="waits")
+    await memory.wait(job.id, user_id="waits")
+
+
+async def _new_store(memory: Memory, place: Place) -> None:
+    """Folders, a file with its tables, and a workspace: none of them was there."""
+    at = place / "new/deep"
+    new = Memory.open(at / "memory.db", settings=settings(), embedder=WordEmbedder(16), workspace=at / "files")
+    async with new as made:
+        if not await made.users():
+            await made.add("the first one", user_id="mei", memory_type="fact")
+        await made.sync_workspace(user_id="mei")
+
+
 VERBS = (
     Verb("add a statement", _say),
     Verb("add a conversation", lambda memory, _: memory.add(TALK, user_id="mei", session_id="s1")),
@@ -121,6 +150,13 @@ VERBS = (
     Verb("compress", lambda memory, _: memory.compress(user_id="old"), steps=True),
     Verb("upkeep", _upkeep, steps=True),
     Verb("undo", lambda memory, _: memory.undo(session_id="s0", user_id="mei"), steps=True, repeats=False),
+    Verb("cancel_job", _cancel, waiting=True, repeats=False),
+    Verb("retry_job", _retry, waiting=True),
+    Verb("retry_job, and the job", _retry_and_wait, waiting=True, deferred=True, steps=True, repeats=False),
+    Verb("add_summary", lambda memory, _: memory.add_summary("they spoke of tea, 茶", user_id="mei", session_id="s0")),
+    Verb("note_audit", lambda memory, _: memory.note_audit("looked", target="mei"), repeats=False),
+    Verb("open a new store", _new_store, steps=True),
+    Verb("migrate_store", lambda _, place: migrate_store(place / "memory.db", place / "moved.db"), steps=True),
     Verb("record_skill", lambda memory, _: memory.record_skill("research", ["search", "read"], user_id="mei")),
     Verb(
         "observe",
@@ -152,17 +188,22 @@ async def _then(first: Awaitable[Any], second: Callable[[Any], Awaitable[Any]]) 
 upkeep.LEASE = timedelta(seconds=4)  # nobody waits for minutes here
 
 
+@cache
+def settings() -> Settings:
+    return load_settings(keep={"compress_after_days": 100}, jobs={"lease_s": 0.3, "retry_after_s": 0.05})
+
+
 def opened(place: Place, verb: Verb) -> Memory:
     return Memory.open(
         place / "memory.db",
-        settings=load_settings(keep={"compress_after_days": 100}, jobs={"lease_s": 0.3, "retry_after_s": 0.05}),
+        settings=settings(),
         embedder=WordEmbedder(16),
         extractor=Likes() if verb.deferred else None,
         workspace=place / "files" if verb.files else None,
     )
 
 
-async def prepare(place: Place, *, files: bool) -> None:
+async def prepare(place: Place, *, files: bool, waiting: bool) -> None:
     """Something for every verb."""
     place.mkdir()
     if files:
@@ -187,11 +228,23 @@ async def prepare(place: Place, *, files: bool) -> None:
         await memory.add("gone soon", user_id="old", expires_at=LONG_AGO)
         await memory.add_synonyms([("tea", "茶")])
         await memory.create_key("old", all_users=True)
+    if waiting:
+        await _leave_jobs(place)
     old = int(LONG_AGO.timestamp() * 1_000_000)
     with closing(sqlite3.connect(place / "memory.db", isolation_level=None)) as database:  # what is old and damaged
         database.execute("UPDATE memories SET created_at = ?, updated_at = ? WHERE user_id = 'old'", (old, old))
         database.execute("DELETE FROM embeddings WHERE user_id = 'mei' AND rowid % 2")
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+async def _leave_jobs(place: Place) -> None:
+    """One that nobody has begun, and one that was cancelled."""
+    idle = settings().model_copy(update={"jobs": settings().jobs.model_copy(update={"in_process": False})})
+    async with Memory.open(place / "memory.db", settings=idle, embedder=WordEmbedder(16), extractor=Likes()) as memory:
+        for session_id in ("open", "given up"):
+            said = [{"role": "user", "content": f"{session_id} likes oolong"}]
+            await memory.add(said, user_id="waits", session_id=session_id, wait=False)
+        await memory.cancel_job(await _job(memory, "given up"), user_id="waits")
 
 
 LOOKED_AT = (
@@ -203,6 +256,7 @@ LOOKED_AT = (
     "SELECT 'key', name, revoked_at IS NULL FROM api_keys",
     "SELECT 'recall', user_id, query FROM recalls",
     "SELECT 'relation', user_id, relation_type FROM relations",
+    "SELECT 'audit', action FROM audit",
 )
 _ID = re.compile(r"\b[0-9a-z]{26}\b|jiyi:\S+|\d{4}-\d\d-\d\dT?[\d:. ]*")
 
@@ -222,15 +276,19 @@ def held(place: Place) -> Counter[str]:
     for path in sorted(place.rglob("*.md")):
         for line in path.read_text("utf-8").splitlines():
             found[f"{path.relative_to(place)}: {_ID.sub('*', line)}"] += 1
-    for name in ("out.jsonl", "out.db"):
+    for name in ("out.jsonl", "out.db", "moved.db", "new/deep/memory.db"):
         if (place / name).exists():
-            found[f"{name}, {'whole' if _whole(place / name) else 'TORN'}"] += 1
+            found.update(_beside(place / name, name))
     return found
 
 
-def _whole(path: Path) -> bool:
+def _beside(path: Path, name: str) -> dict[str, int]:
+    """What a verb has written beside the store."""
     if path.suffix == ".jsonl":
         lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        return bool(lines)
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-        return database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return {f"{name}, {'whole' if lines else 'TORN'}": 1}
+    with closing(sqlite3.connect(path)) as database:
+        whole = database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        made = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'memories'").fetchall()
+        memories = database.execute("SELECT count(*) FROM memories").fetchone()[0] if made else 0
+    return {f"{name}, {'whole' if whole else 'TORN'}": 1, f"{name}, rows of memories": memories}

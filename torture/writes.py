@@ -25,6 +25,7 @@ from .apart import apart, begun, ended
 from .shim import Mode, Shim, environment
 from .trial import Trial
 from .verbs import VERBS, Verb, held, opened, prepare
+from .warm import warm
 
 PROTECTIONS = {
     "the journal": "SQLite writes into its file at once",
@@ -94,6 +95,15 @@ async def fail(
         _note(told, f"unnamed {error!r}")
 
 
+async def rehearse(place: Path, verb: Verb) -> None:
+    """Without a fault."""
+    async with opened(place, verb) as memory:
+        await verb.do(memory, place)
+    async with opened(place, verb) as memory:
+        await _settle(memory, verb)
+        await memory.verify()
+
+
 async def once_more(place: Path, verb: Verb, after: Counter[str]) -> None:
     """After a fault: a new process opens the store, looks whether all is as it should be, and does the verb again."""
     async with opened(place, verb) as memory:
@@ -146,11 +156,16 @@ class Stage:
 
     def __init__(self, trial: Trial, verb: Verb) -> None:
         self.trial, self.verb = trial, verb
-        self.template = trial.scratch / ("with files" if verb.files else "plain")
-        if not self.template.exists():
-            assert ended(begun(lambda: prepare(self.template, files=verb.files))) == 0
+        self.template = trial.scratch / f"template{'-files' * verb.files}{'-jobs' * verb.waiting}"
+        self.place = trial.scratch / "here"
+        if not self.template.exists():  # at the same place as its copies will be: a workspace knows its place
+            shutil.rmtree(self.place, ignore_errors=True)
+            assert ended(begun(lambda: prepare(self.place, files=verb.files, waiting=verb.waiting))) == 0
+            self.place.rename(self.template)
         self.told = trial.scratch / "told"
         self.known: set[str] = set()  # states that were looked at already
+        with self.copy() as (place, _):
+            warm(lambda: rehearse(place, verb))
         with self.copy() as (place, told):
             assert ended(begun(lambda: perform(place, verb, Mode.COUNT, -1, told))) == 0, verb.name
             self.calls = int(told.read_text().split()[-2])
@@ -158,7 +173,7 @@ class Stage:
         self.before = held(self.template)
 
     def copy(self) -> _Copy:
-        return _Copy(self.template, self.trial.scratch / "here", self.told)
+        return _Copy(self.template, self.place, self.told)
 
     def indexes(self, stride: int) -> Iterator[int]:
         return iter(range(self.trial.chances(self.verb.name).randrange(stride), self.calls, stride))
