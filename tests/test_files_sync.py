@@ -248,6 +248,27 @@ async def test_a_line_that_repeats_another_is_left_alone(memory: Memory, folder:
     assert len(await known(memory)) == 1
 
 
+@pytest.mark.parametrize("how", ["another text", "another type"])
+async def test_a_line_is_a_memory_once_the_one_that_said_the_same_says_something_else(
+    memory: Memory, folder: Path, how: str
+) -> None:
+    note(folder).parent.mkdir()
+    note(folder).write_text("## Facts\n- runs\n## Preferences\n- tea\n", encoding="utf-8")
+    await sync(memory)
+    line = line_with(note(folder), "runs")
+    edit(note(folder), ("## Preferences", "- runs\n## Preferences"))
+    assert "says the same" in (await sync(memory)).problems[0]
+    if how == "another text":
+        edit(note(folder), (line, line.replace("runs", "walks")))
+    else:
+        edit(note(folder), (line + "\n", ""), ("## Preferences", f"## Preferences\n{line}"))
+    assert sorted(actions(await sync(memory))) == ["change", "take"]
+    await settled(memory)
+    runs = [(item.content, item.memory_type) for item in await stored(memory)]
+    other = ("walks", "fact") if how == "another text" else ("runs", "preference")
+    assert sorted(runs) == sorted([("runs", "fact"), other, ("tea", "preference")])
+
+
 async def test_lines_may_exchange_their_texts_or_become_equal(memory: Memory, folder: Path) -> None:
     one = (await memory.add("alpha", user_id="mei")).memories[0].id
     two = (await memory.add("beta", user_id="mei")).memories[0].id

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from ..ids import time_of
 from ..store.contract import Agreed, AgreedEntry, Filed, FiledMemory, Past
+from ..write.hashes import statement_hash
 from .format import FIELDS, Home, Note, home_of, note_of, read_home
 from .layout import Workspace
 from .scan import Line, Scan
@@ -137,9 +138,8 @@ class _Planning:
         taken: dict[tuple[str, str], Line] = {}
         for number, line in self.newcomers:
             said = (line.note.memory_type, line.note.content)
-            twin = self.known.twins.get(number)
-            memory = self.known.filed.memories.get(twin or "")
-            other = taken.get(said) or (self.lines.get(twin) if twin else None)
+            memory = self._twin(number, line)
+            other = taken.get(said) or (self.lines.get(memory.id) if memory else None)
             if "memory_type" in line.note.unsaid:
                 self.problems.append(
                     f"{_at(line)}: its id is another line's, and its heading names no type; left alone"
@@ -153,6 +153,16 @@ class _Planning:
                 taken[said] = line
                 note = replace(line.note, occurred_at=line.note.occurred_at or self._day(line))
                 self.steps.append(Take(memory_id=self.new_id(), note=note, home=Home(), line=line))
+
+    def _twin(self, number: int, line: Line) -> FiledMemory | None:
+        """The memory that says what this line does, and goes on saying it: its own line may have been changed."""
+        memory = self.known.filed.memories.get(self.known.twins.get(number, ""))
+        own = self.lines.get(memory.id) if memory else None
+        if memory is None or own is None:
+            return memory
+        before = self._as_we_wrote_it(memory, own, self.known.agreed.entries.get(memory.id))
+        will_be, _ = _merged(own.note, note_of(memory), self._base(memory, before))
+        return memory if _said(will_be) == _said(line.note) else None
 
     def _adopt(self, memory: FiledMemory, line: Line) -> None:
         """The memory says this already, but for how it is spelled."""
@@ -245,8 +255,7 @@ class _Planning:
 
     def _both(self, memory: FiledMemory, line: Line, before: AgreedEntry | None) -> None:
         stored = note_of(memory)
-        if self.files_win:
-            before = AgreedEntry(memory_id=memory.id, path="", version=0, digests=stored.digests())
+        before = self._base(memory, before)
         note, clashes = _merged(line.note, stored, before)
         if "content" in clashes:
             self._clash(memory, stored, line, before)
@@ -271,6 +280,12 @@ class _Planning:
                 )
         elif not fields and (before is None or before.path != line.path or dict(before.digests) != merged):
             self.steps.append(Same(memory_id=memory.id, version=memory.version, note=note, path=line.path))
+
+    def _base(self, memory: FiledMemory, before: AgreedEntry | None) -> AgreedEntry | None:
+        """What a line is compared with to see what a person has changed; where the files win, that is all of it."""
+        if not self.files_win:
+            return before
+        return AgreedEntry(memory_id=memory.id, path="", version=0, digests=note_of(memory).digests())
 
     def _as_we_wrote_it(self, memory: FiledMemory, line: Line, before: AgreedEntry | None) -> AgreedEntry | None:
         """A line that says what its memory said a while ago was changed by no person: it was written, and a crash came
@@ -371,6 +386,10 @@ def _merged(line: Note, stored: Note, before: AgreedEntry | None) -> tuple[Note,
             if before is None or before.digests.get(name) != in_index[name]:
                 clashes.append(name)
     return Note(**values), clashes
+
+
+def _said(note: Note) -> str:
+    return statement_hash(note.content, note.memory_type, None, None)
 
 
 def _at(line: Line) -> str:
