@@ -33,7 +33,7 @@ def compressed(done: Compressed) -> RenderableType:
 
 
 def _bundle(bundle: Bundle) -> Table:
-    grid = _grid(f"{bundle.memory_type} · {plain(bundle.subject or '?')} · {bundle.made_by}")
+    grid = _grid(" · ".join(filter(None, (bundle.memory_type, plain(bundle.subject or ""), bundle.made_by))))
     for member in bundle.members:
         grid.add_row(Text("-", "red"), Text(plain(member.text), "dim"))
     for text in bundle.texts:

@@ -153,7 +153,7 @@ def verification(found: Verification) -> str:
 
 def backup_line(done: Backup) -> str:
     held = f"{counted(done.memories, 'memory', 'memories')} of {counted(done.users, 'user', 'users')}"
-    return f"{done.path} ({done.size_bytes / 1e6:,.1f} MB) and {done.store}: {held}"
+    return f"{done.path} ({done.size_bytes / 1e6:,.1f} MB) and {done.store} hold the same: {held}"
 
 
 # -- why a score ----------------------------------------------------------------------------------------------------
