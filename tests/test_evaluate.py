@@ -178,8 +178,10 @@ def test_a_memory_of_several_messages_counts_as_those_each_once() -> None:
 def test_evidence_within_a_budget_ends_where_the_next_memory_does_not_fit() -> None:
     hits = [(("a",), 40), (("b", "c"), 60), (("d",), 1)]
     gold = {"a", "c", "d"}
-    shares = [measures.within(hits, gold, budget) for budget in (39, 40, 99, 100, 101)]
+    shares = [measures.within(hits, hits, gold, budget) for budget in (39, 40, 99, 100, 101)]
     assert shares == [0, 1 / 3, 1 / 3, 2 / 3, 1]
+    short = [(("a",), 40), (("c",), 10), (("d",), 1)]
+    assert [measures.within(hits, short, gold, budget) for budget in (40, 50, 51)] == [1 / 3, 2 / 3, 1]
 
 
 def test_auc_is_the_share_of_pairs_in_the_right_order() -> None:
@@ -507,7 +509,14 @@ def test_another_embedder_embeds_anew(files: dict[str, Path], tmp_path: Path, mo
 def test_the_journal_keeps_what_it_was_given(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     given = Answer(
-        run="r", store="梅", query="q", top=0.5, took_ms=1.5, hits=((("a", "b"), 7), (("b", "c"), 9)), degraded=("why",)
+        run="r",
+        store="梅",
+        query="q",
+        top=0.5,
+        took_ms=1.5,
+        hits=((("a", "b"), 7), (("b", "c"), 9)),
+        short=((("a",), 2),),
+        degraded=("why",),
     )
     Journal(path).keep(given)
     path.write_text(path.read_text(encoding="utf-8") + "[1]\nnull\n{}\n", encoding="utf-8")

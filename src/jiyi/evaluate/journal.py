@@ -20,6 +20,7 @@ class Answer:
     top: float
     took_ms: float
     hits: tuple[tuple[tuple[str, ...], int], ...]  # of each memory, the best first: its messages and its tokens
+    short: tuple[tuple[tuple[str, ...], int], ...]  # the same, as a context that has no room for all tells them
     degraded: tuple[str, ...]
 
     @property
@@ -55,7 +56,9 @@ def _lines(path: Path) -> Iterator[Answer]:
     for line in whole.splitlines():
         try:
             found = json.loads(line)
-            hits = tuple((tuple(source_ids), tokens) for source_ids, tokens in found["hits"])
-            yield Answer(**{**found, "hits": hits, "degraded": tuple(found["degraded"])})
+            hits, short = (
+                tuple((tuple(source_ids), tokens) for source_ids, tokens in found[name]) for name in ("hits", "short")
+            )
+            yield Answer(**{**found, "hits": hits, "short": short, "degraded": tuple(found["degraded"])})
         except (ValueError, TypeError, KeyError):
             continue

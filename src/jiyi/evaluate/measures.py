@@ -10,6 +10,7 @@ import numpy as np
 
 KS = (1, 3, 5, 10, 25)
 RESAMPLES = 2_000
+Priced = Sequence[tuple[Sequence[str], int]]  # of each memory, the best first: its messages and its tokens
 USE_FROM = 0.6  # the engine's line: what scores below is no answer
 
 
@@ -39,11 +40,13 @@ def of_one(ranked: Sequence[str], gold: Collection[str]) -> dict[str, float]:
     return found
 
 
-def within(hits: Iterable[tuple[Sequence[str], int]], gold: Collection[str], budget: int) -> float:
-    """The share of the evidence in the memories that fit into a budget of tokens, taken in order until one does not."""
+def within(hits: Priced, short: Priced, gold: Collection[str], budget: int) -> float:
+    """The share of the evidence in the memories that fit into a budget of tokens, taken in order until one does not; if
+    not all fit, in short."""
     left = budget
     seen: set[str] = set()
-    for source_ids, tokens in hits:
+    fit = sum(tokens for _, tokens in hits) <= budget
+    for source_ids, tokens in hits if fit else short:
         left -= tokens
         if left < 0:
             break

@@ -124,7 +124,8 @@ def _groups(own: Sequence[Asked], budgets: Sequence[int], seed: int) -> tuple[Gr
 def _row(each: Asked, budgets: Sequence[int]) -> dict[str, float]:
     if not each.query.gold:
         return {UNSURE: float(each.answer.top < USE_FROM)}
-    evidence = {f"evidence@{budget}": within(each.answer.hits, each.query.gold, budget) for budget in budgets}
+    hits, short = each.answer.hits, each.answer.short
+    evidence = {f"evidence@{budget}": within(hits, short, each.query.gold, budget) for budget in budgets}
     return {**of_one(each.answer.ranking, set(each.query.gold)), **evidence}
 
 

@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 
 from ..memory import Memory
-from ..models import SearchMode, SearchResult
+from ..models import MemoryItem, SearchMode
 from ..text.budget import token_bound
 from .data import BenchMessage, BenchQuery, BenchSet, BenchStore
 from .journal import Answer, Journal
@@ -120,21 +120,22 @@ async def _answer(
         asked_at=(query.asked_at if own else None) or store.last_at,
     )
     took = time.perf_counter() - began
+    ids = [hit.id for hit in found.hits] if own else []
+    items = await memory.get_many(ids, user_id=user_of(one, store)) if ids else ()
     return Answer(
         run=run,
         store=store.id,
         query=query.id,
         top=found.hits[0].relevance_score if found.hits else 0.0,
         took_ms=1000 * took,
-        hits=await _hits(memory, user_of(one, store), found) if own else (),
+        hits=_priced(items),
+        short=_priced(await memory._in_short(items, user_id=user_of(one, store), at=None)),
         degraded=found.degraded,
     )
 
 
-async def _hits(memory: Memory, user_id: str, found: SearchResult) -> tuple[tuple[tuple[str, ...], int], ...]:
-    contents = await memory.get_many([hit.id for hit in found.hits], user_id=user_id) if found.hits else ()
-    tokens = {item.id: token_bound(item.content) for item in contents}
-    return tuple((hit.source_ids, tokens[hit.id]) for hit in found.hits)
+def _priced(items: Sequence[MemoryItem]) -> tuple[tuple[tuple[str, ...], int], ...]:
+    return tuple((item.source_ids, token_bound(item.content)) for item in items)
 
 
 # -- what an answer hangs on ----------------------------------------------------------------------------------------

@@ -12,21 +12,19 @@ from typing import Any, Protocol, TypeGuard
 
 from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, null, or_, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import aliased
 
 from ..text.kept import kept
 from ..text.normal import normalise
 from ..text.passages import COMPRESSED
 from .asking import Candidates, Question
-from .contract import EXTRACTED, Lifetimes
+from .contract import Lifetimes
 from .indexrow import IndexRow
-from .reads import chunks, vector_of_memory
-from .tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, MemorySourceRow, TermsRow, erased
+from .reads import GIST, MESSAGE, chunks, vector_of_memory, worked_out
+from .tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow, erased
 from .userindex import UserIndex
 
 TOO_FAR_BEHIND = 2000  # changes; from there on, loading anew is cheaper than catching up
 LOAD_AT_ONCE = 5000  # rows
-GATHERED = ("episode", "profile", "group_profile")  # of many messages: they speak for none of them
 WORTH_A_THREAD = 5000  # memories; scanning fewer takes less time than handing the work over
 
 # Built once: every search runs it.
@@ -193,20 +191,13 @@ async def _vocabulary(session: AsyncSession, user_id: str, *, ids: Sequence[str]
     return await session.scalars(statement)
 
 
-async def _gists(session: AsyncSession, user_id: str, *, ids: Sequence[str] | None = None) -> Iterable[Any]:
+async def _gists(
+    session: AsyncSession, user_id: str, *, ids: Sequence[str] | None = None
+) -> Sequence[tuple[str, str, str | None]]:
     """Which memory was worked out of which message that is a memory itself, and which has taken its place."""
-    gist, said = aliased(MemoryRow), aliased(MemoryRow)
-    of_gist, of_said = aliased(MemorySourceRow), aliased(MemorySourceRow)
-    statement = (
-        select(gist.id, said.id, gist.superseded_by)
-        .join(of_gist, and_(of_gist.user_id == gist.user_id, of_gist.memory_id == gist.id))
-        .join(of_said, and_(of_said.user_id == gist.user_id, of_said.message_id == of_gist.message_id))
-        .join(said, and_(said.user_id == gist.user_id, said.id == of_said.memory_id))
-        .where(gist.user_id == user_id, gist.source == EXTRACTED, gist.memory_type.not_in(GATHERED))
-        .where(said.memory_type == "message", gist.status == "active", said.status == "active")
-    )
+    statement = worked_out(user_id)
     if ids is not None:
-        statement = statement.where(or_(gist.id.in_(ids), said.id.in_(ids), gist.superseded_by.in_(ids)))
+        statement = statement.where(or_(GIST.id.in_(ids), MESSAGE.id.in_(ids), GIST.superseded_by.in_(ids)))
     return (await session.execute(statement)).all()
 
 

@@ -22,13 +22,14 @@ from sqlalchemy import (
     union_all,
 )
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
 
 from ..errors import IdempotencyConflict, InvalidInput, NotFound
 from ..models import Coverage, MemoryItem, Page, Receipt, Revision, SourceMessage, from_micros, to_micros
 from ..text.passages import passages
 from ..text.version import WORDS_VERSION
 from . import rows
-from .contract import PAST, SAID, Filter, Unembedded
+from .contract import EXTRACTED, PAST, SAID, Filter, Unembedded
 from .filters import conditions
 from .tables import (
     EmbeddingRow,
@@ -108,6 +109,37 @@ async def _items(session: AsyncSession, statement: Select[Any], user_id: str, na
     for memory_id, kind, value, *_ in sorted(lines, key=lambda line: line[3:]):
         details[memory_id, kind].append(value)
     return [rows.item(dict(row), details[row["id"], "keyword"], details[row["id"], "source"]) for row in memories]
+
+
+GATHERED = ("episode", "profile", "group_profile")  # of many messages: they speak for none of them
+GIST, MESSAGE = aliased(MemoryRow), aliased(MemoryRow)
+
+
+def worked_out(user_id: str) -> Select[str, str, str | None]:
+    """Which memory (GIST) was worked out of which message that is a memory itself (MESSAGE), and its successor."""
+    of_gist, of_message = aliased(MemorySourceRow), aliased(MemorySourceRow)
+    return (
+        select(GIST.id, MESSAGE.id, GIST.superseded_by)
+        .join(of_gist, and_(of_gist.user_id == GIST.user_id, of_gist.memory_id == GIST.id))
+        .join(of_message, and_(of_message.user_id == GIST.user_id, of_message.message_id == of_gist.message_id))
+        .join(MESSAGE, and_(MESSAGE.user_id == GIST.user_id, MESSAGE.id == of_message.memory_id))
+        .where(GIST.user_id == user_id, GIST.source == EXTRACTED, GIST.memory_type.not_in(GATHERED))
+        .where(MESSAGE.memory_type == "message", GIST.status == "active", MESSAGE.status == "active")
+    )
+
+
+async def gists(session: AsyncSession, user_id: str, ids: Sequence[str]) -> dict[str, list[MemoryItem]]:
+    """What was worked out of these messages, by message, in the order in which it was said."""
+    pairs = [
+        (gist, message)
+        for some in chunks(ids)
+        for gist, message, _ in await session.execute(worked_out(user_id).where(MESSAGE.id.in_(some)))
+    ]
+    found = {item.id: item for item in await items(session, user_id, sorted({gist for gist, _ in pairs}))}
+    by_message = defaultdict[str, list[MemoryItem]](list)
+    for gist, message in sorted(pairs):
+        by_message[message].append(found[gist])
+    return dict(by_message)
 
 
 async def known_by_hash(session: AsyncSession, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:

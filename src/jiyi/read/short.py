@@ -1,0 +1,24 @@
+"""What was worked out of a message says the same in fewer words: where a budget is tight, it is told in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..models import MemoryItem
+from ..text.budget import token_bound
+
+WHOLE = 3  # the best ones are told in their own words
+
+
+def tokens_of(memories: Sequence[MemoryItem]) -> int:
+    return sum(token_bound(memory.content) for memory in memories)
+
+
+def in_short(memories: Sequence[MemoryItem], gists: Mapping[str, Sequence[MemoryItem]]) -> Iterator[MemoryItem]:
+    """The memories, best first, where that is shorter each as what was worked out of it."""
+    for place, memory in enumerate(memories):
+        short = gists.get(memory.id, ())
+        if place < WHOLE or not short or tokens_of(short) >= token_bound(memory.content):
+            yield memory
+        else:
+            yield from short

@@ -1,0 +1,55 @@
+"""A tight budget is not spent on how things were said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from conftest import WordEmbedder
+from jiyi import Memory
+from jiyi.read.context import that_hold
+from jiyi.read.short import in_short
+from test_context import T, item
+
+CHATTER = ", and we talked for hours about the weather, the long queue at the bakery and everything else"
+SAID = [
+    ("My sister Anna is allergic to peanuts", "Anna is allergic to peanuts"),
+    ("My brother Tom is allergic to shrimps", "Tom is allergic to shrimps"),
+    ("My cousin Eva is allergic to walnuts", "Eva is allergic to walnuts"),
+    ("My uncle Max is allergic to sesame", "Max is allergic to sesame"),
+    ("My aunt Ida is allergic to lupins", "Ida is allergic to lupins"),
+    ("My nephew Leo is allergic to celery", "Leo is allergic to celery"),
+]
+
+
+async def filled(memory: Memory) -> None:
+    for number, (said, _) in enumerate(SAID):
+        text = f"Well, you know how it is on Sundays in the old town{CHATTER}. {said}. Yes, really{CHATTER}!"
+        message = {"role": "user", "content": text}
+        await memory.wait(await memory.add([message], user_id="mei", session_id=f"s{number}"), user_id="mei")
+
+
+async def test_where_not_all_fit_the_best_are_told_as_they_were_said_and_others_in_short(place: str | Path) -> None:
+    async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
+        await filled(memory)
+        roomy = await memory.context("Who is allergic to what?", user_id="mei", max_tokens=5000)
+        assert roomy.count("Well, you know how it is") == len(SAID)
+        tight = await memory.context("Who is allergic to what?", user_id="mei", max_tokens=500)
+        told = [gist for _, gist in SAID if gist in tight]
+        assert told == [gist for _, gist in SAID], "each of them finds room"
+        assert tight.count("Well, you know how it is") == 3
+
+
+async def test_whoever_asks_for_messages_gets_messages(place: str | Path) -> None:
+    async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
+        await filled(memory)
+        tight = await memory.context("allergic", user_id="mei", max_tokens=500, memory_types=["message"])
+        assert "Known Facts" not in tight
+
+
+def test_a_message_is_told_by_what_holds_and_is_shorter() -> None:
+    long = [item(f"what was said, at length and in many words, {number}", "message") for number in range(5)]
+    now, then, longer = item("in short"), item("no longer so", valid_to=T), item("longer than " + long[0].content)
+    short = [[now], [now], [now], [then], [now]]
+    gists = {memory.id: that_hold(told, None) for memory, told in zip(long, short, strict=True)}
+    assert list(in_short(long, gists)) == [*long[:4], now]
+    assert list(in_short(long, {long[4].id: [longer]})) == long
