@@ -102,6 +102,16 @@ def test_finding_nothing_says_which_kind_of_nothing(own_store: Path) -> None:
     assert "user 'mei' has 1 memory; none passes the filters" in filtered.stderr
 
 
+def test_whoever_brings_back_what_has_expired_is_told_how_to_keep_it() -> None:
+    made = answer("add", "门禁码 4711", "--expires-at", "2025-05-07")["memories"][0]["id"]
+    jiyi("upkeep")
+    assert made in jiyi("list", "--status", "archived").stdout
+    card = " ".join(jiyi("restore", made).stdout.split())
+    assert f"no search finds it; to keep it: jiyi update {made} --expires-at none" in card
+    assert "no search" not in jiyi("update", made, "--expires-at", "none").stdout
+    assert "4711" in jiyi("search", "门禁码").stdout
+
+
 def test_a_degraded_search_says_so_and_reindex_mends_it(own_store: Path) -> None:
     with Memory.open(own_store, embedder=WordEmbedder()) as memory:
         memory.add("她对花生过敏", user_id="mei")

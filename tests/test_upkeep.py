@@ -54,6 +54,9 @@ async def test_what_has_run_out_is_archived_and_says_why(place: str | Path, cloc
         await memory.undo(typed.id, user_id="mei")
         await memory.update(typed.id, user_id="mei", expires_at=clock.now + DAY)
         assert len(await stored(memory)) == 3, "it can be brought back, with an end of its own"
+        await memory.undo(short.id, user_id="mei")
+        await memory.update(short.id, user_id="mei", expires_at=None)
+        assert "The code is 77" in {item.content for item in await stored(memory)}, "or with none"
 
 
 async def test_a_types_time_is_over_before_upkeep_comes(place: str | Path, clock: Clock) -> None:

@@ -26,6 +26,7 @@ from ..models import (
     ScorePart,
     SearchResult,
     Stats,
+    utc_now,
 )
 from .output import counted, plain
 
@@ -216,6 +217,15 @@ def memory_card(memory: MemoryItem) -> Group:
     return Group(Padding(Text(plain(memory.content)), (0, 0, 1, 0)), grid)
 
 
+def _expires(memory: MemoryItem) -> str:
+    """With what helps, for whoever has brought back what is over."""
+    if memory.expires_at is None:
+        return ""
+    over = memory.status == "active" and memory.expires_at <= utc_now()
+    help_ = f", so no search finds it; to keep it: jiyi update {memory.id} --expires-at none" if over else ""
+    return when(memory.expires_at) + help_
+
+
 def _fields(memory: MemoryItem) -> dict[str, str]:
     key = memory.memory_key
     return {
@@ -226,7 +236,7 @@ def _fields(memory: MemoryItem) -> dict[str, str]:
         "version": f"{memory.version}, {memory.status}",
         "occurred": when(memory.occurred_at),
         "valid": f"{when(memory.valid_from)} to {when(memory.valid_to)}" if memory.valid_to else "",
-        "expires": when(memory.expires_at) if memory.expires_at else "",
+        "expires": _expires(memory),
         "importance": f"{memory.importance:.2f}",
         "tags": ", ".join(memory.tags),
         "keywords": ", ".join(memory.keywords),

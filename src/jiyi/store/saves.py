@@ -144,13 +144,17 @@ async def _note(session: AsyncSession, job: JobRow, memories: Sequence[MemoryIte
     await insert_all(session, JobMemoryRow, values)
 
 
-async def retire_expired(session: AsyncSession, user_id: str, hashes: Sequence[str], at: datetime) -> None:
-    """Archive what has expired, so that it does not stand in the way of the same thing said anew."""
+async def retire_expired(
+    session: AsyncSession, user_id: str, hashes: Sequence[str], at: datetime, *, but: str = ""
+) -> None:
+    """Archive what has expired, so that it does not stand in the way of the same thing said anew. `but` is the one that
+    says it anew."""
     for some in reads.chunks(hashes):
         expired = await session.scalars(
             select(MemoryRow).where(
                 MemoryRow.user_id == user_id,
                 MemoryRow.dedupe_hash.in_(some),
+                MemoryRow.id != but,
                 MemoryRow.status == "active",
                 MemoryRow.expires_at <= at,
             )
@@ -248,7 +252,7 @@ async def _refuse_twin(session: AsyncSession, row: MemoryRow, change: Change) ->
     status, valid_to = (change.values.get(name, getattr(row, name)) for name in ("status", "valid_to"))
     if said is None or status != "active" or valid_to is not None:
         return
-    await retire_expired(session, row.user_id, [said], change.at)
+    await retire_expired(session, row.user_id, [said], change.at, but=row.id)
     twin = (await reads.known_by_hash(session, row.user_id, [said], change.at)).get(said, row.id)
     if twin != row.id:
         raise InvalidInput("content", f"memory {twin} says the same already: change or delete that one")
