@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ..embed import Embedder
-from ..errors import LlmError
+from ..errors import LlmBadReply, LlmError
 from ..ids import new_id
 from ..models import ReceiptState, layer_of
 from ..store.aged import Aged, Held
@@ -109,12 +109,14 @@ class Compressor:
 
     def _texts(self, members: Sequence[Held]) -> tuple[str, ...]:
         """In the words of the originals. One text, or up to three where that would be too long to be found by."""
-        whole = extract(told(members))
-        if not whole:
+        return self._packed(extract(told(members)).splitlines(), members)
+
+    def _packed(self, lines: Sequence[str], members: Sequence[Held]) -> tuple[str, ...]:
+        if not lines:
             return ()
         parts = [""]
         longest = self._longest(max(member.level for member in members))
-        for line in whole.splitlines():
+        for line in lines:
             if parts[-1] and width(parts[-1]) + width(line) > longest and len(parts) < MOST_TEXTS:
                 parts.append("")
             parts[-1] += ("\n" if parts[-1] else "") + line
@@ -124,10 +126,8 @@ class Compressor:
         first = group.members[0]
         texts, made_by, note = self._texts(group.members), EXTRACT, None
         if self.llm is not None and texts:
-            from .shorten import shorten
-
             try:
-                texts, made_by = await shorten(told(group.members), self.llm, user_id=user_id)
+                texts, made_by = await self._shortened(group.members, self.llm, user_id)
             except LlmError as error:
                 note = str(error)
         return Bundle(
@@ -142,6 +142,16 @@ class Compressor:
             made_by=made_by,
             note=note,
         )
+
+    async def _shortened(self, members: Sequence[Held], llm: Llm, user_id: str) -> tuple[tuple[str, ...], str]:
+        """In the words of a language model. A small one tells each memory apart: its texts become lines of one."""
+        from .shorten import shorten
+
+        told_anew, made_by = await shorten(told(members), llm, user_id=user_id)
+        texts = self._packed(told_anew, members)
+        if len(texts) >= len(members):
+            raise LlmBadReply("the compressed memories are no fewer than before")
+        return texts, made_by
 
     async def apply(self, plan: CompressPlan, *, now: datetime, actor: str) -> Compressed:
         """Do what the plan says, as far as its members are still as they were.

@@ -20,7 +20,7 @@ from ..write.drafts import Said
 from .extract import Told, extract
 from .particulars import missing, particulars
 
-MOST_TEXTS = 3
+MOST_TEXTS = 24  # however many pieces it says it in
 LONGEST_SHOWN = 2_000  # characters of one memory
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -53,7 +53,7 @@ class _Texts(BaseModel):
 
 
 async def shorten(told: Sequence[Told], llm: Llm, *, user_id: str) -> tuple[tuple[str, ...], str]:
-    """→ one to three texts, and who made them; an `LlmError` that says why if they cannot be taken"""
+    """→ its texts, and who made them; an `LlmError` that says why if they cannot be taken"""
     tongue: PromptLanguage = "en" if language(" ".join(one.text for one in told)) in ("en", "other") else "zh"
     prompt = llm.prompts.get("compress", tongue)
     reply = await llm.ask(prompt.question(SCHEMA, memories=_shown(told)), user_id=user_id)
