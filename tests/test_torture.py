@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torture import crowd, kills, soak
+from torture import crowd, kills, soak, upgrade
 from torture.trial import Trial
 from torture.trials import TRIALS
 from torture.writes import under_the_shim
 
+from jiyi.store.schema import HEAD
 from support import LONG
 
 no_compiler = not shutil.which("cc") and os.environ.get("CI") != "true"  # there they fail
@@ -95,6 +96,12 @@ async def test_a_store_that_is_not_flushed_is_noticed(tmp_path: Path) -> None:
 async def test_stores_of_earlier_versions_are_brought_to_today(tmp_path: Path) -> None:
     made = await part("upgrade", "upgrade.drive", tmp_path, stride=60)
     assert made.broken == [] and made.counts["schemas"] >= 5
+
+
+def test_a_store_of_every_schema_is_kept() -> None:
+    """With a new schema: `python -m torture.upgrade`."""
+    kept = {store.stem for store in upgrade.STORES.glob("*.sql")}
+    assert kept == {f"{number:04}" for number in range(1, int(HEAD) + 1)}
 
 
 @needs_compiler

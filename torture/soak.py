@@ -20,6 +20,7 @@ from bench.fill import PerturbedEmbedder, Plan, fill
 from jiyi import Memory, NotFound
 from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.settings import load_settings
+from jiyi.store.jobs import GONE
 
 from .load import Load, Slowly
 from .trial import Trial
@@ -130,9 +131,11 @@ async def _afterwards(load: Load) -> None:
         await asyncio.sleep(0.5)
         counts = await load.memory.job_counts()
     load.trial.counts["jobs"] = sum(counts.by_state.values())
-    for state in ("accepted", "failed"):
-        if counts.by_state.get(state, 0):
-            load.trial.breaks("other", f"{counts.by_state[state]} jobs are {state} at the end")
+    if counts.by_state.get("accepted", 0):
+        load.trial.breaks("other", f"{counts.by_state['accepted']} jobs are accepted at the end")
+    for job in await load.memory.jobs(state="failed", limit=1000):
+        if job.problems != (GONE,):  # what was deleted before it was looked at has nothing to become, and says so
+            load.trial.breaks("other", f"a job has failed: {job.problems}")
 
 
 async def _reopened(path: Path, real: BuiltinEmbedder, load: Load) -> None:

@@ -1,13 +1,16 @@
 """Stores that earlier versions wrote, one for each schema so far: opened today, all is there and found; killed at every
 write of a migration, they are as before, and the next try brings them to today's schema.
 
-The stores in `tests/fixtures/schemas` were written by the code of their time, and are kept as SQL.
+The stores in `tests/fixtures/schemas` were written by the code of their time, and are kept as SQL. With a new schema:
+`python -m torture.upgrade` writes today's down.
 """
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sqlite3
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
@@ -29,6 +32,36 @@ THERE = {  # what each of them holds
     "下周三去上海出差",
     "好的，需要订酒店吗？",
 }
+
+
+async def fill(path: Path) -> None:
+    """What `THERE` says, and something of each table."""
+    async with Memory.open(path, embedder=WordEmbedder(16)) as memory:
+        await memory.add("I am a vegetarian, 对花生过敏", user_id="mei")
+        await memory.add("the bicycle is red", user_id="mei", tags=["garage"], importance=0.8)
+        [camera] = (await memory.add("the camera is new", user_id="mei")).memories
+        await memory.update(camera.id, user_id="mei", content="the camera is lent to Tom")
+        talk = [
+            {"role": "user", "content": "下周三去上海出差"},
+            {"role": "assistant", "content": "好的，需要订酒店吗？"},
+        ]
+        await memory.add(talk, user_id="mei", session_id="s1")
+        await memory.add("secret of somebody else", user_id="tom")
+        [gone] = (await memory.add("this is deleted", user_id="mei")).memories
+        await memory.delete(gone.id, user_id="mei")
+        await memory.add_synonyms([("tea", "茶")])
+        await memory.search("bicycle", user_id="mei")
+
+
+def write_down() -> Path:
+    """Keep a store of today's schema. → where"""
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(fill(Path(folder, "memory.db")))
+        with closing(sqlite3.connect(Path(folder, "memory.db"))) as database:
+            text = "\n".join(database.iterdump())
+    path = STORES / f"{schema.HEAD}.sql"
+    path.write_text(f"{text}\n", "utf-8")
+    return path
 
 
 def written(name: str, path: Path) -> None:
@@ -120,3 +153,7 @@ def _torn(path: Path, name: str) -> str:
 
 async def run(trial: Trial) -> None:
     await under_the_shim(trial, "upgrade.drive")
+
+
+if __name__ == "__main__":
+    print(f"{write_down()} written")
