@@ -1,65 +1,50 @@
 """Mutants: small mistakes put into the code that stores, does jobs, reconciles and authorises; the tests must notice.
 
-Each mutant is one place of one file, changed in the syntax tree, and lives in a fork of this process only: nothing on
-disk changes. Those that survive are told, to be looked at: either a test is missing, or the change does not matter.
-`SPARED` holds those that were looked at, and why they do not matter.
+Each mutant is one place inside a function, changed in the syntax tree; the function gets the code in a fork of this
+process only, so nothing on disk changes. The tests that call this function are run, the quickest first, until one
+fails; which those are, a first run without a mutant shows. Those that survive are told, to be looked at: either a test
+is missing, or the change does not matter. `SPARED` holds those that were looked at, and why they do not matter.
 """
 
 from __future__ import annotations
 
 import ast
-import contextlib
+import gc
 import importlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
+import json
 import os
 import resource
 import signal
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 
+import pytest
+
+from .apart import apart
 from .spared import SPARED
 from .trial import Trial
 
 WHOLE = 240
 ROOT = Path(__file__).parent.parent
-LONGEST_S, LONGEST_CPU_S = 1800, 90  # a machine may be busy; what runs for ever uses the processor
-HEAVY = (
-    "sqlalchemy.ext.asyncio",
-    "aiosqlite",
-    "alembic",
-    "numpy",
-    "pydantic",
-    "pytest",
-    "hypothesis",
-    "pytest_asyncio",
+LONGEST_CPU_S = 60  # what runs for ever uses the processor;
+SLOWER = 15  # times as long it may take, and waits for something: a machine may be busy
+FILES = (
+    *("store/saves.py", "store/jobs.py", "store/effects.py", "store/erasing.py", "store/filters.py", "store/keys.py"),
+    *("store/reads.py", "store/undo.py", "write/change.py", "write/facts.py", "write/identify.py"),
+    *("write/reconcile.py", "write/settle.py", "write/timeline.py", "write/worker.py", "keys.py", "memory/keys.py"),
+    *("server/access.py", "server/callers.py"),
 )
-TESTS: dict[str, tuple[str, ...]] = {
-    "store/saves.py": ("test_add", "test_history", "test_reconcile"),
-    "store/jobs.py": ("test_jobs",),
-    "store/effects.py": ("test_reconcile", "test_delete"),
-    "store/erasing.py": ("test_delete", "test_erase"),
-    "store/filters.py": ("test_isolation", "test_filters_agree"),
-    "store/keys.py": ("test_keys",),
-    "store/reads.py": ("test_isolation", "test_history", "test_add"),
-    "store/undo.py": ("test_undo",),
-    "write/change.py": ("test_history",),
-    "write/facts.py": ("test_reconcile",),
-    "write/identify.py": ("test_identify", "test_add"),
-    "write/reconcile.py": ("test_reconcile",),
-    "write/settle.py": ("test_reconcile", "test_flow"),
-    "write/timeline.py": ("test_reconcile",),
-    "write/worker.py": ("test_jobs",),
-    "keys.py": ("test_keys",),
-    "memory/keys.py": ("test_keys",),
-    "server/access.py": ("test_server_walls",),
-    "server/callers.py": ("test_server_isolation",),
-}
+TESTS = (
+    *("test_add", "test_history", "test_reconcile", "test_jobs", "test_delete", "test_isolation", "test_keys"),
+    *("test_undo", "test_identify", "test_flow", "test_server_isolation"),
+)
+LEFT_OUT = "not postgres and not process"  # processes of their own would have no mutant in them
 OTHERS = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
@@ -76,11 +61,27 @@ class Mutant:
     number: int  # of the node in the tree
     way: int
     was: str
+    function: str  # in which it is
+    first_line: int  # of the function
 
     def tree(self) -> ast.Module:
         tree = _parsed(self.file)
         _ways(_node(tree, self.number))[self.way]()
         return ast.fix_missing_locations(tree)
+
+    def take_effect(self) -> None:
+        """Give the function its other code, in this process."""
+        path = str(ROOT / "src/jiyi" / self.file)
+        whole = compile(self.tree(), path, "exec")
+        code = next(each for each in _codes(whole) if _place(each) == self.place)
+        changed = [each for each in gc.get_objects() if isinstance(each, FunctionType) and _is(each, self.place)]
+        assert changed, self
+        for function in changed:
+            function.__code__ = code
+
+    @property
+    def place(self) -> str:
+        return f"{ROOT / 'src/jiyi' / self.file}:{self.first_line}:{self.function}"
 
     @property
     def name(self) -> str:
@@ -88,10 +89,23 @@ class Mutant:
 
 
 def mutants_of(file: str) -> Iterator[Mutant]:
-    """Every mutant of a file."""
-    for number, node in enumerate(ast.walk(_parsed(file))):
-        for way in range(len(_ways(node))):
-            yield Mutant(file, node.lineno, number, way, _short(ast.unparse(node)))
+    """Every mutant of a file that lies in a function: what is done once, on import, cannot be done again."""
+    tree = _parsed(file)
+    bodies = {id(node): (name, line) for name, line, body in _functions(tree) for node in body}
+    for number, node in enumerate(ast.walk(tree)):
+        if id(node) in bodies:
+            for way in range(len(_ways(node))):
+                yield Mutant(file, node.lineno, number, way, _short(ast.unparse(node)), *bodies[id(node)])
+
+
+def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, int, list[ast.AST]]]:
+    """The functions and methods, not those inside of others: name, first line, and all that is in the body."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef):
+            yield from _functions(node, f"{prefix}{node.name}.")
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            yield f"{prefix}{node.name}", first, [inner for part in node.body for inner in ast.walk(part)]
 
 
 def _parsed(file: str) -> ast.Module:
@@ -129,83 +143,136 @@ def _ways(node: ast.AST) -> list[Any]:
     return found if hasattr(node, "lineno") else []
 
 
-class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Gives the mutant when its module is imported."""
-
-    def __init__(self, mutant: Mutant) -> None:
-        self._mutant = mutant
-        self._path = ROOT / "src/jiyi" / mutant.file
-        self._name = "jiyi." + mutant.file.removesuffix(".py").replace("/", ".")
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        if name != self._name:
-            return None
-        return importlib.util.spec_from_file_location(name, self._path, loader=self)
-
-    def exec_module(self, module: Any) -> None:
-        exec(compile(self._mutant.tree(), str(self._path), "exec"), module.__dict__)
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)
 
 
-def outcome(mutant: Mutant | None, tests: tuple[str, ...]) -> tuple[str, float]:
-    """killed, timed out or survived, and how long it took. Without a mutant: of the code as it is."""
+def _place(code: CodeType) -> str:
+    return f"{code.co_filename}:{code.co_firstlineno}:{code.co_qualname}"
+
+
+def _is(function: FunctionType, place: str) -> bool:
+    return _place(function.__code__) == place
+
+
+class Loop:
+    """In place of pytest's own loop: each mutant in a fork, with the tests that call its function."""
+
+    def __init__(self, trial: Trial, chosen: list[Mutant]) -> None:
+        self.trial, self.chosen = trial, chosen
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        gc.unfreeze()  # functions have to be found
+        told = self.trial.scratch / "callers.json"
+        if _forked(lambda: _recorded(session, told), longest_cpu_s=20 * LONGEST_CPU_S) != 0:
+            self.trial.breaks("other", "the tests fail as they are, so they tell nothing")
+            return True
+        callers: dict[str, list[str]] = json.loads(told.read_text("utf-8"))
+        items = {item.nodeid: item for item in session.items}
+        for mutant in self.chosen:
+            tests = [items[name] for name in callers.get(mutant.place, ())]
+            self._told(mutant, len(tests), _outcome(mutant, session, tests) if tests else "survived")
+        return True
+
+    def _told(self, mutant: Mutant, tests: int, became: str) -> None:
+        self.trial.counts["mutants"] += 1
+        if became == "survived" and mutant.name in SPARED:
+            became = "survived, and do no harm"
+            self.trial.notes.append(f"harmless: {mutant.name}: {SPARED[mutant.name]}")
+        elif became == "survived":
+            self.trial.notes.append(f"survived: line {mutant.line} of {mutant.name}")
+        self.trial.counts[became] += 1
+        print(f"  {became}, {tests} tests: line {mutant.line} of {mutant.name}", flush=True)
+
+
+def _outcome(mutant: Mutant, session: pytest.Session, tests: list[pytest.Item]) -> str:
+    def tested() -> int:
+        mutant.take_effect()
+        return _run(session, tests)
+
+    status = _forked(tested, longest_cpu_s=LONGEST_CPU_S)
+    return "survived" if status == 0 else "timed out" if status in (-signal.SIGXCPU, -signal.SIGKILL) else "killed"
+
+
+def _forked(work: Callable[[], int], longest_cpu_s: int) -> int:
+    """→ its exit code, or minus the signal that ended it"""
     began = time.monotonic()
     child = os.fork()
     if child == 0:
-        os._exit(_tested(mutant, tests))
-    while time.monotonic() - began < LONGEST_S:
+        os.setpgid(0, 0)
+        resource.setrlimit(resource.RLIMIT_CPU, (longest_cpu_s, longest_cpu_s))
+        log = os.open(os.environ.get("TORTURE_MUTANTS_LOG", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        code = 1
+        try:
+            code = work()
+        finally:
+            os._exit(code)
+    while time.monotonic() - began < longest_cpu_s * SLOWER:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
-            ran_on = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)
-            return ("survived" if status == 0 else "timed out" if ran_on else "killed"), time.monotonic() - began
-        time.sleep(0.05)
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return "timed out", time.monotonic() - began
+    return -signal.SIGKILL
 
 
-def _tested(mutant: Mutant | None, tests: tuple[str, ...]) -> int:
-    """In the fork: run the tests, on SQLite only, up to the first that fails."""
-    import pytest
+def _run(session: pytest.Session, tests: list[pytest.Item]) -> int:
+    """Until one fails."""
+    for at, item in enumerate(tests):
+        after = tests[at + 1] if at + 1 < len(tests) else None
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        if session.testsfailed:
+            return 1
+    return 0
 
-    os.setpgid(0, 0)
-    resource.setrlimit(resource.RLIMIT_CPU, (LONGEST_CPU_S, LONGEST_CPU_S))
-    log = os.open(os.environ.get("JIYI_MUTANTS_LOG", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "jiyi"]:
-        del sys.modules[name]
-    if mutant is not None:
-        sys.meta_path.insert(0, _Mutated(mutant))
-    files = [str(ROOT / "tests" / f"{name}.py") for name in tests]
+
+def _recorded(session: pytest.Session, told: Path) -> int:
+    """Run all as they are, and write down which tests call which functions, the quickest first."""
+    ours = tuple(str(ROOT / "src/jiyi" / file) for file in FILES)
+    callers: dict[str, list[str]] = {}
+    seen: set[CodeType] = set()
+
+    def profile(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename in ours:
+            seen.add(frame.f_code)
+
+    threading.setprofile(profile)
+    took: dict[str, float] = {}
+    for at, item in enumerate(session.items):
+        seen.clear()
+        began = time.process_time()
+        sys.setprofile(profile)
+        after = session.items[at + 1] if at + 1 < len(session.items) else None
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        sys.setprofile(None)
+        took[item.nodeid] = time.process_time() - began
+        if session.testsfailed:
+            return 1
+        for code in seen:
+            callers.setdefault(_place(code), []).append(item.nodeid)
+    for names in callers.values():
+        names.sort(key=took.__getitem__)
+    told.write_text(json.dumps(callers), "utf-8")
+    return 0
+
+
+def drive(trial: Trial, *, most: int) -> None:
+    for file in FILES:
+        importlib.import_module("jiyi." + file.removesuffix(".py").replace("/", "."))
+    every = [mutant for file in FILES for mutant in mutants_of(file)]
+    trial.notes.append(f"{len(every):,} mutants of {len(FILES)} files can be made; a sample of them was tried")
+    chosen = trial.chances().sample(every, min(len(every), most))
     os.chdir(ROOT)
-    options = ["-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "not postgres"]
-    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # they are imported, to be so in every fork
-    return int(pytest.main([*options, *files]))
+    options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "-k", LEFT_OUT]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # they are imported before
+    pytest.main([*options, *(f"tests/{name}.py" for name in TESTS)], plugins=[Loop(trial, chosen)])
 
 
 async def run(trial: Trial) -> None:
-    for name in HEAVY:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    chances = trial.chances()
-    every = [mutant for file in TESTS for mutant in mutants_of(file)]
-    trial.notes.append(f"{len(every):,} mutants of {len(TESTS)} files can be made; a sample of them was tried")
-    chosen = chances.sample(every, min(len(every), trial.times(WHOLE)))
-    sound: dict[tuple[str, ...], bool] = {}
-    for mutant in sorted(chosen, key=lambda one: one.file):
-        tests = TESTS[mutant.file]
-        if tests not in sound:
-            sound[tests] = outcome(None, tests)[0] == "survived"
-            if not sound[tests]:
-                trial.notes.append(f"{', '.join(tests)} fail as they are, so they tell nothing of {mutant.file}")
-        if not sound[tests]:
-            continue
-        became, took_s = outcome(mutant, tests)
-        trial.counts["mutants"] += 1
-        if became == "survived" and mutant.name in SPARED:
-            became = "survived, and do no harm"
-            trial.notes.append(f"harmless: {mutant.name}: {SPARED[mutant.name]}")
-        elif became == "survived":
-            trial.notes.append(f"survived: line {mutant.line} of {mutant.name}")
-        trial.counts[became] += 1
-        print(f"  {became} in {took_s:.0f} s: line {mutant.line} of {mutant.name}", flush=True)
+    await apart(trial, "mutants.drive", most=trial.times(WHOLE))

@@ -85,8 +85,10 @@ async def _observe(memory: Memory, place: Place) -> None:
 async def _edit_and_sync(memory: Memory, place: Place) -> None:
     note = place / "files/mei/context/memory.md"
     text = note.read_text("utf-8")
-    if "by hand" not in text:
-        note.write_text(text.replace("## Facts\n", "## Facts\n\n- written by hand\n", 1), "utf-8")
+    if "by hand" not in text:  # as an editor does it: whole, or not at all
+        edited = place / "edited"
+        edited.write_text(text.replace("## Facts\n", "## Facts\n\n- written by hand\n", 1), "utf-8")
+        edited.replace(note)
     await memory.sync_workspace(user_id="mei")
 
 
@@ -146,7 +148,7 @@ VERBS = (
     Verb("delete with its sources", _drop_with_sources, repeats=False),
     Verb("delete_all", lambda memory, _: memory.delete_all("mei")),
     Verb("add_synonyms", lambda memory, _: memory.add_synonyms([("k8s", "kubernetes"), ("老王", "王总")])),
-    Verb("remove_synonym", lambda memory, _: memory.remove_synonym("tea")),
+    Verb("remove_synonym", lambda memory, _: memory.remove_synonym("tea"), repeats=False),
     Verb("compress", lambda memory, _: memory.compress(user_id="old"), steps=True),
     Verb("upkeep", _upkeep, steps=True),
     Verb("undo", lambda memory, _: memory.undo(session_id="s0", user_id="mei"), steps=True, repeats=False),
