@@ -233,6 +233,21 @@ async def test_a_remote_embedder_serves_a_memory(endpoint: Endpoint, remote: Set
         assert contents(await memory.search("chess", user_id="mei", search_mode="semantic", limit=1)) == ["plays chess"]
 
 
+async def test_a_server_that_answers_in_another_dimension_for_a_while_is_named(
+    endpoint: Endpoint, remote: Settings, place: Place
+) -> None:
+    """What it said then is not kept: nobody would find it by meaning, and the receipt would say that all is well."""
+    shorter = [{"index": 0, "embedding": [1.0] * 8}]
+    async with Memory.open(place, settings=remote) as memory:
+        await memory.add("likes tea", user_id="mei")
+        endpoint.reply = lambda _: endpoint.data(shorter)
+        receipt = await memory.add("plays chess", user_id="mei")
+        assert receipt.state == "extracted" and "8 numbers" in receipt.problems[0]
+        endpoint.reply = endpoint.well
+        await memory.reindex()
+        assert contents(await memory.search("chess", user_id="mei", search_mode="semantic", limit=1)) == ["plays chess"]
+
+
 async def test_the_wanted_dimension_is_asked_for(endpoint: Endpoint, remote: Settings) -> None:
     settings = load_settings(embedder="openai:m", embedding={"base_url": endpoint.url, "api_key": "k", "dimension": 32})
     await embed_query(resolve(settings), "tea")

@@ -40,7 +40,7 @@ async def run(trial: Trial) -> None:
         for name, reader in READERS.items():
             if trial.without is not None and name != GUARDED[trial.without]:
                 continue
-            most = trial.times(WHOLE * reader.weight // share, least=20)
+            most = trial.times(-(-WHOLE * reader.weight // share), least=20)
             slowest = _Slowest(trial, name, reader)
             _by_mutation(trial, name, reader, round(most * BY_MUTATION), slowest)
             _by_hypothesis(trial, name, reader, round(most * BY_HYPOTHESIS), slowest)

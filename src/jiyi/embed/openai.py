@@ -37,6 +37,7 @@ class OpenAIEmbedder:
         dimension = settings.embedding.dimension
         self._options: dict[str, Any] = {"dimensions": dimension} if dimension else {}
         self.id = f"openai:{model}" + (f"@{dimension}" if dimension else "")
+        self._length: int | None = None  # of its vectors so far
         self._errors = openai.OpenAIError
         self._client = openai.AsyncOpenAI(
             api_key=api_key.get_secret_value(),
@@ -54,9 +55,22 @@ class OpenAIEmbedder:
         rows = [row for part in parts for row in await self._embed(part)]
         try:
             with np.errstate(over="ignore"):  # what is too large is infinite, which is told afterwards
-                return np.asarray(rows, dtype=np.float32)
+                return self._as_long_as_ever(np.asarray(rows, dtype=np.float32))
         except (TypeError, ValueError) as error:
             raise EmbeddingError(f"{self.id} answered with something other than rows of numbers: {error}") from error
+
+    def _as_long_as_ever(self, vectors: Vectors) -> Vectors:
+        """A model's vectors are of one length. If it answers with others it is not the one that it was; what it says
+        then is not kept beside the rest, where nobody would find it by meaning."""
+        length = vectors.shape[-1] if vectors.ndim == 2 else 0
+        if length and self._length not in (None, length):
+            raise EmbeddingError(
+                f"{self.id} answers with vectors of {length} numbers, and did with {self._length} before: if the model "
+                "was changed on purpose, start anew"
+            )
+        if length and np.all(np.isfinite(vectors)):
+            self._length = length
+        return vectors
 
     async def embed_query(self, text: str) -> Vectors:
         vector: Vectors = (await self.embed_documents([text]))[0]
