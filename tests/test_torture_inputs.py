@@ -57,6 +57,7 @@ def test_the_report_says_what_was_counted_and_what_broke(tmp_path: Path) -> None
     told = page(read(tmp_path), "- a bug that was mended")
     assert "| leaks from one user to another | **1** |" in told
     assert "| acknowledged memories lost | **0** |" in told
+    assert "| bad inputs | 25,000 |" in told and "killed" not in told.partition("## What was done")[0]
     assert "25,000 inputs" in told and "| 4711 |" in told
     assert "- a \\| note" in told
     assert "bo sees \\<b\\>mei\\</b\\>\\n\\`x\\`" in told

@@ -28,6 +28,22 @@ PROMISES = {  # in `trial.broken`, before the colon → what a reader calls it
 }
 
 
+INJECTED = {  # what a reader counts first → trial, and its counts
+    "processes killed at random moments": ("kills", ("kills",)),
+    "processes killed at a call that writes, each of every verb once": ("writes", ("kills at a call",)),
+    "calls that failed, were cut short, or found the disk full": (
+        "io_errors",
+        ("EIO at a call", "FULL_DISK at a call", "HALF at a call"),
+    ),
+    "power cuts": ("power", ("power cuts",)),
+    "operations of sixteen processes at once": ("crowd", ("operations on sqlite", "operations on postgres")),
+    "faults of language models and embedders": ("endpoints", ("faults of an LLM", "faults of embeddings")),
+    "kinds of them": ("endpoints", ("kinds of faults of an LLM", "kinds of faults of embeddings")),
+    "bad inputs": ("inputs", ("inputs", "inputs that grow")),
+    "mistakes put into the code": ("mutants", ("mutants",)),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """What one run of one trial told."""
@@ -59,6 +75,8 @@ def page(results: list[Result], found: str) -> str:
     parts = [
         HEAD,
         "## In short\n",
+        *_injected(whole),
+        "",
         *_broken(whole),
         "\n## What was done\n",
         *_table(whole),
@@ -73,9 +91,18 @@ def page(results: list[Result], found: str) -> str:
     return "\n".join(parts)
 
 
+def _injected(results: list[Result]) -> list[str]:
+    counts = {result.name: result.counts for result in results}
+    lines = ["| done | |", "|---|--:|"]
+    for told, (trial, names) in INJECTED.items():
+        found = sum(counts.get(trial, {}).get(name, 0) for name in names)
+        lines += [f"| {told} | {found:,} |"] if found else []
+    return lines
+
+
 def _broken(results: list[Result]) -> list[str]:
     counted = Counter(each.partition(":")[0] for result in results for each in result.broken)
-    lines = ["| | |", "|---|--:|"]
+    lines = ["| broken | |", "|---|--:|"]
     lines += [f"| {told} | **{counted[promise]}** |" for promise, told in PROMISES.items()]
     lines += [f"| trials | {len(results)} |"]
     return lines
