@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -191,14 +191,17 @@ async def test_undo_by_time_takes_two_rounds_of_compressing_back(keeper: Memory,
 
 
 async def test_a_source_that_is_taken_back_leaves_what_was_compressed_out_of_it(keeper: Memory, clock: Clock) -> None:
+    """And what was compressed out of others stays as it is."""
     await tell(keeper, *REPAIRS[:2])
+    await tell(keeper, "我从小就特别害怕蜘蛛。", "我从小就特别害怕老鼠。", "我从小就特别害怕毒蛇。")
     clock.now += DAY
     await tell(keeper, *REPAIRS[2:], actor="crawler")
     clock.now += 40 * DAY
-    await keeper.compress(user_id="mei")
+    assert (await keeper.compress(user_id="mei")).made == 2
+    [others] = [item.content for item in await stored(keeper) if "蜘蛛" in item.content]
     clock.now += DAY
     await keeper.undo(actor="crawler", user_id="mei")
-    assert {item.content for item in await stored(keeper)} == set(REPAIRS[:2])
+    assert {item.content for item in await stored(keeper)} == {*REPAIRS[:2], others}
 
 
 async def test_what_is_used_important_named_or_pinned_stays(keeper: Memory, clock: Clock) -> None:
@@ -249,6 +252,30 @@ async def test_a_member_that_was_changed_meanwhile_drops_out(keeper: Memory, clo
         "My laptop is lost.",
         "2026-01-05: " + " ".join((REPAIRS[0], *REPAIRS[2:])),
     }
+
+
+class Meanwhile(WordEmbedder):
+    """While the next texts are embedded, something happens."""
+
+    happens: Callable[[], Awaitable[Any]] | None = None
+
+    async def embed_documents(self, texts: Sequence[str]) -> Any:
+        work, self.happens = self.happens, None
+        if work is not None:
+            await work()
+        return await super().embed_documents(texts)
+
+
+async def test_a_member_that_is_deleted_at_the_last_moment_drops_out(place: str | Path, clock: Clock) -> None:
+    embedder, settings = Meanwhile(512), load_settings(extraction={"enabled": False})
+    async with Memory.open(place, settings=settings, embedder=embedder) as memory:
+        ids = await tell(memory, *REPAIRS)
+        clock.now += 40 * DAY
+        embedder.happens = lambda: memory.delete(ids[1], user_id="mei")
+        done = await memory.compress(user_id="mei")
+        assert embedder.happens is None and done.left == (ids[1],) and done.archived == 3
+        [only] = await stored(memory)
+        assert only.content == "2026-01-05: " + " ".join((REPAIRS[0], *REPAIRS[2:]))
 
 
 async def test_too_few_that_are_left_stay_as_they_are(keeper: Memory, clock: Clock) -> None:

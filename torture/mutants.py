@@ -42,7 +42,7 @@ FILES = (
 )
 TESTS = (
     *("test_add", "test_history", "test_reconcile", "test_jobs", "test_delete", "test_isolation", "test_keys"),
-    *("test_undo", "test_identify", "test_flow", "test_server_isolation"),
+    *("test_undo", "test_compress", "test_identify", "test_flow", "test_server_isolation"),
 )
 LEFT_OUT = "not postgres and not process"  # processes of their own would have no mutant in them
 OTHERS = {

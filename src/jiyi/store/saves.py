@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sqlalchemy import and_, delete, insert, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ..errors import InvalidInput, VersionConflict
+from ..errors import InvalidInput, NotFound, VersionConflict
 from ..models import MemoryItem, Receipt, ReceiptState, utc_now
 from . import effects, jobs, reads, rows, units
 from .contract import NOT_INDEXED, Addition, Change, ChangedMemory, Lease, NewMemory, Place, Stale, Unembedded
@@ -98,7 +98,10 @@ async def _save_all(session: AsyncSession, addition: Addition) -> tuple[list[Mem
     await effects.check(session, user_id, addition.effects)
     made = await save_memories(session, addition, list(fresh.values()))
     for changed in addition.effects.changes:
-        row = await reads.memory_row(session, user_id, changed.id)
+        try:
+            row = await reads.memory_row(session, user_id, changed.id)
+        except NotFound:
+            raise Stale from None  # it was deleted meanwhile
         if changed.version is not None and row.version != changed.version:
             raise Stale
         await _apply(session, row, changed.change)
