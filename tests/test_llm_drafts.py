@@ -209,6 +209,7 @@ def test_nor_is_it_in_chinese() -> None:
 # -- what is rejected -------------------------------------------------------------------------------------------------
 
 REJECTED: dict[str, tuple[Any, str]] = {
+    "small talk": (memory(text="Mei thanked the assistant for Berlin."), "small talk"),
     "no object": ("Mei lives in Berlin", "wrong shape"),
     "a list": ([1], "wrong shape"),
     "empty": ({}, "wrong shape"),
@@ -264,6 +265,7 @@ def test_what_was_not_said_is_rejected_with_the_reason(proposal: Any, reason: st
 
 
 CHINESE_REJECTED: dict[str, tuple[Any, str]] = {
+    "small talk": (zh(text="小美感谢了助手。"), "small talk"),
     "another language": (zh(text="Xiaomei moved to Berlin."), "in another language"),
     "the first person": (zh(text="我上周搬到了柏林。"), "in the first person"),
     "an invented quote": (zh(quote="我搬到了巴黎"), "the quote is not in the conversation"),
@@ -431,11 +433,19 @@ async def test_nothing_worth_remembering_is_no_failure(server: FaultServer) -> N
     assert await drafts_of(server) == LlmDrafts(usage=(await drafts_of(server)).usage)
 
 
+async def test_a_whole_reply_is_left_as_it_is(server: FaultServer) -> None:
+    """A model that says nothing of a message may have had its reasons."""
+    server.behave(by_task(memories={"memories": [memory()]}))
+    assert [draft.memory_type for draft in (await drafts_of(server)).drafts] == ["fact", "profile"]
+
+
 async def test_what_is_rejected_is_counted_and_named(server: FaultServer) -> None:
     wrong = [memory(text="I moved to Berlin."), memory(subject="Robert"), memory(subject="Robin"), memory()]
     server.behave(by_task(memories={"memories": [*wrong, memory()]}))
     found = await drafts_of(server)
-    assert [draft.memory_type for draft in found.drafts] == ["fact", "profile"]
+    assert [draft.memory_type for draft in found.drafts] == ["fact", "fact", "profile"]
+    by_rule = found.drafts[1]  # of the message that nothing usable was said of
+    assert (by_rule.content, by_rule.evidence[0].message_id) == ("Mei is allergic to peanuts", "m3")
     assert [one.reason for one in found.rejected] == [
         "in the first person",
         "a person who was not named: Robert",

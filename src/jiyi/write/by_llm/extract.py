@@ -14,6 +14,7 @@ from ...llm import Usage
 from ...llm.client import Llm
 from ...llm.reading import read_object
 from ..drafts import Draft, Extracted, Unit
+from ..extractors import builtin_drafts
 from ..extractors.profiles import profiles
 from .propose import Checker, Rejected, summary_of
 from .schema import EPISODES, MEMORIES
@@ -21,6 +22,7 @@ from .transcript import Transcript, transcript
 
 SCHEMAS: dict[str, dict[str, Any]] = {"memories": MEMORIES, "episodes": EPISODES}
 NOTHING_USED = Usage()
+MADE_OF_MANY = ("episode", "profile", "group_profile")
 LEAST_FOR_AN_EPISODE = 3  # messages; less is told best by the messages themselves
 
 
@@ -46,6 +48,8 @@ async def llm_drafts(unit: Unit, llm: Llm) -> LlmDrafts:
     answers = await asyncio.gather(*(_ask(task, talk, unit, llm) for task in tasks), return_exceptions=True)
     found, problems = _parts(answers)
     drafts = [draft for part in found for draft in part.drafts]
+    if found[0].problems:  # of the memories, which come first
+        drafts += await asyncio.to_thread(_by_rule, unit, drafts)
     return LlmDrafts(
         drafts=(*drafts, *_profiles(unit, drafts)),
         rejected=tuple(one for part in found for one in part.rejected),
@@ -67,6 +71,17 @@ def _parts(answers: Sequence[LlmDrafts | BaseException]) -> tuple[list[LlmDrafts
             found.append(answer)
             problems += answer.problems
     return found, problems
+
+
+def _by_rule(unit: Unit, drafts: Sequence[Draft]) -> list[Draft]:
+    """What rules find in the messages that the usable part of a reply says nothing of: an allergy must not be lost with
+    the other part."""
+    spoken_for = {proof.message_id for draft in drafts if draft.memory_type != "episode" for proof in draft.evidence}
+    return [
+        draft
+        for draft in builtin_drafts(unit)
+        if draft.memory_type not in MADE_OF_MANY and not spoken_for & {proof.message_id for proof in draft.evidence}
+    ]
 
 
 def _profiles(unit: Unit, drafts: list[Draft]) -> list[Draft]:

@@ -50,6 +50,12 @@ _ORDERS = re.compile(
     r"|(?:忽略|无视|忘记|忘掉)(?:你)?(?:之前|以上|前面|上面|先前|所有|一切|此前)|系统(?:提示|指令|消息)|(?:你|您)现在是|新的?指令",
     re.IGNORECASE,
 )
+# What passes between anybody and an assistant says nothing of a person.
+_SMALL_TALK = re.compile(
+    r"\b(?:thank|greet|welcom)\w*\b[^.]{0,20}\bassistant\b|\bsaid (?:hello|hi|goodbye|good (?:morning|night)) to\b"
+    r"|(?:感谢|谢谢|谢过|问候)了?(?:助手|助理|AI)|[向跟和]助[手理](?:问好|道谢|道别|打招呼|致谢)",
+    re.IGNORECASE,
+)
 _FIRST_PERSON = re.compile(r"\b(?:I|I['’]\w+|me|my|mine|myself|we|our|ours|us)\b|我|咱")
 _QUOTED = re.compile(r"[\"“「『][^\"”」』]*[\"”」』]")
 _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -77,6 +83,14 @@ def well_formed(text: str, tongues: frozenset[str], *, as_spoken: bool = False) 
         raise Unsupported("in the first person")
     if language(text) not in tongues:
         raise Unsupported("in another language")
+
+
+def is_small_talk(text: str) -> bool:
+    """
+    >>> is_small_talk("Mei thanked the assistant for asking."), is_small_talk("林梅感谢了助手")
+    (True, True)
+    """
+    return _SMALL_TALK.search(text) is not None
 
 
 def tongues_of(messages: Sequence[Said]) -> frozenset[str]:

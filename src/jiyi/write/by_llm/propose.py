@@ -16,7 +16,7 @@ from ...text.times import TimeSpan
 from ..drafts import Draft, Evidence, Said
 from ..extractors.values import plain_value
 from .dates import day_meant, with_true_dates
-from .grounds import Grounds, Unsupported, said_by_people, stands_in, tongues_of, well_formed
+from .grounds import Grounds, Unsupported, is_small_talk, said_by_people, stands_in, tongues_of, well_formed
 from .schema import ProposedEpisode, ProposedMemory
 from .transcript import LABELS, Transcript
 
@@ -125,6 +125,8 @@ class Checker:
         if found.type not in PROVED_BY_ANYBODY and not said_by_people([where]):
             raise Unsupported("said by no person")
         well_formed(found.text, tongues_of(cited))
+        if is_small_talk(found.text):
+            raise Unsupported("small talk")
         dated = found.type in ("event", "task")  # these are at their day, even if it is still to come
         ahead = found.type == "task"
         text = self._with_true_dates(found.text, cited, ahead=ahead)
