@@ -17,6 +17,8 @@ export default {
   part_time: ["Time asked for", "所问时间"],
   part_assistant: ["Said by assistant", "助手所说"],
   part_asks: ["Is a question", "是个问句"],
+  part_over: ["No longer so", "已经不再如此"],
+  part_succeeds: ["In place of what was", "取代了旧的说法"],
   part_derived: ["Worked out", "由推导得出"],
   part_recency: ["Recent", "新近"],
   part_importance: ["Importance", "重要性"],
