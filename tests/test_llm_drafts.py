@@ -209,6 +209,7 @@ def test_nor_is_it_in_chinese() -> None:
 # -- what is rejected -------------------------------------------------------------------------------------------------
 
 REJECTED: dict[str, tuple[Any, str]] = {
+    "the talk": (memory(text="Mei mentioned her move to Berlin."), "spoken of, not what"),
     "small talk": (memory(text="Mei thanked the assistant for Berlin."), "small talk"),
     "no object": ("Mei lives in Berlin", "wrong shape"),
     "a list": ([1], "wrong shape"),
@@ -265,6 +266,7 @@ def test_what_was_not_said_is_rejected_with_the_reason(proposal: Any, reason: st
 
 
 CHINESE_REJECTED: dict[str, tuple[Any, str]] = {
+    "the talk": (zh(text="小美谈到了搬家的情况。"), "spoken of, not what"),
     "small talk": (zh(text="小美感谢了助手。"), "small talk"),
     "another language": (zh(text="Xiaomei moved to Berlin."), "in another language"),
     "the first person": (zh(text="我上周搬到了柏林。"), "in the first person"),

@@ -56,6 +56,13 @@ _SMALL_TALK = re.compile(
     r"|(?:感谢|谢谢|谢过|问候)了?(?:助手|助理|AI)|[向跟和]助[手理](?:问好|道谢|道别|打招呼|致谢)",
     re.IGNORECASE,
 )
+# And that something was spoken of does not say what: "Mei mentioned her allergies".
+_OF_THE_TALK = re.compile(
+    r"\b(?:mention(?:ed|s)|discuss(?:ed|es)|talk(?:ed|s) about|(?:asked|asks|inquired) about|brought up) (?!that\b)"
+    r"|\b(?:shared|described|expressed) (?:her|his|their|its|some) "
+    r"|(?:提到|谈到|聊到|聊|讨论|询问|分享|描述)了?[^，。]{0,12}(?:情况|习惯|计划|安排|问题|偏好|经历|爱好|日程)。?$",
+    re.IGNORECASE,
+)
 _FIRST_PERSON = re.compile(r"\b(?:I|I['’]\w+|me|my|mine|myself|we|our|ours|us)\b|我|咱")
 _QUOTED = re.compile(r"[\"“「『][^\"”」』]*[\"”」』]")
 _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -91,6 +98,14 @@ def is_small_talk(text: str) -> bool:
     (True, True)
     """
     return _SMALL_TALK.search(text) is not None
+
+
+def tells_of_the_talk(text: str) -> bool:
+    """
+    >>> tells_of_the_talk("Mei mentioned her allergies."), tells_of_the_talk("Mei mentioned that she is ill")
+    (True, False)
+    """
+    return _OF_THE_TALK.search(text) is not None
 
 
 def tongues_of(messages: Sequence[Said]) -> frozenset[str]:

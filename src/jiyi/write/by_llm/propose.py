@@ -16,7 +16,16 @@ from ...text.times import TimeSpan
 from ..drafts import Draft, Evidence, Said
 from ..extractors.values import plain_value
 from .dates import day_meant, with_true_dates
-from .grounds import Grounds, Unsupported, is_small_talk, said_by_people, stands_in, tongues_of, well_formed
+from .grounds import (
+    Grounds,
+    Unsupported,
+    is_small_talk,
+    said_by_people,
+    stands_in,
+    tells_of_the_talk,
+    tongues_of,
+    well_formed,
+)
 from .schema import ProposedEpisode, ProposedMemory
 from .transcript import LABELS, Transcript
 
@@ -127,6 +136,8 @@ class Checker:
         well_formed(found.text, tongues_of(cited))
         if is_small_talk(found.text):
             raise Unsupported("small talk")
+        if tells_of_the_talk(found.text):
+            raise Unsupported("that it was spoken of, not what")
         dated = found.type in ("event", "task")  # these are at their day, even if it is still to come
         ahead = found.type == "task"
         text = self._with_true_dates(found.text, cited, ahead=ahead)
