@@ -74,7 +74,7 @@ def hamming(a: int, b: int) -> int:
     return ((a ^ b) & _BITS).bit_count()
 
 
-@kept(1 << 16)
+@kept(1 << 15)
 def term_hash(term: str) -> int:
     """A signed 64-bit number for a search term."""
     return int.from_bytes(blake2b(_encoded(term), digest_size=8).digest(), "big", signed=True)

@@ -132,7 +132,7 @@ def _measure(number: str, text: str, end: int) -> list[_Candidate]:
     return [(number, _NUMBER)] if len(number) > 1 else []
 
 
-@kept(1 << 15)
+@kept(1 << 14)
 def _spelled(piece: str) -> str:
     """The keyword that a word of letters and digits is, or nothing."""
     word = normalise(without_contraction(piece))
@@ -157,7 +157,7 @@ def _starts_sentence(text: str, start: int) -> bool:
     return not before or before[-1] in _SENTENCE_END
 
 
-@kept(1 << 15)
+@kept(1 << 14)
 def _han_words(word: str, tag: str) -> tuple[_Candidate, ...]:
     """The keywords in one segmented word: mostly the word itself, sometimes what is inside it, often nothing."""
     if word in CHINESE or word in PARTICLES or (len(word) == 2 and word[0] in _PRONOUNS):

@@ -70,7 +70,7 @@ def bounded(term: str) -> str:
     return f"{term[: _LONGEST_TERM - 1 - len(digest)]}~{digest}"
 
 
-@kept(1 << 16)
+@kept(1 << 14)
 def _word_terms(word: str) -> tuple[str, ...]:
     word = without_contraction(word)
     folded = fold_case(word)
