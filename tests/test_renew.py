@@ -83,6 +83,7 @@ async def test_upkeep_indexes_what_an_earlier_version_indexed(memory: Memory, pl
     async with Memory.open(place, settings=verbatim(), embedder=WordEmbedder(512)) as other:  # another process
         assert contents(await other.search("jasmine", **query)) == []
         assert (await memory.stats("mei")).coverage.outdated == (await memory.stats()).coverage.outdated == 3
+        assert (await memory.stats("bob")).coverage.outdated == 0
         assert (await memory.upkeep(user_id="mei")).indexed == 3
         assert (await memory.stats()).coverage.outdated == 0
         assert contents(await other.search("jasmine", **query))[0] == "likes jasmine tea"

@@ -42,7 +42,8 @@ FILES = (
 )
 TESTS = (
     *("test_add", "test_history", "test_reconcile", "test_jobs", "test_delete", "test_isolation", "test_keys"),
-    *("test_undo", "test_compress", "test_identify", "test_flow", "test_server_isolation"),
+    *("test_erase", "test_undo", "test_compress", "test_renew", "test_identify", "test_flow"),
+    *("test_server_isolation", "test_server_walls"),
 )
 LEFT_OUT = "not postgres and not process"  # processes of their own would have no mutant in them
 OTHERS = {
