@@ -63,6 +63,7 @@ def test_the_report_says_what_was_counted_and_what_broke(tmp_path: Path) -> None
     assert "bo sees \\<b\\>mei\\</b\\>\\n\\`x\\`" in told
     assert "| `inputs` | the limit of nesting |" in told and "RecursionError" in told
     assert "- a bug that was mended" in told
+    assert "Not among these results: `kills`, " in told and "as the column says: `inputs`." in told
 
 
 def test_what_a_trial_writes_is_what_the_report_reads(tmp_path: Path) -> None:

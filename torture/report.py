@@ -80,6 +80,7 @@ def page(results: list[Result], found: str) -> str:
         *_broken(whole),
         "\n## What was done\n",
         *_table(whole),
+        *_missing(whole),
         "\n## Promises with their protection switched off\n",
         OFF,
         *_switched_off(off),
@@ -121,6 +122,14 @@ def _table(results: list[Result]) -> list[str]:
         lines += [f"- {_cell(note)}" for note in result.notes]
         lines += [f"- **broken** {_cell(each)}" for each in result.broken]
     return lines
+
+
+def _missing(results: list[Result]) -> list[str]:
+    """What a reader would look for in vain."""
+    names = ", ".join(f"`{name}`" for name in TRIALS if name not in {result.name for result in results})
+    smaller = ", ".join(f"`{result.name}`" for result in results if result.scale < 1)
+    lines = [f"\nNot among these results: {names}."] if names else []
+    return lines + ([f"\nAt less than its whole size, as the column says: {smaller}."] if smaller else [])
 
 
 def _switched_off(results: list[Result]) -> list[str]:
