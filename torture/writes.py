@@ -30,7 +30,6 @@ from .warm import warm
 PROTECTIONS = {
     "the journal": "SQLite writes into its file at once",
     "replacing files": "files are written where they are, piece by piece",
-    "names of errors": "errors of the database reach the caller as they are",
 }
 TRIED_WITHOUT = {"the journal": "update", "replacing files": "sync_workspace", "names of errors": "update"}
 KILLED = -9
