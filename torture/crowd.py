@@ -167,7 +167,7 @@ async def look(place: str, folder: Path, lines: list[dict[str, Any]], told: Path
     async with opened(place, 0, folder / "files") as memory:
         there = [row for user in USERS for row in await _rows(memory, user)]
         broken += [": ".join(each) for each in compared(Ledger.of(lines), there)]
-        broken += _twice(lines)
+        broken += _twice(lines, there)
         await memory.sync_workspace()
         broken += [f"other: files: {drift}" for drift in (await memory.verify_workspace())[:5]]
         drift = (await memory.verify()).drift
@@ -188,13 +188,20 @@ async def _rows(memory: Memory, user: str) -> list[Row]:
     return found
 
 
-def _twice(lines: list[dict[str, Any]]) -> Iterator[str]:
-    """What all said is one memory, whoever was the first."""
-    ids: dict[str, set[tuple[str, ...]]] = {}
+def _twice(lines: list[dict[str, Any]], there: list[Row]) -> Iterator[str]:
+    """What all said is one memory, whoever was the first: with one key always, in the same words until it is compressed
+    and said anew."""
+    archived = {memory_id for _, memory_id, _, status in there if status == "archived"}
+    keyed: dict[str, set[str]] = {}
+    plain: dict[str, set[str]] = {}
     for line in lines:
         if "same" in line:
-            ids.setdefault(line["slot"], set()).add(tuple(line["same"]))
-    return (f"twice: {slot} became {len(found)} memories" for slot, found in ids.items() if len(found) > 1)
+            keyed.setdefault(line["slot"], set()).add(line["same"][0])
+            plain.setdefault(line["slot"], set()).add(line["same"][1])
+    for slot, found in keyed.items():
+        for ids in (found, plain[slot] - archived):
+            if len(ids) > 1:
+                yield f"twice: {slot} became {len(ids)} memories"
 
 
 async def run(trial: Trial) -> None:

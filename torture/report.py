@@ -30,7 +30,7 @@ PROMISES = {  # in `trial.broken`, before the colon → what a reader calls it
 
 INJECTED = {  # what a reader counts first → trial, and its counts
     "processes killed at random moments": ("kills", ("kills",)),
-    "processes killed at a call that writes, each of every verb once": ("writes", ("kills at a call",)),
+    "processes killed at a call that writes": ("writes", ("kills at a call",)),
     "calls that failed, were cut short, or found the disk full": (
         "io_errors",
         ("EIO at a call", "FULL_DISK at a call", "HALF at a call"),
