@@ -302,6 +302,9 @@ STORIES = """
 2024-01-10 | My editor is Vim. | Vim | ·
 2024-06-01 | I switched to Helix. | Helix | editor is Vim
 
+2024-01-10 | I rent a one-bed on Garnet Street in Manchester. | Manchester | ·
+2024-06-01 | I moved to Stockport. | Stockport | Garnet Street
+
 2024-01-10 | 我最喜欢的茶是茉莉花茶。 | 茉莉花茶 | ·
 2024-06-01 | 我最喜欢的茶现在是乌龙茶。 | 乌龙茶 | 茉莉花茶
 

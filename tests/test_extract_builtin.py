@@ -89,3 +89,9 @@ def test_what_people_say_becomes_a_memory(row: list[str]) -> None:
 @pytest.mark.parametrize("text", [*lines(extract_english.NOT_MEMORIES), *lines(extract_chinese.NOT_MEMORIES)])
 def test_talk_is_no_memory(text: str) -> None:
     assert [(d.memory_type, d.content) for d in atoms(text)] == []
+
+
+def test_a_no_that_tells_is_not_taken_for_an_answer() -> None:
+    told = [draft.content for draft in atoms("and no more tutoring, the lab pays me for demonstrating instead")]
+    assert not [content for content in told if "more tutoring" in content.lower() and "no more" not in content.lower()]
+    assert [draft.value for draft in atoms("no, I live in Berlin")] == ["Berlin"]

@@ -44,7 +44,7 @@ def _skip_markers(toks: list[Token], read: Parsed) -> int:
     while index < len(toks):
         for length in range(_LONGEST_MARKER, 0, -1):
             phrase = " ".join(token.word for token in toks[index : index + length])
-            if phrase in markers:
+            if phrase in markers and not _says_none(toks, index, phrase):
                 read.marked |= phrase in words("en", "important markers")
                 index += length
                 break
@@ -53,6 +53,12 @@ def _skip_markers(toks: list[Token], read: Parsed) -> int:
                 return index
             index += 1
     return index
+
+
+def _says_none(toks: list[Token], index: int, phrase: str) -> bool:
+    """ "No, I moved" answers; "no more tutoring" tells, and without its "no" would tell the opposite."""
+    following = toks[index + 1].word if index + 1 < len(toks) else ""
+    return phrase == "no" and following in ("more", "longer")
 
 
 _FROM_NOW_ON = ("from now on", "going forward", "in future", "in the future")
