@@ -318,3 +318,14 @@ def test_a_new_line_never_comes_between_a_title_and_the_line_below_it(above: str
     )
     assert "Mine\n----\n- not ours\n" in after.text
     assert [entry.item.content for entry in parse(after.text).entries] == [*(["a"] if "- a" in above else []), "b"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\r\r\n"])
+@pytest.mark.parametrize("first", ["\n", "\r\n", "\r", "\r\r\n"])
+def test_a_bullet_that_comes_and_goes_takes_no_byte_along(first: str, end: str) -> None:
+    text = f"notes{first}" + end.join(["## Facts", "- a", "", "[link]: x", ""])
+    before = parse(text)
+    line = bullet_text("- ", ID, Note(content="b", memory_type="fact"), Home(), before.eol)
+    after = parse(inserted(before, [line], "fact", "## Facts").text)
+    [new] = [entry for entry in after.entries if entry.memory_id == ID]
+    assert exchanged(after, {new.line: None}).text == text

@@ -88,12 +88,15 @@ class Document:
 
     @property
     def eol(self) -> str:
-        """How lines end here: as the first one does."""
+        """How lines end here: as the first one does. A lone CR only if nothing else is there: it and the LF of a blank
+        line that follows would be taken for one."""
+        lone = ""
         for part in self.parts:
             found = _eol(part.text)
-            if found:
+            if "\n" in found:
                 return found
-        return "\n"
+            lone = lone or found
+        return lone or "\n"
 
 
 # -- parsing --------------------------------------------------------------------------------------------------------
