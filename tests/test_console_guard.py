@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from browser import CHAT, VIEWS, Server, action, visit
 
@@ -148,6 +148,16 @@ DIM = """() => {
   return bad }"""
 
 
+def nameless(page: Page) -> list[str]:
+    """The controls without a name, once nothing moves any more: what is not painted yet has no text."""
+    for _ in range(50):
+        found: list[str] = page.locator("button, a, input, select, textarea").evaluate_all(NAMELESS)
+        if not found:
+            break
+        page.wait_for_timeout(100)
+    return found
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_everything_has_a_name_and_can_be_read(browser: Browser, server: Server, theme: Any) -> None:
     """Every control is named, every text has the contrast of WCAG AA, and nothing is wider than a phone."""
@@ -159,7 +169,7 @@ def test_everything_has_a_name_and_can_be_read(browser: Browser, server: Server,
             expect(page.locator(".pane .changes")).to_be_visible()
             if view == "search":
                 page.locator("[data-why]").first.click()
-            assert page.locator("button, a, input, select, textarea").evaluate_all(NAMELESS) == [], view
+            assert nameless(page) == [], view
             assert "\n".join(page.evaluate(DIM)) == "", view
             page.set_viewport_size({"width": 375, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth") <= 375, view

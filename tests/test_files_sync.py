@@ -239,6 +239,29 @@ async def test_a_copied_line_is_a_memory_of_its_own_once_it_says_something_else(
     await settled(memory)
 
 
+@pytest.mark.parametrize("change", ["another text", "another type", "deleted"])
+async def test_a_copy_goes_the_way_of_its_line(memory: Memory, folder: Path, change: str) -> None:
+    await memory.add("has a cat", user_id="mei")
+    await memory.add("has a garden", user_id="mei")
+    await sync(memory)
+    line = line_with(note(folder), "has a cat")
+    edit(note(folder), (line, f"{line}\nmy own words\n\n{line}"))
+    await sync(memory)
+    memory_id = (await known(memory))["has a cat"].id
+    if change == "deleted":
+        await memory.delete(memory_id, user_id="mei")
+    else:
+        changed = {"content": "has a dog"} if change == "another text" else {"memory_type": "preference"}
+        await memory.update(memory_id, user_id="mei", **changed)  # type: ignore[arg-type]
+    report = await sync(memory)
+    assert not [problem for problem in report.problems if "could not be written" in problem]
+    text = note(folder).read_text(encoding="utf-8")
+    assert "my own words" in text and "has a garden" in text
+    assert text.count("has a dog") == (2 if change == "another text" else 0)
+    assert text.count("has a cat") == (1 if change == "another type" else 0)
+    assert (await sync(memory)).steps == ()
+
+
 async def test_a_line_that_repeats_another_is_left_alone(memory: Memory, folder: Path) -> None:
     await memory.add("has a cat", user_id="mei")
     await sync(memory)

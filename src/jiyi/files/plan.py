@@ -6,7 +6,8 @@ changed; if both have, a person's edit wins over what extraction made, and besid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -85,6 +86,7 @@ class _Planning:
     conflicts: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     lines: dict[str, Line] = field(default_factory=dict)
+    copies: defaultdict[str, list[Line]] = field(default_factory=lambda: defaultdict(list))  # word for word
     newcomers: list[tuple[int, Line]] = field(default_factory=list)
     held: set[str] = field(default_factory=set)  # files
     lost: set[str] = field(default_factory=set)  # files that were there and are missing or empty
@@ -111,6 +113,7 @@ class _Planning:
                 continue
             if line.note == other.note:
                 self.problems.append(f"{_at(line)}: the same as {_at(other)}, with the same id; left alone")
+                self.copies[memory_id].append(line)
                 continue
             before = self.known.agreed.entries.get(memory_id)
             if before and _differs(other.note, before.digests) and not _differs(line.note, before.digests):
@@ -356,13 +359,28 @@ class _Planning:
             )
         return Plan(
             user_id=self.user_id,
-            steps=tuple(step for step in self.steps if not (isinstance(step, Archive) and step.memory_id in kept)),
+            steps=tuple(
+                each
+                for step in self.steps
+                if not (isinstance(step, Archive) and step.memory_id in kept)
+                for each in (*self._of_copies(step), step)
+            ),
             gone=tuple(dict.fromkeys(self.gone)),
             withheld=tuple(withheld),
             conflicts=tuple(self.conflicts),
             problems=tuple(self.problems),
             held_files=frozenset(self.held),
         )
+
+    def _of_copies(self, step: Step) -> Iterator[Step]:
+        """A copy goes the way of its line: if it went on saying what is over, there would be two lines of one id that
+        say different things."""
+        if isinstance(step, (Drop, Rewrite)):
+            for copy in self.copies[step.memory_id]:
+                if copy.path in self.held or copy is step.line:
+                    continue
+                stays = isinstance(step, Rewrite) and step.to is None
+                yield replace(step, line=copy) if stays else Drop(memory_id=step.memory_id, line=copy)
 
 
 def _line_differs(line: Line, digests: Mapping[str, str]) -> bool:
