@@ -262,6 +262,20 @@ async def test_a_copy_goes_the_way_of_its_line(memory: Memory, folder: Path, cha
     assert (await sync(memory)).steps == ()
 
 
+async def test_a_copy_of_an_edited_line_is_not_overwritten(memory: Memory, folder: Path) -> None:
+    """Two lines with one id that a person has made the same, beside the one that the engine changes."""
+    await memory.add("has a cat", user_id="mei")
+    await sync(memory)
+    line = line_with(note(folder), "has a cat")
+    dog = line.replace("cat", "dog")
+    edit(note(folder), (line, f"{dog}\n{dog}\n{line}"))
+    await memory.update((await known(memory))["has a cat"].id, user_id="mei", content="has a fish")
+    before = note(folder).read_text(encoding="utf-8")
+    report = await sync(memory)
+    assert note(folder).read_text(encoding="utf-8").count("has a dog") == before.count("has a dog") == 2
+    assert report.problems, "which of them is the memory's, only a person can say"
+
+
 async def test_a_line_that_repeats_another_is_left_alone(memory: Memory, folder: Path) -> None:
     await memory.add("has a cat", user_id="mei")
     await sync(memory)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
+
+import pytest
 
 from conftest import WordEmbedder
 from jiyi import Memory
-from jiyi.read.context import that_hold
 from jiyi.read.short import in_short
 from test_context import T, item
 
@@ -46,10 +48,23 @@ async def test_whoever_asks_for_messages_gets_messages(place: str | Path) -> Non
         assert "Known Facts" not in tight
 
 
-def test_a_message_is_told_by_what_holds_and_is_shorter() -> None:
+@pytest.mark.parametrize("change", [{"valid_to": T}, {"expires_at": T}])
+async def test_what_a_search_would_not_find_is_no_short_form(place: str | Path, change: dict[str, datetime]) -> None:
+    async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
+        await filled(memory)
+        for item in (await memory.list(user_id="mei", limit=100)).items:
+            if item.memory_type == "fact":
+                await memory.update(item.id, user_id="mei", **change)  # type: ignore[arg-type]
+            elif item.memory_type != "message":
+                await memory.delete(item.id, user_id="mei")
+        tight = await memory.context("Who is allergic to what?", user_id="mei", max_tokens=500)
+        assert "What Happened" in tight
+        assert "Known Facts" not in tight
+
+
+def test_the_best_and_what_is_no_shorter_are_told_as_they_are() -> None:
     long = [item(f"what was said, at length and in many words, {number}", "message") for number in range(5)]
-    now, then, longer = item("in short"), item("no longer so", valid_to=T), item("longer than " + long[0].content)
-    short = [[now], [now], [now], [then], [now]]
-    gists = {memory.id: that_hold(told, None) for memory, told in zip(long, short, strict=True)}
-    assert list(in_short(long, gists)) == [*long[:4], now]
+    short, longer = item("in short"), item("longer than " + long[0].content)
+    gists = {memory.id: [short] for memory in long if memory is not long[3]}
+    assert list(in_short(long, gists)) == [*long[:4], short]
     assert list(in_short(long, {long[4].id: [longer]})) == long

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..memory import Memory
 from ..models import MemoryItem, SearchMode
+from ..read.interpret import scope
 from ..text.budget import token_bound
 from .data import BenchMessage, BenchQuery, BenchSet, BenchStore
 from .journal import Answer, Journal
@@ -111,13 +112,14 @@ async def _answer(
     memory: Memory, run: str, one: BenchSet, store: BenchStore, query: BenchQuery, mode: SearchMode, *, own: bool
 ) -> Answer:
     """A foreign question is asked when this store was complete: its own moment may lie before anything here."""
+    asked_at = (query.asked_at if own else None) or store.last_at
     began = time.perf_counter()
     found = await memory.search(
         query.text,
         user_id=user_of(one, store),
         search_mode=mode,
         limit=HITS,
-        asked_at=(query.asked_at if own else None) or store.last_at,
+        asked_at=asked_at,
     )
     took = time.perf_counter() - began
     ids = [hit.id for hit in found.hits] if own else []
@@ -129,7 +131,7 @@ async def _answer(
         top=found.hits[0].relevance_score if found.hits else 0.0,
         took_ms=1000 * took,
         hits=_priced(items),
-        short=_priced(await memory._in_short(items, user_id=user_of(one, store), at=None)),
+        short=_priced(await memory._in_short(items, scope(user_id=user_of(one, store), asked_at=asked_at))),
         degraded=found.degraded,
     )
 

@@ -112,7 +112,7 @@ class _Planning:
             if self._left_by_crash(memory_id, line, other):
                 continue
             if line.note == other.note:
-                self.problems.append(f"{_at(line)}: the same as {_at(other)}, with the same id; left alone")
+                self.problems.append(f"{_at(line)}: the same as {_at(other)}, with the same id: one memory")
                 self.copies[memory_id].append(line)
                 continue
             before = self.known.agreed.entries.get(memory_id)
@@ -377,7 +377,7 @@ class _Planning:
         say different things."""
         if isinstance(step, (Drop, Rewrite)):
             for copy in self.copies[step.memory_id]:
-                if copy.path in self.held or copy is step.line:
+                if copy.path in self.held or copy.note != step.line.note:
                     continue
                 stays = isinstance(step, Rewrite) and step.to is None
                 yield replace(step, line=copy) if stays else Drop(memory_id=step.memory_id, line=copy)

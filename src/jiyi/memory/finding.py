@@ -10,11 +10,12 @@ from typing import get_args
 from .. import checks
 from ..errors import LlmError
 from ..models import Layer, MemoryItem, SearchMode, SearchResult
-from ..read.context import ContextLanguage, Style, log_degraded, render_context, that_hold
+from ..read.context import ContextLanguage, Style, log_degraded, render_context
 from ..read.earlier import as_they_were
 from ..read.interpret import Inquiry, TimeRange, interpret, scope
 from ..read.pointing import to_the_point
 from ..read.short import in_short, tokens_of
+from ..store.contract import Filter
 from ..text.language import language as language_of
 from .looking import Looking
 
@@ -147,13 +148,19 @@ class Finding(Looking):
         spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
         memories = [to_the_point(memory, query) for memory in as_they_were(memories, as_of or asked_at)]
         if memory_types is None and tokens_of(memories) > max_tokens:
-            memories = await self._in_short(memories, user_id=user_id, at=as_of or asked_at)
+            where = scope(
+                user_id=user_id,
+                agent_id=agent_id,
+                group_id=group_id,
+                as_of=as_of,
+                asked_at=asked_at,
+                min_trust=self.settings.search.min_trust if min_trust is None else min_trust,
+                lifetimes=self._lifetimes,
+            )
+            memories = await self._in_short(memories, where)
         return render_context(memories, max_tokens=max_tokens, style=style, language=spoken, as_of=as_of or asked_at)
 
-    async def _in_short(
-        self, memories: Sequence[MemoryItem], *, user_id: str, at: datetime | None
-    ) -> Sequence[MemoryItem]:
-        """The best as they are, other messages as what was worked out of them."""
+    async def _in_short(self, memories: Sequence[MemoryItem], where: Filter) -> Sequence[MemoryItem]:
+        """The best as they are, other messages as what was worked out of them and would be found itself."""
         said = [memory.id for memory in memories if memory.memory_type == "message"]
-        gists = await self._store.gists(user_id, said)
-        return list(in_short(memories, {message: that_hold(short, at) for message, short in gists.items()}))
+        return list(in_short(memories, await self._store.gists(where, said)))

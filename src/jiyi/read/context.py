@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Count = Callable[[str], int]
 
-__all__ = ["ContextLanguage", "Style", "is_context", "log_degraded", "render_context", "strip_context", "that_hold"]
+__all__ = ["ContextLanguage", "Style", "is_context", "log_degraded", "render_context", "strip_context"]
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ def render_context(
     """
     frame = _FRAMES[language]
     longest = max_tokens * _LONGEST_TOKEN
-    distinct = _distinct(_newest(that_hold(memories, as_of)), longest)
+    distinct = _distinct(_newest(_valid(memories, as_of)), longest)
     told = (line for memory in distinct if (line := _line(memory, frame, longest)).text)
     lines = list(islice(told, _MOST_BULLETS if style == "bullets" else None))
     budget, count = max_tokens, cache(count)
@@ -118,7 +118,7 @@ def log_degraded(problems: Iterable[str]) -> None:
         logger.warning("a part of the search for a context could not run: %s", problem)
 
 
-def that_hold(memories: Iterable[MemoryItem], as_of: datetime | None) -> list[MemoryItem]:
+def _valid(memories: Iterable[MemoryItem], as_of: datetime | None) -> list[MemoryItem]:
     """Without what is over; at an earlier time `as_of`, also without what was not known yet."""
     at = as_of or utc_now()
     return [

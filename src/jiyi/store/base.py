@@ -137,9 +137,9 @@ class Store(Keeping):
         async with self._reading(user_id) as session:
             return await effects.holding(session, user_id, memory_types, words)
 
-    async def gists(self, user_id: str, ids: Sequence[str]) -> dict[str, list[MemoryItem]]:
-        async with self._reading(user_id) as session:
-            return await reads.gists(session, user_id, ids)
+    async def gists(self, where: Filter, ids: Sequence[str]) -> dict[str, list[MemoryItem]]:
+        async with self._reading(where.user_id) as session:
+            return await reads.gists(session, where, ids)
 
     async def relations(self, user_id: str, memory_id: str) -> list[Relation]:
         async with self._reading(user_id) as session:

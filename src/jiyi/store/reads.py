@@ -128,17 +128,20 @@ def worked_out(user_id: str) -> Select[str, str, str | None]:
     )
 
 
-async def gists(session: AsyncSession, user_id: str, ids: Sequence[str]) -> dict[str, list[MemoryItem]]:
-    """What was worked out of these messages, by message, in the order in which it was said."""
-    pairs = [
-        (gist, message)
-        for some in chunks(ids)
-        for gist, message, _ in await session.execute(worked_out(user_id).where(MESSAGE.id.in_(some)))
-    ]
-    found = {item.id: item for item in await items(session, user_id, sorted({gist for gist, _ in pairs}))}
+async def gists(session: AsyncSession, where: Filter, ids: Sequence[str]) -> dict[str, list[MemoryItem]]:
+    """What was worked out of these messages, as far as it is meant, by message, in the order in which it was said."""
+    pairs: list[tuple[str, str]] = []
+    meant: set[str] = set()
+    for some in chunks(ids):
+        found = await session.execute(worked_out(where.user_id).where(MESSAGE.id.in_(some)))
+        pairs += [(gist, message) for gist, message, _ in found]
+    for some in chunks(sorted({gist for gist, _ in pairs})):
+        meant |= set(await session.scalars(select(MemoryRow.id).where(*conditions(where), MemoryRow.id.in_(some))))
+    by_id = {item.id: item for item in await items(session, where.user_id, sorted(meant))}
     by_message = defaultdict[str, list[MemoryItem]](list)
     for gist, message in sorted(pairs):
-        by_message[message].append(found[gist])
+        if gist in by_id:
+            by_message[message].append(by_id[gist])
     return dict(by_message)
 
 

@@ -10,6 +10,12 @@ from ...llm.prompts import PromptLanguage
 from ...text.times import TimeSpan
 from ..extractors.moments import absolute, times_in
 
+# What somebody is to do: "reminded Mei to renew it before June 30".
+_TO_DO = re.compile(
+    r"\b(?:reminds?|reminded|asked|told|plans|planned|promised|decided|intends|hopes) (?:\w+ ){0,3}?to \w+\b"
+    r"[^,.;]{0,40}$"
+    r"|(?:提醒|要求|计划|打算|答应|决定)[^，。；]{0,12}$"
+)
 _BRACKET = re.compile(r"\s*[(（]([^()（）]{1,60})[)）]")
 
 
@@ -25,7 +31,7 @@ def with_true_dates(
     'Mei moved last month (April 2023).'
     """
     for bracket in reversed(list(_BRACKET.finditer(text))):
-        spans = times_in(text, said_at, ahead=ahead)
+        spans = _times(text, said_at, ahead=ahead)
         inside = [span for span in spans if bracket.start() <= span.at[0] and span.at[1] <= bracket.end()]
         explained = [span for span in spans if span.relative and span.at[1] == bracket.start()]
         wrong = not all(map(supported, inside)) or any(_is_wrong(span, inside) for span in explained)
@@ -35,8 +41,15 @@ def with_true_dates(
             and sum(end - start for start, end in (span.at for span in inside)) >= len(bracket[1].strip())
         ):
             text = text[: bracket.start()] + text[bracket.end() :]
-    open_spans = [span for span in times_in(text, said_at, ahead=ahead) if not _explained(span, text)]
+    open_spans = [span for span in _times(text, said_at, ahead=ahead) if not _explained(span, text)]
     return absolute(text, open_spans, said_at, tongue)
+
+
+def _times(text: str, said_at: datetime, *, ahead: bool) -> Sequence[TimeSpan]:
+    """A deadline is still to come, though the sentence is told in the past."""
+    to_come = {span.at: span for span in times_in(text, said_at, ahead=True)}
+    found = times_in(text, said_at, ahead=ahead)
+    return [to_come.get(span.at, span) if _TO_DO.search(text, 0, span.at[0]) else span for span in found]
 
 
 def _is_wrong(span: TimeSpan, inside: Sequence[TimeSpan]) -> bool:

@@ -16,13 +16,13 @@ from ...llm.reading import read_object
 from ..drafts import Draft, Extracted, Unit
 from ..extractors import builtin_drafts
 from ..extractors.profiles import profiles
+from ..grow import GROWING
 from .propose import Checker, Rejected, summary_of
 from .schema import EPISODES, MEMORIES
 from .transcript import Transcript, transcript
 
 SCHEMAS: dict[str, dict[str, Any]] = {"memories": MEMORIES, "episodes": EPISODES}
 NOTHING_USED = Usage()
-MADE_OF_MANY = ("episode", "profile", "group_profile")
 LEAST_FOR_AN_EPISODE = 3  # messages; less is told best by the messages themselves
 
 
@@ -80,7 +80,7 @@ def _by_rule(unit: Unit, drafts: Sequence[Draft]) -> list[Draft]:
     return [
         draft
         for draft in builtin_drafts(unit)
-        if draft.memory_type not in MADE_OF_MANY and not spoken_for & {proof.message_id for proof in draft.evidence}
+        if draft.memory_type not in GROWING and not spoken_for & {proof.message_id for proof in draft.evidence}
     ]
 
 

@@ -58,7 +58,7 @@ _SMALL_TALK = re.compile(
 )
 # And that something was spoken of does not say what: "Mei mentioned her allergies".
 _OF_THE_TALK = re.compile(
-    r"\b(?:mention(?:ed|s)|discuss(?:ed|es)|talk(?:ed|s) about|(?:asked|asks|inquired) about|brought up) (?!that\b)"
+    r"\b(?:mention(?:ed|s)|discuss(?:ed|es)|talked about|(?:asked|asks|inquired) about) (?!that\b)"
     r"|\b(?:shared|described|expressed) (?:her|his|their|its|some) "
     r"|(?:提到|谈到|聊到|聊|讨论|询问|分享|描述)了?[^，。]{0,12}(?:情况|习惯|计划|安排|问题|偏好|经历|爱好|日程)。?$",
     re.IGNORECASE,

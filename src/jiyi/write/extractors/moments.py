@@ -41,9 +41,6 @@ _AGAIN = re.compile(r"\b(?:weekly|daily|monthly|fortnightly|biweekly|every)\b", 
 _TO_COME = re.compile(
     r"\b(?:joining|arriving|starting|leaving|moving|flying|landing|due|coming|opening|ending|expected|delivered|until)\b"
     r"[^,.;]{0,20}$"
-    # What somebody is to do: "reminded Mei to renew it before June 30".
-    r"|\b(?:remind|ask|tell|told|plan|promis|decid|intend|hop)\w*\b[^.;]{0,40}\bto \w+\b[^.;]{0,40}$"
-    r"|(?:提醒|叫|让|要求|计划|打算|准备|答应|决定)[^。；]{0,20}$"
 )
 _MOVED = re.compile(
     r"\b(?:moved|pushed|shifted|changed|rescheduled|postponed|brought forward)\b|改[到成]"
