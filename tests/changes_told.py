@@ -310,4 +310,55 @@ STORIES = """
 
 2024-01-10 | 我订阅了Netflix。 | Netflix | ·
 2024-06-01 | Netflix退订了。 | 退订 | 订阅了Netflix
+
+2024-01-10 | I live in Madrid. | Madrid | ·
+2024-05-01 | I moved to Lisbon. I rent a tiny flat in Alfama. | Lisbon | Madrid
+
+2024-01-10 | I rent a one-bed in Leeds. | Leeds | ·
+2024-05-01 | Keys in hand – two-bed in Stockport with my friend Ada. | Stockport | Leeds
+
+2024-01-10 | I am a firmware engineer with six years of experience, based out of Pune. | Pune | ·
+2024-05-01 | We have settled in Dublin now. | Dublin | Pune
+
+2024-01-10 | My dentist is Dr. Wu. | Wu | ·
+2024-05-01 | My dentist is Dr. Lee now. | Lee | Wu
+
+2024-01-10 | I live in St. Louis. | Louis | ·
+2024-05-01 | I live in St. Petersburg now. | Petersburg | Louis
+
+2024-01-10 | I tutor chemistry on Tuesdays. | chemistry | ·
+2024-05-01 | No more tutoring, the lab pays me for demonstrating instead. | demonstrating | Tuesdays
+
+2024-01-10 | My therapy is weekly. | weekly | ·
+2024-05-01 | Therapy's down from weekly to once a month, Dr Imai says that's plenty. | once a month | is weekly
+
+2024-01-10 | I keep everything in Obsidian. | Obsidian | ·
+2024-05-01 | It's Apple Notes these days. | Apple Notes | Obsidian
+
+2024-01-10 | I rented a piano. | piano | ·
+2024-05-01 | Piano's gone back to the shop. | gone back | rented
+
+2024-01-10 | 首选清华，保底武大。 | 武大 | ·
+2024-05-01 | 保底从武大换成厦大。 | 厦大 | 保底武大
+
+2024-01-10 | 托福考了103分。 | 103 | ·
+2024-05-01 | 二刷托福109啦！ | 109 | 103
+
+2024-01-10 | 我用多邻国，每天二十分钟。 | 多邻国 | ·
+2024-05-01 | 多邻国欠了好多课……删了。 | 删 | 用多邻国
+
+2024-01-10 | 我用iPhone 15。 | iPhone | ·
+2024-05-01 | 手机换了，现在用华为。 | 华为 | iPhone
+
+2024-01-10 | 我暂时住我姐家，在石景山。 | 石景山 | ·
+2024-05-01 | 租了自己的房子，五棵松。 | 五棵松 | 石景山
+
+2024-01-10 | 签了合肥的一家芯片公司，做验证工程师，18号入职。 | 芯片 | ·
+2024-05-01 | 从芯片公司出来了，上个月去了上海一家做机器人的创业公司。 | 机器人 | 签了
+
+2024-01-10 | 楼下捡了只三花！！取名汤圆 | 汤圆 | ·
+2024-05-01 | 汤圆送人了。 | 送人 | 捡
+
+2024-01-10 | 我们的数据库用MySQL。 | MySQL | ·
+2024-05-01 | MySQL老出问题，组里投票改成TiDB了。 | TiDB | 数据库用MySQL
 """

@@ -106,6 +106,13 @@ async def test_times_in_any_zone_become_the_same_instant_in_utc(memory: Memory) 
     assert receipt.memories[0].occurred_at.utcoffset() == timedelta(0)
 
 
+@pytest.mark.parametrize("name", ["timestamp", "created_at", "create_time", "sent_at"])
+@pytest.mark.parametrize("at", ["2024-05-01T00:00:00Z", 1714521600])
+async def test_the_time_of_a_message_is_read_by_any_of_its_names(memory: Memory, name: str, at: str | int) -> None:
+    receipt = await memory.add({"role": "user", "content": "早", name: at}, user_id="mei")
+    assert receipt.memories[0].occurred_at == datetime(2024, 5, 1, tzinfo=UTC)
+
+
 async def test_messages_without_a_time_take_that_of_the_call(memory: Memory) -> None:
     before = datetime.now(UTC)
     given = await memory.add({"role": "user", "content": "one"}, user_id="mei", occurred_at=LONG_AGO)

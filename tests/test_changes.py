@@ -100,6 +100,24 @@ async def test_what_is_over_says_which_memory_said_so_and_can_be_undone(memory: 
         ("我男朋友是程序员。", "我男朋友戒烟了。"),
         ("I take metformin.", "I'm thinking about coming off metformin."),
         ("I work at Google.", "Should I have left Google?"),
+        # What is over there is not that somebody is there.
+        ("I live in Berlin.", "The Berlin marathon was cancelled."),
+        ("I live in Berlin.", "I don't like Berlin any more."),
+        ("I work at Siemens in Munich.", "My Munich trip is off."),
+        ("我住在上海。", "上海的演唱会取消了。"),
+        ("我在腾讯做后端开发。", "腾讯视频会员退了。"),
+        # A name that only says which one.
+        ("I drive a Tesla.", "I sold my Tesla shares."),
+        ("I use Slack at work.", "We got rid of Slack notifications."),
+        ("I'm learning Spanish.", "I dropped my Spanish book in the bath."),
+        ("我用微信沟通。", "我把微信群退了。"),
+        ("我在学日语。", "日语考试结束了。"),
+        ("我家狗叫旺财。", "旺财的狗粮没了。"),
+        # Only this time.
+        ("I play tennis every Sunday.", "Tennis is off tonight."),
+        ("我每周六打羽毛球。", "今天的羽毛球不打了。"),
+        # Of the same title.
+        ("My dentist is Dr. Wu.", "My doctor is Dr. Wu."),
     ],
 )
 async def test_what_is_not_said_to_be_over_stays(first: str, then: str, memory: Memory) -> None:

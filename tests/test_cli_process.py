@@ -77,8 +77,9 @@ def test_ctrl_c_is_quiet_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with start("demo", env={**os.environ, "TMPDIR": str(temporary)}) as process:
         assert process.stdout is not None
         fcntl.fcntl(process.stdout, F_SETPIPE_SZ, 4096)  # it has more to say, and waits until that is read
-        while "1 · " not in process.stdout.readline():  # the first scene has begun; the model is being loaded
-            pass
+        said = b""
+        while not said.endswith("1 · ".encode()):  # the first scene has begun; the model is being loaded
+            said += os.read(process.stdout.fileno(), 1)  # no more, or it could come to its end meanwhile
         process.send_signal(signal.SIGINT)
         assert process.communicate()[1] == ""
         assert process.returncode == 130

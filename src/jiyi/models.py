@@ -58,6 +58,10 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+# What the time of a message is called elsewhere; one that is not known would be taken for now, and silently.
+TIMES_OF_MESSAGES = ("timestamp", "created_at", "create_time")
+
+
 class Message(Value):
     """One thing somebody said. OpenAI's shape (`content`, `name`) is taken as it is."""
 
@@ -74,7 +78,7 @@ class Message(Value):
     def _take_openai_names(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        names = {"content": "text", "name": "speaker", "timestamp": "sent_at"}
+        names = {"content": "text", "name": "speaker", **dict.fromkeys(TIMES_OF_MESSAGES, "sent_at")}
         taken = {names.get(key, key): value for key, value in data.items() if value is not None or key not in names}
         if isinstance(taken.get("text"), list):
             taken["text"] = "\n".join(_text_of_part(part) for part in taken["text"])

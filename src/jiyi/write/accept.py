@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from .. import checks
 from ..errors import InvalidInput
-from ..models import CandidateMemory, Message, Value
+from ..models import TIMES_OF_MESSAGES, CandidateMemory, Message, Value
 
 INSTRUCTIONS = frozenset({"system", "developer"})  # roles of what an agent is told; no memory of a user
-MESSAGE_KEYS = frozenset({"role", "content", "speaker", "name", "sent_at", "timestamp"})
+MESSAGE_KEYS = frozenset({"role", "content", "speaker", "name", "sent_at", *TIMES_OF_MESSAGES})
 
 V = TypeVar("V", bound=Value)
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from ..store.contract import Place
 from ..text.language import HAN
 from ..text.normal import normalise
-from .extractors.over import by_name, done_again, one_of_these, parted, uncounted
-from .facts import THE_USER, Fact, fact_of, whom
+from .extractors.over import by_name, done_again, goes_on_with_noun, leaves, one_of_these, parted, uncounted
+from .facts import THE_USER, Fact, beside, fact_of, whom
 from .reconcile import Proposed
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ STAYS = (
     "age", "allergy", "avoids", "birthday", "diet:", "education", "favourite", "fear", "health", "hometown", "identity",
     "instruction", "likes", "name", "over", "prefers", "trait",
 )  # fmt: skip
+# Where one is: that something else there is over does not end it.
+LEFT = frozenset(("home", "job", "employer", "education", "school", "hometown", "at"))
 # What one has of a being: 养了一只猫.
 HAS = frozenset(("pet", "family", "relationship"))
 _OWNER = re.compile("^.*(?:的|'s )")
@@ -42,9 +44,10 @@ async def name_endings(
     proposed: Sequence[Proposed], place: Place, is_user: frozenset[str], store: Store
 ) -> list[Proposed]:
     """Each with the facts that it ends by their names. What was worth keeping only for that goes, if it ends none."""
+    proposed = [_with_what_goes(one) for one in proposed]
     saying = [one for one in proposed if one.over]
     if not saying:
-        return list(proposed)
+        return proposed
     here = _Here(place, THE_USER | is_user)
 
     async def known_with(words: Iterable[str]) -> list[Told]:
@@ -57,8 +60,16 @@ async def name_endings(
     beings = {being for one in saying for data, _ in here.meant(one, known) if (being := _being(data))}
     known += await known_with(_OWNER.sub("", being) for being in beings)
     ends = {id(one): tuple(here.ended(one, known)) for one in saying}
-    told = [replace(one, ends=ends.get(id(one), ())) for one in proposed]
+    told = [replace(one, ends=(*one.ends, *ends.get(id(one), ()))) for one in proposed]
     return [one for one in told if one.ends or one.over is None or not one.over.if_known]
+
+
+def _with_what_goes(one: Proposed) -> Proposed:
+    """Whoever has a home of their own stays no longer where they were for a while."""
+    if one.memory.data.get("attribute") != "home" or len(one.facts) != 1 or one.facts[0].ended:
+        return one
+    stay = Fact(slot=beside(one.facts[0].slot, "stay"), value=None, ended=True)
+    return replace(one, ends=(*one.ends, stay))
 
 
 def _can_end(one: Proposed) -> bool:
@@ -86,8 +97,10 @@ class _Here:
         """The memories about something that is named in the words."""
         words = normalise(one.over.words) if one.over else ""
         for data, slot in known:
-            named = any(_names(words, thing) for thing in _things(data)) or _has_parted(words, data)
-            if named and self._may_end(one, data, slot):
+            named = any(_names(words, thing) for thing in _things(data))
+            if named and data.get("attribute") in LEFT:
+                named = leaves(words)
+            if (named or _has_parted(words, data)) and self._may_end(one, data, slot):
                 yield data, slot
 
     def _may_end(self, one: Proposed, data: Mapping[str, Any], slot: str) -> bool:
@@ -158,17 +171,19 @@ def _things(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _names(words: str, thing: str) -> bool:
-    if thing not in words:
+    """Whether the thing itself is named: in "the Berlin marathon" and 上海的演唱会 it only says which one."""
+    if thing not in words or len(thing) < (2 if _HAN.search(thing) else 3):
         return False
-    if _HAN.search(thing):
-        return len(thing) >= 2
-    return len(thing) >= 3 and re.search(rf"(?<![a-z0-9]){re.escape(thing)}(?![a-z0-9])", words) is not None
+    whole = re.escape(thing) if _HAN.search(thing) else rf"(?<![a-z0-9]){re.escape(thing)}(?![a-z0-9])"
+    return any(not goes_on_with_noun(words[found.end() :]) for found in re.finditer(whole, words))
 
 
 def _words(said: str) -> Iterator[str]:
     """Any of which stands in a memory that can be meant: Latin words, pairs of Han characters, and what is one of
     those."""
-    yield from (word.strip(".-") for word in _LATIN.findall(said) if len(word) > 2)
+    latin = [word.strip(".-") for word in _LATIN.findall(said) if len(word) > 2]
+    yield from latin
+    yield from (word[:-3] for word in latin if word.endswith("ing") and len(word) > 6)  # tutoring: whoever tutors
     for run in _HAN.findall(said):
         yield from (run[at : at + 2] for at in range(len(run) - 1))
     yield from one_of_these(said)

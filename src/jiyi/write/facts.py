@@ -81,6 +81,11 @@ def fact_of(
     )
 
 
+def beside(slot: str, attribute: str) -> str:
+    """The slot of another attribute of the same, told in the same place."""
+    return whom(slot) + identity("what", normalise(attribute), None)[:_HALF]
+
+
 def whom(slot: str) -> str:
     """The half of a slot that says of whom, and in which place, it was told."""
     return slot[:_HALF]

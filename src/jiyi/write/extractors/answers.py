@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from .clause import Claim, Clause
+from .kinds import kind_called, kind_of
 from .lexicon import pattern
 from .values import plain_value
 
 ANSWER = "answer:"
+EXAM = re.compile("托福|雅思|托业|四级|六级|GRE|GMAT|TOEFL|IELTS|SAT|GPA", re.IGNORECASE)
 
 
 def answers(clause: Clause) -> Claim | None:
@@ -29,6 +32,35 @@ def answers(clause: Clause) -> Claim | None:
         importance=0.5,
         confidence=0.7,
     )
+
+
+_USED = re.compile(r"用|\buse\b|\busing\b", re.IGNORECASE)
+_WHAT_IS_USED = re.compile("用(?:的是|的)?(?:什么|啥|哪种|哪个|哪款)(?P<kind>[\u4e00-\u9fff]{1,6}?)(?:啊|呢|的)?[？?]$")
+_WHERE = re.compile(
+    r"^where (?:do|will|are|would) you (?:live|stay|living|staying|based|move|moving)\b|住(?:在)?(?:哪|什么地方)",
+    re.IGNORECASE,
+)
+
+
+def as_fact(claim: Claim, clause: Clause) -> Claim:
+    """An answer under the attribute that was asked for: what is told later in a sentence of its own ends it.
+
+    "Which editor do you use?" – "Helix" is told like "I use Helix"."""
+    if not claim.attribute.startswith(ANSWER) or claim.memory_type == "event":
+        return claim
+    attribute = _asked_for(clause.answers, claim.value)
+    return replace(claim, attribute=attribute, single=True) if attribute else claim
+
+
+def _asked_for(question: str, value: str) -> str | None:
+    if _USED.search(question) and (kind := kind_of(value)):
+        return f"uses:{kind}"
+    if what := _WHAT_IS_USED.search(question):
+        return f"uses:{kind_called(what['kind']) or what['kind']}"
+    if _WHERE.search(question) and not value[:1].isdigit():
+        return "home"
+    taken = EXAM.search(question)
+    return f"score:{taken[0].lower()}" if taken and value[:1].isdigit() else None
 
 
 # "Where do you live?" – "Berlin."

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..drafts import Draft, Unit
-from .answers import answers
+from .answers import answers, as_fact
 from .asides import partings, relations
 from .changes import changes
 from .clause import Claim, Clause
@@ -58,13 +58,14 @@ def drafts_of(unit: Unit) -> list[Draft]:
     """The memories that a stretch of conversation holds, each with the words it comes from."""
     read = clauses_of(unit)
     found: dict[tuple[str, str], Draft] = {}
+    told: set[tuple[str, str]] = set()  # of whom which of the things that change on a day
     for clause, best in gathered((clause, _best(clause)) for clause in read):
-        claim = best or partly_over(clause)
+        claim = _at_home(clause, best and as_fact(best, clause), told) or partly_over(clause)
         own = [claim] if claim else []
         asides = [aside for kind in ASIDES for aside in kind(clause) if not (claim and claim.value == aside.value)]
         for draft in (
             *(_draft(clause, one) for one in own),
-            *(_from_then_on(clause, one) for one in _settled(clause, claim)),
+            *(_from_then_on(clause, one) for one in _settled(clause, claim, told)),
             *(_draft(replace(clause, times=()), one) for one in asides),
         ):
             # Said twice in one conversation is one memory with two places.
@@ -75,6 +76,18 @@ def drafts_of(unit: Unit) -> list[Draft]:
     for summary in SUMMARIES:
         drafts += summary(unit, read, drafts)
     return drafts
+
+
+def _at_home(clause: Clause, claim: Claim | None, told: set[tuple[str, str]]) -> Claim | None:
+    """Whoever rents a flat lives there; but "I moved to Lisbon. I rent a flat in Alfama" is no second move."""
+    if claim is None:
+        return None
+    whose = claim.subject or clause.subject
+    if claim.attribute == "home:rented":
+        claim = replace(claim, attribute="rents" if (whose, "home") in told else "home")
+    if claim.attribute in _CHANGES_ON_A_DAY:
+        told.add((whose, claim.attribute))
+    return claim
 
 
 def _best(clause: Clause) -> Claim | None:
@@ -112,12 +125,16 @@ def _says_something(clause: Clause, claim: Claim) -> bool:
 _CHANGES_ON_A_DAY = frozenset(("home", "job", "employer", "diet", "relationship"))
 
 
-def _settled(clause: Clause, claim: Claim | None) -> list[Claim]:
+def _settled(clause: Clause, claim: Claim | None, told: set[tuple[str, str]]) -> list[Claim]:
     """ "I'm joining Kestrel as a manager on April 8", 4月8号去云帆当经理: no wish, and it ends what was."""
     if claim is None or clause.chain or clause.negated or main_time(clause.times, clause.at) <= clause.at:
         return []
     fact = facts(clause)
-    return [fact] if fact and fact.attribute in _CHANGES_ON_A_DAY and (fact.single or fact.ended) else []
+    if fact is None or not (fact.single or fact.ended) or fact.attribute not in _CHANGES_ON_A_DAY:
+        return []
+    # 签了一家公司，18号入职: it begins then, and is no other.
+    begins = not fact.value and not fact.ended and (clause.subject, fact.attribute) in told
+    return [] if begins else [fact]
 
 
 def _from_then_on(clause: Clause, claim: Claim) -> Draft:

@@ -17,9 +17,14 @@ def changes(clause: Clause) -> Claim | None:
     found = claim_by_table("changes", clause)
     if found is None or not (found.value or found.replaces):
         return None
-    if found.attribute != "uses":
+    if found.attribute not in ("uses", "uses now"):
         return found
     kind = kind_of(found.value) or (kind_of(found.replaces) if found.replaces else None) or kind_called(clause.text)
+    if kind is None and found.attribute == "uses now":
+        # "It's Apple Notes these days" tells of a tool, "it's Monday now" of none.
+        return None
+    if found.attribute == "uses now":
+        found = replace(found, subject=clause.speaker)
     if kind and NOW.search(clause.text):
         found = replace(found, single=not found.ended)
     if kind is None and found.weight < 0.7:

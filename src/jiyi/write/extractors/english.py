@@ -96,12 +96,14 @@ def _subject(text: str, toks: list[Token], index: int, read: Parsed) -> int:
         read.about = _FIRST.get(first, "pronoun")
         read.noun = "" if first in _FIRST else first
         return index + 1
-    if first in words("en", "asking") or (first in VERBS and not _is_noun(toks, index)):
-        read.about = "asked"
-        return index
-    if lemma(first)[1] == "ing" and _GERUND.search(text):
+    if _says_none(toks, index, first):
+        # "No more tutoring": nobody is asked for it.
+        read.about, read.dropped, read.ended = "self", True, True
+        return index + 2
+    asked = first in words("en", "asking") or (first in VERBS and not _is_noun(toks, index))
+    if asked or (lemma(first)[1] == "ing" and _GERUND.search(text)):
         # "Working with people is great": that is the subject.
-        read.about = "other"
+        read.about = "asked" if asked else "other"
         return index
     if lemma(first)[1] in ("past", "ing") or first in words("en", "verb beginnings"):
         # "Moved to Berlin!", "Going to Rome next week"

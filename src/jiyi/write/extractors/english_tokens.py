@@ -53,7 +53,7 @@ def lemma(word: str) -> tuple[str, str]:
     irregular = named("en", "past").get(word)
     if irregular:
         return irregular, "past"
-    if word in words("en", "no verbs"):
+    if word in words("en", "no verbs") or _COUNTED.match(word):
         return word, "other"
     if word in VERBS:
         return word, "base"
@@ -65,6 +65,7 @@ def lemma(word: str) -> tuple[str, str]:
     return word, "base"
 
 
+_COUNTED = re.compile("(?:one|two|three|four|five|six|half)-")  # "two-bed" is no verb
 _FORMS = (("ing", "ing"), ("ied", "past"), ("ed", "past"), ("ies", "s"), ("es", "s"), ("s", "s"))
 
 

@@ -18,8 +18,8 @@ def facts(clause: Clause) -> Claim | None:
         # "I want to move to Rome" tells nothing of where somebody lives.
         return None
     found = claim_by_table("facts", clause)
-    if found and found.attribute == "name" and found.value == clause.subject:
-        # 我叫林梅, said by 林梅
+    if found and found.value == clause.subject:
+        # 我叫林梅, 我是林梅, said by 林梅
         return None
     if found and found.ended and "decide" in clause.chain:
         # "I've decided to sell the car": it is still there.

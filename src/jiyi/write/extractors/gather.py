@@ -9,9 +9,11 @@ from dataclasses import replace
 from .answers import ANSWER
 from .chinese import begins_with_verb
 from .clause import PERSONS, Claim, Clause
+from .kinds import kind_called, kind_of
 from .lexicon import pattern
 from .statements import claimed, weight_of
 from .substance import ENOUGH
+from .values import plain_value
 
 LONGEST_DETAIL = 60
 # Below this a claim comes from statistics or from the most general rows, and gives way to a surer one beside it.
@@ -35,9 +37,8 @@ def gathered(read: Iterable[Read]) -> list[Read]:
 
 def _beside(before: Clause, told: Claim | None, clause: Clause, claim: Claim | None) -> list[Read]:
     """What two clauses of a sentence make: one memory, or two."""
-    if told and told.attribute == "decision" and not told.value:
-        # 我们说定了，以后不带烧烤炉
-        return [(_joined(before, clause), replace(told, value=clause.text[:40]))]
+    if one := _changed(before, clause) or _decided(told, clause):
+        return [(_joined(before, clause), one)]
     if told and not told.content and _is_headless(before, clause) and not (claim and claim.content):
         # 充电桩的事通过了，12月15日动工: still about the same thing.
         dated = claim is not None and claim.memory_type in DATED and _is_certain(clause)
@@ -51,6 +52,31 @@ def _beside(before: Clause, told: Claim | None, clause: Clause, claim: Claim | N
         if joined:
             return [joined]
     return [(before, told), (_with_time_of(before, clause) if claim and _happens(clause, claim) else clause, claim)]
+
+
+def _decided(told: Claim | None, clause: Clause) -> Claim | None:
+    """我们说定了，以后不带烧烤炉"""
+    open_ended = told is not None and told.attribute == "decision" and not told.value
+    return replace(told, value=clause.text[:40]) if told and open_ended else None
+
+
+_CHANGED = re.compile("^(?:我们?的?)?(?P<what>[^我你他她，。]{1,6}?)(?:也|都|又|已经|早就)*换了$")
+_NOW = re.compile(
+    "^(?:现在|如今|目前|改|这回)(?:都|在|改)*(?:使|用|看|吃|喝|穿|开|骑|坐|是|去|听|刷)(?:的是)?"
+    "(?P<value>[^，。]{1,16})$"
+)
+
+
+def _changed(before: Clause, clause: Clause) -> Claim | None:
+    """手机换了，现在用华为: what it is, and what it is now."""
+    if clause.language != "zh" or before.doubtful or clause.doubtful or clause.negated:
+        return None
+    what, now = _CHANGED.match(before.text.rstrip("。！")), _NOW.match(clause.text.rstrip("。！了"))
+    if what is None or now is None:
+        return None
+    value = plain_value(now["value"], "zh")
+    kind = kind_of(value) or kind_called(what["what"]) or what["what"]
+    return Claim(memory_type="fact", attribute=f"uses:{kind}", value=value, single=True, weight=0.85, importance=0.6)
 
 
 def _with_detail(before: Clause, told: Claim, clause: Clause, claim: Claim | None) -> Read | None:

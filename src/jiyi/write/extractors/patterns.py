@@ -6,6 +6,7 @@ import re
 
 from .clause import PERSONS, Claim, Clause
 from .lexicon import pattern, words
+from .names import property_name
 from .substance import substance
 from .values import plain_value
 
@@ -31,7 +32,8 @@ def patterns(clause: Clause) -> Claim | None:
     value = plain_value(pattern(clause.language, "how often").sub("", said), clause.language)
     return Claim(
         memory_type="pattern",
-        attribute=f"habit:{value.lower()}",
+        # "My therapy is weekly"
+        attribute=property_name(clause.noun) if value == "be" and clause.noun else f"habit:{value.lower()}",
         value=often[0] if often else "usually",
         weight=0.86 if often else 0.72,
         importance=0.6 if often else 0.55,

@@ -16,7 +16,7 @@ from .gate import corrected, fiction, hearsay, imagined, taken_back
 from .lexicon import any_word, one_of, pattern, starts, words
 from .moments import absolute, times_in
 from .names import is_kin, kin_label, label
-from .people import People, people_of, relations_in
+from .people import People, is_name, people_of, relations_in
 from .rules import table
 from .slots import is_standing
 from .speech import Piece, Sentence, as_written, spoken
@@ -66,7 +66,7 @@ def clauses_of(unit: Unit) -> list[Clause]:
     before = unit.history[-1] if unit.history else None
     for place, said in enumerate(messages):
         if said.role not in SILENT and (said.role != "assistant" or _accepted(messages[place + 1 : place + 2])):
-            context.asked, context.day = _question(before, said), None
+            context.asked, context.day, context.introduced = _question(before, said), None, ""
             if not context.people.last_is_kin:
                 context.people.last = ""
             found += _of_message(unit, said, context)
@@ -132,7 +132,7 @@ def _last_words(clauses: Iterable[Clause]) -> list[Clause]:
 
 
 def _of_sentence(unit: Unit, said: Said, sentence: Sentence, context: _Context) -> Iterator[Clause]:
-    context.about = context.introduced = ""
+    context.about = ""
     whole = Piece(said.text[sentence.clauses[0].start : sentence.clauses[-1].end], sentence.clauses[0].start)
     if pattern(sentence.language, "procedures").search(whole.text) and sentence.asks == len(sentence.clauses):
         clause = _clause(unit, said, whole, sentence.language, context, follows=False)
@@ -164,7 +164,7 @@ def _own_words(piece: Piece, language: str) -> Piece | None:
     return Piece(before[1], piece.start) if before else None
 
 
-_BEFORE_HEARSAY = re.compile(r"(.{12,}?)(?:,| and| but)+ \w{0,12} ?$|(?!)", re.DOTALL)
+_BEFORE_HEARSAY = re.compile(r"(.{12,}?)(?:,| and| but)+ (?:\w{0,12}\.? ){0,2}\w{0,12} ?$|(?!)", re.DOTALL)
 
 
 def _merged(sentence: Sentence) -> Iterator[Piece]:
@@ -306,7 +306,8 @@ _OF_IT = re.compile(
 def _introduces() -> re.Pattern[str]:
     """我养了只猫, 家里有个儿子"""
     beings = any_word("zh", "pets").pattern + "|" + any_word("zh", "bare kin").pattern
-    return re.compile(f"(?:养|有|领养|收养|捡|买|生|抱)[了过着到]?[^，。]{{0,8}}?(?P<noun>{beings})(?:了|啦)?[。！]?$")
+    brought = "(?:养|有|领养|收养|捡|买|生|抱)[了过着到]?[^，。]{0,8}?"
+    return re.compile(f"{brought}(?P<noun>{beings})(?:了|啦)?[。！!~]*$")
 
 
 _PASSING = re.compile("[\\u4e00-\\u9fff]{1,3}了")
@@ -328,7 +329,7 @@ def _remember(context: _Context, read: Parsed, text: str, me: str, about: str, s
         people.last, people.last_is_kin = subject, True
     elif about == "named" and (read.name in people.belongs or read.name in people.present):
         people.last, people.last_is_kin = subject, False
-    elif language == "zh" and about in ("other", "thing") and 2 <= len(text) <= 3:
+    elif language == "zh" and about in ("other", "thing") and 2 <= len(text) <= 3 and is_name(text):
         # 郝敏，她是…
         people.last = text
 
