@@ -68,6 +68,32 @@ async def test_the_built_in_one_is_the_same_for_one_and_for_many(builtin: Builti
         assert np.allclose(await embed_query(builtin, text), vector, atol=1e-4)
 
 
+async def test_the_built_in_one_keeps_the_order_of_short_and_long_texts(builtin: BuiltinEmbedder) -> None:
+    long = ["我住在杭州，养了一只猫。" * 200, "She sails on Sundays. " * 100]
+    texts = ["a cat", long[0], "一只猫", long[1], "tea"]
+    vectors = await builtin.embed_documents(texts)
+    for text, vector in zip(texts, vectors, strict=True):
+        np.testing.assert_allclose(vector, (await builtin.embed_documents([text]))[0], atol=1e-5)
+    np.testing.assert_allclose(await builtin.embed_documents(long), vectors[[1, 3]], atol=1e-5)
+
+
+async def test_a_text_that_stands_there_twice_is_embedded_once() -> None:
+    class Counting(WordEmbedder):
+        asked: tuple[str, ...] = ()
+
+        async def embed_documents(self, texts: Sequence[str]) -> Any:
+            self.asked = tuple(texts)
+            return await super().embed_documents(texts)
+
+    embedder = Counting(16)
+    vectors = await embed_documents(embedder, ["tea", "a cat", "tea", "红茶", "a cat"])
+    assert embedder.asked == ("tea", "a cat", "红茶")
+    np.testing.assert_array_equal(vectors[[0, 1]], vectors[[2, 4]])
+    np.testing.assert_array_equal(
+        vectors, await embed_documents(WordEmbedder(16), ["tea", "a cat", "tea", "红茶", "a cat"])
+    )
+
+
 async def test_the_built_in_one_puts_both_languages_into_one_space(builtin: BuiltinEmbedder) -> None:
     one, other, far = await embed_documents(builtin, ["I like to drink coffee", "我喜欢喝咖啡", "the train was late"])
     assert one @ other > 0.6 > one @ far

@@ -52,8 +52,15 @@ def resolve(settings: Settings) -> Embedder:
 
 
 async def embed_documents(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Embed and check: a reply that is short, long, ragged or not finite is an error, never a skipped memory."""
-    return checked(embedder, await _asked(embedder, embedder.embed_documents(texts)), len(texts))
+    """Embed and check: a reply that is short, long, ragged or not finite is an error, never a skipped memory. A text
+    that stands there twice is embedded once: an episode has the sentences of the facts that were found in it."""
+    once = list(dict.fromkeys(texts))
+    vectors = checked(embedder, await _asked(embedder, embedder.embed_documents(once)), len(once))
+    if len(once) == len(texts):
+        return vectors
+    places = {text: at for at, text in enumerate(once)}
+    again: Vectors = vectors[[places[text] for text in texts]]
+    return again
 
 
 async def embed_query(embedder: Embedder, text: str) -> Vectors:

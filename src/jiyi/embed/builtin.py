@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ..text.kept import kept
 from . import Vectors
 
 MAX_CHARACTERS = 2000  # it averages over a text: what follows would blur the vector, and cost time
 BATCH = 64
+LONG = 1000
 
 
 _one_at_a_time = threading.Lock()
@@ -40,6 +42,15 @@ class BuiltinEmbedder:
 
 
 def _encode(texts: Sequence[str]) -> Vectors:
-    parts = [[text[:MAX_CHARACTERS] for text in texts[at : at + BATCH]] for at in range(0, len(texts), BATCH)]
+    beginnings = [text[:MAX_CHARACTERS] for text in texts]
+    short = [text for text in beginnings if len(text) < LONG]
     with _one_at_a_time:
-        return np.concatenate([_model().encode(part) for part in parts])
+        some = [_model().encode(short[at : at + BATCH]) for at in range(0, len(short), BATCH)]
+        rows = iter(np.concatenate(some)) if some else iter(())
+        return np.stack([next(rows) if len(text) < LONG else _of_long(text) for text in beginnings])
+
+
+@kept(64)  # a profile that has grown begins as it did, and costs as much as forty sentences
+def _of_long(text: str) -> Vectors:
+    vector: Vectors = _model().encode([text])[0]
+    return vector

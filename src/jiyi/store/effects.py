@@ -9,9 +9,10 @@ from typing import Any
 from sqlalchemy import and_, func, insert, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from ..errors import NotFound
 from ..models import Relation
 from .contract import BY_A_PERSON, Effects, SlotEntry, Source, Stale
-from .reads import chunks, memory_row
+from .reads import chunks, memory_row, memory_rows
 from .tables import MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow
 
 WORDS_AT_ONCE = 200  # a database takes no endless condition
@@ -120,10 +121,13 @@ async def check(session: AsyncSession, user_id: str, effects: Effects) -> None:
 async def save(session: AsyncSession, user_id: str, effects: Effects, at: datetime) -> None:
     """Further evidence, and relations; the changed memories themselves are written like any other change."""
     wanted = {(memory_id, source.message_id): source for memory_id, some in effects.evidence.items() for source in some}
-    for memory_id in effects.evidence:
-        await memory_row(session, user_id, memory_id)
-        mine = and_(MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id == memory_id)
-        for message_id in await session.scalars(select(MemorySourceRow.message_id).where(mine)):
+    missing = effects.evidence.keys() - (await memory_rows(session, user_id, list(effects.evidence))).keys()
+    if missing:
+        raise NotFound(f"user {user_id!r} has no memory {min(missing)!r}")
+    for some in chunks(list(effects.evidence)):
+        mine = and_(MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id.in_(some))
+        told = await session.execute(select(MemorySourceRow.memory_id, MemorySourceRow.message_id).where(mine))
+        for memory_id, message_id in told:
             wanted.pop((memory_id, message_id), None)
     if wanted:
         await session.execute(

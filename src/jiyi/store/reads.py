@@ -52,6 +52,15 @@ def chunks(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
         yield values[start : start + size]
 
 
+async def memory_rows(session: AsyncSession, user_id: str, ids: Sequence[str]) -> dict[str, MemoryRow]:
+    """Those of these ids that are there."""
+    found: dict[str, MemoryRow] = {}
+    for some in chunks(ids):
+        rows = await session.scalars(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some)))
+        found |= {row.id: row for row in rows}
+    return found
+
+
 async def memory_row(session: AsyncSession, user_id: str, memory_id: str) -> MemoryRow:
     """The row of a memory, by id or memory_key. An id always means the memory with that id."""
     for column in (MemoryRow.id, MemoryRow.memory_key):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import and_, delete, insert, select, tuple_
+from sqlalchemy import Table, and_, delete, insert, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ..errors import InvalidInput, NotFound, VersionConflict
+from ..errors import InvalidInput, VersionConflict
 from ..models import MemoryItem, Receipt, ReceiptState, utc_now
 from . import effects, jobs, reads, rows, units
 from .contract import NOT_INDEXED, Addition, Change, ChangedMemory, Lease, NewMemory, Place, Stale, Unembedded
@@ -97,14 +97,7 @@ async def _save_all(session: AsyncSession, addition: Addition) -> tuple[list[Mem
     await _refuse_taken_keys(session, user_id, list(fresh.values()))
     await effects.check(session, user_id, addition.effects)
     made = await save_memories(session, addition, list(fresh.values()))
-    for changed in addition.effects.changes:
-        try:
-            row = await reads.memory_row(session, user_id, changed.id)
-        except NotFound:
-            raise Stale from None  # it was deleted meanwhile
-        if changed.version is not None and row.version != changed.version:
-            raise Stale
-        await _apply(session, row, changed.change)
+    await _change_all(session, user_id, addition.effects.changes)
     await effects.save(session, user_id, addition.effects, addition.at)
     there = await reads.items(session, user_id, [*known.values(), *addition.met])
     by_id = {memory.id: memory for memory in [*made, *there]}
@@ -190,7 +183,7 @@ async def save_memories(session: AsyncSession, addition: Addition, new: Sequence
         **{message.id: message.external_id or message.id for message in addition.messages},
     }
     values = [rows.memory_values(addition, memory) for memory in new]
-    await insert_all(session, MemoryRow, [_by_attribute(value) for value in values])
+    await insert_all(session, MemoryRow, values)
     await insert_index(session, (rows.index_values(user_id, memory.id, memory.index) for memory in new))
     sources = [
         {
@@ -216,10 +209,6 @@ async def save_memories(session: AsyncSession, addition: Addition, new: Sequence
         )
         for value, memory in zip(values, new, strict=True)
     ]
-
-
-def _by_attribute(values: dict[str, Any]) -> dict[str, Any]:
-    return {rows.NO_ATTRIBUTE.get(name, name): value for name, value in values.items()}
 
 
 async def update(session: AsyncSession, user_id: str, memory_id: str, change: Change, version: int | None) -> None:
@@ -259,6 +248,16 @@ async def _refuse_twin(session: AsyncSession, row: MemoryRow, change: Change) ->
     twin = (await reads.known_by_hash(session, row.user_id, [said], change.at)).get(said, row.id)
     if twin != row.id:
         raise InvalidInput("content", f"memory {twin} says the same already: change or delete that one")
+
+
+async def _change_all(session: AsyncSession, user_id: str, changes: Sequence[ChangedMemory]) -> None:
+    """If one of them was changed or deleted meanwhile, all is to be looked at again."""
+    there = await reads.memory_rows(session, user_id, [one.id for one in changes])
+    versions = {memory_id: row.version for memory_id, row in there.items()}
+    if any(one.id not in there or one.version not in (None, versions[one.id]) for one in changes):
+        raise Stale
+    if changes:
+        await apply_changes(session, user_id, [(there[one.id], one.change) for one in changes])
 
 
 async def _apply(session: AsyncSession, row: MemoryRow, change: Change) -> None:
@@ -352,5 +351,6 @@ async def tell(session: AsyncSession, user_id: str, memory_ids: Sequence[str], a
 
 
 async def insert_all(session: AsyncSession, table: type[Base], values: list[dict[str, Any]]) -> None:
+    """By the names of the columns: an object for each row would cost more than writing it."""
     if values:
-        await session.execute(insert(table), values)
+        await session.execute(insert(cast(Table, table.__table__)), values)

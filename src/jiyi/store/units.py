@@ -97,11 +97,17 @@ async def save_messages(session: AsyncSession, place: Place, new: Sequence[NewMe
 
 async def save_units(session: AsyncSession, place: Place, parts: Sequence[UnitPart], at: datetime) -> None:
     """Begin units, or let them grow."""
+    user_id = place.user_id
+    there: dict[str, UnitRow] = {}
+    for some in chunks([part.id for part in parts]):
+        found = await session.scalars(select(UnitRow).where(UnitRow.user_id == user_id, UnitRow.id.in_(some)))
+        there |= {unit.id: unit for unit in found}
+    begun = []
     for part in parts:
-        unit = await session.get(UnitRow, (place.user_id, part.id))
+        unit = there.get(part.id)
         if unit is None:
-            unit = UnitRow(
-                user_id=place.user_id,
+            unit = there[part.id] = UnitRow(
+                user_id=user_id,
                 id=part.id,
                 session_id=place.session_id,
                 group_id=place.group_id,
@@ -113,15 +119,19 @@ async def save_units(session: AsyncSession, place: Place, parts: Sequence[UnitPa
                 ended_at=part.ended_at,
                 created_at=at,
             )
-            session.add(unit)
-            await session.flush()
+            begun.append(unit)
         else:
             unit.participants = list(dict.fromkeys((*unit.participants, *part.participants)))
             unit.started_at, unit.ended_at = min(unit.started_at, part.started_at), max(unit.ended_at, part.ended_at)
-        await session.execute(
-            insert(UnitMessageRow),
-            [{"user_id": place.user_id, "message_id": message, "unit_id": part.id} for message in part.message_ids],
-        )
+    session.add_all(begun)
+    await session.flush()
+    members = [
+        {"user_id": user_id, "message_id": message, "unit_id": part.id}
+        for part in parts
+        for message in part.message_ids
+    ]
+    if members:
+        await session.execute(insert(UnitMessageRow), members)
 
 
 async def delete_messages(session: AsyncSession, user_id: str, ids: Sequence[str]) -> None:

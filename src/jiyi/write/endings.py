@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..store.contract import Place
 from ..text.language import HAN
 from ..text.normal import normalise
+from ..text.tokens import is_stop_word
 from .extractors.over import by_name, done_again, goes_on_with_noun, leaves, one_of_these, parted, uncounted
 from .facts import THE_USER, Fact, beside, fact_of, whom
 from .reconcile import Proposed
@@ -181,7 +182,7 @@ def _names(words: str, thing: str) -> bool:
 def _words(said: str) -> Iterator[str]:
     """Any of which stands in a memory that can be meant: Latin words, pairs of Han characters, and what is one of
     those."""
-    latin = [word.strip(".-") for word in _LATIN.findall(said) if len(word) > 2]
+    latin = [word.strip(".-") for word in _LATIN.findall(said) if len(word) > 2 and not is_stop_word(word.lower())]
     yield from latin
     yield from (word[:-3] for word in latin if word.endswith("ing") and len(word) > 6)  # tutoring: whoever tutors
     for run in _HAN.findall(said):

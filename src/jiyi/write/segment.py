@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from ..text.kept import kept
 from ..text.tokens import tokens
 from .drafts import Said
 
@@ -79,6 +80,7 @@ def _is_another_topic(message: Said, before: Sequence[Said]) -> bool:
     return len(own) >= TELLING and own.isdisjoint(set().union(*(_words(said.text) for said in before)))
 
 
-def _words(text: str) -> set[str]:
+@kept(32)  # each message is compared with some of those before it
+def _words(text: str) -> frozenset[str]:
     """Single Chinese characters are shared by everything."""
-    return {term for term in tokens(text) if len(term) > 1}
+    return frozenset(term for term in tokens(text) if len(term) > 1)

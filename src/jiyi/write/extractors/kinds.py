@@ -30,6 +30,20 @@ def kind_of(thing: str) -> str | None:
     )
 
 
+def chinese_things(text: str) -> list[str]:
+    """Things of a known kind that are named in Chinese.
+
+    >>> chinese_things("把钉钉换成飞书")
+    ['钉钉', '飞书']
+    """
+    return [] if text.isascii() else _chinese_names().findall(text)
+
+
+@cache
+def _chinese_names() -> re.Pattern[str]:
+    return one_of(word for word in named("all", "kinds") if not word.isascii())
+
+
 def kind_called(text: str) -> str | None:
     """The kind whose name stands in a text.
 

@@ -9,6 +9,7 @@ from ..drafts import Over
 from .clause import Claim, Clause
 from .english_tokens import VERBS, lemma
 from .facts import INTENDED
+from .kinds import chinese_things
 from .lexicon import named, pattern, words
 
 LONGEST = 200
@@ -91,7 +92,7 @@ def by_name(value: str) -> list[str]:
     """
     kinds = named("all", "kinds")
     words = [word for word in re.findall(r"[a-z][a-z0-9+#.]+", value.lower()) if word in kinds]
-    return words + [word for word in kinds if not word.isascii() and word in value]
+    return words + chinese_things(value)
 
 
 _PARTS_OF_NAMES = tuple("群号店卡课馆版班队券粉厅厂院街路区县市省站")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
 
 from .clause import PERSONS, Claim, Clause
-from .lexicon import named, one_of, pattern
+from .kinds import chinese_things
+from .lexicon import named, pattern
 
 # Known by what they say already: a slot of their own.
 _OWN_SLOT = (
@@ -72,11 +72,6 @@ def is_standing(text: str, language: str) -> bool:
 _LATIN = re.compile(r"[a-z][a-z0-9+#.]*(?:_[a-z]+)*", re.IGNORECASE)
 
 
-@cache
-def _chinese_names() -> re.Pattern[str]:
-    return one_of(word for word in named("all", "kinds") if not word.isascii())
-
-
 def _things(text: str) -> list[str]:
     """Words for things of a known kind of which one has one, by name: one look for each word."""
     kinds = named("all", "kinds")
@@ -85,8 +80,7 @@ def _things(text: str) -> list[str]:
     found = [word for word in pairs if word.lower() in kinds]
     taken = {part for pair in found for part in pair.split()}
     found += [word for word in latin if word.lower() in kinds and word not in taken]
-    if not text.isascii():
-        found += _chinese_names().findall(text)
+    found += chinese_things(text)
     return [word for word in found if kinds[word.lower()] in _ONE]
 
 
