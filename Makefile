@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ATONCE := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )))
 APT    := apt-get install --yes --quiet --no-install-recommends
 
-.PHONY: help demo test lint bench bench-postgres bench-server torture clean redis-server chromium
+.PHONY: help demo test lint bench bench-postgres bench-server torture clean redis-server chromium atheris
 help:          ## this list
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 16
 
@@ -18,6 +18,10 @@ test: $(VENV)/dev redis-server chromium  ## style, types and all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest --numprocesses $(ATONCE) --dist worksteal
+
+atheris:  # for one trial; it has wheels for x86_64 only
+	@$(BIN)/pip install --quiet --disable-pip-version-check --only-binary :all: atheris 2>/dev/null || \
+	  echo "there is no wheel of atheris for this machine: the trial “guided” is left out"
 
 redis-server chromium:  # for the tests; without them those that need them are skipped, loudly, or fail where CI=true
 	@command -v $@ >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
@@ -38,7 +42,7 @@ bench-postgres: $(VENV)/bench  ## searches in PostgreSQL, against pgvector's own
 bench-server: $(VENV)/bench  ## a running server under load, against the engine in process
 	$(BIN)/python -m bench.server
 
-torture: $(VENV)/dev redis-server  ## faults on purpose: SCALE=0.01 takes minutes, 1 hours (docs/reliability.md)
+torture: $(VENV)/dev redis-server atheris  ## faults on purpose: SCALE=0.01 takes minutes, 1 hours (docs/reliability.md)
 	$(BIN)/python -m torture --scale $(or $(SCALE),0.01) $(TRIAL)
 
 clean:         ## remove what was set up here

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TRIALS: dict[str, str] = {
     "inputs": "bad input to everything that reads: files, imports, replies, queries, filters",
+    "guided": "bad input that looks for its own way: coverage-guided fuzzing of the same readers",
     "kills": "kill -9 at random moments",
     "writes": "kill -9 at every call that writes, of every verb",
     "io_errors": "each of these calls fails, disks are full, read-only or locked, and the clock jumps",
