@@ -40,6 +40,7 @@ INJECTED = {  # what a reader counts first → trial, and its counts
     "faults of language models and embedders": ("endpoints", ("faults of an LLM", "faults of embeddings")),
     "kinds of them": ("endpoints", ("kinds of faults of an LLM", "kinds of faults of embeddings")),
     "bad inputs": ("inputs", ("inputs", "inputs that grow")),
+    "bad inputs that coverage guided": ("guided", ("inputs",)),
     "mistakes put into the code": ("mutants", ("mutants",)),
 }
 

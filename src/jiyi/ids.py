@@ -8,6 +8,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 _RANDOM_BITS = 80
 _lock = threading.Lock()
 _last = 0
@@ -22,7 +23,7 @@ def new_id() -> str:
         if fresh >> _RANDOM_BITS <= _last >> _RANDOM_BITS:
             fresh = _last + 1 + int.from_bytes(os.urandom(5))
         _last = value = fresh
-    return "".join(_ALPHABET[value >> shift & 31] for shift in range(125, -1, -5))
+    return "".join([_PAIRS[value >> shift & 1023] for shift in range(120, -1, -10)])
 
 
 def time_of(made: str) -> datetime | None:
