@@ -320,6 +320,16 @@ def test_a_new_line_never_comes_between_a_title_and_the_line_below_it(above: str
     assert [entry.item.content for entry in parse(after.text).entries] == [*(["a"] if "- a" in above else []), "b"]
 
 
+@pytest.mark.parametrize(
+    "hanging", ["lazy\n\n  more of a\n", "lazy\n\n\tmore of a\n\n\n  and more\n", "lazy\n\nprose\n"]
+)
+def test_what_hangs_on_a_bullet_does_not_come_to_hang_on_a_new_one(hanging: str) -> None:
+    before = parse(f"## Facts\n- a\n{hanging}\n## Mine\n")
+    line = bullet_text("- ", ID, Note(content="b", memory_type="fact"), Home(), "\n")
+    after = parse(inserted(before, [line], "fact", "## Facts").text)
+    assert [entry.item.content for entry in after.entries] == ["a", "b"]
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\r\r\n"])
 @pytest.mark.parametrize("first", ["\n", "\r\n", "\r", "\r\r\n"])
 def test_a_bullet_that_comes_and_goes_takes_no_byte_along(first: str, end: str) -> None:

@@ -308,9 +308,7 @@ def inserted(document: Document, bullets: Sequence[str], memory_type: str, headi
     entries = [at for at in range(start + 1, end) if isinstance(parts[at], Entry)]
     lead = ""
     if entries:
-        at = entries[-1] + 1
-        while at < end and not _is_blank(parts[at]):  # what hangs on the bullet without being indented
-            at += 1
+        at = _hanging_end(parts, entries[-1] + 1, end)
     else:
         at = max(at for at in range(start, end) if not _is_blank(parts[at])) + 1
         if at < end:
@@ -322,6 +320,17 @@ def inserted(document: Document, bullets: Sequence[str], memory_type: str, headi
     trail = eol if at == end < len(parts) else ""
     new = Prose(text + eol + trail) if closed else Prose(eol + text)
     return Document((*parts[:at], new, *parts[at:]))
+
+
+def _hanging_end(parts: Sequence[Part], at: int, end: int) -> int:
+    """Past what hangs on a bullet: lines below it that are not indented, and after blank ones those that are. They
+    would hang on a bullet that comes between."""
+    while at < end:
+        following = next((later for later in range(at, end) if not _is_blank(parts[later])), end)
+        if following > at and (following == end or not parts[following].text.startswith(("  ", "\t"))):
+            break
+        at = following + 1
+    return at
 
 
 def _section_of(document: Document, memory_type: str) -> int | None:
