@@ -16,7 +16,7 @@ from ..store.contract import Place
 from ..text.language import HAN
 from ..text.normal import normalise
 from ..text.tokens import is_stop_word
-from .extractors.over import by_name, done_again, goes_on_with_noun, leaves, one_of_these, parted, uncounted
+from .extractors.over import by_name, does_away, done_again, goes_on_with_noun, leaves, one_of_these, parted, uncounted
 from .facts import THE_USER, Fact, beside, fact_of, whom
 from .reconcile import Proposed
 
@@ -176,7 +176,8 @@ def _names(words: str, thing: str) -> bool:
     if thing not in words or len(thing) < (2 if _HAN.search(thing) else 3):
         return False
     whole = re.escape(thing) if _HAN.search(thing) else rf"(?<![a-z0-9]){re.escape(thing)}(?![a-z0-9])"
-    return any(not goes_on_with_noun(words[found.end() :]) for found in re.finditer(whole, words))
+    rests = [words[found.end() :] for found in re.finditer(whole, words)]
+    return any(not goes_on_with_noun(rest) and not does_away(rest) for rest in rests)
 
 
 def _words(said: str) -> Iterator[str]:

@@ -118,6 +118,15 @@ def goes_on_with_noun(rest: str) -> bool:
     return kind.startswith(("n", "vn", "an")) and word[0] not in "不没妈爸"
 
 
+def does_away(rest: str) -> bool:
+    """Whether what stands before this does something to something else.
+
+    >>> [does_away(rest) for rest in (" deleted my page", "把我的页面删了", " died", "停了")]
+    [True, True, False, False]
+    """
+    return any(pattern(language, "does away with").match(rest) for language in ("en", "zh"))
+
+
 def leaves(said: str) -> bool:
     """Whether somebody is no longer somewhere.
 
