@@ -30,14 +30,14 @@ STATED = """
 我生日是3月14日 | fact | birthday | 3月14日 | 用户生日是3月14日
 我血型是A型 | fact | blood type | A型 | 用户血型是A型
 我是双鱼座 | fact | | | 用户是双鱼座
-我在腾讯上班 | fact | job | 腾讯 | 用户在腾讯上班
+我在腾讯上班 | fact | employer | 腾讯 | 用户在腾讯上班
 我是一名小学老师 | fact | job | 小学老师 | 用户是一名小学老师
-我在医院当护士 | fact | job | 医院 | 用户在医院当护士
+我在医院当护士 | fact | employer | 医院 | 用户在医院当护士
 我做产品经理的工作 | fact | job | | 用户做产品经理的工作
-我上周辞职了 | fact | job | | 用户上周（2023年5月8日）辞职了
-我跳槽到字节了 | fact | job | 字节 | 用户跳槽到字节了
+我上周辞职了 | fact | employer | | 用户上周（2023年5月8日）辞职了
+我跳槽到字节了 | fact | employer | 字节 | 用户跳槽到字节了
 我退休了 | fact | job | | 用户退休了
-我从银行离职了 | fact | job | 银行 ended | 用户从银行离职了
+我从银行离职了 | fact | employer | 银行 ended | 用户从银行离职了
 我在复旦读研究生 | fact | education | 复旦 | 用户在复旦读研究生
 我毕业于浙江大学 | fact | education | 浙江大学 | 用户毕业于浙江大学
 我有两个孩子 | fact | family | 两个孩子 | 用户有两个孩子
@@ -115,7 +115,7 @@ STATED = """
 我住在酒店 | fact | stay | 酒店 | 用户住在酒店
 我开了网易云音乐会员 | fact | uses:music | 网易云音乐 |
 我現在改用QQ音樂了 | fact | uses:music | | 用户現在改用QQ音樂了
-4月8号去云帆科技当产品经理 | fact | job | 云帆科技当产品经理 |
+4月8号去云帆科技当产品经理 | fact | employer | 云帆科技当产品经理 |
 房租每月六千，15号交 | fact | | |
 """
 

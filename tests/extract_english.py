@@ -29,15 +29,15 @@ My name is Sam Lee | fact | name | Sam Lee | The user's name is Sam Lee
 You can call me Ginny | fact | name | Ginny |
 I'm 34 years old | fact | age | 34 | The user is 34 years old
 I just turned 40 | fact | age | 40 | The user just turned 40
-I work as a nurse at St Mary's | fact | job | nurse | The user works as a nurse at St Mary's
+I work as a nurse at St Mary's | fact | works as | nurse | The user works as a nurse at St Mary's
 I'm a software engineer at Google | fact | job | software engineer | The user is a software engineer at Google
-I teach maths at a high school | fact | job | maths | The user teaches maths at a high school
-I run a small bakery in town | fact | job | | The user runs a small bakery in town
+I teach maths at a high school | fact | teaches:maths | maths | The user teaches maths at a high school
+I run a small bakery in town | fact | | | The user runs a small bakery in town
 I work from home | fact | | | The user works from home
 I'm retired now | fact | job | retired | The user is retired now
-I quit my job last week | fact | job | | The user quit their job last week (May 8, 2023)
-I got promoted to team lead | fact | job | promoted to team lead | The user got promoted to team lead
-I used to work for a bank | fact | job | bank ended | The user used to work for a bank
+I quit my job last week | fact | employer | | The user quit their job last week (May 8, 2023)
+I got promoted to team lead | fact | job | team lead | The user got promoted to team lead
+I used to work for a bank | fact | employer | bank ended | The user used to work for a bank
 I'm studying law at Leiden | fact | education | law | The user is studying law at Leiden
 I graduated from MIT in 2015 | fact | education | MIT | The user graduated from MIT in 2015
 I have a PhD in chemistry | fact | education | | The user has a PhD in chemistry
@@ -102,7 +102,7 @@ Lesson learned: always back up before migrating | skill | lesson | | Lesson lear
 The trick is to soak the beans overnight | skill | lesson | | The trick is to soak the beans overnight
 I'm vegan, what should I cook tonight? | fact | diet | vegan | The user is vegan
 I can't eat that because I'm allergic to nuts | fact | allergy | nuts | The user is allergic to nuts
-By the way, I live in Ghent and work as a florist | fact | job | florist | The user works as a florist
+By the way, I live in Ghent and work as a florist | fact | works as | florist | The user works as a florist
 The lease on our flat runs out in July | event | plan | | The lease on the user's flat runs out in July (2023)
 There's a metal plate in my knee from a car crash | fact | | |
 Next meeting is Thursday the 18th at Olu's | event | | | Next meeting is Thursday the 18th (May 18, 2023) at Olu's
@@ -114,7 +114,7 @@ Our weekly sync with the Lisbon team is on Tuesdays at ten | pattern | schedule:
 The Lisbon sync has moved from Tuesday to Thursday at three | pattern | schedule:lisbon sync | thursday |
 I pay for Spotify, 10.99 a month | fact | uses:music | Spotify |
 I went with Tidal instead | fact | uses:music | Tidal |
-I'm leaving Brightline on June 3 | fact | job | |
+I'm leaving Brightline on June 3 | fact | employer | |
 I rent a one-bed in Leeds, £925 a month | fact | | |
 The builder starts on June 3 and says it takes three weeks | event | | | The builder starts on June 3 (2023)
 """

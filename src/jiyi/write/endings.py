@@ -65,12 +65,33 @@ async def name_endings(
     return [one for one in told if one.ends or one.over is None or not one.over.if_known]
 
 
+_NO_LONGER = r"\b(?:now|these days|retired?|unemployed|between jobs)\b|现在|如今|退休|失业|待业|转行|改行|创业"
+_MOVED = r"\b(?:mov(?:e|ed|ing)|relocated|now|these days|settled)\b|搬|迁|现在|如今|租了"
+_AS = r"\bas (?:an?|the|their|head|chief)\b|当|做|担任"
+# What goes with something new, if its words say so: with a home of one's own a stay somewhere, with a move whatever was
+# said of the old home, with another job where one worked, and with work elsewhere as something what one was.
+_GOES = {
+    "home": (("", ("stay",)), (_MOVED, ("dwelling", "near home", "address"))),
+    "address": ((_MOVED, ("near home",)),),
+    "job": ((_NO_LONGER, ("employer", "works as")),),
+    "works as": ((_NO_LONGER, ("job",)),),
+    "employer": ((_AS, ("job", "works as")),),
+}
+
+
 def _with_what_goes(one: Proposed) -> Proposed:
-    """Whoever has a home of their own stays no longer where they were for a while."""
-    if one.memory.data.get("attribute") != "home" or len(one.facts) != 1 or one.facts[0].ended:
+    attribute = str(one.memory.data.get("attribute"))
+    if attribute not in _GOES or len(one.facts) != 1:
         return one
-    stay = Fact(slot=beside(one.facts[0].slot, "stay"), value=None, ended=True)
-    return replace(one, ends=(*one.ends, stay))
+    [fact] = one.facts
+    if fact.ended:
+        # "I quit my job": whatever it was.
+        also = ["works as"] if attribute == "employer" and fact.value is None else []
+    else:
+        said = one.memory.content
+        also = [other for cue, others in _GOES[attribute] if re.search(cue, said, re.IGNORECASE) for other in others]
+    goes = [Fact(slot=beside(fact.slot, other), value=None, ended=True) for other in also]
+    return replace(one, ends=(*one.ends, *goes))
 
 
 def _can_end(one: Proposed) -> bool:

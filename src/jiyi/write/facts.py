@@ -34,7 +34,9 @@ class Fact:
         if old.ended:
             return not self.ended and _same(self.value, old.value)
         if self.ended:
-            return self.value is None or _same(self.value, old.value)
+            # Whoever left Acme left "Acme as a manager".
+            exactly = self.value is None or _same(self.value, old.value)
+            return exactly or (old.value is not None and _is_part(self.value or "", old.value))
         if self.replaces is not None and _same(self.replaces, old.value):
             return True
         return (self.single or old.single) and not self.says_the_same(old)

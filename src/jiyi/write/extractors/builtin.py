@@ -122,7 +122,7 @@ def _says_something(clause: Clause, claim: Claim) -> bool:
 
 
 # Of these there is one at a time, and the day on which it changes is known beforehand.
-_CHANGES_ON_A_DAY = frozenset(("home", "job", "employer", "diet", "relationship"))
+_CHANGES_ON_A_DAY = frozenset(("home", "job", "employer", "works as", "diet", "relationship"))
 
 
 def _settled(clause: Clause, claim: Claim | None, told: set[tuple[str, str]]) -> list[Claim]:

@@ -93,15 +93,22 @@ def _with_detail(before: Clause, told: Claim, clause: Clause, claim: Claim | Non
 def _one_of_both(before: Clause, told: Claim, clause: Clause, claim: Claim) -> Read | None:
     if before.subject == clause.subject and _are_one(told, claim):
         # 入职了一家游戏公司，当产品经理: one job.
-        return _joined(before, clause), replace(told, value=f"{told.value} {claim.value}".strip())
+        value, attribute = f"{told.value} {claim.value}".strip(), min(told.attribute, claim.attribute)
+        return _joined(before, clause), replace(told, value=value, attribute=attribute)
     if not told.content and claim.memory_type == "pattern" and _only_says_how_often(clause):
         return _joined(before, clause), told
     return None
 
 
+_WORK = frozenset(("employer", "job", "works as"))
+
+
 def _are_one(told: Claim, claim: Claim) -> bool:
-    same = told.single and claim.single and (told.attribute, told.subject) == (claim.attribute, claim.subject)
-    return same and not (told.content or claim.content or claim.replaces)
+    work = told.attribute in _WORK and claim.attribute in _WORK
+    same = told.single and claim.single and told.subject == claim.subject
+    return (
+        same and (work or told.attribute == claim.attribute) and not (told.content or claim.content or claim.replaces)
+    )
 
 
 def _only_says_how_often(clause: Clause) -> bool:

@@ -16,7 +16,8 @@ _NUMBER = "[一二三]?十[一二三四五六七八九]?|[一二三四五六七�
 _DAY = re.compile(
     r"(?:(?<=\bon )|(?<=\bby )|(?<=day ))?\bthe (?P<th>\d{1,2})(?:st|nd|rd|th)\b"
     r"(?! (?:of|floor|time|century|street|grade|birthday|place|edition|anniversary|(?-i:[A-Z])))"
-    r"|\b(?:on|by|before|until|from) the (?P<word>first|second|third)\b(?! \w+(?:day|time|floor|of))"
+    r"|\b(?:on|by|before|until|from) the (?P<word>first|second|third)\b"
+    r"(?! \w*(?:day|time|floor|of|row|page|try|attempt|round|place|street|avenue|year|week|half|shelf|date)\b)"
     rf"|(?<![\d月到至\-~第])(?P<figure>\d{{1,2}})号(?!楼|线|店|院|门|房|机|码|桌|馆)(?:周[一二三四五六日天])?"
     rf"|(?<![月到至第十])(?P<han>{_NUMBER})号(?!楼|线|店|院|门|房|机|码|桌|馆)",
     re.IGNORECASE,

@@ -19,6 +19,8 @@ _OWN_SLOT = (
     "uses:",
     "home",
     "job",
+    "employer",
+    "works as",
     "name",
     "plan",
     "deadline",
