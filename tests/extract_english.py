@@ -4,7 +4,7 @@
 STATED = """
 I'm allergic to peanuts | fact | allergy | peanuts | The user is allergic to peanuts
 I have a severe shellfish allergy | fact | allergy | shellfish | The user has a severe shellfish allergy
-I'm lactose intolerant | fact | diet | lactose intolerant | The user is lactose intolerant
+I'm lactose intolerant | fact | allergy | lactose | The user is lactose intolerant
 Well, I'm a vegetarian | fact | diet | vegetarian | The user is a vegetarian
 I went vegan two years ago | fact | diet | vegan | The user went vegan two years ago (2021)
 I don't eat pork | preference | diet:pork | avoids | The user doesn't eat pork

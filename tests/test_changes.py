@@ -139,6 +139,15 @@ async def test_what_is_over_says_which_memory_said_so_and_can_be_undone(memory: 
         ("我住在北京。", "我和我妹住。"),
         ("I ride a bike to work.", "I drive my daughter to school."),
         ("I ride a bike to work.", "I take the bus to work when it rains."),
+        # Something else besides, for some days, or for work.
+        ("I'm vegetarian.", "I'm lactose intolerant."),
+        ("I'm vegetarian.", "I eat gluten-free."),
+        ("I'm vegan.", "I'm sober."),
+        ("I get up at 6.", "On Sundays I get up at 9."),
+        ("我每天六点起床。", "周末九点起床。"),
+        ("I drive a Golf.", "I drive a van at work."),
+        ("My email is a@x.org.", "My work email is b@y.org."),
+        ("我的邮箱是a@x.org。", "我的工作邮箱是b@y.org。"),
         # Of the same title.
         ("My dentist is Dr. Wu.", "My doctor is Dr. Wu."),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from .clause import Claim, Clause
@@ -10,6 +11,15 @@ from .rules import claim_by_table
 
 INTENDED = frozenset(
     ("want", "plan", "hope", "would", "think", "consider", "intend", "aim", "dream", "wish", "should", "must")
+)
+
+
+# Of these there may be another for some days, or for work.
+_QUALIFIED = frozenset(("bedtime", "car", "commute", "wake"))
+_ONLY = re.compile(
+    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days|weekends?|weekdays|(?:at|for) work|in (?:summer|winter))\b"
+    "|周末|工作日|平日|节假日|假期|[周期拜][一二三四五六日天]|上班时|夏天|冬天",
+    re.IGNORECASE,
 )
 
 
@@ -24,6 +34,9 @@ def facts(clause: Clause) -> Claim | None:
     if found and found.ended and "decide" in clause.chain:
         # "I've decided to sell the car": it is still there.
         return None
+    if found and found.attribute in _QUALIFIED and (only := _ONLY.search(clause.text)):
+        # 周末九点起床 says nothing of the other days.
+        return replace(found, attribute=f"{found.attribute}:{only[0].lower()}")
     if found and found.attribute == "home" and pattern(clause.language, "away").search(clause.said.text):
         # 出差住在酒店, "staying at the Hilton this week": nobody's home.
         return replace(found, attribute="stay", importance=0.45, ended=False, single=True)

@@ -50,10 +50,15 @@ _FULL = {
 }
 
 
+_OF_ANOTHER = frozenset(("work", "office", "business", "company", "school", "second", "other", "backup", "old", "home"))
+
+
 def property_name(noun: str) -> str:
     """
     >>> property_name("phone number"), property_name("生日"), property_name("favourite color")
     ('phone number', 'birthday', 'favourite:colour')
+    >>> property_name("new email"), property_name("work email")  # which is another one
+    ('email', 'work email')
     """
     known = named("all", "properties")
     noun = noun.strip().lower()
@@ -61,5 +66,7 @@ def property_name(noun: str) -> str:
         if noun.startswith(prefix):
             kind = noun[len(prefix) :]
             return f"favourite:{known.get(kind, kind)}"
-    last = noun.split()[-1] if noun else ""
+    first, last = (noun.split() or [""])[0], (noun.split() or [""])[-1]
+    if first != last and first in _OF_ANOTHER:
+        return f"{first} {known.get(last, last)}"
     return known.get(noun) or known.get(last) or noun
