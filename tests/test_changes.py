@@ -148,6 +148,15 @@ async def test_what_is_over_says_which_memory_said_so_and_can_be_undone(memory: 
         ("I drive a Golf.", "I drive a van at work."),
         ("My email is a@x.org.", "My work email is b@y.org."),
         ("我的邮箱是a@x.org。", "我的工作邮箱是b@y.org。"),
+        ("I live in Berlin.", "I also live in Rome part of the year."),
+        ("I'm a teacher.", "I'm also a yoga instructor."),
+        ("我是老师。", "我也是瑜伽教练。"),
+        ("I do yoga on Mondays.", "I also do yoga on Wednesdays."),
+        ("I use Chrome now.", "I use Firefox too."),
+        ("我现在用Chrome。", "我也用Firefox。"),
+        ("我在腾讯上班。", "我周末在一家面包店兼职。"),
+        # Somebody else's.
+        ("My car is a Golf.", "My wife's car is a Fiat."),
         # Of the same title.
         ("My dentist is Dr. Wu.", "My doctor is Dr. Wu."),
     ],

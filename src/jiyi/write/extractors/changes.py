@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .clause import Claim, Clause
-from .facts import INTENDED
+from .facts import INTENDED, besides
 from .kinds import NOW, kind_called, kind_of
 from .rules import claim_by_table
 
@@ -17,14 +17,18 @@ def changes(clause: Clause) -> Claim | None:
     found = claim_by_table("changes", clause)
     if found is None or not (found.value or found.replaces):
         return None
-    if found.attribute not in ("uses", "uses now"):
-        return found
+    return _by_kind(clause, found) if found.attribute in ("uses", "uses now") else found
+
+
+def _by_kind(clause: Clause, found: Claim) -> Claim | None:
     kind = kind_of(found.value) or (kind_of(found.replaces) if found.replaces else None) or kind_called(clause.text)
-    if kind is None and found.attribute == "uses now":
-        # "It's Apple Notes these days" tells of a tool, "it's Monday now" of none.
-        return None
     if found.attribute == "uses now":
+        if kind is None:
+            # "It's Apple Notes these days" tells of a tool, "it's Monday now" of none.
+            return None
         found = replace(found, subject=clause.speaker)
+    if kind and besides(clause):
+        return replace(found, attribute=f"uses:{kind}:{found.value.lower()}", single=False)
     if kind and NOW.search(clause.text):
         found = replace(found, single=not found.ended)
     if kind is None and found.weight < 0.7:

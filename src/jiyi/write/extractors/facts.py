@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from .clause import Claim, Clause
+from .kinds import NOW
 from .lexicon import pattern
 from .rules import claim_by_table
 
@@ -23,6 +24,17 @@ _ONLY = re.compile(
 )
 
 
+_BESIDES = re.compile(
+    r"\b(?<!^)(?:also|as well|too|besides|on the side)\b|也(?![许不])|另外|同时|兼职|兼着|副业", re.IGNORECASE
+)
+_CHANGES = frozenset(("become", "change", "get", "join", "move", "relocate", "settle", "switch", "转", "换", "搬"))
+
+
+def besides(clause: Clause) -> bool:
+    """ "I also work at a bakery", 我也是瑜伽教练: it takes no other's place."""
+    return _BESIDES.search(clause.text) is not None and clause.verb not in _CHANGES and not NOW.search(clause.text)
+
+
 def facts(clause: Clause) -> Claim | None:
     if set(clause.chain) & INTENDED:
         # "I want to move to Rome" tells nothing of where somebody lives.
@@ -37,6 +49,8 @@ def facts(clause: Clause) -> Claim | None:
     if found and found.attribute in _QUALIFIED and (only := _ONLY.search(clause.text)):
         # 周末九点起床 says nothing of the other days.
         return replace(found, attribute=f"{found.attribute}:{only[0].lower()}")
+    if found and found.single and besides(clause):
+        found = replace(found, attribute=f"{found.attribute}:{found.value.lower()}", single=False)
     if found and found.attribute == "home" and pattern(clause.language, "away").search(clause.said.text):
         # 出差住在酒店, "staying at the Hilton this week": nobody's home.
         return replace(found, attribute="stay", importance=0.45, ended=False, single=True)

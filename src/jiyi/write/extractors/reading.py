@@ -365,4 +365,6 @@ def _somebody_else(read: Parsed, me: str, language: str, people: People) -> tupl
     if "'s " in read.noun and read.noun.rsplit(maxsplit=1)[-1] not in words("en", "properties"):
         # "my neighbour's battery"
         return "other", me
-    return "kin", kin_label(me, read.noun, language) if is_kin(read.noun, language) else me
+    owner = read.noun.partition("'s ")[0]
+    whose = owner if "'s " in read.noun and is_kin(owner, language) else read.noun
+    return "kin", kin_label(me, whose, language) if is_kin(whose, language) else me

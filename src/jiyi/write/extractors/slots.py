@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from .clause import PERSONS, Claim, Clause
+from .facts import besides
 from .kinds import chinese_things
 from .lexicon import named, pattern
 
@@ -140,12 +141,13 @@ def _schedule(clause: Clause, claim: Claim) -> Claim | None:
     days = _WEEKDAY.findall(clause.text)
     over = pattern(clause.language, "called off").search(clause.text) is not None
     what = pattern(clause.language, "standing").search(clause.text)
+    more = not over and besides(clause)
     if what is None or not (over or is_standing(clause.text, clause.language)) or clause.future:
         return None
     return replace(
         claim,
         memory_type="fact" if over else "pattern",
-        attribute=f"schedule:{_called(clause, what[0])}",
+        attribute=f"schedule:{_called(clause, what[0])}" + (f":{days[-1].lower()}" if days and more else ""),
         value=days[-1].lower() if days and not over else "",
         single=not over,
         ended=over,
