@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from .clause import Claim, Clause
+from .clause import PERSONS, Claim, Clause
 from .kinds import NOW
 from .lexicon import pattern
 from .rules import claim_by_table
+from .values import plain_value
 
 INTENDED = frozenset(
     ("want", "plan", "hope", "would", "think", "consider", "intend", "aim", "dream", "wish", "should", "must")
@@ -35,11 +36,19 @@ def besides(clause: Clause) -> bool:
     return _BESIDES.search(clause.text) is not None and clause.verb not in _CHANGES and not NOW.search(clause.text)
 
 
+def _learning(clause: Clause) -> Claim | None:
+    """ "I'm learning to cook" """
+    if clause.language != "en" or clause.chain[-1:] != ("learn",) or clause.about not in PERSONS:
+        return None
+    what = plain_value(f"{clause.verb} {clause.rest}", "en")
+    return Claim(memory_type="fact", attribute=f"learning:{what.lower()}", value=what, weight=0.7, importance=0.55)
+
+
 def facts(clause: Clause) -> Claim | None:
     if set(clause.chain) & INTENDED:
         # "I want to move to Rome" tells nothing of where somebody lives.
         return None
-    found = claim_by_table("facts", clause)
+    found = claim_by_table("facts", clause) or _learning(clause)
     if found and found.value == clause.subject:
         # 我叫林梅, 我是林梅, said by 林梅
         return None

@@ -126,11 +126,18 @@ def _heading(line: str) -> Meaning:
     return meaning
 
 
+_HAS_ONE = frozenset(("有个", "有一个", "有位", "有一位"))
+
+
 def claim_by_table(name: str, clause: Clause) -> Claim | None:
-    """What the rows that fit say: the surer of the first phrase and the first row of the verb."""
+    """What the rows that fit say: the surer of the surest phrase and the first row of the verb."""
     rows = table(name, clause.language)
     phrase = _by_phrase(rows.phrases, clause)
     row = _by_verb(rows.by_verb.get(clause.verb, []), clause)
+    if row is None and clause.verb in _HAS_ONE:
+        # 有个女儿 is said like 有女儿, 有两个女儿.
+        plain = replace(clause, verb="有", rest=clause.verb[1:] + clause.rest)
+        row = _by_verb(rows.by_verb.get("有", []), plain)
     if phrase and row:
         return phrase if phrase.weight >= row.weight else row
     return phrase or row
@@ -141,10 +148,13 @@ def _by_phrase(rows: tuple[Row, ...], clause: Clause) -> Claim | None:
         # 你上次说你对海鲜过敏: of whom it is said matters, whatever the words.
         return None
     lower = clause.text.lower()
-    for row in rows:
-        if row.cue in lower and row.pattern and (found := row.pattern.search(clause.text)):
-            return _claim(row.meaning, clause, found)
-    return None
+    claims = [
+        claim
+        for row in rows
+        if row.cue in lower and row.pattern and (found := row.pattern.search(clause.text))
+        if (claim := _claim(row.meaning, clause, found))
+    ]
+    return max(claims, key=lambda claim: claim.weight, default=None)
 
 
 def _by_verb(rows: list[Row], clause: Clause) -> Claim | None:
