@@ -34,6 +34,22 @@ STATED = """
 我是一名小学老师 | fact | job | 小学老师 | 用户是一名小学老师
 我在医院当护士 | fact | employer | 医院 | 用户在医院当护士
 我做产品经理的工作 | fact | job | | 用户做产品经理的工作
+我有个女儿 | fact | family | | 用户有个女儿
+我1990年出生 | fact | birthday | 1990年 | 用户1990年出生
+我刚入职特斯拉 | fact | employer | 特斯拉 | 用户刚入职特斯拉
+我一个人住 | fact | household | | 用户一个人住
+我上夜班 | fact | work mode | 夜班 | 用户上夜班
+我戴眼镜 | fact | wears | 眼镜 | 用户戴眼镜
+我色弱 | fact | health | | 用户色弱
+我打胰岛素 | fact | medication | 胰岛素 | 用户打胰岛素
+我五点半起床 | pattern | wake | 五点半 | 用户五点半起床
+我会三门语言 | fact | language | 三门语言 | 用户会三门语言
+我欠老王五百块 | fact | | | 用户欠老王五百块
+我刚买了房 | fact | owns:房 | 房 | 用户刚买了房
+我在动物收容所做志愿者 | fact | volunteering | 动物收容所 | 用户在动物收容所做志愿者
+我妈妈今年六十了 | fact | age | 六十 | 用户妈妈今年六十了
+我儿子的生日是6月5号 | fact | birthday | 6月5号 | 用户儿子的生日是6月5号
+我们九月要生宝宝了 | task | plan | 生宝宝 |
 我上周辞职了 | fact | employer | | 用户上周（2023年5月8日）辞职了
 我跳槽到字节了 | fact | employer | 字节 | 用户跳槽到字节了
 我退休了 | fact | job | | 用户退休了

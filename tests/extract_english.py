@@ -35,6 +35,16 @@ I teach maths at a high school | fact | teaches:maths | maths | The user teaches
 I run a small bakery in town | fact | | | The user runs a small bakery in town
 I work from home | fact | | | The user works from home
 I'm retired now | fact | job | retired | The user is retired now
+My parents live in Ohio | fact | home | Ohio | The user's parents live in Ohio
+I'm learning to cook | fact | learning:cook | cook | The user is learning to cook
+I started a new job at Tesla | fact | employer | Tesla | The user started a new job at Tesla
+My sister had a baby | event | birth | baby | The user's sister had a baby
+I hate mornings | preference | likes:mornings | dislikes | The user hates mornings
+I'm getting a divorce | fact | relationship | | The user is getting a divorce
+I live with my sister | fact | household | sister | The user lives with their sister
+My wife's car is a Fiat | fact | car | Fiat | The user's wife's car is a Fiat
+I'm sober | fact | alcohol | does not drink | The user is sober
+My flight is on Friday at 9am | event | | | The user's flight is on Friday at 9am (May 19, 2023)
 I quit my job last week | fact | employer | | The user quit their job last week (May 8, 2023)
 I got promoted to team lead | fact | job | team lead | The user got promoted to team lead
 I used to work for a bank | fact | employer | bank ended | The user used to work for a bank

@@ -220,8 +220,15 @@ def _ends_noun(toks: list[Token], index: int, start: int) -> bool:
     if index == start:
         return False
     base, form = lemma(word)
+    if form == "base" and base in VERBS and _is_plural(toks[index - 1].word):
+        # "My parents live in Ohio"
+        return True
     return (
         word in words("en", "ends noun")
         or word in ADVERBS
         or (form in ("s", "past") and base in VERBS and word not in words("en", "kin"))
     )
+
+
+def _is_plural(word: str) -> bool:
+    return word in words("en", "kin") and (word.endswith("s") or word in ("children", "grandchildren", "people"))

@@ -36,6 +36,9 @@ def besides(clause: Clause) -> bool:
     return _BESIDES.search(clause.text) is not None and clause.verb not in _CHANGES and not NOW.search(clause.text)
 
 
+_BORN = re.compile(r"^(?:\w+ )?(?:bab(?:y|ies)|twins?|son|daughter|boy|girl)\b", re.IGNORECASE)
+
+
 def _learning(clause: Clause) -> Claim | None:
     """ "I'm learning to cook" """
     if clause.language != "en" or clause.chain[-1:] != ("learn",) or clause.about not in PERSONS:
@@ -49,18 +52,25 @@ def facts(clause: Clause) -> Claim | None:
         # "I want to move to Rome" tells nothing of where somebody lives.
         return None
     found = claim_by_table("facts", clause) or _learning(clause)
-    if found and found.value == clause.subject:
+    if found is None or found.value == clause.subject:
         # 我叫林梅, 我是林梅, said by 林梅
         return None
-    if found and found.ended and "decide" in clause.chain:
+    if found.ended and "decide" in clause.chain:
         # "I've decided to sell the car": it is still there.
         return None
-    if found and found.attribute in _QUALIFIED and (only := _ONLY.search(clause.text)):
+    return _as_told(clause, found)
+
+
+def _as_told(clause: Clause, found: Claim) -> Claim:
+    if found.attribute == "family" and found.ended and _BORN.search(found.value):
+        # "My sister had a baby", and has it.
+        return replace(found, memory_type="event", attribute="birth", ended=False)
+    if found.attribute in _QUALIFIED and (only := _ONLY.search(clause.text)):
         # 周末九点起床 says nothing of the other days.
         return replace(found, attribute=f"{found.attribute}:{only[0].lower()}")
-    if found and found.single and besides(clause):
+    if found.single and besides(clause):
         found = replace(found, attribute=f"{found.attribute}:{found.value.lower()}", single=False)
-    if found and found.attribute == "home" and pattern(clause.language, "away").search(clause.said.text):
+    if found.attribute == "home" and pattern(clause.language, "away").search(clause.said.text):
         # 出差住在酒店, "staying at the Hilton this week": nobody's home.
         return replace(found, attribute="stay", importance=0.45, ended=False, single=True)
     return found

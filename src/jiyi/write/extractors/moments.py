@@ -101,6 +101,13 @@ def _holds(old: TimeSpan, new: TimeSpan) -> bool:
     return old.at[0] <= new.at[0] and new.at[1] <= old.at[1] and len(old.text) > len(new.text) + 1
 
 
+_OF_WEEK = re.compile(r"(?<!year's )day\b|weekend|[周期拜][一二三四五六日天末]", re.IGNORECASE)
+# "Friday at 9am" is a day of the week, "Friday, May 9" is a date.
+_CLOCK = re.compile(
+    r"\d{1,2}[:：]\d{2}(?: ?[ap]\.?m)?|\d{1,2} ?(?:[ap]\.?m|o'clock|[点时])|at \d{1,2}\b", re.IGNORECASE
+)
+
+
 def _ahead(span: TimeSpan, now: datetime) -> TimeSpan:
     """The next one of what comes again, where the words leave it open."""
     limit = span.grain == "range" and _LIMIT.search(span.text) is not None
@@ -108,9 +115,7 @@ def _ahead(span: TimeSpan, now: datetime) -> TimeSpan:
         return span
     if re.search(r"\d{4}", span.text):
         return span
-    if re.search(r"(?<!year's )day\b|weekend|[周期拜][一二三四五六日天末]", span.text, re.IGNORECASE) and not re.search(
-        r"\d", span.text
-    ):
+    if _OF_WEEK.search(span.text) and not re.search(r"\d", _CLOCK.sub("", span.text)):
         return replace(span, start=span.start + timedelta(7), end=span.end + timedelta(7))
     try:
         return replace(span, start=_a_year_on(span.start), end=_a_year_on(span.end))
@@ -129,6 +134,7 @@ def absolute(text: str, spans: Iterable[TimeSpan], now: datetime, language: str)
         start, end = span.at
         if not written or text[start:end] != span.text:
             continue
+        end -= text[start:end].endswith(".")  # "at 9am."
         text = text[:end] + (f"（{written}）" if language == "zh" else f" ({written})") + text[end:]
     return text
 

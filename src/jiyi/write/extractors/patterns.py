@@ -21,12 +21,7 @@ def patterns(clause: Clause) -> Claim | None:
     price = often is not None and _is_price(clause.text, often)
     if price or not (often or pattern(clause.language, "usually").search(clause.text)):
         return None
-    if clause.language == "en" and (
-        clause.verb in ("", *words("en", "thoughts")) or (clause.verb == "be" and not often)
-    ):
-        return None
-    if set(clause.chain) & {"want", "plan", "must", "should", "hope", "decide", "would", "intend"}:
-        # "I want to run every day" is a plan, not yet a habit.
+    if not _is_doing(clause, often):
         return None
     said = f"{clause.verb} {clause.rest}" if clause.language == "en" else clause.verb + clause.rest
     value = plain_value(pattern(clause.language, "how often").sub("", said), clause.language)
@@ -42,6 +37,7 @@ def patterns(clause: Clause) -> Claim | None:
     )
 
 
+_TASTES = frozenset(("hate", "love", "like", "dislike", "enjoy", "prefer", "despise", "detest"))
 # "925 a month" is a price.
 _RATE = re.compile(r"(?:[£$€¥]\s?\d[\d.,]*k?|\d[\d.,]*k? (?:dollars|euros|pounds|bucks|quid|kronor)|\d[\d.,]*k?)\s?$")
 
@@ -64,8 +60,12 @@ def _of_thing(clause: Clause, often: re.Match[str]) -> Claim:
     )
 
 
-def _is_doing(clause: Clause, often: bool) -> bool:
-    """ "I always think", "I'm often tired" are no habits."""
-    if clause.verb == "be":
-        return often
-    return bool(clause.verb) and clause.verb not in words("en", "thoughts")
+def _is_doing(clause: Clause, often: re.Match[str] | None) -> bool:
+    """ "I always think", "I'm often tired", "I hate mornings" are no habits; "I want to run every day" is a plan."""
+    if set(clause.chain) & {"want", "plan", "must", "should", "hope", "decide", "would", "intend"}:
+        return False
+    if clause.language != "en":
+        return True
+    if clause.verb in _TASTES:
+        return bool(clause.rest.replace(often[0] if often else "", "").strip(" ."))
+    return clause.verb not in ("", *words("en", "thoughts")) and (clause.verb != "be" or often is not None)

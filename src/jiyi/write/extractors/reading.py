@@ -224,7 +224,8 @@ def _clause(unit: Unit, said: Said, whole: Piece, language: str, context: _Conte
         about, subject = "kin", context.introduced
     statement = piece.text[read.text_at :]
     # "I have a meeting on Friday" speaks of the next one, "I had" and "I've had" of the last.
-    ahead = read.future or not (read.past or read.perfect)
+    # 五月要生宝宝了 is still to come, whatever 了 says.
+    ahead = read.future or "plan" in read.chain or not (read.past or read.perfect)
     again = read.habitual or is_standing(statement, language)
     times = () if again else times_in(statement, said.sent_at, ahead=ahead, named_last=context.day)
     context.day = next(
