@@ -45,6 +45,8 @@ I live with my sister | fact | household | sister | The user lives with their si
 My wife's car is a Fiat | fact | car | Fiat | The user's wife's car is a Fiat
 I'm sober | fact | alcohol | does not drink | The user is sober
 My flight is on Friday at 9am | event | | | The user's flight is on Friday at 9am (May 19, 2023)
+I moved in three months ago | event | | | The user moved in three months ago (February 2023)
+My birthday party is this weekend | event | | | The user's birthday party is this weekend (May 20, 2023)
 I quit my job last week | fact | employer | | The user quit their job last week (May 8, 2023)
 I got promoted to team lead | fact | job | team lead | The user got promoted to team lead
 I used to work for a bank | fact | employer | bank ended | The user used to work for a bank

@@ -173,7 +173,7 @@ _UNIT_RULES: tuple[Rule, ...] = (
     (r"(?:over|during|on|at) (?P<t>the weekend)(?! (?:of|before|after))", _weekend),
     (rf"{AMOUNT} ago(?P<today> today)?", _ago),
     (rf"{AMOUNT} from (?:now|today)", _ahead),
-    (rf"in (?!a min){AMOUNT}(?:'? time)?(?! of)", _ahead_if_said),
+    (rf"in (?!a min){AMOUNT}(?:'? time)?(?! of| ago)", _ahead_if_said),  # but "moved in three months ago"
     (rf"(?:the )?(?:last|past) {AMOUNT}(?! of)", _last_so_many),
     (rf"(?:the|this) past {_BARE_UNIT}(?! of)", _last_one),
     (rf"(?:in|over|during|within|for) (?P<t>the last {_BARE_UNIT})(?! of)", _last_one),

@@ -31,7 +31,11 @@ _SAYS_DAY = re.compile(
     re.IGNORECASE,
 )
 # What comes again every year has no year of its own.
-_YEARLY = re.compile(r"birthday|born on|anniversary|every year|each year|生日|纪念日|每年|出生", re.IGNORECASE)
+_YEARLY = re.compile(
+    r"birthday(?! (?:party|dinner|lunch|trip|drinks|bash|do|meal)\b)|born on|anniversary(?! (?:party|dinner|trip)\b)"
+    "|every year|each year|生日(?!会|派对|聚会|宴|趴|蛋糕|party)|纪念日|每年|出生",
+    re.IGNORECASE,
+)
 # "before August", 周五之前: the end of the stretch is what counts.
 _LIMIT = re.compile(r"^(?:before|by|until|till)\b|前$", re.IGNORECASE)
 # "Saturday mornings", "Sundays"
