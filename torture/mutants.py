@@ -32,8 +32,8 @@ from .trial import Trial
 
 WHOLE = 240
 ROOT = Path(__file__).parent.parent
-LONGEST_CPU_S = 60  # what runs for ever uses the processor;
-SLOWER = 15  # times as long it may take, and waits for something: a machine may be busy
+LONGEST_CPU_S = 60  # what runs for ever uses the processor,
+LONGEST_S, SLOWER = 60, 15  # or waits for ever: so long, and as many times what its tests take without it
 FILES = (
     *("store/saves.py", "store/jobs.py", "store/effects.py", "store/erasing.py", "store/filters.py", "store/keys.py"),
     *("store/reads.py", "store/undo.py", "write/change.py", "write/facts.py", "write/identify.py"),
@@ -168,14 +168,15 @@ class Loop:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         gc.unfreeze()  # functions have to be found
         told = self.trial.scratch / "callers.json"
-        if _forked(lambda: _recorded(session, told), longest_cpu_s=20 * LONGEST_CPU_S) != 0:
+        if _forked(lambda: _recorded(session, told), longest_cpu_s=20 * LONGEST_CPU_S, longest_s=3600) != 0:
             self.trial.breaks("other", "the tests fail as they are, so they tell nothing")
             return True
-        callers: dict[str, list[str]] = json.loads(told.read_text("utf-8"))
+        callers, took = json.loads(told.read_text("utf-8"))
         items = {item.nodeid: item for item in session.items}
         for mutant in self.chosen:
-            tests = [items[name] for name in callers.get(mutant.place, ())]
-            self._told(mutant, len(tests), _outcome(mutant, session, tests) if tests else "survived")
+            names = callers.get(mutant.place, ())
+            tests, longest_s = [items[name] for name in names], LONGEST_S + SLOWER * sum(took[name] for name in names)
+            self._told(mutant, len(tests), _outcome(mutant, session, tests, longest_s) if tests else "survived")
         return True
 
     def _told(self, mutant: Mutant, tests: int, became: str) -> None:
@@ -189,16 +190,16 @@ class Loop:
         print(f"  {became}, {tests} tests: line {mutant.line} of {mutant.name}", flush=True)
 
 
-def _outcome(mutant: Mutant, session: pytest.Session, tests: list[pytest.Item]) -> str:
+def _outcome(mutant: Mutant, session: pytest.Session, tests: list[pytest.Item], longest_s: float) -> str:
     def tested() -> int:
         mutant.take_effect()
         return _run(session, tests)
 
-    status = _forked(tested, longest_cpu_s=LONGEST_CPU_S)
+    status = _forked(tested, longest_cpu_s=LONGEST_CPU_S, longest_s=longest_s)
     return "survived" if status == 0 else "timed out" if status in (-signal.SIGXCPU, -signal.SIGKILL) else "killed"
 
 
-def _forked(work: Callable[[], int], longest_cpu_s: int) -> int:
+def _forked(work: Callable[[], int], longest_cpu_s: int, longest_s: float) -> int:
     """→ its exit code, or minus the signal that ended it"""
     began = time.monotonic()
     child = os.fork()
@@ -213,7 +214,7 @@ def _forked(work: Callable[[], int], longest_cpu_s: int) -> int:
             code = work()
         finally:
             os._exit(code)
-    while time.monotonic() - began < longest_cpu_s * SLOWER:
+    while time.monotonic() - began < longest_s:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status)
@@ -259,7 +260,7 @@ def _recorded(session: pytest.Session, told: Path) -> int:
             callers.setdefault(_place(code), []).append(item.nodeid)
     for names in callers.values():
         names.sort(key=took.__getitem__)
-    told.write_text(json.dumps(callers), "utf-8")
+    told.write_text(json.dumps([callers, took]), "utf-8")
     return 0
 
 
