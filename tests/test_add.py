@@ -94,6 +94,13 @@ async def test_a_conversation_keeps_its_order_speakers_and_times(memory: Memory)
     assert found.hits[0].occurred_at == LONG_AGO
 
 
+async def test_a_list_by_tag_has_only_what_bears_it(memory: Memory) -> None:
+    await memory.add("likes oolong", user_id="mei", tags=["drink"])
+    await memory.add("likes a drink by the sea", user_id="mei")
+    await memory.add("likes the sea", user_id="mei", tags=["place"])
+    assert [item.content for item in (await memory.list(user_id="mei", tags=["drink"])).items] == ["likes oolong"]
+
+
 async def test_the_speaker_is_a_word_to_search_for(memory: Memory) -> None:
     await memory.add([{"role": "user", "name": "Ottokar", "content": "I adopted a cat"}], user_id="mei")
     assert contents(await memory.search("Ottokar", user_id="mei", search_mode="keyword")) == ["I adopted a cat"]

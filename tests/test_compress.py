@@ -174,6 +174,31 @@ async def test_undo_brings_everything_back(keeper: Memory, clock: Clock) -> None
     assert {after[key]["status"] for key in after.keys() - before.keys()} == {"archived"}
 
 
+async def test_undo_of_one_leaves_what_was_compressed_beside_it(keeper: Memory, clock: Clock) -> None:
+    repairs = await tell(keeper, *REPAIRS)
+    fears = await tell(keeper, "我从小就特别害怕蜘蛛。", "我从小就特别害怕老鼠。", "我从小就特别害怕毒蛇。")
+    clock.now += 40 * DAY
+    done = await keeper.compress(user_id="mei")
+    assert done.made == 2
+    [one] = [item for item in await stored(keeper) if "蜘蛛" in item.content]
+    await keeper.undo(one.id, user_id="mei")
+    assert {(await keeper.get(memory_id, user_id="mei")).status for memory_id in fears} == {"active"}
+    assert {(await keeper.get(memory_id, user_id="mei")).status for memory_id in repairs} == {"archived"}
+
+
+async def test_a_part_that_is_back_already_is_left_as_it_is_when_another_is_deleted(
+    keeper: Memory, clock: Clock
+) -> None:
+    ids = await tell(keeper, *REPAIRS)
+    clock.now += 40 * DAY
+    await keeper.compress(user_id="mei")
+    await keeper.undo(ids[1], user_id="mei")
+    before = await keeper.get(ids[1], user_id="mei")
+    assert before.status == "active"
+    await keeper.delete(ids[0], user_id="mei")
+    assert await keeper.get(ids[1], user_id="mei") == before
+
+
 async def test_undo_by_time_takes_two_rounds_of_compressing_back(keeper: Memory, clock: Clock) -> None:
     for month in range(3):
         await tell(keeper, *(f"Trip {month}.{day} to Munich cost {100 * month + day} euros" for day in range(3)))

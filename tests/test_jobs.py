@@ -204,6 +204,34 @@ async def test_what_was_deleted_meanwhile_is_not_made_anew(place: Place) -> None
         assert [one.content for one in await stored(memory)] == ["Noted."]
 
 
+async def test_a_job_of_which_all_messages_are_deleted_says_so(place: Place) -> None:
+    async with open_with(place, SpelledOut(), in_process=False) as memory:
+        receipt = await memory.add(TALK, user_id="mei", wait=False)
+        for made in receipt.memories:
+            await memory.delete(made.id, user_id="mei", with_sources=True)
+        job = await memory.job(receipt.id, user_id="mei")
+        assert (job.state, job.next_attempt_at) == (ReceiptState.FAILED, None)
+        assert any("was deleted" in problem for problem in job.problems)
+        assert await memory.work() == 0
+
+
+async def test_a_lease_is_renewed_as_long_as_the_work_goes_on(place: Place) -> None:
+    model = SpelledOut(gate=asyncio.Event())
+    async with open_with(place, model, lease_s=1.0) as memory:
+        receipt = await memory.add(TALK, user_id="mei", wait=False)
+        first = (await memory.job(receipt.id, user_id="mei")).leased_until
+        while first is None:
+            await asyncio.sleep(0.02)
+            first = (await memory.job(receipt.id, user_id="mei")).leased_until
+        later: Any = first
+        while later <= first:
+            await asyncio.sleep(0.05)
+            later = (await memory.job(receipt.id, user_id="mei")).leased_until
+        model.gate.set()  # type: ignore[union-attr]
+        await memory.wait(receipt, user_id="mei")
+        assert (await memory.job(receipt.id, user_id="mei")).attempts == 1
+
+
 @pytest.mark.parametrize("known", [False, True], ids=["new", "told before"])
 async def test_messages_deleted_while_a_job_works_on_them_are_no_failure(
     place: Place, known: bool, caplog: pytest.LogCaptureFixture
