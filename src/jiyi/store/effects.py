@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
@@ -87,18 +88,23 @@ async def _told(
 ) -> dict[str, tuple[tuple[datetime, Source], ...]]:
     """By which messages memories were told, and when."""
     statement = (
-        select(MemorySourceRow, MessageRow.sent_at)
+        select(
+            MemorySourceRow.memory_id,
+            MemorySourceRow.message_id,
+            MemorySourceRow.span_start,
+            MemorySourceRow.span_end,
+            MessageRow.sent_at,
+        )
         .join(
             MessageRow,
             and_(MessageRow.user_id == MemorySourceRow.user_id, MessageRow.id == MemorySourceRow.message_id),
         )
         .where(MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id.in_(memory_ids))
     )
-    found: dict[str, tuple[tuple[datetime, Source], ...]] = {}
-    for row, sent_at in (await session.execute(statement)).all():
-        source = Source(message_id=row.message_id, start=row.span_start, end=row.span_end)
-        found[row.memory_id] = (*found.get(row.memory_id, ()), (sent_at, source))
-    return found
+    found: defaultdict[str, list[tuple[datetime, Source]]] = defaultdict(list)
+    for memory_id, message_id, start, end, sent_at in (await session.execute(statement)).all():
+        found[memory_id].append((sent_at, Source(message_id=message_id, start=start, end=end)))
+    return {memory_id: tuple(told) for memory_id, told in found.items()}
 
 
 async def check(session: AsyncSession, user_id: str, effects: Effects) -> None:

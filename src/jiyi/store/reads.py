@@ -42,6 +42,7 @@ from .tables import (
     RevisionRow,
     TermsRow,
 )
+from .types import Instant
 
 T = TypeVar("T")
 
@@ -70,12 +71,25 @@ async def memory_row(session: AsyncSession, user_id: str, memory_id: str) -> Mem
     raise NotFound(f"user {user_id!r} has no memory {memory_id!r}")
 
 
-# Built once: every search runs them, and building a statement costs about as much as running it.
+# Built once: every search or `add` runs them, and building a statement costs about as much as running it.
 _IDS: BindParameter[list[str]] = bindparam("ids", expanding=True)
 _USER: BindParameter[str] = bindparam("user_id")
 # Two statements, not one with OR: that would make SQLite read all of the user's rows.
 _BY_ID = select(MemoryRow.__table__).where(MemoryRow.user_id == _USER, MemoryRow.id.in_(_IDS))
 _BY_KEY = select(MemoryRow.__table__).where(MemoryRow.user_id == _USER, MemoryRow.memory_key.in_(_IDS))
+_KNOWN = select(MemoryRow.dedupe_hash, MemoryRow.id).where(
+    MemoryRow.user_id == _USER,
+    MemoryRow.dedupe_hash.in_(_IDS),
+    or_(
+        and_(
+            MemoryRow.status == "active",
+            MemoryRow.valid_to.is_(None),
+            or_(MemoryRow.expires_at.is_(None), MemoryRow.expires_at > bindparam("now", type_=Instant())),
+        ),
+        MemoryRow.dedupe_hash.startswith(SAID),
+        MemoryRow.dedupe_hash.startswith(PAST),
+    ),
+)
 _DETAILS = union_all(
     select(KeywordRow.memory_id, literal("keyword"), KeywordRow.keyword, -KeywordRow.weight, KeywordRow.keyword).where(
         KeywordRow.user_id == _USER, KeywordRow.memory_id.in_(_IDS)
@@ -158,20 +172,8 @@ async def known_by_hash(session: AsyncSession, user_id: str, hashes: Sequence[st
     """The ids of the memories that say exactly this, by hash. What has expired is not known any more."""
     known: dict[str, str] = {}
     for some in chunks(hashes):
-        statement = select(MemoryRow.dedupe_hash, MemoryRow.id).where(
-            MemoryRow.user_id == user_id,
-            MemoryRow.dedupe_hash.in_(some),
-            or_(
-                and_(
-                    MemoryRow.status == "active",
-                    MemoryRow.valid_to.is_(None),
-                    or_(MemoryRow.expires_at.is_(None), MemoryRow.expires_at > now),
-                ),
-                MemoryRow.dedupe_hash.startswith(SAID),
-                MemoryRow.dedupe_hash.startswith(PAST),
-            ),
-        )
-        known.update({found: memory_id for found, memory_id in (await session.execute(statement)) if found})
+        found = await session.execute(_KNOWN, {"user_id": user_id, "ids": some, "now": now})
+        known.update({said: memory_id for said, memory_id in found if said})
     return known
 
 

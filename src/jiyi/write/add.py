@@ -45,7 +45,7 @@ async def _work_out(
     later = bool(fresh) and flow.settings.enabled and flow.slow_extractor is not None
     stateds = [stated(candidate, context, at) for candidate in accepted.candidates]
     made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow)
-    memories, effects, problem = await index(list(verbatims.values()), made, context.user_id, at, flow)
+    memories, effects, problem = await index(list(verbatims.values()), known, made, context.user_id, at, flow)
     done = ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED
     idempotency_key, request_hash, actor = request
     return Addition(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -129,13 +129,13 @@ def _names_of_user(messages: Sequence[NewMessage], context: Context) -> frozense
 
 
 async def index(
-    verbatims: Sequence[NewMemory], made: Made, user_id: str, at: datetime, flow: Flow
+    verbatims: Sequence[NewMemory], known: Collection[str], made: Made, user_id: str, at: datetime, flow: Flow
 ) -> tuple[tuple[NewMemory, ...], Effects, str | None]:
-    """Make memories findable, but for those that are there already; also those that have grown. → with what went
-    wrong"""
+    """Make memories findable, but for those that are there already (`known`: which of the verbatims, by hash); also
+    those that have grown. → with what went wrong"""
     memories = (*verbatims, *made.memories)
-    known = await flow.store.known(user_id, [memory.dedupe_hash for memory in memories], at)
-    new = [memory for memory in memories if memory.dedupe_hash not in known]
+    there = {*known, *await flow.store.known(user_id, [memory.dedupe_hash for memory in made.memories], at)}
+    new = [memory for memory in memories if memory.dedupe_hash not in there]
     changed = [(one.entry.id, one.content, one.summary, one.entry.tags, one.data) for one in made.grown]
     texts = [*((one.id, one.content, one.summary, one.tags, one.data) for one in new), *changed]
     entries, times = await asyncio.to_thread(index_entries, [text[1:] for text in texts], flow.keyword_rules)

@@ -33,7 +33,7 @@ async def do(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
     while True:
         messages = await flow.store.messages(lease.user_id, left["messages"])
         made = await _made(messages, context, lease.accepted_at, flow, last=lease.attempt >= max_attempts)
-        memories, effects, problem = await index((), made, lease.user_id, lease.accepted_at, flow)
+        memories, effects, problem = await index((), (), made, lease.user_id, lease.accepted_at, flow)
         memories, effects, met, unjudged = await judge_alike(memories, effects, context.place, lease.accepted_at, flow)
         addition = Addition(
             id=lease.job_id,
