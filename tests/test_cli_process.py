@@ -19,7 +19,9 @@ from jiyi.sync import Memory
 from jiyi.testing import WordEmbedder
 
 F_SETPIPE_SZ = 1031  # of Linux; `fcntl` knows it by name on some versions only
-JIYI = [sys.executable, "-c", "from jiyi.cli import main; main()"]
+# What runs in the background of a shell ignores Ctrl-C, and so do its children, unless they are told otherwise.
+HEEDS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+JIYI = [sys.executable, "-c", f"{HEEDS}; from jiyi.cli import main; main()"]
 
 
 def start(*words: str, **options: object) -> subprocess.Popen[str]:
