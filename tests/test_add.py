@@ -101,6 +101,18 @@ async def test_a_list_by_tag_has_only_what_bears_it(memory: Memory) -> None:
     assert [item.content for item in (await memory.list(user_id="mei", tags=["drink"])).items] == ["likes oolong"]
 
 
+async def test_pages_of_a_list_come_one_after_the_other(memory: Memory) -> None:
+    for number in range(5):
+        await memory.add(f"note {number}", user_id="mei")
+    seen: list[str] = []
+    cursor = None
+    for _ in range(3):
+        page = await memory.list(user_id="mei", limit=2, cursor=cursor)
+        seen += [item.content for item in page.items]
+        cursor = page.next_cursor
+    assert cursor is None and seen == [f"note {number}" for number in (4, 3, 2, 1, 0)]
+
+
 async def test_the_speaker_is_a_word_to_search_for(memory: Memory) -> None:
     await memory.add([{"role": "user", "name": "Ottokar", "content": "I adopted a cat"}], user_id="mei")
     assert contents(await memory.search("Ottokar", user_id="mei", search_mode="keyword")) == ["I adopted a cat"]

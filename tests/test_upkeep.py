@@ -63,6 +63,7 @@ async def test_a_types_time_is_over_before_upkeep_comes(place: str | Path, clock
     async with opened(place, types={"command_output": {"ttl_days": 7}}) as memory:
         await memory.add("ls: 3 files", user_id="mei", memory_type="command_output")
         await memory.add("ls: 4 files", user_id="mei", memory_type="command_output", expires_at=START + 99 * DAY)
+        assert len(await stored(memory, memory_types=["command_output"])) == 2, "not yet"
         clock.now += 7 * DAY - timedelta(seconds=1)
         for _ in range(2):  # the second time from the cache
             assert len((await memory.search("ls", user_id="mei")).hits) == 2
