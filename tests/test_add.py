@@ -101,6 +101,13 @@ async def test_a_list_by_tag_has_only_what_bears_it(memory: Memory) -> None:
     assert [item.content for item in (await memory.list(user_id="mei", tags=["drink"])).items] == ["likes oolong"]
 
 
+async def test_a_list_of_a_time_has_what_was_in_it_alone(memory: Memory) -> None:
+    for number in range(3):
+        await memory.add(f"note {number}", user_id="mei", occurred_at=LONG_AGO + number * DAY)
+    page = await memory.list(user_id="mei", time_range=(LONG_AGO + DAY, LONG_AGO + 2 * DAY))
+    assert [item.content for item in page.items] == ["note 1"], "the end is no part of it"
+
+
 async def test_pages_of_a_list_come_one_after_the_other(memory: Memory) -> None:
     for number in range(5):
         await memory.add(f"note {number}", user_id="mei")
