@@ -185,3 +185,16 @@ def test_the_command_line_backs_up_and_restores(path: Path, tmp_path: Path, monk
     assert told.exit_code == 0, told.output
     assert '"users": 2' in told.stdout
     assert run.invoke(app, ["restore"]).exit_code == 2
+
+
+async def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder(16)) as memory:
+        await memory.add("likes tea", user_id="mei")
+        await memory.backup(tmp_path / "backup.db")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("jiyi.keep.backup._replace_file", full)
+    with pytest.raises(StoreUnavailable, match=r"memory\.db could not be replaced: .*No space left"):
+        await restore_backup(tmp_path / "backup.db", tmp_path / "memory.db", force=True)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import product
 from typing import Any
 
 import asyncpg
@@ -184,7 +185,7 @@ async def test_the_index_finds_the_nearest(databases: Databases, filled: str) ->
 
 async def test_a_search_answers_as_without_the_index(filled: str) -> None:
     """By words and meaning together, by meaning alone, and in a dialogue."""
-    asked = [f"{first} and {second}" for first, second in zip(WORDS[:7], WORDS[7:], strict=True)]
+    asked = [f"{first} and {second}" for first, second in product(WORDS[:7], WORDS[7:])]  # of many, one may differ
     asked.append("user: 你喜欢茶吗？\nassistant: coffee\nuser: 钢琴 in the rain")
     same = total = 0
     async with open_at(filled) as memory, open_at(filled) as exact:

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jiyi import Memory, migrate_store, restore_backup
+from jiyi import Memory, StoreUnavailable, WorkspaceError, migrate_store, restore_backup
 from jiyi.keep import upkeep
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import WordEmbedder
@@ -78,8 +78,10 @@ async def _upkeep(memory: Memory, place: Place) -> None:
 
 
 async def _observe(memory: Memory, place: Place) -> None:
-    await memory.observe("我搬到成都了", "好", user_id="mei", session_id="s3")
-    await memory.flush()
+    before = (await memory.observed()).failed
+    await memory.observe("我搬到成都了", "好", user_id="mei")
+    if (await memory.flush()).failed > before:  # it breaks no chat, and counts
+        raise StoreUnavailable("it was not taken in")
 
 
 async def _edit_and_sync(memory: Memory, place: Place) -> None:
@@ -87,8 +89,11 @@ async def _edit_and_sync(memory: Memory, place: Place) -> None:
     text = note.read_text("utf-8")
     if "by hand" not in text:  # as an editor does it: whole, or not at all
         edited = place / "edited"
-        edited.write_text(text.replace("## Facts\n", "## Facts\n\n- written by hand\n", 1), "utf-8")
-        edited.replace(note)
+        try:
+            edited.write_text(text.replace("## Facts\n", "## Facts\n\n- written by hand\n", 1), "utf-8")
+            edited.replace(note)
+        except OSError as error:
+            raise WorkspaceError(f"the person's own editor says: {error}") from error
     await memory.sync_workspace(user_id="mei")
 
 
@@ -126,7 +131,9 @@ async def _new_store(memory: Memory, place: Place) -> None:
     async with new as made:
         if not await made.users():
             await made.add("the first one", user_id="mei", memory_type="fact")
-        await made.sync_workspace(user_id="mei")
+        problems = [problem for report in await made.sync_workspace(user_id="mei") for problem in report.problems]
+        if problems:  # what could not be written is told there
+            raise WorkspaceError("; ".join(problems))
 
 
 VERBS = (
@@ -160,10 +167,7 @@ VERBS = (
     Verb("open a new store", _new_store, steps=True),
     Verb("migrate_store", lambda _, place: migrate_store(place / "memory.db", place / "moved.db"), steps=True),
     Verb("record_skill", lambda memory, _: memory.record_skill("research", ["search", "read"], user_id="mei")),
-    Verb(
-        "observe",
-        lambda memory, _: _then(memory.observe("我搬到成都了", "好", user_id="mei"), lambda _: memory.flush()),
-    ),
+    Verb("observe", _observe),
     Verb("import_memories", lambda memory, place: memory.import_memories(place / "export.jsonl"), steps=True),
     Verb("import_chats", lambda memory, place: memory.import_chats(place / "chat.json", user_id="mei"), steps=True),
     Verb("export", lambda memory, place: memory.export(place / "out.jsonl", overwrite=True)),

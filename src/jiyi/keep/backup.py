@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, StoreUnavailable
 from .files import becoming, free
 from .values import Backup
 
@@ -57,7 +57,10 @@ async def restore_backup(
         store = open_store(where or settings.url, settings)
         if isinstance(store, SqliteStore):
             shown = str(store.path)
-            await asyncio.to_thread(_replace_file, checked, store.path, force)
+            try:
+                await asyncio.to_thread(_replace_file, checked, store.path, force)
+            except OSError as error:
+                raise StoreUnavailable(f"{shown} could not be replaced: {error}") from error
         else:
             shown = await _fill(checked, store, force, settings, advance)
     return await asyncio.to_thread(_told, source, shown)
