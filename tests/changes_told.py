@@ -361,4 +361,10 @@ STORIES = """
 
 2024-01-10 | 我们的数据库用MySQL。 | MySQL | ·
 2024-05-01 | MySQL老出问题，组里投票改成TiDB了。 | TiDB | 数据库用MySQL
+
+2024-01-10 | 我住在北京。 | 北京 | ·
+2024-05-01 | 我也搬到上海了。 | 上海 | 住在北京
+
+2024-01-10 | I work as a nurse. | nurse | ·
+2024-05-01 | I retired last month. | retired | works as a nurse
 """

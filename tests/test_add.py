@@ -139,6 +139,13 @@ async def test_the_time_of_a_message_is_read_by_any_of_its_names(memory: Memory,
     assert receipt.memories[0].occurred_at == datetime(2024, 5, 1, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("first", ["sent_at", "created_at"])
+async def test_our_own_name_of_the_time_counts_whatever_stands_beside_it(memory: Memory, first: str) -> None:
+    times = {"sent_at": LONG_AGO.isoformat(), "created_at": (LONG_AGO + DAY).isoformat(), "timestamp": None}
+    said = {"role": "user", "content": "早", **dict(sorted(times.items(), key=lambda one: one[0] != first))}
+    assert (await memory.add(said, user_id="mei")).memories[0].occurred_at == LONG_AGO
+
+
 async def test_messages_without_a_time_take_that_of_the_call(memory: Memory) -> None:
     before = datetime.now(UTC)
     given = await memory.add({"role": "user", "content": "one"}, user_id="mei", occurred_at=LONG_AGO)

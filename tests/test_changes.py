@@ -155,6 +155,9 @@ async def test_what_is_over_says_which_memory_said_so_and_can_be_undone(memory: 
         ("I use Chrome now.", "I use Firefox too."),
         ("我现在用Chrome。", "我也用Firefox。"),
         ("我在腾讯上班。", "我周末在一家面包店兼职。"),
+        ("I work at Google.", "I'm a staff engineer now."),
+        ("我在腾讯上班。", "我现在是产品经理了。"),
+        ("我是编辑。", "我在当当网上班。"),
         # Somebody else's.
         ("My car is a Golf.", "My wife's car is a Fiat."),
         # Of the same title.

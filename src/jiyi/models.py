@@ -78,8 +78,10 @@ class Message(Value):
     def _take_openai_names(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        names = {"content": "text", "name": "speaker", **dict.fromkeys(TIMES_OF_MESSAGES, "sent_at")}
+        names = {"content": "text", "name": "speaker"}
         taken = {names.get(key, key): value for key, value in data.items() if value is not None or key not in names}
+        if taken.get("sent_at") is None:
+            taken["sent_at"] = next((data[name] for name in TIMES_OF_MESSAGES if data.get(name) is not None), None)
         if isinstance(taken.get("text"), list):
             taken["text"] = "\n".join(_text_of_part(part) for part in taken["text"])
         return taken

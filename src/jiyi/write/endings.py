@@ -65,16 +65,16 @@ async def name_endings(
     return [one for one in told if one.ends or one.over is None or not one.over.if_known]
 
 
-_NO_LONGER = r"\b(?:now|these days|retired?|unemployed|between jobs)\b|现在|如今|退休|失业|待业|转行|改行|创业"
+_NO_LONGER = r"\b(?:retired?|unemployed|between jobs)\b|退休|失业|待业|转行|改行|创业"
 _MOVED = r"\b(?:mov(?:e|ed|ing)|relocated|now|these days|settled)\b|搬|迁|现在|如今|租了"
-_AS = r"\bas (?:an?|the|their|head|chief)\b|当|做|担任"
+_AS = r"\bas (?:an?|the|their|head|chief)\b|当(?![当代地年时天今初])|做(?![得梦法客])|担任"
 # What goes with something new, if its words say so: with a home of one's own a stay somewhere, with a move whatever was
 # said of the old home, with another job where one worked, and with work elsewhere as something what one was.
 _GOES = {
     "home": (("", ("stay",)), (_MOVED, ("dwelling", "near home", "address"))),
     "address": ((_MOVED, ("near home",)),),
     "job": ((_NO_LONGER, ("employer", "works as")),),
-    "works as": ((_NO_LONGER, ("job",)),),
+    "works as": ((rf"{_NO_LONGER}|\bnow\b", ("job",)),),
     "employer": ((_AS, ("job", "works as")),),
 }
 

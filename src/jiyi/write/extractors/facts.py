@@ -28,12 +28,31 @@ _ONLY = re.compile(
 _BESIDES = re.compile(
     r"\b(?<!^)(?:also|as well|too|besides|on the side)\b|也(?![许不])|另外|同时|兼职|兼着|副业", re.IGNORECASE
 )
-_CHANGES = frozenset(("become", "change", "get", "join", "move", "relocate", "settle", "switch", "转", "换", "搬"))
+_CHANGES = (
+    "become",
+    "change",
+    "get",
+    "join",
+    "move",
+    "relocate",
+    "settle",
+    "switch",
+    "转",
+    "换",
+    "搬",
+    "改",
+    "跳槽",
+    "入职",
+)
 
 
 def besides(clause: Clause) -> bool:
     """ "I also work at a bakery", 我也是瑜伽教练: it takes no other's place."""
-    return _BESIDES.search(clause.text) is not None and clause.verb not in _CHANGES and not NOW.search(clause.text)
+    return (
+        _BESIDES.search(clause.text) is not None
+        and not clause.verb.startswith(_CHANGES)
+        and not NOW.search(clause.text)
+    )
 
 
 _BORN = re.compile(r"^(?:\w+ )?(?:bab(?:y|ies)|twins?|son|daughter|boy|girl)\b", re.IGNORECASE)
