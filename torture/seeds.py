@@ -200,6 +200,7 @@ FILTERS = (
     '{"user_id": "记", "session_id": "s", "agent_id": "a", "group_id": "g", "time_range": [null, null]}',
 )
 STATEMENTS = (
+    "ea, used to live in Rome; my",  # many times over: what a message has is looked for once
     "I moved to Berlin last week and I work as a nurse at Charité. My brother Tom is 34 and hates mushrooms.",
     "我上周搬到了柏林，在一家医院当护士。我弟弟叫小明，今年三十四岁，不吃蘑菇。",
     "Remind me to call Dr. Smith on May 5th at 3pm! We decided to use PostgreSQL 18 instead of MySQL.",

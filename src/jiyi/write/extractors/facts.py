@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from .clause import PERSONS, Claim, Clause
 from .kinds import NOW
-from .lexicon import pattern
+from .lexicon import message_has
 from .rules import claim_by_table
 from .values import plain_value
 
@@ -89,7 +89,7 @@ def _as_told(clause: Clause, found: Claim) -> Claim:
         return replace(found, attribute=f"{found.attribute}:{only[0].lower()}")
     if found.single and besides(clause):
         found = replace(found, attribute=f"{found.attribute}:{found.value.lower()}", single=False)
-    if found.attribute == "home" and pattern(clause.language, "away").search(clause.said.text):
+    if found.attribute == "home" and message_has(clause.said.text, clause.language, "away"):
         # 出差住在酒店, "staying at the Hilton this week": nobody's home.
         return replace(found, attribute="stay", importance=0.45, ended=False, single=True)
     return found

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
+from ...text.kept import kept
+
 
 def read_table(name: str) -> str:
     return files(__package__).joinpath("tables").joinpath(name).read_text(encoding="utf-8")
@@ -41,6 +43,13 @@ def named(language: str, name: str) -> dict[str, str]:
 def pattern(language: str, name: str) -> re.Pattern[str]:
     """A list of regular expressions, one on each line, any of which may match."""
     return re.compile("|".join(_sections(language)[name]), re.IGNORECASE)
+
+
+@kept(32)
+def message_has(text: str, language: str, name: str) -> bool:
+    """Whether a pattern matches anywhere in a message. Asked for each of its clauses, and looked for once: otherwise a
+    long message would take the square of its length."""
+    return pattern(language, name).search(text) is not None
 
 
 @cache

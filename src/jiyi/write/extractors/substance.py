@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from .clause import PERSONS, Clause
-from .lexicon import named, pattern, words
+from .lexicon import message_has, named, pattern, words
 
 # What small talk seldom reaches, and what people tell about themselves mostly does.
 ENOUGH = {"en": 2.7, "zh": 3.0}
@@ -42,7 +42,7 @@ _TIMELESS = re.compile("[^了过着]{2,12}?(?:是|有|为|大约|一天要?|海�
 
 
 def _is_general(clause: Clause) -> bool:
-    if pattern(clause.language, "anchors").search(clause.said.text):
+    if message_has(clause.said.text, clause.language, "anchors"):
         return False
     if clause.language == "zh":
         return _TIMELESS.match(clause.text) is not None
