@@ -26,6 +26,7 @@ from scipy.optimize import minimize
 from jiyi import Memory
 from jiyi.evaluate.data import BenchQuery, BenchSet, BenchStore, load
 from jiyi.evaluate.run import fill, user_of
+from jiyi.index.query import Candidates
 from jiyi.models import SearchMode
 from jiyi.read.interpret import interpret, scope
 from jiyi.read.people import asks_assistant
@@ -33,7 +34,6 @@ from jiyi.read.presets import PRESETS
 from jiyi.read.relevance import STEEPNESS, signs
 from jiyi.read.score import LEGS, best, parts_of, score
 from jiyi.read.search import question_of
-from jiyi.store.asking import Candidates
 from jiyi.text.language import language
 
 Array = NDArray[np.float64]

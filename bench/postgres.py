@@ -27,8 +27,8 @@ from rich.table import Table
 
 from jiyi import Memory
 from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.index.query import Question
 from jiyi.settings import load_settings
-from jiyi.store.asking import Question
 from jiyi.store.contract import Filter
 from jiyi.store.tables import Base
 

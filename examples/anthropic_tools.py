@@ -18,8 +18,8 @@ from typing import Any
 from anthropic import AsyncAnthropic
 
 from jiyi import Memory
+from jiyi.agents.tools import MemoryTools
 from jiyi.testing import ScriptedModel
-from jiyi.tools import MemoryTools
 
 MODEL = os.environ.get("ANTHROPIC_MODEL", "scripted")
 SCRIPT: list[str | dict[str, Any]] = [

@@ -20,7 +20,7 @@ from autogen_core.models import ChatCompletionClient, CreateResult, ModelFamily,
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
 from jiyi import Memory
-from jiyi.integrations.autogen import MemoryContext, build_agent
+from jiyi.agents.autogen import MemoryContext, build_agent
 
 logging.getLogger("autogen_core.events").setLevel(logging.ERROR)  # the replaying model complains of tool calls
 INFO = ModelInfo(

@@ -18,8 +18,8 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 
 from jiyi import Memory
-from jiyi.integrations.langchain import langchain_tools
-from jiyi.tools import MEMORY_TOOLS_SYSTEM_PROMPTS
+from jiyi.agents.langchain import langchain_tools
+from jiyi.agents.tools import MEMORY_TOOLS_SYSTEM_PROMPTS
 
 
 def calls(tool: str, **arguments: object) -> AIMessage:

@@ -19,7 +19,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.base import BaseStore
 
-from jiyi.integrations.langgraph import JiyiStore
+from jiyi.agents.langgraph import JiyiStore
 
 
 class State(TypedDict):

@@ -16,8 +16,8 @@ from agents import Agent, Model, OpenAIChatCompletionsModel, RunConfig, Runner, 
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from jiyi import Memory
-from jiyi.integrations.openai_agents import JiyiSession, function_tools, recall
-from jiyi.tools import MemoryTools
+from jiyi.agents.openai_agents import JiyiSession, function_tools, recall
+from jiyi.agents.tools import MemoryTools
 
 MONDAY = ["I am allergic to peanuts.", "我的猫叫豆豆"]
 FRIDAY = ["Which food must I avoid because of my allergy?", "我的猫叫什么名字？"]

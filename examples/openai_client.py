@@ -16,10 +16,10 @@ from typing import Any
 
 from openai import OpenAI
 
-from jiyi.integrations.openai import remember
+from jiyi.agents.openai import remember
+from jiyi.agents.tools import MemoryTools
 from jiyi.sync import Memory
 from jiyi.testing import ScriptedModel
-from jiyi.tools import MemoryTools
 
 MODEL = os.environ.get("LLM_MODEL", "scripted")
 SCRIPT: list[str | dict[str, Any]] = [

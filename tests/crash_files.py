@@ -16,7 +16,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from jiyi import Memory, folders
+from jiyi import Memory
+from jiyi import durable as folders
 from jiyi.files import safe
 from jiyi.keep.erase import erase
 from jiyi.settings import load_settings

@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 
 from jiyi import Embedder, Extractor, Memory, NewKey
+from jiyi.http_guards import listening
 from jiyi.server.serving import OrderlyServer, server_over
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
-from jiyi.walls import listening
 
 
 class Running:

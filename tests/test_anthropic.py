@@ -13,8 +13,8 @@ from anthropic.lib.tools import ToolError
 
 import jiyi.sync
 from jiyi import Memory, WorkspaceError
+from jiyi.agents.anthropic import AsyncMemoryTool, MemoryTool
 from jiyi.agents.folder import MemoryFolder
-from jiyi.integrations.anthropic import AsyncMemoryTool, MemoryTool
 from jiyi.testing import ScriptedModel, WordEmbedder
 
 ROOT = "/memories"

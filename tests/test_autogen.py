@@ -36,18 +36,11 @@ from autogen_core.tools import BaseTool
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
 from jiyi import InvalidInput, Memory, SettingsError
-from jiyi.integrations.autogen import (
-    JiyiMemory,
-    MemoryContext,
-    MemRecallAgent,
-    build_agent,
-    loading_into,
-    memory_tools,
-)
+from jiyi.agents.autogen import JiyiMemory, MemoryContext, MemRecallAgent, build_agent, loading_into, memory_tools
+from jiyi.agents.tools import MEMORY_TOOLS_SYSTEM_PROMPTS
 from jiyi.settings import load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from jiyi.text.fence import CLOSING, OPENING
-from jiyi.tools import MEMORY_TOOLS_SYSTEM_PROMPTS
 
 INFO = ModelInfo(
     vision=False, function_calling=True, json_output=False, family=ModelFamily.UNKNOWN, structured_output=False

@@ -195,6 +195,6 @@ async def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, monkeypat
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("jiyi.keep.backup._replace_file", full)
+    monkeypatch.setattr("jiyi.transfer.backup._replace_file", full)
     with pytest.raises(StoreUnavailable, match=r"memory\.db could not be replaced: .*No space left"):
         await restore_backup(tmp_path / "backup.db", tmp_path / "memory.db", force=True)

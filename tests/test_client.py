@@ -673,7 +673,7 @@ def test_a_newer_server_may_tell_more_than_is_known_here(server: Running, monkey
 
 
 async def test_tools_and_agents_work_over_a_server(server: Running) -> None:
-    from jiyi.tools import MemoryTools
+    from jiyi.agents.tools import MemoryTools
 
     async with Memory.open(server.url) as memory:
         tools = MemoryTools(memory, user_id="tools")

@@ -14,13 +14,13 @@ import pytest
 from rich.cells import cell_len
 
 from jiyi import Memory
-from jiyi.chats.moments import moment
 from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.errors import InvalidInput
 from jiyi.evaluate import measures
 from jiyi.evaluate.data import BenchSet, load, read_set
 from jiyi.evaluate.journal import Answer, Journal
 from jiyi.testing import WordEmbedder
+from jiyi.transfer.chats.moments import moment
 from test_cli import answer, jiyi
 
 NOON = datetime(2024, 4, 1, 12, 0, tzinfo=UTC)

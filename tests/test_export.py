@@ -109,7 +109,7 @@ async def test_importing_twice_makes_nothing_new(
 async def test_an_interrupted_import_goes_on(
     tmp_path: Path, some_export: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jiyi.keep.export.AT_ONCE", 3)
+    monkeypatch.setattr("jiyi.transfer.export.AT_ONCE", 3)
     (tmp_path / "a.jsonl").write_bytes(some_export)
     for stop_after in (1, 5, 11):
         async with opened(tmp_path / "new.db") as memory:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from conftest import verbatim
-from jiyi import Memory, folders
+from jiyi import Memory
+from jiyi import durable as folders
 from jiyi.files import safe
 from jiyi.testing import WordEmbedder
 from support import LONG, stored

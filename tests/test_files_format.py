@@ -76,10 +76,10 @@ names = words.filter(str.strip)
 
 
 def tags_kept(tags: list[str]) -> tuple[str, ...]:
-    from jiyi import InvalidInput, checks
+    from jiyi import InvalidInput, validation
 
     try:
-        return checks.tags("tags", tags)
+        return validation.tags("tags", tags)
     except InvalidInput:
         return ()
 

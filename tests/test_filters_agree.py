@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from jiyi import Memory
-from jiyi.store.asking import Question
+from jiyi.index.query import Question
 from jiyi.store.contract import Filter
 from jiyi.store.filters import conditions
 from jiyi.store.tables import MemoryRow

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 
 import jiyi.sync as jiyi_sync
 from jiyi import InvalidInput, Memory
-from jiyi.chats import chat as chats
-from jiyi.chats import values as streaming
-from jiyi.chats.chat import Chat
-from jiyi.chats.files import find_sources, read_chats, reader_of
-from jiyi.chats.values import json_values
 from jiyi.memory import importing
 from jiyi.testing import WordEmbedder
+from jiyi.transfer.chats import chat as chats
+from jiyi.transfer.chats import values as streaming
+from jiyi.transfer.chats.chat import Chat
+from jiyi.transfer.chats.files import find_sources, read_chats, reader_of
+from jiyi.transfer.chats.values import json_values
 from test_cli import answer, jiyi
 
 

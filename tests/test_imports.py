@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jiyi import InvalidInput, Memory
-from jiyi.imports.markdown import found_in
-from jiyi.imports.shapes import shape_of
+from jiyi.transfer.memories.markdown import found_in
+from jiyi.transfer.memories.shapes import shape_of
 from support import stored
 
 MEM0 = {

@@ -11,10 +11,10 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 import jiyi.sync
 from jiyi import InvalidInput, Memory
-from jiyi.integrations.langchain import LANGMEM_NAMES, langchain_tools
+from jiyi.agents.langchain import LANGMEM_NAMES, langchain_tools
+from jiyi.agents.tools import TOOLS
 from jiyi.testing import WordEmbedder
 from jiyi.text.fence import CLOSING, OPENING
-from jiyi.tools import TOOLS
 
 
 def by_name(tools: Any) -> dict[str, Any]:

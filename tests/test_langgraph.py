@@ -32,8 +32,8 @@ from langgraph.store.memory import InMemoryStore
 
 import jiyi.sync
 from jiyi import InvalidInput, Memory
-from jiyi.integrations import langgraph_items
-from jiyi.integrations.langgraph import JiyiStore
+from jiyi.agents import langgraph_items
+from jiyi.agents.langgraph import JiyiStore
 from jiyi.testing import WordEmbedder
 
 Namespace = tuple[str, ...]
@@ -286,7 +286,7 @@ def expiry(store: JiyiStore, key: str = "k") -> datetime:
 
 def set_clock(monkeypatch: pytest.MonkeyPatch, minutes: float) -> None:
     """Let the adapter and the filters of the engine live some minutes later."""
-    for module in ("jiyi.integrations.langgraph_items", "jiyi.read.interpret"):
+    for module in ("jiyi.agents.langgraph_items", "jiyi.read.interpret"):
         monkeypatch.setattr(f"{module}.utc_now", lambda: datetime.now(UTC) + timedelta(minutes=minutes))
 
 
@@ -441,7 +441,7 @@ def test_without_langgraph_the_extra_is_named() -> None:
     program = (
         "import sys; sys.modules['langgraph'] = None; sys.modules['langgraph.store.base'] = None\n"
         "from jiyi import MissingExtra\n"
-        "try:\n    import jiyi.integrations.langgraph\n"
+        "try:\n    import jiyi.agents.langgraph\n"
         "except MissingExtra as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)

@@ -17,13 +17,13 @@ from jiyi.llm import resolve
 from jiyi.llm.client import Llm
 from jiyi.settings import load_settings
 from jiyi.text.fence import CLOSING, NOTICES, OPENING
-from jiyi.write.by_llm import LlmDrafts, judge, llm_drafts
-from jiyi.write.by_llm.dates import with_true_dates
-from jiyi.write.by_llm.grounds import find_quote, repeats_itself, tells_of_the_talk
-from jiyi.write.by_llm.judge import Told
-from jiyi.write.by_llm.propose import Checker
-from jiyi.write.by_llm.transcript import LONGEST_MESSAGE, transcript
 from jiyi.write.drafts import Said, Unit
+from jiyi.write.llm import LlmDrafts, judge, llm_drafts
+from jiyi.write.llm.dates import with_true_dates
+from jiyi.write.llm.grounds import find_quote, repeats_itself, tells_of_the_talk
+from jiyi.write.llm.judge import Told
+from jiyi.write.llm.propose import Checker
+from jiyi.write.llm.transcript import LONGEST_MESSAGE, transcript
 
 AT = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)  # a Monday
 

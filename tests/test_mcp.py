@@ -14,13 +14,13 @@ from jsonschema import Draft202012Validator
 from mcp import Client, MCPError
 
 from jiyi import InvalidInput, Memory
+from jiyi.agents.mcp.server import make_server
+from jiyi.agents.mcp.serving import http_app
+from jiyi.agents.tools import TOOLS
 from jiyi.cli.app import app
-from jiyi.imports.graph import read_graph
-from jiyi.mcp.server import make_server
-from jiyi.mcp.serving import http_app
+from jiyi.http_guards import is_loopback
 from jiyi.testing import WordEmbedder
-from jiyi.tools import TOOLS
-from jiyi.walls import is_loopback
+from jiyi.transfer.memories.graph import read_graph
 
 OWN = [tool.name for tool in TOOLS]
 ALL = [*OWN, "search", "fetch"]

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jiyi import Memory, MemoryMetrics
+from jiyi.agents.tools import MemoryTools
 from jiyi.cli.plots import bar, spark
 from jiyi.metrics import MEASURES, SECONDS, Histogram, Meter, Sample, prometheus
-from jiyi.tools import MemoryTools
 
 
 @given(st.lists(st.floats(0.0002, 50), min_size=20, max_size=200), st.sampled_from([0.5, 0.95, 0.99]))

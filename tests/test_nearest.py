@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from jiyi import Memory
+from jiyi.index.query import Question
 from jiyi.settings import load_settings
-from jiyi.store.asking import Question
 from jiyi.store.contract import Filter
 from postgres_server import Databases
 from support import LONG

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 import jiyi.sync
 from jiyi import InvalidInput, Memory
-from jiyi.integrations.openai_agents import JiyiSession, function_tools, recall
+from jiyi.agents.openai_agents import JiyiSession, function_tools, recall
+from jiyi.agents.tools import TOOLS, MemoryTools
 from jiyi.testing import WordEmbedder
-from jiyi.tools import TOOLS, MemoryTools
 
 CAT = "My cat is called 豆豆."
 
@@ -312,7 +312,7 @@ def test_without_the_sdk_the_extra_is_named() -> None:
     program = (
         "import sys; sys.modules['agents'] = None\n"
         "from jiyi import MissingExtra\n"
-        "try:\n    import jiyi.integrations.openai_agents\n"
+        "try:\n    import jiyi.agents.openai_agents\n"
         "except MissingExtra as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)

@@ -13,10 +13,10 @@ import pytest
 
 import jiyi.sync
 from jiyi import InvalidInput, Memory
-from jiyi.integrations.openai import remember
+from jiyi.agents.openai import remember
+from jiyi.agents.tools import MemoryTools
 from jiyi.testing import ScriptedModel, WordEmbedder
 from jiyi.text.fence import CLOSING, OPENING
-from jiyi.tools import MemoryTools
 from support import stored
 
 ASK: list[Any] = [{"role": "user", "content": "What tea do I like?"}]

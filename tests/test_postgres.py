@@ -25,8 +25,9 @@ from jiyi import (
     StoreUnavailable,
     VectorSearchError,
 )
+from jiyi.index import ram as hot
 from jiyi.settings import load_settings
-from jiyi.store import hot, schema
+from jiyi.store import schema
 from jiyi.store.migrations import postgres as ddl
 from jiyi.store.postgres import USERS_TABLES, Address
 from jiyi.store.tables import Base, erased

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from jiyi import Memory, SearchResult
 from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.index.query import Candidates
 from jiyi.read.formulas import FORMULAS
 from jiyi.read.presets import PRESETS, Weights
 from jiyi.read.relevance import BOTH, BY_MEANING, BY_WORDS, explain, relevance
 from jiyi.read.score import LEGS, Scores, best, score
 from jiyi.read.turns import quoted
 from jiyi.settings import load_settings
-from jiyi.store.asking import Candidates
 from support import contents, recomputed
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -15,13 +15,13 @@ import httpx
 import pytest
 
 from jiyi import InvalidInput, Memory
+from jiyi.http_guards import listening, own_names, without_port
 from jiyi.keys import hashed, id_in
 from jiyi.models import utc_now
 from jiyi.server.app import make_app
 from jiyi.server.logs import redacted
 from jiyi.store.tables import ApiKeyRow
 from jiyi.testing import WordEmbedder
-from jiyi.walls import listening, own_names, without_port
 from rest import Running, running
 from support import ask, rows_with
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from conftest import WordEmbedder
 from jiyi import Hit, Memory
+from jiyi.index.query import Candidates, Question
+from jiyi.index.succession import ABOUT, NOBODY, Gists
+from jiyi.index.user_index import UserIndex
 from jiyi.models import to_micros
 from jiyi.read.past import asks_for_the_past
 from jiyi.settings import load_settings
-from jiyi.store.asking import Candidates, Question
 from jiyi.store.contract import Filter
-from jiyi.store.gists import ABOUT, NOBODY, Gists
-from jiyi.store.userindex import UserIndex
 from test_userindex import row_of
 
 BEGAN = datetime(2026, 3, 1, 10, tzinfo=UTC)

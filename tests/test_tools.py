@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jiyi import InvalidInput, Memory
+from jiyi.agents.tools import MEMORY_TOOLS_SYSTEM_PROMPTS, TOOLS, MemoryTools, Tool
+from jiyi.agents.tools.inputs import SearchMemoriesInput
+from jiyi.agents.tools.schema import ToolLanguage
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from jiyi.text.fence import CLOSING, OPENING, is_context, strip_context
-from jiyi.tools import MEMORY_TOOLS_SYSTEM_PROMPTS, TOOLS, MemoryTools, Tool
-from jiyi.tools.inputs import SearchMemoriesInput
-from jiyi.tools.schema import ToolLanguage
 
 LANGUAGES: tuple[ToolLanguage, ...] = ("en", "zh")
 INJECTION = (
@@ -256,7 +256,7 @@ argument_names = st.sampled_from(sorted({name for tool in TOOLS for name in tool
 )
 def test_whatever_a_model_writes_is_understood_or_told(tool: Tool, arguments: dict[str, Any]) -> None:
     tools = MemoryTools(Memory.open("unused.db", embedder=WordEmbedder()), user_id="mei")
-    from jiyi.tools.functions import Refused
+    from jiyi.agents.tools.functions import Refused
 
     try:
         tools._read(tool, arguments)

@@ -20,14 +20,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from jiyi import InvalidInput, Memory, MemoryItem, NotFound
+from jiyi.index.episodes import episodes
+from jiyi.index.query import Candidates, Question
+from jiyi.index.ram import HotUsers
+from jiyi.index.row import IndexRow
+from jiyi.index.user_index import UserIndex
 from jiyi.settings import load_settings
-from jiyi.store.asking import Candidates, Question
 from jiyi.store.contract import Filter
-from jiyi.store.episodes import episodes
-from jiyi.store.hot import HotUsers
-from jiyi.store.indexrow import IndexRow
 from jiyi.store.rows import index_values
-from jiyi.store.userindex import UserIndex
 from jiyi.testing import WordEmbedder
 from jiyi.text.keywords import query_keywords
 from jiyi.text.tokens import apart, tokens

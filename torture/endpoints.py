@@ -206,7 +206,7 @@ def _switch_off(what: str | None, off: ExitStack) -> None:
     if what == "the proof of a quote":
         off.enter_context(
             patch(
-                "jiyi.write.by_llm.grounds.Grounds.quoted",
+                "jiyi.write.llm.grounds.Grounds.quoted",
                 lambda self, quote, cited: (cited[0], Evidence(message_id=cited[0].id)),
             )
         )

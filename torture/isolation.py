@@ -13,10 +13,10 @@ from pathlib import Path
 from unittest.mock import patch
 
 from jiyi import JiyiError, Memory
+from jiyi.agents.tools import TOOLS as OFFERED
+from jiyi.agents.tools import MemoryTools
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
-from jiyi.tools import TOOLS as OFFERED
-from jiyi.tools import MemoryTools
 
 from . import foreign
 from .foreign import BY_ID, BY_NAME, CANARY, COMMANDS, OWNER, TOOLS, Theirs

@@ -11,7 +11,7 @@ from time import perf_counter
 from bench.corpus import statements
 
 from jiyi import JiyiError, Memory, NotFound
-from jiyi.write.by_rule import BuiltinExtractor
+from jiyi.write.builtin import BuiltinExtractor
 
 from .trial import Trial
 

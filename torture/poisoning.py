@@ -12,10 +12,10 @@ from contextlib import ExitStack
 from unittest.mock import patch
 
 from jiyi import Memory
+from jiyi.agents.tools import MemoryTools
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from jiyi.text.fence import CLOSING, OPENING, strip_context
-from jiyi.tools import MemoryTools
 
 from .injections import EVERY
 from .places import places
@@ -56,7 +56,7 @@ async def run(trial: Trial) -> None:
 
 def _switch_off(what: str | None, off: ExitStack) -> None:
     if what == "the fence":
-        for module in ("jiyi.read.context", "jiyi.tools.outputs", "jiyi.tools.functions"):
+        for module in ("jiyi.read.context", "jiyi.agents.tools.outputs", "jiyi.agents.tools.functions"):
             off.enter_context(patch(f"{module}.harmless", lambda text: text))
     elif what == "the filter":
         off.enter_context(patch("jiyi.read.interpret.checks.share", lambda argument, value: 0.0))
@@ -110,7 +110,7 @@ async def renderings(memory: Memory, mark: str, key: str) -> AsyncIterator[tuple
     from autogen_core.model_context import UnboundedChatCompletionContext
     from autogen_core.models import UserMessage
 
-    from jiyi.integrations.autogen import JiyiMemory
+    from jiyi.agents.autogen import JiyiMemory
 
     chat = UnboundedChatCompletionContext()
     await chat.add_message(UserMessage(content=mark, source="user"))

@@ -16,13 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from jiyi import InvalidInput, JiyiError
-from jiyi.chats.files import find_sources, read_chats
 from jiyi.files.document import CannotParse, bullet_text, inserted, parse
 from jiyi.files.format import Home, Note, canonical, read_home, read_note
 from jiyi.files.headings import heading_line
-from jiyi.imports import graph, markdown
-from jiyi.imports.shapes import read_found, shape_of
-from jiyi.keep.export import read_lines
 from jiyi.llm.keywords import read_expansion
 from jiyi.llm.reading import read_object
 from jiyi.models import CandidateMemory, Message
@@ -35,11 +31,15 @@ from jiyi.text.language import language
 from jiyi.text.normal import normalise
 from jiyi.text.times import find_times
 from jiyi.text.tokens import tokens
+from jiyi.transfer.chats.files import find_sources, read_chats
+from jiyi.transfer.export import read_lines
+from jiyi.transfer.memories import graph, markdown
+from jiyi.transfer.memories.shapes import read_found, shape_of
 from jiyi.write.accept import accept
-from jiyi.write.by_llm.propose import Checker
-from jiyi.write.by_llm.transcript import transcript
-from jiyi.write.by_rule import _drafts
+from jiyi.write.builtin import _drafts
 from jiyi.write.drafts import Said, Unit
+from jiyi.write.llm.propose import Checker
+from jiyi.write.llm.transcript import transcript
 
 from . import seeds
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         WorkspaceError,
     )
     from .files.values import Drift, SyncReport, SyncStep, WorkspaceFile, WorkspaceStatus
-    from .keep.backup import restore_backup
     from .keep.plans import Bundle, Compressed, CompressPlan, Member, Undone, UndoPlan, UndoStep, Upkept
     from .keep.values import Backup, Exported, MemoryImport, Verification
     from .keys import ApiKey, AuditEntry, NewKey
@@ -72,9 +71,10 @@ if TYPE_CHECKING:
         SourceMessage,
         Stats,
     )
-    from .moving import migrate_store
     from .settings import Settings
     from .synonyms import Synonym
+    from .transfer.backup import restore_backup
+    from .transfer.migrate import migrate_store
     from .write.drafts import Draft, Evidence, Extracted, Extractor, Said, Unit
 
 __version__ = "0.1.0"
@@ -91,9 +91,9 @@ _HOMES = (
     "settings",
     "keywords",
     "write.drafts",
-    "moving",
+    "transfer.migrate",
     "metrics",
-    "keep.backup",
+    "transfer.backup",
     "keep.plans",
 )  # the cheap ones first
 

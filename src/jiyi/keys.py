@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
-from . import checks
+from . import validation
 from .errors import InvalidInput
 from .ids import new_id
 from .models import Value, utc_now
@@ -65,20 +65,20 @@ class AuditEntry(Value):
 def new_key(
     name: str, *, scopes: Sequence[str], user_ids: Sequence[str], all_users: bool, expires_at: datetime | None
 ) -> NewKey:
-    wanted = {checks.choice(f"scopes[{at}]", scope, SCOPES) for at, scope in enumerate(scopes)}
-    users = checks.names("user_ids", user_ids, most=MOST_USERS)
+    wanted = {validation.choice(f"scopes[{at}]", scope, SCOPES) for at, scope in enumerate(scopes)}
+    users = validation.names("user_ids", user_ids, most=MOST_USERS)
     if not wanted:
         raise InvalidInput("scopes", f"names nothing that the key may do: {', '.join(SCOPES)}")
     if all_users == bool(users):
         raise InvalidInput("user_ids", "say either which users the key is for, or that it is for all of them")
     now = utc_now()
-    ends = checks.optional_time("expires_at", expires_at)
+    ends = validation.optional_time("expires_at", expires_at)
     if ends is not None and ends <= now:
         raise InvalidInput("expires_at", "is in the past")
     key_id = new_id()
     return NewKey(
         id=key_id,
-        name=checks.text("name", name, longest=64),
+        name=validation.text("name", name, longest=64),
         scopes=tuple(scope for scope in SCOPES if scope in wanted),
         all_users=all_users,
         user_ids=users,

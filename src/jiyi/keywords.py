@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from . import checks
+from . import validation
 from .errors import InvalidInput, LlmBadReply
 from .llm import Question
 from .llm.keywords import EXPANSION, KEYWORDS, WordsOf, usable_words, weighted_words
@@ -74,11 +74,11 @@ class KeywordExtractor:
         if (memory is None) != (user_id is None):
             raise InvalidInput("user_id", "memory and user_id belong together: give both, or none")
         self._memory = memory
-        self._user_id = None if user_id is None else checks.name("user_id", user_id)
+        self._user_id = None if user_id is None else validation.name("user_id", user_id)
         self._llm = llm
         self._model = memory._llm if memory is not None and llm is None else None
         self._prompts = Prompts(None, "production") if self._model is None else self._model.prompts
-        self._min_weight = checks.share("min_weight", min_weight)
+        self._min_weight = validation.share("min_weight", min_weight)
 
     async def extract_keywords(
         self,
@@ -94,12 +94,12 @@ class KeywordExtractor:
 
             await KeywordExtractor().extract_keywords("I am allergic to peanuts", tags=["health"])
         """
-        checks.text("content", content)
+        validation.text("content", content)
         if summary:
-            checks.text("summary", summary)
-        most = checks.whole("max_keywords", max_keywords, highest=MOST_KEYWORDS)
-        kind = "" if memory_type is None else checks.memory_type("memory_type", memory_type)
-        by_user = [normalise(tag) for tag in checks.tags("tags", tags)]
+            validation.text("summary", summary)
+        most = validation.whole("max_keywords", max_keywords, highest=MOST_KEYWORDS)
+        kind = "" if memory_type is None else validation.memory_type("memory_type", memory_type)
+        by_user = [normalise(tag) for tag in validation.tags("tags", tags)]
         of_type = type_words(kind, content)
         # A summary that is the beginning of the content would only count its words twice.
         text = content if content.startswith(summary.removesuffix("…")) else f"{summary}\n{content}"
@@ -123,7 +123,7 @@ class KeywordExtractor:
         Synonyms are the user's own, the shared and the built-in ones; related are words that often stand in the same
         memories of this user, so without a `memory` there are none.
         """
-        words = checks.names("keywords", keywords)
+        words = validation.names("keywords", keywords)
         if self._memory is None or self._user_id is None:
             found = expand(words, {})
         else:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from . import checks
+from . import validation
 from .errors import InvalidInput
 from .models import Value
 from .text.normal import normalise
@@ -49,10 +49,12 @@ def checked(pairs: object) -> dict[Pair, float]:
         if not isinstance(pair, (tuple, list)) or len(pair) not in (2, 3):
             raise InvalidInput(argument, f"must be (keyword, synonym) or (keyword, synonym, similarity), not {pair!r}")
         keyword, synonym, similarity = (*pair, SIMILARITY)[:3]
-        one, other = (checks.name(argument, normalise(checks.name(argument, word))) for word in (keyword, synonym))
+        one, other = (
+            validation.name(argument, normalise(validation.name(argument, word))) for word in (keyword, synonym)
+        )
         if one == other:
             raise InvalidInput(argument, f"{keyword!r} and {synonym!r} are one word")
-        if not checks.share(argument, similarity):
+        if not validation.share(argument, similarity):
             raise InvalidInput(argument, "similarity must be above 0")
         found[in_order(one, other)] = float(similarity)
     return found
@@ -139,4 +141,4 @@ def _pairs_of_group(cells: Sequence[str], where: str) -> Iterator[SynonymPair]:
 
 
 def _word(cell: str, where: str) -> str:
-    return checks.name(where, normalise(checks.name(where, cell)))
+    return validation.name(where, normalise(validation.name(where, cell)))

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import checks
+from .. import validation
 from ..errors import InvalidInput, JiyiError, NotFound, WorkspaceError
 from ..files import safe
 from ..files.layout import Workspace
@@ -39,7 +39,7 @@ class MemoryFolder:
 
     def __init__(self, memory: Memory, *, user_id: str) -> None:
         self._memory = memory
-        self._user_id = checks.name("user_id", user_id)
+        self._user_id = validation.name("user_id", user_id)
         self._one_at_a_time = asyncio.Lock()
         self._commands: dict[str, tuple[Callable[..., Awaitable[str]], tuple[str, ...], tuple[str, ...]]] = {
             "view": (self.view, ("path",), ("view_range",)),
@@ -168,8 +168,8 @@ class MemoryFolder:
         for part in parts:
             if not _is_name(part):
                 raise WorkspaceError(f"Error: {part[:80]!r} is no name of a file or folder in {ROOT}")
-        if len(parts) > DEEPEST or len(path) > checks.MAX_NAME:
-            raise WorkspaceError(f"Error: a path has at most {DEEPEST} parts and {checks.MAX_NAME} characters")
+        if len(parts) > DEEPEST or len(path) > validation.MAX_NAME:
+            raise WorkspaceError(f"Error: a path has at most {DEEPEST} parts and {validation.MAX_NAME} characters")
         try:
             return safe.check_path(self._workspace.root, "/".join([self._home, *parts]))
         except safe.Refused as error:
@@ -228,7 +228,7 @@ class MemoryFolder:
         for key in found:
             try:
                 whole = (await self._read(key)).strip()
-                texts[key] = whole[: checks.MAX_TEXT]
+                texts[key] = whole[: validation.MAX_TEXT]
                 if texts[key] and (key not in known or known[key].content != texts[key]):
                     await self._keep(key, texts[key])
                     problems += [f"{key}: only its beginning can be found"] * (len(whole) > len(texts[key]))

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
-from .. import checks
+from .. import validation
 from ..errors import JiyiError
 from ..memory import Memory
 from ..models import Message, Receipt
@@ -29,9 +29,9 @@ class MemoryHooks:
     ) -> None:
         self._memory = memory
         self._whose: dict[str, Any] = {
-            "user_id": checks.name("user_id", user_id),
-            "agent_id": checks.optional_name("agent_id", agent_id),
-            "group_id": checks.optional_name("group_id", group_id),
+            "user_id": validation.name("user_id", user_id),
+            "agent_id": validation.optional_name("agent_id", agent_id),
+            "group_id": validation.optional_name("group_id", group_id),
         }
 
     async def on_summary_created(self, summary: str, *, session_id: str | None = None) -> Receipt | None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from .. import checks
+from .. import validation
 from ..errors import InvalidInput
 from ..memory import Memory
 from ..models import Hit, SearchMode, SearchResult, Value, utc_now
@@ -22,9 +22,9 @@ from ..text.keywords import query_keywords
 from ..text.language import language as language_of
 from ..text.sentences import sentences
 from ..text.times import find_times
-from ..tools import ToolLanguage, notes
-from ..tools.inputs import SearchMemoriesInput
 from .chat import Chat, ask
+from .tools import ToolLanguage, notes
+from .tools.inputs import SearchMemoriesInput
 
 _MOST_PARTS = 6
 _MOST_SEARCHES = 12
@@ -124,14 +124,14 @@ class MemRecallAgent:
         chat: Chat | None = None,
     ) -> None:
         self._memory = memory
-        self._user_id = checks.name("user_id", user_id)
+        self._user_id = validation.name("user_id", user_id)
         self._chat = chat
         self._search = partial(memory.search, user_id=user_id, agent_id=agent_id, group_id=group_id)
 
     async def recall(self, need: str, *, limit: int = 8, min_relevance_score: float | None = None) -> Recollection:
         """Plan, search, merge. `min_relevance_score` is the settings' `tools.relevance_floor` unless given."""
-        checks.text("need", need, longest=checks.MAX_QUERY)
-        checks.whole("limit", limit)
+        validation.text("need", need, longest=validation.MAX_QUERY)
+        validation.whole("limit", limit)
         floor = self._memory.settings.tools.relevance_floor if min_relevance_score is None else min_relevance_score
         searches, planned_by, problems = await self._plan(need)
         results = await asyncio.gather(*(self._run(search, floor, limit) for search in searches))

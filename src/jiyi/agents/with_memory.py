@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from .. import checks, sync
+from .. import sync, validation
 from ..errors import InvalidInput, JiyiError
 from ..ids import new_id
 from ..memory import Memory
@@ -67,34 +67,34 @@ class AgentWithMemory:
         self._owner = memory if isinstance(memory, sync.Memory) else None
         self._memory = memory._memory if isinstance(memory, sync.Memory) else memory
         self._chat = chat
-        self._user_id = checks.name("user_id", user_id)
-        self.session_id = checks.optional_name("session_id", session_id) or new_id()
+        self._user_id = validation.name("user_id", user_id)
+        self.session_id = validation.optional_name("session_id", session_id) or new_id()
         self._add = partial(
             self._memory.add,
             user_id=user_id,
             session_id=self.session_id,
-            agent_id=checks.optional_name("agent_id", agent_id),
-            group_id=checks.optional_name("group_id", group_id),
+            agent_id=validation.optional_name("agent_id", agent_id),
+            group_id=validation.optional_name("group_id", group_id),
             wait=False,
         )
         self._instructions = instructions
-        self._max_tokens = checks.whole("max_tokens", max_tokens, highest=1_000_000)
+        self._max_tokens = validation.whole("max_tokens", max_tokens, highest=1_000_000)
         self._style: Style = style
         floor = self._memory.settings.tools.relevance_floor
         self._at_least = floor if min_relevance_score is None else min_relevance_score
-        self._max_history = checks.whole("max_history", max_history)
+        self._max_history = validation.whole("max_history", max_history)
         self.messages: list[Turn] = []
 
     async def run(self, user_message: str, context: Mapping[str, Any] | None = None) -> AgentReply:
         """Answer a message. `context` may bring a `summary` of the conversation, and `messages` in place of its own."""
-        checks.text("user_message", user_message)
+        validation.text("user_message", user_message)
         if self._owner is not None:
             raise InvalidInput("memory", "is a synchronous one: call run_sync, or open a jiyi.Memory")
         return await self._run(user_message, dict(context or {}))
 
     def run_sync(self, user_message: str, context: Mapping[str, Any] | None = None) -> AgentReply:
         """The same for synchronous programs, with a `jiyi.sync.Memory`."""
-        checks.text("user_message", user_message)
+        validation.text("user_message", user_message)
         if self._owner is None:
             raise InvalidInput("memory", "is an asynchronous one: await run, or open a jiyi.sync.Memory")
         return self._owner._run(self._run(user_message, dict(context or {})))
@@ -113,7 +113,7 @@ class AgentWithMemory:
     async def _retrieve(self, said: str, problems: list[str]) -> str:
         try:
             return await self._memory.context(
-                said[: checks.MAX_QUERY],
+                said[: validation.MAX_QUERY],
                 user_id=self._user_id,
                 max_tokens=self._max_tokens,
                 style=self._style,

@@ -92,11 +92,11 @@ def bench(
 
 
 def _plan(what: str, mode: str, budget: str, seed: int, is_it_in_there: bool) -> Plan:
-    from .. import checks
+    from .. import validation
     from ..evaluate.retrieval import Plan
 
-    checks.choice("WHAT", what, ("retrieval", "extraction"))
-    checks.choice("--mode", mode, ("hybrid", "keyword", "semantic"))
+    validation.choice("WHAT", what, ("retrieval", "extraction"))
+    validation.choice("--mode", mode, ("hybrid", "keyword", "semantic"))
     return Plan(
         mode=mode,  # type: ignore[arg-type]  # checked above
         budgets=_budgets(budget),

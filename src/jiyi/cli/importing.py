@@ -54,7 +54,7 @@ def import_(
     is known already is not stored twice, so it can be stopped with Ctrl-C
     and started again.
     """
-    from ..imports.shapes import shape_of
+    from ..transfer.memories.shapes import shape_of
 
     if shape_of(path) != "chats":
         if agent_id is not None or group_id is not None:

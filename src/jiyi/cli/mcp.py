@@ -55,8 +55,8 @@ def mcp(
         raise InvalidInput("--lang", f"must be en or zh, not {lang!r}")
     # stdout is the wire.
     logging.basicConfig(stream=sys.stderr, level=logging.INFO if verbose else logging.WARNING)
-    from ..mcp.server import make_server
-    from ..mcp.serving import serve_http, serve_stdio
+    from ..agents.mcp.server import make_server
+    from ..agents.mcp.serving import serve_http, serve_stdio
 
     async def serve(memory: Any, user_id: str) -> None:
         language: Any = lang
@@ -90,7 +90,7 @@ def import_mcp(
     Observations and relations become facts. Importing a file twice makes
     nothing new.
     """
-    from ..imports.graph import read_graph
+    from ..transfer.memories.graph import read_graph
     from .render import receipt_list
 
     try:

@@ -167,7 +167,7 @@ def restore(
 
 
 def _restore_backup(backup: Path, store: str | None, force: bool, as_json: bool) -> None:
-    from ..keep.backup import restore_backup
+    from ..transfer.backup import restore_backup
     from .importing import progress
     from .render import backup_line
 

@@ -24,10 +24,10 @@ from ..errors import (
     StoreError,
     StoreUnavailable,
 )
+from ..http_guards import is_loopback
 from ..keys import Scope
 from ..settings import ClientSettings
 from ..store.contract import CLOSED
-from ..walls import is_loopback
 from .problems import error_in, retry_after
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel
 
-from .. import checks
+from .. import validation
 from ..errors import NotFound
 from ..models import (
     Layer,
@@ -75,13 +75,13 @@ class Addressing:
     async def _address(self, memory_id: str, user_id: str) -> str:
         """Where a memory lies. A `memory_key` may have characters that mean something in an address, so its id is
         looked up."""
-        if not OWN_ID.fullmatch(checks.name("memory_id", memory_id)):
+        if not OWN_ID.fullmatch(validation.name("memory_id", memory_id)):
             memory_id = (await self._fetch([memory_id], user_id))[0].id
         return f"/v1/memories/{quote(memory_id, safe='')}"
 
     async def _fetch(self, memory_ids: Sequence[str], user_id: str) -> Sequence[MemoryItem]:
         """Memories by id or key; none at all is an error."""
-        whose, body = {"user_id": checks.name("user_id", user_id)}, {"memory_ids": memory_ids}
+        whose, body = {"user_id": validation.name("user_id", user_id)}, {"memory_ids": memory_ids}
         found = await self._server.ask("POST", "/v1/fetch", Found, params=whose, body=body, repeatable=True)
         if not found.memories:
             raise NotFound(f"user {user_id!r} has no memory {memory_ids[0]!r}")
@@ -131,7 +131,7 @@ class Finding(Addressing):
             "asked_at": asked_at,
             "explain": explain,
         }
-        whose = {"user_id": checks.name("user_id", user_id)}
+        whose = {"user_id": validation.name("user_id", user_id)}
         return await self._server.ask("POST", "/v1/search", SearchResult, params=whose, body=body, repeatable=True)
 
     async def context(
@@ -166,22 +166,22 @@ class Finding(Addressing):
             "min_relevance_score": min_relevance_score,
             "min_trust": min_trust,
         }
-        whose = {"user_id": checks.name("user_id", user_id)}
+        whose = {"user_id": validation.name("user_id", user_id)}
         return (
             await self._server.ask("POST", "/v1/context", Context, params=whose, body=body, repeatable=True)
         ).context
 
     async def get(self, memory_id: str, *, user_id: str) -> MemoryItem:
         """One memory, by its id or `memory_key`."""
-        if not OWN_ID.fullmatch(checks.name("memory_id", memory_id)):
+        if not OWN_ID.fullmatch(validation.name("memory_id", memory_id)):
             return (await self._fetch([memory_id], user_id))[0]
-        whose = checks.name("user_id", user_id)
+        whose = validation.name("user_id", user_id)
         return await self._server.get(f"/v1/memories/{memory_id}", MemoryItem, user_id=whose)
 
     async def get_many(self, memory_ids: Sequence[str], *, user_id: str) -> Sequence[MemoryItem]:
         """Several memories, in the order asked for; ids that this user does not have are left out."""
-        ids = checks.names("memory_ids", memory_ids, most=checks.MAX_LIMIT)
-        whose = {"user_id": checks.name("user_id", user_id)}
+        ids = validation.names("memory_ids", memory_ids, most=validation.MAX_LIMIT)
+        whose = {"user_id": validation.name("user_id", user_id)}
         found = await self._server.ask(
             "POST", "/v1/fetch", Found, params=whose, body={"memory_ids": ids}, repeatable=True
         )
@@ -205,13 +205,13 @@ class Finding(Addressing):
         cursor: str | None = None,
     ) -> Page:
         """Memories, newest first, page by page."""
-        since, until = checks.time_span(time_range, None, utc_now())
+        since, until = validation.time_span(time_range, None, utc_now())
         if _none_named(memory_types, layers, tags):
             return Page(items=(), next_cursor=None)
         return await self._server.get(
             "/v1/memories",
             Page,
-            user_id=checks.name("user_id", user_id),
+            user_id=validation.name("user_id", user_id),
             session_id=session_id,
             agent_id=agent_id,
             group_id=group_id,
@@ -243,13 +243,13 @@ class Finding(Addressing):
         min_trust: float | None = None,
     ) -> int:
         """How many memories there are; the filters are those of `list`."""
-        since, until = checks.time_span(time_range, None, utc_now())
+        since, until = validation.time_span(time_range, None, utc_now())
         if _none_named(memory_types, layers, tags):
             return 0
         counted = await self._server.get(
             "/v1/memories",
             Counted,
-            user_id=checks.name("user_id", user_id),
+            user_id=validation.name("user_id", user_id),
             session_id=session_id,
             agent_id=agent_id,
             group_id=group_id,
@@ -276,13 +276,13 @@ class Finding(Addressing):
         cursor: str | None = None,
     ) -> Page:
         """What was valid at some time in `time_range`, the latest start first."""
-        since, until = checks.time_span(time_range, None, utc_now())
+        since, until = validation.time_span(time_range, None, utc_now())
         if _none_named(memory_types):
             return Page(items=(), next_cursor=None)
         return await self._server.get(
             "/v1/timeline",
             Page,
-            user_id=checks.name("user_id", user_id),
+            user_id=validation.name("user_id", user_id),
             since=since,
             until=until,
             memory_types=_names("memory_types", memory_types),
@@ -294,7 +294,7 @@ class Finding(Addressing):
         """The groups that a user's memories belong to, with how many each has."""
         if _none_named(memory_types):
             return {}
-        whose, types = checks.name("user_id", user_id), _names("memory_types", memory_types)
+        whose, types = validation.name("user_id", user_id), _names("memory_types", memory_types)
         return (await self._server.get("/v1/groups", Groups, user_id=whose, memory_types=types)).groups
 
     async def users(self) -> Sequence[str]:
@@ -304,32 +304,36 @@ class Finding(Addressing):
     async def history(self, memory_id: str, *, user_id: str) -> Sequence[Revision]:
         """Every change of a memory, oldest first."""
         address = await self._address(memory_id, user_id)
-        return (await self._server.get(f"{address}/history", Revisions, user_id=checks.name("user_id", user_id))).items
+        return (
+            await self._server.get(f"{address}/history", Revisions, user_id=validation.name("user_id", user_id))
+        ).items
 
     async def sources(self, memory_id: str, *, user_id: str) -> Sequence[SourceMessage]:
         """The messages that a memory came from, word for word."""
         address = await self._address(memory_id, user_id)
-        return (await self._server.get(f"{address}/sources", Sources, user_id=checks.name("user_id", user_id))).items
+        return (
+            await self._server.get(f"{address}/sources", Sources, user_id=validation.name("user_id", user_id))
+        ).items
 
     async def relations(self, memory_id: str, *, user_id: str) -> Sequence[Relation]:
         """What a memory does to others, and others to it."""
         address = await self._address(memory_id, user_id)
-        whose = checks.name("user_id", user_id)
+        whose = validation.name("user_id", user_id)
         return (await self._server.get(f"{address}/relations", Relations, user_id=whose)).items
 
     async def recalls(self, *, user_id: str, since: datetime | None = None, limit: int = 100) -> Sequence[Recall]:
         """What was asked lately and which memories came back, the newest first."""
-        whose = checks.name("user_id", user_id)
+        whose = validation.name("user_id", user_id)
         return (await self._server.get("/v1/recalls", Recalls, user_id=whose, since=since, limit=limit)).items
 
     async def stats(self, user_id: str | None = None) -> Stats:
         """What the store holds, of one user or of all. Of one user, where it lies and how large it is is not told."""
-        whose = checks.optional_name("user_id", user_id)
+        whose = validation.optional_name("user_id", user_id)
         return await self._server.get("/v1/stats", Stats, user_id=whose, all_users=True if whose is None else None)
 
 
 def _names(argument: str, values: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if values is None else checks.names(argument, values)
+    return None if values is None else validation.names(argument, values)
 
 
 def _none_named(*filters: Sequence[str] | None) -> bool:

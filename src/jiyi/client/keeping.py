@@ -13,15 +13,15 @@ from typing import IO, Any, cast
 
 from pydantic import BaseModel
 
-from .. import checks
+from .. import validation
 from ..errors import AccessDenied, InvalidInput
-from ..keep.files import free, written
 from ..keep.plans import Compressed, CompressPlan, Undone, UndoPlan, Upkept
 from ..keep.upkeep import Progress
 from ..keep.values import Exported, MemoryImport
 from ..memory.carrying import FORMATS, Advance
 from ..models import Stats
 from ..store.records import EXPORT
+from ..transfer.atomic_file import free, written
 from .connection import Connection
 
 LOOK_EVERY_S = 0.3
@@ -48,7 +48,7 @@ class Keeping:
 
     async def compress(self, *, user_id: str, plan: CompressPlan | None = None, actor: str = "compress") -> Compressed:
         """Let few memories take the place of many that are old and seldom used, by a plan that the server makes."""
-        checks.name("actor", actor)
+        validation.name("actor", actor)
         _own_plan(plan)
         return await self._server.ask("POST", "/v1/compress", Compressed, params=_whose(user_id))
 
@@ -92,7 +92,7 @@ class Keeping:
         by: str = "user",
     ) -> Undone:
         """Take back a change, what came from a source, or everything after a moment. The server notes the key."""
-        checks.name("by", by)
+        validation.name("by", by)
         _own_plan(plan)
         body = _undoing(memory_id, session_id, actor, metadata, since, to)
         return await self._server.ask("POST", "/v1/undo", Undone, params=_whose(user_id), body=body)
@@ -109,7 +109,7 @@ class Keeping:
         """Write all memories of one user into a file here."""
         if user_id is None:
             raise AccessDenied("export of all users is not served: run `jiyi export` where the store is")
-        checks.choice("format", format, FORMATS)
+        validation.choice("format", format, FORMATS)
         where = free("path", Path(path), overwrite=overwrite)
         with written(where) as file:
             await self._server.download("/v1/export", {**_whose(user_id), "format": format}, file.write)
@@ -140,7 +140,7 @@ class Keeping:
 
 
 def _whose(user_id: str) -> dict[str, Any]:
-    return {"user_id": checks.name("user_id", user_id)}
+    return {"user_id": validation.name("user_id", user_id)}
 
 
 def _own_plan(plan: object) -> None:
@@ -161,8 +161,8 @@ def _undoing(
         "session_id": session_id,
         "actor": actor,
         "metadata": None if metadata is None else dict(metadata),
-        "since": checks.optional_time("since", since),
-        "to": checks.optional_time("to", to),
+        "since": validation.optional_time("since", since),
+        "to": validation.optional_time("to", to),
     }
 
 

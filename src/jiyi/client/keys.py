@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pydantic import BaseModel
 
-from .. import checks
+from .. import validation
 from ..errors import AccessDenied, NotFound
 from ..keys import ApiKey, AuditEntry, NewKey
 from .connection import Connection
@@ -39,9 +39,9 @@ class Keys:
         body = {
             "name": name,
             "scopes": scopes,
-            "user_ids": checks.names("user_ids", user_ids, most=checks.MAX_LIMIT),
+            "user_ids": validation.names("user_ids", user_ids, most=validation.MAX_LIMIT),
             "all_users": all_users,
-            "expires_at": checks.optional_time("expires_at", expires_at),
+            "expires_at": validation.optional_time("expires_at", expires_at),
         }
         return await self._server.ask("POST", "/v1/keys", NewKey, body=body)
 
@@ -52,7 +52,7 @@ class Keys:
     async def revoke_key(self, key_id: str, *, by: str | None = None) -> ApiKey:
         """Withdraw a key."""
         _nobody_else(by)
-        if not (checks.name("key_id", key_id).isalnum() and key_id.isascii()):
+        if not (validation.name("key_id", key_id).isalnum() and key_id.isascii()):
             raise NotFound(f"there is no key {key_id!r}")
         return await self._server.ask("DELETE", f"/v1/keys/{key_id}", ApiKey)
 

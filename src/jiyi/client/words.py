@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from .. import checks
+from .. import validation
 from ..read.expand import Expansion
 from ..synonyms import GivenPair, Synonym, checked
 from .connection import Connection
@@ -56,15 +56,15 @@ class Words:
     async def remove_synonym(self, keyword: str, synonym: str | None = None, *, user_id: str | None = None) -> int:
         """Remove one pair, or all pairs of a word: a user's own or, without `user_id`, shared ones. → how many"""
         params = await self._whose(user_id)
-        params["keyword"] = checks.name("keyword", keyword)
-        params["synonym"] = checks.optional_name("synonym", synonym)
+        params["keyword"] = validation.name("keyword", keyword)
+        params["synonym"] = validation.optional_name("synonym", synonym)
         params["shared"] = user_id is None
         return (await self._server.ask("DELETE", "/v1/synonyms", Removed, params=params)).removed
 
     async def expand_keywords(self, keywords: Sequence[str], *, user_id: str) -> Expansion:
         """Other words for these: synonyms, and words that go together with them in this user's memories."""
-        body = {"keywords": checks.names("keywords", keywords)}
-        whose = {"user_id": checks.name("user_id", user_id)}
+        body = {"keywords": validation.names("keywords", keywords)}
+        whose = {"user_id": validation.name("user_id", user_id)}
         return await self._server.ask(
             "POST", "/v1/keywords/expand", Expansion, params=whose, body=body, repeatable=True
         )
@@ -72,5 +72,5 @@ class Words:
     async def _whose(self, user_id: str | None) -> dict[str, Any]:
         """The user of a request. What is everybody's is asked for by somebody, too."""
         if user_id is not None:
-            return {"user_id": checks.name("user_id", user_id)}
+            return {"user_id": validation.name("user_id", user_id)}
         return {"user_id": (await self._server.who()).default_user or self.settings.user}

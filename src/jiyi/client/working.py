@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from .. import checks
+from .. import validation
 from ..errors import AccessDenied, NotFound
 from ..memory.jobs import MAX_WAIT_S
 from ..metrics import Metrics
@@ -45,7 +45,9 @@ class Working:
         timeout: float | None = None,  # noqa: ASYNC109 - its end is no error
     ) -> Receipt:
         """Wait until nothing is left to do for an `add`, or until the time is up; then its state is still accepted."""
-        seconds = self.settings.jobs.wait_s if timeout is None else checks.seconds("timeout", timeout, most=MAX_WAIT_S)
+        seconds = (
+            self.settings.jobs.wait_s if timeout is None else validation.seconds("timeout", timeout, most=MAX_WAIT_S)
+        )
         until = monotonic() + seconds
         while True:
             rest = max(0.0, until - monotonic())
@@ -62,9 +64,9 @@ class Working:
         self, *, user_id: str | None = None, state: ReceiptState | str | None = None, limit: int = 100
     ) -> Sequence[Job]:
         """What was asked for and how far it is, newest first; of one user, or of all."""
-        whose = checks.optional_name("user_id", user_id)
+        whose = validation.optional_name("user_id", user_id)
         everybody = True if whose is None else None
-        wanted = None if state is None else checks.choice("state", state, list(ReceiptState))
+        wanted = None if state is None else validation.choice("state", state, list(ReceiptState))
         params = {"user_id": whose, "all_users": everybody, "state": wanted, "limit": limit}
         return (await self._server.get("/v1/jobs", JobList, **params)).items
 
@@ -78,7 +80,7 @@ class Working:
 
     async def cancel_job(self, job_id: str, *, user_id: str, actor: str = "user") -> Job:
         """End a job that is not done. The server notes the key, not `actor`."""
-        checks.name("actor", actor)
+        validation.name("actor", actor)
         return await self._server.ask("POST", f"{_address(job_id, user_id)}/cancel", Job, params={"user_id": user_id})
 
     async def health(self) -> Health:
@@ -99,7 +101,7 @@ class Working:
 
 def _address(job_id: str, user_id: str, *, argument: str = "job_id") -> str:
     """Where a job lies. Ids are never anything else than letters and digits."""
-    checks.name("user_id", user_id)
-    if not (checks.name(argument, job_id).isalnum() and job_id.isascii()):
+    validation.name("user_id", user_id)
+    if not (validation.name(argument, job_id).isalnum() and job_id.isascii()):
         raise NotFound(f"user {user_id!r} has no job {job_id!r}")
     return f"/v1/jobs/{job_id}"

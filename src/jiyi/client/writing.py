@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from .. import checks
+from .. import validation
 from ..ids import new_id
 from ..models import UNSET, Deletion, MemoryItem, Receipt, ReceiptState, Status, Unset
 from ..write.accept import Accepted, What, accept
@@ -54,17 +54,17 @@ class Writing(Addressing, Working):
             "importance": importance,
             "tags": tags,
             "metadata": metadata,
-            "occurred_at": checks.optional_time("occurred_at", occurred_at),
-            "expires_at": checks.optional_time("expires_at", expires_at),
+            "occurred_at": validation.optional_time("occurred_at", occurred_at),
+            "expires_at": validation.optional_time("expires_at", expires_at),
             "trust": trust,
             "wait": False,  # waiting is done from here, in requests that do not take long
-            "actor": checks.name("actor", actor),
+            "actor": validation.name("actor", actor),
         }
         receipt = await self._server.ask(
             "POST",
             "/v1/memories",
             Receipt,
-            params={"user_id": checks.name("user_id", user_id)},
+            params={"user_id": validation.name("user_id", user_id)},
             body=body,
             headers={"Idempotency-Key": _key(idempotency_key)},
             repeatable=True,
@@ -103,23 +103,23 @@ class Writing(Addressing, Working):
             "importance": importance,
             "tags": tags,
             "metadata": metadata,
-            "occurred_at": checks.optional_time("occurred_at", occurred_at),
+            "occurred_at": validation.optional_time("occurred_at", occurred_at),
             "status": status,
             "reason": reason,
         }
         body = {name: value for name, value in given.items() if value is not None}
-        body["actor"] = checks.name("actor", actor)
+        body["actor"] = validation.name("actor", actor)
         if not isinstance(valid_to, Unset):
-            body["valid_to"] = checks.optional_time("valid_to", valid_to)
+            body["valid_to"] = validation.optional_time("valid_to", valid_to)
         if not isinstance(expires_at, Unset):
-            body["expires_at"] = checks.optional_time("expires_at", expires_at)
+            body["expires_at"] = validation.optional_time("expires_at", expires_at)
         if version is not None:
-            checks.whole("version", version, highest=10**9)
+            validation.whole("version", version, highest=10**9)
         return await self._server.ask(
             "PATCH",
             await self._address(memory_id, user_id),
             MemoryItem,
-            params={"user_id": checks.name("user_id", user_id)},
+            params={"user_id": validation.name("user_id", user_id)},
             body=body,
             headers={} if version is None else {"If-Match": f'"{version}"'},
             repeatable=version is not None,
@@ -139,19 +139,19 @@ class Writing(Addressing, Working):
             "POST",
             f"{await self._address(memory_id, user_id)}/restore",
             MemoryItem,
-            params={"user_id": checks.name("user_id", user_id)},
-            body={"version": version, "reason": reason, "actor": checks.name("actor", actor)},
+            params={"user_id": validation.name("user_id", user_id)},
+            body={"version": version, "reason": reason, "actor": validation.name("actor", actor)},
         )
 
     async def delete(self, memory_id: str, *, user_id: str, with_sources: bool = False) -> Deletion:
         """Remove a memory and all that belongs to it, its history included. This cannot be undone."""
         address = await self._address(memory_id, user_id)
-        params = {"user_id": checks.name("user_id", user_id), "with_sources": bool(with_sources)}
+        params = {"user_id": validation.name("user_id", user_id), "with_sources": bool(with_sources)}
         return await self._server.ask("DELETE", address, Deletion, params=params)
 
     async def delete_all(self, user_id: str) -> Deletion:
         """Remove everything of exactly this user. This cannot be undone."""
-        everything = {"user_id": checks.name("user_id", user_id), "all": True}
+        everything = {"user_id": validation.name("user_id", user_id), "all": True}
         return await self._server.ask("DELETE", "/v1/memories", Deletion, params=everything)
 
 
@@ -159,7 +159,7 @@ def _key(given: str | None) -> str:
     """A header carries plain letters only: a key with others becomes one without, the same each time."""
     if given is None:
         return new_id()
-    plain = re.fullmatch("[!-~]+", checks.name("idempotency_key", given))
+    plain = re.fullmatch("[!-~]+", validation.name("idempotency_key", given))
     return given if plain else f"sha256:{sha256(given.encode()).hexdigest()}"
 
 

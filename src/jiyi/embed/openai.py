@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..bounded import at_most
 from ..errors import EmbeddingError, MissingExtra, SettingsError
+from ..http_limits import at_most
 from . import Vectors
 
 if TYPE_CHECKING:

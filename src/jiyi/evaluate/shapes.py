@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .. import checks
-from ..chats.chat import Foreign, Turn, read_as
-from ..chats.locomo import LocomoSample
-from ..chats.locomo import turns as locomo_turns
-from ..chats.longmemeval import Haystack
-from ..chats.longmemeval import turns as longmemeval_turns
-from ..chats.moments import Moment, Name
+from .. import validation
 from ..errors import InvalidInput
+from ..transfer.chats.chat import Foreign, Turn, read_as
+from ..transfer.chats.locomo import LocomoSample
+from ..transfer.chats.locomo import turns as locomo_turns
+from ..transfer.chats.longmemeval import Haystack
+from ..transfer.chats.longmemeval import turns as longmemeval_turns
+from ..transfer.chats.moments import Moment, Name
 from .data import BenchMessage, BenchQuery, BenchStore
 
 UNANSWERABLE = "unanswerable"  # the category of questions without evidence
@@ -23,17 +23,17 @@ Stores = tuple[tuple[BenchStore, ...], int]
 
 def _message(turn: Turn) -> BenchMessage:
     return BenchMessage(
-        id=checks.name(f"{turn.place}.id", turn.id),
-        text=checks.text(f"{turn.place}.text", turn.text),
-        session=checks.optional_name(f"{turn.place}.session", turn.session),
-        speaker=checks.optional_name(f"{turn.place}.speaker", turn.speaker),
-        role=checks.memory_type(f"{turn.place}.role", turn.role),
+        id=validation.name(f"{turn.place}.id", turn.id),
+        text=validation.text(f"{turn.place}.text", turn.text),
+        session=validation.optional_name(f"{turn.place}.session", turn.session),
+        speaker=validation.optional_name(f"{turn.place}.speaker", turn.speaker),
+        role=validation.memory_type(f"{turn.place}.role", turn.role),
         sent_at=turn.sent_at,
     )
 
 
 def _query_text(place: str, text: str) -> str:
-    return checks.text(place, text, longest=checks.MAX_QUERY)
+    return validation.text(place, text, longest=validation.MAX_QUERY)
 
 
 # -- {"stores": [...]} ----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from urllib.parse import unquote
 
-from .. import checks
+from .. import validation
 from ..errors import InvalidInput
 from ..ids import time_of
 from ..store.contract import FiledMemory
@@ -189,7 +189,7 @@ def read_note(item: Item, memory_type: str | None) -> Note:
     tags: tuple[str, ...] = ()
     try:
         if meta.get("tags"):
-            tags = checks.tags("tags", filter(str.strip, map(unquote, meta["tags"].split(","))))
+            tags = validation.tags("tags", filter(str.strip, map(unquote, meta["tags"].split(","))))
     except InvalidInput:
         unsaid.add("tags")
     return Note(

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote_to_bytes
 
+from ..durable import make_folder
 from ..errors import InvalidInput, WorkspaceError
-from ..folders import make_folder
 from ..ids import new_id
 from ..models import Layer, layer_of
 from . import safe

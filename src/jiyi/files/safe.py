@@ -23,8 +23,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ..durable import flush_folder, make_folder
 from ..errors import WorkspaceError
-from ..folders import flush_folder, make_folder
 
 LARGEST = 64 << 20  # bytes
 NEW, SWAP = ".jiyi-new", ".jiyi-swap"  # endings of files in the making

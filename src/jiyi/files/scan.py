@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .. import checks
+from .. import validation
 from ..errors import InvalidInput
 from . import safe
 from .document import CannotParse, Document, Entry, parse
@@ -123,9 +123,9 @@ def _line(path: str, entry: Entry, known: Line | None) -> Line:
     note = read_note(entry.item, entry.memory_type)
     problem = None
     try:
-        checks.text("its text", note.content)
+        validation.text("its text", note.content)
         if "memory_type" not in note.unsaid:
-            checks.memory_type("its type", note.memory_type)
+            validation.memory_type("its type", note.memory_type)
     except InvalidInput as error:
         problem = str(error)
     return Line(path=path, entry=entry, note=note, digests=note.digests(), problem=problem)

@@ -14,7 +14,7 @@ from ..ids import new_id, time_of
 from ..models import CandidateMemory, MemoryItem, ReceiptState, utc_now
 from ..store.contract import Addition, AgreedEntry, Change, ChangedMemory, FileWork, NewMemory, Stale
 from ..write.build import Context, stated
-from ..write.by_rule import stated_facts
+from ..write.builtin import stated_facts
 from ..write.change import embed_changes, prepare
 from ..write.flow import MOST_COMPARED
 from ..write.hashes import statement_hash

@@ -14,9 +14,9 @@ from ..llm.prompts import PromptLanguage
 from ..llm.reading import read_object
 from ..text.language import language
 from ..text.times import find_times
-from ..write.by_llm.grounds import Grounds, Unsupported, tongues_of, well_formed
-from ..write.by_llm.transcript import Transcript
 from ..write.drafts import Said
+from ..write.llm.grounds import Grounds, Unsupported, tongues_of, well_formed
+from ..write.llm.transcript import Transcript
 from .extract import Told, extract
 from .particulars import missing, particulars
 

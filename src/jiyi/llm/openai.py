@@ -8,8 +8,8 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..bounded import at_most
 from ..errors import LlmBadReply, LlmError, LlmRefused, LlmUnavailable, MissingExtra, SettingsError
+from ..http_limits import at_most
 from ..models import utc_now
 from . import ADDRESSES, NEED_NO_KEY, Question, Reply, Usage
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from .. import checks
+from .. import validation
 from ..errors import InvalidInput
-from ..imports.found import Found
-from ..imports.shapes import KNOWN, Shape, read_found, shape_of
 from ..keep.values import Backup, Exported, MemoryImport
+from ..transfer.memories.found import Found
+from ..transfer.memories.shapes import KNOWN, Shape, read_found, shape_of
 from ..write.accept import accept
 from .importing import Importing
 
@@ -40,12 +40,12 @@ class Carrying(Importing):
 
             await memory.export("mei.jsonl", user_id="mei")
         """
-        from ..keep.export import export_lines
-        from ..keep.export_markdown import export_markdown
-        from ..keep.files import free
+        from ..transfer.atomic_file import free
+        from ..transfer.export import export_lines
+        from ..transfer.export_markdown import export_markdown
 
-        checks.optional_name("user_id", user_id)
-        write = export_lines if checks.choice("format", format, FORMATS) == "jsonl" else export_markdown
+        validation.optional_name("user_id", user_id)
+        write = export_lines if validation.choice("format", format, FORMATS) == "jsonl" else export_markdown
         where = free("path", Path(path), overwrite=overwrite)
         await self._accesses.flush()
         counted = await write(self._store, where, user_id, progress or _quietly)
@@ -59,8 +59,8 @@ class Carrying(Importing):
 
             await memory.backup("memory-2026-05-07.db")
         """
-        from ..keep.backup import back_up
-        from ..keep.files import free
+        from ..transfer.atomic_file import free
+        from ..transfer.backup import back_up
 
         where = free("path", Path(path), overwrite=overwrite)
         await self._accesses.flush()
@@ -83,8 +83,8 @@ class Carrying(Importing):
 
             report = await memory.import_memories("mei.jsonl")
         """
-        checks.optional_name("user_id", user_id)
-        checks.name("actor", actor)
+        validation.optional_name("user_id", user_id)
+        validation.name("actor", actor)
         where = Path(path)
         shape = await asyncio.to_thread(shape_of, where)
         if shape == "chats":
@@ -94,7 +94,7 @@ class Carrying(Importing):
         return await self._import_foreign(where, shape, user_id, actor, progress or _quietly)
 
     async def _import_export(self, path: Path, user_id: str | None, advance: Advance) -> MemoryImport:
-        from ..keep.export import import_lines
+        from ..transfer.export import import_lines
 
         taken = await import_lines(self._store, path, user_id, self._rules, advance)
         notes = [f"left out: {number:,} × {why}" for why, number in sorted(taken.left_out.items())]
@@ -130,7 +130,7 @@ def _check(path: Path, shape: Shape) -> int:
         try:
             accept(found.memory)
             for name, value in zip(("user_id", "agent_id", "session_id"), found.scope, strict=True):
-                checks.optional_name(name, value)
+                validation.optional_name(name, value)
         except InvalidInput as error:
             raise InvalidInput(found.place, str(error).removeprefix("what.")) from None
         count += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import checks
+from .. import validation
 from ..embed.remembered import RememberedQueries
 from ..errors import JiyiError
 from ..models import Deletion
@@ -33,7 +33,7 @@ class Erasing(Looking):
         """Remove everything of exactly this user. This cannot be undone."""
         from ..keep.erase import erase_all
 
-        return await self._erased(user_id, await erase_all(self._store, checks.name("user_id", user_id)))
+        return await self._erased(user_id, await erase_all(self._store, validation.name("user_id", user_id)))
 
     async def vacuum(self) -> Sequence[str]:
         """Rewrite the database without what was deleted: scraps in unused corners of a file, dead rows in PostgreSQL.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import get_args
 
-from .. import checks
+from .. import validation
 from ..errors import LlmError
 from ..models import Layer, MemoryItem, SearchMode, SearchResult
 from ..read.context import ContextLanguage, Style, log_degraded, render_context
@@ -126,10 +126,10 @@ class Finding(Looking):
 
             prompt = await memory.context("晚饭吃什么？", user_id="mei", max_tokens=400)
         """
-        checks.whole("max_tokens", max_tokens, highest=1_000_000)
-        checks.choice("style", style, get_args(Style))
+        validation.whole("max_tokens", max_tokens, highest=1_000_000)
+        validation.choice("style", style, get_args(Style))
         if language is not None:
-            checks.choice("language", language, get_args(ContextLanguage))
+            validation.choice("language", language, get_args(ContextLanguage))
         found = await self.search(
             query,
             user_id=user_id,
@@ -141,7 +141,7 @@ class Finding(Looking):
             asked_at=asked_at,
             min_relevance_score=min_relevance_score,
             min_trust=min_trust,
-            limit=min(max(max_tokens // 10, 10), checks.MAX_LIMIT),
+            limit=min(max(max_tokens // 10, 10), validation.MAX_LIMIT),
         )
         log_degraded(found.degraded)
         memories = await self.get_many([hit.id for hit in found.hits], user_id=user_id)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from .. import checks
-from ..chats.chat import Chat
-from ..chats.files import Source, UnknownShape, find_sources, read_chats
+from .. import validation
 from ..errors import InvalidInput
 from ..models import ImportReport, ReceiptState
+from ..transfer.chats.chat import Chat
+from ..transfer.chats.files import Source, UnknownShape, find_sources, read_chats
 from .observing import Observing
 
 AT_ONCE = 200  # messages in one `add`, which is one transaction
@@ -42,7 +42,7 @@ class Importing(Observing):
 
             report = await memory.import_chats("conversations.json", user_id="mei")
         """
-        checks.name("user_id", user_id)
+        validation.name("user_id", user_id)
         survey = await asyncio.to_thread(_survey, Path(path))
         before = await self.count(user_id=user_id, memory_types=["message"])
         done, waiting = 0, 0

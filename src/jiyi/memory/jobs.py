@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from time import monotonic
 
-from .. import checks
+from .. import validation
 from ..errors import JiyiError
 from ..models import Job, Receipt, ReceiptState, utc_now
 from ..store.contract import LeaseLost
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 class Jobs(Parts):
     async def status(self, receipt: Receipt | str, *, user_id: str) -> Receipt:
         """How far an `add` has come by now: its receipt anew. It is named by its receipt or the receipt's id."""
-        return await self._store.status(checks.name("user_id", user_id), _id_of(receipt), self._embedder.id)
+        return await self._store.status(validation.name("user_id", user_id), _id_of(receipt), self._embedder.id)
 
     async def wait(
         self,
@@ -37,7 +37,9 @@ class Jobs(Parts):
         receipt = await memory.add(messages, user_id="mei", wait=False)
         receipt = await memory.wait(receipt, user_id="mei", timeout=30)
         """
-        seconds = self.settings.jobs.wait_s if timeout is None else checks.seconds("timeout", timeout, most=MAX_WAIT_S)
+        seconds = (
+            self.settings.jobs.wait_s if timeout is None else validation.seconds("timeout", timeout, most=MAX_WAIT_S)
+        )
         until = monotonic() + seconds
         pause = FIRST_LOOK_S
         self._work()
@@ -53,26 +55,30 @@ class Jobs(Parts):
         self, *, user_id: str | None = None, state: ReceiptState | str | None = None, limit: int = 100
     ) -> Sequence[Job]:
         """What was asked for and how far it is, newest first; of one user, or of all."""
-        wanted = None if state is None else ReceiptState(checks.choice("state", state, list(ReceiptState)))
+        wanted = None if state is None else ReceiptState(validation.choice("state", state, list(ReceiptState)))
         return await self._store.jobs(
-            checks.optional_name("user_id", user_id), wanted, checks.whole("limit", limit, highest=checks.MAX_LIMIT)
+            validation.optional_name("user_id", user_id),
+            wanted,
+            validation.whole("limit", limit, highest=validation.MAX_LIMIT),
         )
 
     async def job(self, job_id: str, *, user_id: str) -> Job:
         """One job, by its id, which is its receipt's."""
-        return await self._store.job(checks.name("user_id", user_id), checks.name("job_id", job_id))
+        return await self._store.job(validation.name("user_id", user_id), validation.name("job_id", job_id))
 
     async def retry_job(self, job_id: str, *, user_id: str) -> Job:
         """Try a failed job again, or one that waits for its next attempt at once."""
-        found = await self._store.retry(checks.name("user_id", user_id), checks.name("job_id", job_id), utc_now())
+        found = await self._store.retry(
+            validation.name("user_id", user_id), validation.name("job_id", job_id), utc_now()
+        )
         self._work()
         return found
 
     async def cancel_job(self, job_id: str, *, user_id: str, actor: str = "user") -> Job:
         """End a job that is not done. The messages stay; what was worked out of them so far is not kept."""
-        problem = f"cancelled by {checks.name('actor', actor)}"
+        problem = f"cancelled by {validation.name('actor', actor)}"
         return await self._store.cancel(
-            checks.name("user_id", user_id), checks.name("job_id", job_id), utc_now(), problem
+            validation.name("user_id", user_id), validation.name("job_id", job_id), utc_now(), problem
         )
 
     async def work(self, *, until_idle: bool = True) -> int:
@@ -104,4 +110,4 @@ class Jobs(Parts):
 
 
 def _id_of(receipt: Receipt | str) -> str:
-    return receipt.id if isinstance(receipt, Receipt) else checks.name("receipt", receipt)
+    return receipt.id if isinstance(receipt, Receipt) else validation.name("receipt", receipt)

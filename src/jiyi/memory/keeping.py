@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from .. import checks
+from .. import validation
 from ..errors import InvalidInput
 from ..keep import undo as undoing
 from ..keep.plans import Compressed, CompressPlan, Undone, UndoPlan, Upkept
@@ -23,7 +23,7 @@ class Keeping(Parts):
         plan = await memory.compress_plan(user_id="mei")
         await memory.compress(user_id="mei", plan=plan)
         """
-        whose = checks.name("user_id", user_id)
+        whose = validation.name("user_id", user_id)
         await self._accesses.flush()  # what was recalled a moment ago is not unused
         return await self._compressor().plan(whose, utc_now())
 
@@ -33,8 +33,8 @@ class Keeping(Parts):
         With a plan, exactly that is done; what was changed since it was made stays as it is. The originals are
         archived, and `undo` of a new memory brings them back.
         """
-        whose = checks.name("user_id", user_id)
-        who = checks.name("actor", actor)
+        whose = validation.name("user_id", user_id)
+        who = validation.name("actor", actor)
         if plan is not None and plan.user_id != whose:
             raise InvalidInput("plan", f"was made for another user than {whose!r}")
         plan = plan or await self.compress_plan(user_id=whose)
@@ -48,7 +48,7 @@ class Keeping(Parts):
         `jiyi worker` does it by itself, every `keep.every_hours`. Two processes never do it at the same time: who comes
         second gets a note in `problems`. With `dry_run` nothing is changed, and what there is to do is counted.
         """
-        whose = checks.optional_name("user_id", user_id)
+        whose = validation.optional_name("user_id", user_id)
         await self._accesses.flush()  # what was recalled a moment ago is not unused
         if dry_run:
             return await self._upkeep().look(whose, progress)
@@ -74,13 +74,13 @@ class Keeping(Parts):
     ) -> UndoPlan:
         """What `undo` would do with the same arguments. Nothing is changed."""
         what = Undoing(
-            user_id=checks.name("user_id", user_id),
-            memory_id=checks.optional_name("memory_id", memory_id),
-            session_id=checks.optional_name("session_id", session_id),
-            actor=checks.optional_name("actor", actor),
+            user_id=validation.name("user_id", user_id),
+            memory_id=validation.optional_name("memory_id", memory_id),
+            session_id=validation.optional_name("session_id", session_id),
+            actor=validation.optional_name("actor", actor),
             metadata={} if metadata is None else _names("metadata", metadata),
-            since=checks.optional_time("since", since),
-            after=checks.optional_time("to", to),
+            since=validation.optional_time("since", since),
+            after=validation.optional_time("to", to),
         )
         source = what.session_id or what.actor or what.metadata
         if (what.memory_id is not None) + (what.after is not None) + bool(source) != 1:
@@ -109,7 +109,7 @@ class Keeping(Parts):
             await memory.undo(session_id="s7", user_id="mei")
             await memory.undo(to=datetime(2026, 3, 2, tzinfo=UTC), user_id="mei")
         """
-        who = checks.name("by", by)
+        who = validation.name("by", by)
         if plan is None:
             plan = await self.undo_plan(
                 memory_id,
@@ -120,10 +120,12 @@ class Keeping(Parts):
                 since=since,
                 to=to,
             )
-        elif plan.user_id != checks.name("user_id", user_id):
+        elif plan.user_id != validation.name("user_id", user_id):
             raise InvalidInput("plan", f"was made for another user than {user_id!r}")
         return await undoing.apply(plan, actor=who, store=self._store, embedder=self._embedder, rules=self._rules)
 
 
 def _names(argument: str, values: Mapping[str, str]) -> dict[str, str]:
-    return {checks.name(argument, name): checks.text(f"{argument}.{name}", value) for name, value in values.items()}
+    return {
+        validation.name(argument, name): validation.text(f"{argument}.{name}", value) for name, value in values.items()
+    }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from time import monotonic
 
-from .. import checks
+from .. import validation
 from ..ids import new_id
 from ..keys import ApiKey, AuditEntry, NewKey, hashed, id_in, new_key, same
 from ..models import utc_now
@@ -46,7 +46,7 @@ class Keys(Parts):
 
     async def revoke_key(self, key_id: str, *, by: str | None = None) -> ApiKey:
         """Withdraw a key. A server that runs takes notice within a second."""
-        revoked = await self._store.revoke_key(checks.name("key_id", key_id), utc_now())
+        revoked = await self._store.revoke_key(validation.name("key_id", key_id), utc_now())
         self._known_keys = None
         await self.note_audit("key.revoke", target=revoked.id, detail=revoked.name, by=by)
         return revoked
@@ -71,7 +71,7 @@ class Keys(Parts):
 
     async def audit(self, *, limit: int = 100) -> Sequence[AuditEntry]:
         """What was done with keys, the newest first: keys made and withdrawn, deletions, and keys that were refused."""
-        return await self._store.audit(checks.whole("limit", limit))
+        return await self._store.audit(validation.whole("limit", limit))
 
     async def note_audit(
         self, action: str, *, target: str | None = None, detail: str | None = None, by: str | None = None

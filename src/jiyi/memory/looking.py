@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from .. import checks
+from .. import validation
 from ..models import Layer, MemoryItem, Page, Recall, Relation, Revision, SourceMessage, Stats, Status
 from ..read.earlier import as_they_were
 from ..read.interpret import TimeRange, scope
@@ -16,13 +16,13 @@ from .parts import Parts
 class Looking(Parts):
     async def get(self, memory_id: str, *, user_id: str) -> MemoryItem:
         """One memory, by its id or `memory_key`."""
-        await self._fresh(checks.name("user_id", user_id))
-        return await existing(self._store, user_id, checks.name("memory_id", memory_id))
+        await self._fresh(validation.name("user_id", user_id))
+        return await existing(self._store, user_id, validation.name("memory_id", memory_id))
 
     async def get_many(self, memory_ids: Sequence[str], *, user_id: str) -> Sequence[MemoryItem]:
         """Several memories, in the order asked for; ids that this user does not have are left out."""
-        ids = checks.names("memory_ids", memory_ids, most=checks.MAX_LIMIT)
-        await self._fresh(checks.name("user_id", user_id))
+        ids = validation.names("memory_ids", memory_ids, most=validation.MAX_LIMIT)
+        await self._fresh(validation.name("user_id", user_id))
         return await self._store.get(user_id, ids)
 
     async def list(
@@ -60,7 +60,7 @@ class Looking(Parts):
         )
         await self._fresh(where.user_id)
         page = await self._store.page(
-            where, cursor=checks.optional_name("cursor", cursor), limit=checks.whole("limit", limit)
+            where, cursor=validation.optional_name("cursor", cursor), limit=validation.whole("limit", limit)
         )
         return page.model_copy(update={"items": tuple(as_they_were(page.items, where.as_of))})
 
@@ -104,7 +104,7 @@ class Looking(Parts):
     async def hot(self, *, user_id: str, limit: int = 20) -> Sequence[MemoryItem]:
         """The memories that were recalled most often, the most used one first: what an agent may begin with."""
         where = scope(user_id=user_id)
-        most = checks.whole("limit", limit)
+        most = validation.whole("limit", limit)
         await self._fresh(where.user_id)
         await self._accesses.flush()
         return await self._answers.hot(where, most)
@@ -115,11 +115,11 @@ class Looking(Parts):
 
     async def history(self, memory_id: str, *, user_id: str) -> Sequence[Revision]:
         """Every change of a memory, oldest first: who, when, why, before, after."""
-        return await self._store.history(checks.name("user_id", user_id), checks.name("memory_id", memory_id))
+        return await self._store.history(validation.name("user_id", user_id), validation.name("memory_id", memory_id))
 
     async def sources(self, memory_id: str, *, user_id: str) -> Sequence[SourceMessage]:
         """The messages that a memory came from, word for word. A statement has none: it is its own source."""
-        return await self._store.sources(checks.name("user_id", user_id), checks.name("memory_id", memory_id))
+        return await self._store.sources(validation.name("user_id", user_id), validation.name("memory_id", memory_id))
 
     async def timeline(
         self,
@@ -136,22 +136,22 @@ class Looking(Parts):
         """
         where = scope(user_id=user_id, memory_types=memory_types, time_range=time_range)
         return await self._store.timeline(
-            where, cursor=checks.optional_name("cursor", cursor), limit=checks.whole("limit", limit)
+            where, cursor=validation.optional_name("cursor", cursor), limit=validation.whole("limit", limit)
         )
 
     async def recalls(self, *, user_id: str, since: datetime | None = None, limit: int = 100) -> Sequence[Recall]:
         """What was asked lately and which memories came back, the newest first."""
-        whose = checks.name("user_id", user_id)
+        whose = validation.name("user_id", user_id)
         await self._accesses.flush()
         return await self._store.recalls(
-            whose, since=checks.optional_time("since", since), limit=checks.whole("limit", limit)
+            whose, since=validation.optional_time("since", since), limit=validation.whole("limit", limit)
         )
 
     async def relations(self, memory_id: str, *, user_id: str) -> Sequence[Relation]:
         """What a memory does to others, and others to it: supports, contradicts or refines."""
-        return await self._store.relations(checks.name("user_id", user_id), checks.name("memory_id", memory_id))
+        return await self._store.relations(validation.name("user_id", user_id), validation.name("memory_id", memory_id))
 
     async def stats(self, user_id: str | None = None) -> Stats:
         """What the store holds, of one user or of all."""
-        held = await self._store.stats(self._embedder.id, checks.optional_name("user_id", user_id))
+        held = await self._store.stats(self._embedder.id, validation.optional_name("user_id", user_id))
         return held.model_copy(update={"cache": self._answers.use()})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from time import monotonic
 
-from .. import checks
+from .. import validation
 from ..metrics import Metrics, Sample, Timing, prometheus, share
 from ..models import CacheUse, Stats, utc_now
 from .looking import Looking
@@ -25,7 +25,7 @@ class Measuring(Looking):
         now = await memory.metrics()
         print(now.search.p95, now.cache_hit_rate)
         """
-        whose = checks.optional_name("user_id", user_id)
+        whose = validation.optional_name("user_id", user_id)
         held = await self._store.stats(self._embedder.id, whose)
         today = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
         tally = await self._store.tally(whose, today - timedelta(days=SHOWN_DAYS - 1))

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from .. import checks
+from .. import validation
 from ..errors import InvalidInput
 from ..models import CandidateMemory, Observed, Receipt
 from ..text.language import language
@@ -94,7 +94,7 @@ class Observing(Writing):
 
     async def end_session(self, session_id: str, *, user_id: str) -> Sequence[Receipt]:
         """The end of a session: wait until all that was said in it has become memories. → the receipts of its jobs"""
-        checks.name("session_id", session_id)
+        validation.name("session_id", session_id)
         await self.flush()
         mine = [job for job in await self.jobs(user_id=user_id, state="accepted") if job.session_id == session_id]
         return [await self.wait(job.id, user_id=user_id) for job in reversed(mine)]
@@ -130,7 +130,7 @@ class Observing(Writing):
 
         await memory.record_skill("deep research", ["web_search", "read_url", "summarize"], user_id="mei")
         """
-        checks.name("name", name)
+        validation.name("name", name)
         if isinstance(workflow, (str, bytes)) or not workflow:
             raise InvalidInput("workflow", "must be a list of steps")
         steps = [_step(f"workflow[{at}]", step) for at, step in enumerate(workflow)]
@@ -155,8 +155,8 @@ class Observing(Writing):
 
 def _step(argument: str, step: object) -> dict[str, JsonValue]:
     if isinstance(step, str):
-        return {"tool": checks.name(argument, step)}
-    return checks.json_object(argument, step)
+        return {"tool": validation.name(argument, step)}
+    return validation.json_object(argument, step)
 
 
 def _named(step: dict[str, JsonValue]) -> str:

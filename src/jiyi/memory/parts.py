@@ -20,7 +20,7 @@ from ..read.accesses import Accesses
 from ..read.cached import Answers, Period
 from ..read.presets import PRESETS
 from ..read.search import Ranking
-from ..write.by_rule import BuiltinExtractor
+from ..write.builtin import BuiltinExtractor
 from ..write.change import change
 from ..write.flow import Flow
 from ..write.index import KeywordRules
@@ -65,7 +65,7 @@ class Parts:
             self._expander = Expander(self._llm, timeout_s=settings.search.expand_timeout_s)
         judge = None
         if self._llm is not None:
-            from ..write.by_llm import LlmExtractor, LlmJudge  # their checks take a while to import
+            from ..write.llm import LlmExtractor, LlmJudge  # their checks take a while to import
 
             extractor = extractor or LlmExtractor(self._llm)
             judge = LlmJudge(self._llm)

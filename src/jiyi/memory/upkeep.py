@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .. import checks
+from .. import validation
 from ..keep.values import Verification
 from ..write.reindex import Progress, reindex_embeddings
 from .parts import Parts
@@ -36,7 +36,7 @@ class Upkeep(Parts):
             self._store,
             self._embedder,
             self._rules,
-            checks.optional_name("user_id", user_id),
+            validation.optional_name("user_id", user_id),
             repair=repair,
             vectors=vectors,
             advance=progress or (lambda what, done, whole: None),

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from .. import checks
+from .. import validation
 from ..errors import InvalidInput
 from ..models import UNSET, MemoryItem, Receipt, ReceiptState, Status, Unset
 from ..write.accept import What, accept
@@ -52,22 +52,22 @@ class Writing(Erasing, Jobs):
             await memory.add([{"role": "user", "content": "下周三去上海出差"}], user_id="mei", session_id="s1")
         """
         context = Context(
-            user_id=checks.name("user_id", user_id),
-            session_id=checks.optional_name("session_id", session_id),
-            agent_id=checks.optional_name("agent_id", agent_id),
-            group_id=checks.optional_name("group_id", group_id),
-            memory_type=None if memory_type is None else checks.memory_type("memory_type", memory_type),
-            importance=None if importance is None else checks.share("importance", importance),
-            tags=() if tags is None else checks.tags("tags", tags),
-            metadata={} if metadata is None else checks.json_object("metadata", metadata),
-            occurred_at=checks.optional_time("occurred_at", occurred_at),
-            expires_at=checks.optional_time("expires_at", expires_at),
-            trust=checks.share("trust", trust),
+            user_id=validation.name("user_id", user_id),
+            session_id=validation.optional_name("session_id", session_id),
+            agent_id=validation.optional_name("agent_id", agent_id),
+            group_id=validation.optional_name("group_id", group_id),
+            memory_type=None if memory_type is None else validation.memory_type("memory_type", memory_type),
+            importance=None if importance is None else validation.share("importance", importance),
+            tags=() if tags is None else validation.tags("tags", tags),
+            metadata={} if metadata is None else validation.json_object("metadata", metadata),
+            occurred_at=validation.optional_time("occurred_at", occurred_at),
+            expires_at=validation.optional_time("expires_at", expires_at),
+            trust=validation.share("trust", trust),
         )
         accepted = accept(what)
         if accepted.messages and memory_type is not None:
             raise InvalidInput("memory_type", "is for statements; messages are kept verbatim, as type message")
-        key, who = checks.optional_name("idempotency_key", idempotency_key), checks.name("actor", actor)
+        key, who = validation.optional_name("idempotency_key", idempotency_key), validation.name("actor", actor)
         with self.meter.timing("add"):
             receipt = await add(accepted, context, idempotency_key=key, actor=who, flow=self._flow)
         self.meter.count("memories_made_total", by=receipt.created)
@@ -102,25 +102,25 @@ class Writing(Erasing, Jobs):
         """
         given: dict[str, Any] = {}
         if content is not None:
-            given["content"] = checks.text("content", content)
+            given["content"] = validation.text("content", content)
         if summary is not None:
-            given["summary"] = checks.text("summary", summary)
+            given["summary"] = validation.text("summary", summary)
         if memory_type is not None:
-            given["memory_type"] = checks.memory_type("memory_type", memory_type)
+            given["memory_type"] = validation.memory_type("memory_type", memory_type)
         if importance is not None:
-            given["importance"] = checks.share("importance", importance)
+            given["importance"] = validation.share("importance", importance)
         if tags is not None:
-            given["tags"] = list(checks.tags("tags", tags))
+            given["tags"] = list(validation.tags("tags", tags))
         if metadata is not None:
-            given["metadata"] = checks.json_object("metadata", metadata)
+            given["metadata"] = validation.json_object("metadata", metadata)
         if occurred_at is not None:
-            given["occurred_at"] = checks.time("occurred_at", occurred_at)
+            given["occurred_at"] = validation.time("occurred_at", occurred_at)
         if not isinstance(valid_to, Unset):
-            given["valid_to"] = checks.optional_time("valid_to", valid_to)
+            given["valid_to"] = validation.optional_time("valid_to", valid_to)
         if not isinstance(expires_at, Unset):
-            given["expires_at"] = checks.optional_time("expires_at", expires_at)
+            given["expires_at"] = validation.optional_time("expires_at", expires_at)
         if status is not None:
-            given["status"] = checks.status("status", status)
+            given["status"] = validation.status("status", status)
         if not given:
             raise InvalidInput("update", "names nothing to change")
         action = "archive" if status == "archived" else "update"
@@ -139,7 +139,7 @@ class Writing(Erasing, Jobs):
     ) -> MemoryItem:
         """Bring a memory back to an earlier version, by default to the one before its last change."""
         changes = await self.history(memory_id, user_id=user_id)
-        wanted = None if version is None else checks.whole("version", version, highest=10**9)
+        wanted = None if version is None else validation.whole("version", version, highest=10**9)
         number, given = earlier_state(changes, wanted)
         return await self._change(
             memory_id,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..store.asking import Candidates, Floats
+from ..index.query import Candidates, Floats
 from .presets import Weights
 from .score import Scores, freshness, interaction, matched
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from .. import checks
+from .. import validation
 from ..models import Layer, SearchMode, Status, utc_now
 from ..store.contract import Filter, Lifetimes
 from ..text.keywords import query_keywords
@@ -44,9 +44,9 @@ def interpret(
     explain: bool,
     with_synonyms: bool,
 ) -> Inquiry:
-    checks.text("query", query, longest=checks.MAX_QUERY)
-    checks.choice("search_mode", mode, tuple(LEGS))
-    given = () if keywords is None else tuple(normalise(word) for word in checks.names("keywords", keywords))
+    validation.text("query", query, longest=validation.MAX_QUERY)
+    validation.choice("search_mode", mode, tuple(LEGS))
+    given = () if keywords is None else tuple(normalise(word) for word in validation.names("keywords", keywords))
     return Inquiry(
         query=query,
         mode=mode,
@@ -55,8 +55,8 @@ def interpret(
         phrases=tuple(quoted(query)),
         keywords=given or tuple(query_keywords(query)),
         extra_keywords=given,
-        at_least=checks.share("min_relevance_score", at_least),
-        limit=checks.whole("limit", limit),
+        at_least=validation.share("min_relevance_score", at_least),
+        limit=validation.whole("limit", limit),
         explain=explain,
         with_synonyms=with_synonyms,
     )
@@ -80,21 +80,21 @@ def scope(
     lifetimes: Lifetimes = (),
 ) -> Filter:
     """The filters that `search`, `list` and `count` share. An empty list of types, layers or tags matches nothing."""
-    now = utc_now() if asked_at is None else checks.time("asked_at", asked_at)
-    start, end = checks.time_span(time_range, time_range_days, now)
+    now = utc_now() if asked_at is None else validation.time("asked_at", asked_at)
+    start, end = validation.time_span(time_range, time_range_days, now)
     return Filter(
-        user_id=checks.name("user_id", user_id),
-        session_id=checks.optional_name("session_id", session_id),
-        agent_id=checks.optional_name("agent_id", agent_id),
-        group_id=checks.optional_name("group_id", group_id),
-        memory_types=None if memory_types is None else checks.names("memory_types", memory_types),
-        layers=None if layers is None else checks.layers("layers", layers),
-        tags=None if tags is None else tuple(normalise(tag) for tag in checks.tags("tags", tags)),
+        user_id=validation.name("user_id", user_id),
+        session_id=validation.optional_name("session_id", session_id),
+        agent_id=validation.optional_name("agent_id", agent_id),
+        group_id=validation.optional_name("group_id", group_id),
+        memory_types=None if memory_types is None else validation.names("memory_types", memory_types),
+        layers=None if layers is None else validation.layers("layers", layers),
+        tags=None if tags is None else tuple(normalise(tag) for tag in validation.tags("tags", tags)),
         occurred_from=start,
         occurred_to=end,
-        as_of=checks.optional_time("as_of", as_of),
+        as_of=validation.optional_time("as_of", as_of),
         now=now,
-        status=checks.status("status", status),
-        min_trust=0.0 if min_trust is None else checks.share("min_trust", min_trust),
+        status=validation.status("status", status),
+        min_trust=0.0 if min_trust is None else validation.share("min_trust", min_trust),
         lifetimes=lifetimes,
     )

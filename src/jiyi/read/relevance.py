@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..index.query import Candidates, Floats
 from ..models import Explanation, ScorePart
-from ..store.asking import Candidates, Floats
 from .score import Scores
 
 MOST = 3.0  # so that those behind a very good hit can still be told apart

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ..index.query import Candidates, Floats
 from ..models import SearchMode
-from ..store.asking import Candidates, Floats
 from .presets import Weights
 
 LEGS: dict[SearchMode, tuple[str, ...]] = {

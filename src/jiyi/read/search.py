@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError, EmbeddingModelChanged
+from ..index.query import Candidates, Question
 from ..models import MemoryItem, SearchResult
-from ..store.asking import Candidates, Question
 from ..store.contract import Outset
 from ..text.language import language
 from ..text.times import find_times

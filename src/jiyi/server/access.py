@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .. import checks
+from .. import validation
 from ..keys import SCOPES, ApiKey, Scope
 from ..memory import Memory
 from .problems import Refused
@@ -46,7 +46,7 @@ class Access:
             if self.default_user is None:
                 raise Refused(422, "user_needed", "say which user: ?user_id=…", argument="user_id")
             return self.default_user
-        checks.name("user_id", user_id)
+        validation.name("user_id", user_id)
         if not self.may_see(user_id):
             raise Refused(404, "not_found", f"there is no user {user_id!r}")
         return user_id

@@ -14,9 +14,9 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from .. import __version__
 from ..errors import InvalidInput
+from ..http_guards import AsgiApp, HostAndOrigin, is_loopback, own_names
 from ..memory import Memory
 from ..models import Health
-from ..walls import AsgiApp, HostAndOrigin, is_loopback, own_names
 from . import page, problems
 from .callers import House, May
 from .events import Streams

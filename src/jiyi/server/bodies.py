@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from .. import checks
+from .. import validation
 from ..keys import MOST_USERS, Scope
 from ..models import CandidateMemory, Layer, Message, SearchMode, Share, Status, Time
 from ..read.context import ContextLanguage, Style
@@ -14,12 +14,12 @@ from ..read.context import ContextLanguage, Style
 MOST_ENTRIES = 2_000  # messages or candidates in one call; more is an import
 MOST_STEPS = 500
 
-Name = Annotated[str, Field(min_length=1, max_length=checks.MAX_NAME)]
-Type = Annotated[str, Field(min_length=1, max_length=checks.MAX_TYPE)]
-Text = Annotated[str, Field(min_length=1, max_length=checks.MAX_TEXT)]
-Question = Annotated[str, Field(min_length=1, max_length=checks.MAX_QUERY)]
-Names = Annotated[list[Name], Field(max_length=checks.MAX_TAGS)]
-Limit = Annotated[int, Field(ge=1, le=checks.MAX_LIMIT)]
+Name = Annotated[str, Field(min_length=1, max_length=validation.MAX_NAME)]
+Type = Annotated[str, Field(min_length=1, max_length=validation.MAX_TYPE)]
+Text = Annotated[str, Field(min_length=1, max_length=validation.MAX_TEXT)]
+Question = Annotated[str, Field(min_length=1, max_length=validation.MAX_QUERY)]
+Names = Annotated[list[Name], Field(max_length=validation.MAX_TAGS)]
+Limit = Annotated[int, Field(ge=1, le=validation.MAX_LIMIT)]
 Actor = Annotated[str | None, Field(default=None, min_length=1, max_length=128, description="for the history")]
 Object = dict[str, JsonValue]
 
@@ -143,7 +143,7 @@ class ContextBody(Body):
 class ExpandBody(Body):
     model_config = example(keywords=["过敏"])
 
-    keywords: Annotated[list[Name], Field(min_length=1, max_length=checks.MAX_TAGS)]
+    keywords: Annotated[list[Name], Field(min_length=1, max_length=validation.MAX_TAGS)]
 
 
 class Pair(Body):
@@ -203,7 +203,7 @@ class UndoBody(Body):
     memory_id: Name | None = None
     session_id: Name | None = None
     actor: Name | None = None
-    metadata: Annotated[dict[Name, Text], Field(max_length=checks.MAX_TAGS)] | None = None
+    metadata: Annotated[dict[Name, Text], Field(max_length=validation.MAX_TAGS)] | None = None
     since: Time | None = None
     to: Time | None = None
 
@@ -242,7 +242,7 @@ class FetchMemoryRequest(Body):
     model_config = example(memory_ids=["01k9zj6w9v3c7g3e1v2k8d5q4m"])
 
     user_id: Name | None = None
-    memory_ids: Annotated[list[Name], Field(max_length=checks.MAX_LIMIT)]
+    memory_ids: Annotated[list[Name], Field(max_length=validation.MAX_LIMIT)]
 
 
 class MemorizeRequest(Body):

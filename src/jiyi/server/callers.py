@@ -10,7 +10,7 @@ from fastapi import Depends, HTTPException, Query, Request, Response
 from fastapi.routing import APIRoute
 from pydantic_core import from_json
 
-from .. import checks
+from .. import validation
 from ..keys import Scope
 from ..memory import Memory
 from .access import Access
@@ -19,7 +19,7 @@ from .measures import Measures
 from .spool import Spool
 
 WHOSE = "whose memory; left out: the only user that the key is for"
-UserId = Annotated[str | None, Query(min_length=1, max_length=checks.MAX_NAME, description=WHOSE)]
+UserId = Annotated[str | None, Query(min_length=1, max_length=validation.MAX_NAME, description=WHOSE)]
 
 
 @dataclass(frozen=True, slots=True)

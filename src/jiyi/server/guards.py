@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from fastapi import HTTPException
 
+from ..agents.tools.activity import Bucket
 from ..errors import JiyiError
+from ..http_guards import AsgiApp, AsgiScope, Message, Receive, Send, header, refuse
 from ..ids import new_id
 from ..memory import Memory
 from ..settings import ServerSettings
-from ..tools.activity import Bucket
-from ..walls import AsgiApp, AsgiScope, Message, Receive, Send, header, refuse
 from .access import Access, admit
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from ..errors import (
     StoreUnavailable,
     VersionConflict,
 )
-from ..walls import problem
+from ..http_guards import problem
 
 logger = logging.getLogger("jiyi.server")
 

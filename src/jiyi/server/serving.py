@@ -14,8 +14,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import InvalidInput
+from ..http_guards import in_url, is_loopback, listening
 from ..memory import Memory
-from ..walls import in_url, is_loopback, listening
 from .app import make_app
 from .callers import House
 from .guards import LARGEST_HEADERS

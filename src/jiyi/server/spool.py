@@ -17,10 +17,10 @@ from pydantic import ValidationError
 
 from ..errors import InvalidInput, JiyiError, NotFound
 from ..ids import new_id
-from ..imports.shapes import shape_of
 from ..memory import Memory
 from ..models import utc_now
 from ..settings import data_dir
+from ..transfer.memories.shapes import shape_of
 from .replies import Import, ImportState
 
 logger = logging.getLogger("jiyi.server")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from ..index.query import Candidates, Question
 from ..keys import ApiKey, AuditEntry
 from ..llm import Usage
 from ..models import (
@@ -50,7 +51,6 @@ from . import (
     units,
 )
 from . import usage as llm_usage
-from .asking import Candidates, Question
 from .contract import (
     Addition,
     Advance,

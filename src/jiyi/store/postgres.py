@@ -35,9 +35,10 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateIndex, DropIndex
 
 from ..errors import ConnectionLost, NotAStore, SettingsError, StoreError, VectorSearchError
+from ..index import pgvector as nearest
 from ..models import Receipt
 from ..settings import PostgresSettings
-from . import nearest, reads, saves, schema
+from . import reads, saves, schema
 from .contract import CLOSED, Addition, Advance, StoreInfo
 from .erasing import Erasure
 from .migrations import postgres as ddl

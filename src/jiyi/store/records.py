@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
-from .. import checks
+from .. import validation
 from ..models import Layer, Status, Time
 from .tables import ID, NAME
 from .types import VECTOR
@@ -35,7 +35,7 @@ def _storable(value: str) -> str:
 
 
 def _object(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return checks.json_object("object", value)
+    return validation.json_object("object", value)
 
 
 def _numbers(value: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from .asking import Candidates, Question
+from ..index.query import Candidates, Question
+from ..index.ram import HotUsers, Outside
 from .base import Store
 from .contract import Lifetimes, Outset
 from .erasing import Erasure
-from .hot import HotUsers, Outside
 
 
 class ScanningStore(Store):

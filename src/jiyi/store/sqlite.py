@@ -16,8 +16,8 @@ from sqlalchemy import URL, Connection, create_engine, distinct, event, func, se
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
+from ..durable import make_folder
 from ..errors import NotAStore, StoreError, StoreUnavailable
-from ..folders import make_folder
 from . import schema
 from .contract import CLOSED, Advance, StoreInfo
 from .scanning import ScanningStore

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from .. import checks
+from .. import validation
 from ..errors import InvalidInput
 from ..models import TIMES_OF_MESSAGES, CandidateMemory, Message, Value
 
@@ -72,23 +72,23 @@ def _only_calls_tools(entry: Any) -> bool:
 
 def _value(argument: str, entry: Any) -> Message | CandidateMemory:
     if isinstance(entry, str):
-        return CandidateMemory(text=checks.text(argument, entry))
+        return CandidateMemory(text=validation.text(argument, entry))
     if isinstance(entry, Mapping):
         kind: type[Message | CandidateMemory] = Message if MESSAGE_KEYS & entry.keys() else CandidateMemory
         entry = _validated(argument, kind, entry)
     if not isinstance(entry, (Message, CandidateMemory)):
         raise InvalidInput(argument, f"must be text, a message or a candidate, not {type(entry).__name__}")
-    checks.text(f"{argument}.text", entry.text)
+    validation.text(f"{argument}.text", entry.text)
     for field in ("role", "speaker", "id", "type", "memory_key"):
         if getattr(entry, field, None) is not None:
-            checks.name(f"{argument}.{field}", getattr(entry, field))
+            validation.name(f"{argument}.{field}", getattr(entry, field))
     if isinstance(entry, CandidateMemory):
         if entry.summary is not None:
-            checks.text(f"{argument}.summary", entry.summary)
-        checks.tags(f"{argument}.tags", entry.tags)
+            validation.text(f"{argument}.summary", entry.summary)
+        validation.tags(f"{argument}.tags", entry.tags)
         for field in ("data", "metadata"):
             if getattr(entry, field) is not None:
-                checks.json_object(f"{argument}.{field}", getattr(entry, field))
+                validation.json_object(f"{argument}.{field}", getattr(entry, field))
         if entry.valid_from and entry.valid_to and entry.valid_to <= entry.valid_from:
             raise InvalidInput(f"{argument}.valid_to", "is not after valid_from")
     return entry

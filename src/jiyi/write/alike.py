@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 from ..errors import LlmError
+from ..index.query import Question
 from ..models import MemoryItem
-from ..store.asking import Question
 from ..store.contract import BY_A_PERSON, Change, ChangedMemory, Effects, Filter, NewMemory, NewRelation, Place, Source
 from ..text.hashes import hamming
 from ..text.summary import summarise

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from .. import checks
+from .. import validation
 from ..embed import Embedder
 from ..errors import InvalidInput, NotFound, VersionConflict
 from ..models import MemoryItem, Revision, layer_of, utc_now
@@ -41,13 +41,13 @@ async def change(
 ) -> MemoryItem:
     """Compare and set. Nothing is locked while the new text is embedded: if somebody else was faster, a caller who
     named a version is told, and one who did not gets the change applied to what is there now."""
-    checks.name("memory_id", memory_id)
-    checks.name("user_id", user_id)
-    checks.name("actor", actor)
+    validation.name("memory_id", memory_id)
+    validation.name("user_id", user_id)
+    validation.name("actor", actor)
     if version is not None:
-        checks.whole("version", version, highest=MAX_VERSION)
+        validation.whole("version", version, highest=MAX_VERSION)
     if reason is not None:
-        checks.text("reason", reason)
+        validation.text("reason", reason)
     for attempt in range(TRIES):
         memory = await existing(store, user_id, memory_id)
         prepared = await _prepare(memory, given, embedder, rules, action=action, actor=actor, reason=reason)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .. import checks
+from .. import validation
 from ..errors import InvalidInput
 from ..text.hashes import content_hash
 from .drafts import Draft, Said
@@ -38,16 +38,16 @@ def evaluate(
 def _problem(draft: Draft, texts: dict[str, str]) -> str | None:
     """An extractor may be a language model: what it says is checked like any foreign input."""
     try:
-        checks.text("content", draft.content)
-        checks.memory_type("memory_type", draft.memory_type)
+        validation.text("content", draft.content)
+        validation.memory_type("memory_type", draft.memory_type)
         if draft.summary is not None:
-            checks.text("summary", draft.summary)
-        checks.share("importance", draft.importance)
-        checks.share("confidence", draft.confidence)
-        checks.tags("tags", draft.tags)
-        checks.json_object("data", draft.data)
+            validation.text("summary", draft.summary)
+        validation.share("importance", draft.importance)
+        validation.share("confidence", draft.confidence)
+        validation.tags("tags", draft.tags)
+        validation.json_object("data", draft.data)
         for name in ("subject", "attribute", "value", "replaces"):
-            checks.optional_name(name, getattr(draft, name))
+            validation.optional_name(name, getattr(draft, name))
     except InvalidInput as error:
         return str(error)
     if draft.valid_to is not None and draft.valid_to <= (draft.valid_from or draft.occurred_at):

@@ -23,7 +23,7 @@ from ..store.contract import (
 )
 from ..text.normal import normalise
 from .build import Context, derived
-from .by_rule import stated_facts
+from .builtin import stated_facts
 from .derive import derive
 from .drafts import Extractor
 from .endings import name_endings

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.responses import StreamingResponse
 
-from ... import checks
+from ... import validation
 from ..bodies import Name
 from ..callers import JsonRoute, UserReader, UserWriter
 from ..events import follow, stream
@@ -22,7 +22,7 @@ from .jobs import STREAM
 
 router = APIRouter(prefix="/v1", tags=["import"], route_class=JsonRoute)
 
-ImportId = Annotated[str, InPath(min_length=1, max_length=checks.MAX_NAME)]
+ImportId = Annotated[str, InPath(min_length=1, max_length=validation.MAX_NAME)]
 PART = 1024 * 1024
 ExportFormat = Literal["jsonl", "markdown"]
 ENDING: dict[ExportFormat, str] = {"jsonl": "jsonl", "markdown": "md"}
@@ -54,8 +54,8 @@ async def start_import(
         request.stream(),
         user_id=caller.user_id,
         filename=filename,
-        agent_id=checks.optional_name("agent_id", agent_id),
-        group_id=checks.optional_name("group_id", group_id),
+        agent_id=validation.optional_name("agent_id", agent_id),
+        group_id=validation.optional_name("group_id", group_id),
         actor=caller.access.actor("import"),
     )
     return reply(started, 202, {"Location": f"/v1/imports/{started.id}"})

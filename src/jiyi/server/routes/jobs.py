@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
-from ... import checks
+from ... import validation
 from ...models import Job, Receipt, ReceiptState
 from ..bodies import Limit
 from ..callers import Caller, JsonRoute, Reader, UserId, UserReader, UserWriter
@@ -16,7 +16,7 @@ from ..replies import Listing, reply
 
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=JsonRoute)
 
-JobId = Annotated[str, Path(min_length=1, max_length=checks.MAX_NAME)]
+JobId = Annotated[str, Path(min_length=1, max_length=validation.MAX_NAME)]
 AllUsers = Annotated[bool, Query(description="of all users; needs a key for all of them")]
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Events"}

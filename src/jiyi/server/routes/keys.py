@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from ... import checks
+from ... import validation
 from ...errors import NotFound
 from ...keys import ApiKey, AuditEntry, NewKey
 from ...models import utc_now
@@ -16,7 +16,7 @@ from ..problems import Refused
 from ..replies import Listing, reply
 
 router = APIRouter(prefix="/v1", tags=["keys"], route_class=JsonRoute)
-KeyId = Annotated[str, Path(min_length=1, max_length=checks.MAX_NAME)]
+KeyId = Annotated[str, Path(min_length=1, max_length=validation.MAX_NAME)]
 
 
 @router.get("/keys", response_model=Listing[ApiKey], summary="The keys within your own")

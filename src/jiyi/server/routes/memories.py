@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Path, Query, Response
 from pydantic import BaseModel
 
-from ... import checks
+from ... import validation
 from ...errors import InvalidInput
 from ...models import Deletion, Layer, MemoryItem, Receipt, ReceiptState, Revision, SourceMessage, Status, Time
 from ..bodies import AddBody, Limit, Name, Names, RestoreBody, UpdateBody
@@ -18,13 +18,15 @@ from ..replies import Groups, Listing, MemoryPage, Related, reply, reply_memory
 
 router = APIRouter(prefix="/v1", tags=["memories"], route_class=JsonRoute)
 
-MemoryId = Annotated[str, Path(min_length=1, max_length=checks.MAX_NAME, description="an id or a memory_key")]
+MemoryId = Annotated[str, Path(min_length=1, max_length=validation.MAX_NAME, description="an id or a memory_key")]
 IfMatch = Annotated[str | None, Header(max_length=64, description='the ETag that the change was made for, as `"3"`')]
 IdempotencyKey = Annotated[
     str | None,
-    Header(min_length=1, max_length=checks.MAX_NAME, description="a repeated call with it returns the first receipt"),
+    Header(
+        min_length=1, max_length=validation.MAX_NAME, description="a repeated call with it returns the first receipt"
+    ),
 ]
-Cursor = Annotated[str | None, Query(min_length=1, max_length=checks.MAX_NAME)]
+Cursor = Annotated[str | None, Query(min_length=1, max_length=validation.MAX_NAME)]
 Types = Annotated[Names | None, Query(description="any of these; repeat it for several")]
 
 
@@ -165,7 +167,7 @@ async def get_relations(caller: UserReader, memory_id: MemoryId) -> Response:
     relations = await caller.memory.relations(memory_id, user_id=caller.user_id)
     own = (await caller.memory.get(memory_id, user_id=caller.user_id)).id
     ends = {end for relation in relations for end in (relation.memory_id, relation.target_id)} - {own}
-    others = await caller.memory.get_many(sorted(ends)[: checks.MAX_LIMIT], user_id=caller.user_id)
+    others = await caller.memory.get_many(sorted(ends)[: validation.MAX_LIMIT], user_id=caller.user_id)
     return reply(Related(items=list(relations), memories=list(others)))
 
 

@@ -1,0 +1,179 @@
+"""LangGraph's long-term store, kept in Jiyi.
+
+    from jiyi.agents.langgraph import JiyiStore
+
+    with JiyiStore.open("memory.db") as store:
+        graph = builder.compile(checkpointer=checkpointer, store=store)
+
+An item is a memory: its value is kept as it is in the memory's metadata, its text is what searches find, its namespace
+is the memory's group. An overwritten item is a new version of the same memory, so that its history stays.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from .. import sync, validation
+from ..errors import InvalidInput, MissingExtra
+from ..memory import Memory
+
+try:
+    from langgraph.store.base import (
+        BaseStore,
+        GetOp,
+        InvalidNamespaceError,
+        ListNamespacesOp,
+        Op,
+        PutOp,
+        Result,
+        SearchOp,
+        TTLConfig,
+        validate_op_namespace,
+    )
+except ImportError as error:
+    raise MissingExtra("langgraph", "langgraph") from error
+
+from .engine import await_in, engine_of
+from .langgraph_items import Items, Namespace, matches
+
+if TYPE_CHECKING:
+    from ..embed import Embedder
+    from ..settings import Settings
+
+
+class JiyiStore(BaseStore):
+    """A LangGraph store whose items are Jiyi memories.
+
+    All items belong to one user, by default that of the settings. With `user_label=1` the second label of a namespace
+    names the user, as in `("memories", "mei")`: each user's items are then among that user's other memories, and
+    nothing can be searched or listed without naming a user.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        memory: Memory | sync.Memory,
+        *,
+        user_id: str | None = None,
+        user_label: int | None = None,
+        fields: Sequence[str] | None = None,
+        ttl: TTLConfig | None = None,
+    ) -> None:
+        if user_label is not None:
+            validation.whole("user_label", user_label, lowest=0, highest=100)
+            if user_id is not None:
+                raise InvalidInput(
+                    "user_id", "cannot be used together with user_label, which says whose items they are"
+                )
+        self._memory = memory
+        self._user_id = validation.name("user_id", memory.settings.user if user_id is None else user_id)
+        self._user_label = user_label
+        self._items = Items(engine_of(memory), fields)
+        self.ttl_config = ttl
+
+    @classmethod
+    def open(
+        cls,
+        where: str | Path | None = None,
+        *,
+        settings: Settings | None = None,
+        embedder: Embedder | None = None,
+        user_id: str | None = None,
+        user_label: int | None = None,
+        fields: Sequence[str] | None = None,
+        ttl: TTLConfig | None = None,
+    ) -> Self:
+        """A store with a memory of its own, for graphs that are invoked either way; use it in a `with` block."""
+        memory = sync.Memory.open(where, settings=settings, embedder=embedder)
+        try:
+            return cls(memory, user_id=user_id, user_label=user_label, fields=fields, ttl=ttl)
+        except BaseException:
+            memory.close()
+            raise
+
+    def close(self) -> None:
+        """Close the memory that `open` opened."""
+        if isinstance(self._memory, sync.Memory):
+            self._memory.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run operations: reads see what was there before, then the writes are made, the last one for each key."""
+        if not isinstance(self._memory, sync.Memory):
+            raise InvalidInput(
+                "memory",
+                "is an asynchronous Memory: await the store's a-methods, or make the store with a jiyi.sync.Memory",
+            )
+        return self._memory._run(self._work(tuple(ops)))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """The same for asynchronous callers."""
+        return await await_in(self._memory, self._work(tuple(ops)))
+
+    async def _work(self, ops: Sequence[Op]) -> list[Result]:
+        for op in ops:
+            _check(op)
+        results: list[Result] = [None] * len(ops)
+        gets: defaultdict[str, list[int]] = defaultdict(list)
+        puts: defaultdict[str, dict[tuple[Namespace, str], PutOp]] = defaultdict(dict)
+        for at, op in enumerate(ops):
+            if isinstance(op, GetOp):
+                gets[self._user_of(op.namespace)].append(at)
+            elif isinstance(op, SearchOp):
+                results[at] = await self._items.search(self._user_of(op.namespace_prefix), op)
+            elif isinstance(op, ListNamespacesOp):
+                results[at] = await self._list_namespaces(op)
+            elif isinstance(op, PutOp):
+                puts[self._user_of(op.namespace)][op.namespace, op.key] = op
+            else:
+                raise InvalidInput("ops", f"{type(op).__name__} is no operation of a store")
+        for user_id, places in gets.items():
+            found = await self._items.get(user_id, [ops[at] for at in places])  # type: ignore[misc]
+            for at, item in zip(places, found, strict=True):
+                results[at] = item
+        for user_id, wanted in puts.items():
+            await self._items.put(user_id, list(wanted.values()))
+        return results
+
+    def _user_of(self, namespace: Namespace) -> str:
+        if self._user_label is None:
+            return self._user_id
+        if len(namespace) <= self._user_label:
+            raise InvalidInput(
+                "namespace", f"{namespace!r} names no user: label {self._user_label} of a namespace is the user's id"
+            )
+        return validation.name("namespace", namespace[self._user_label])
+
+    async def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
+        conditions = op.match_conditions or ()
+        user_id = self._user_id
+        if self._user_label is not None:
+            prefixes = [condition.path for condition in conditions if condition.match_type == "prefix"]
+            named = [path for path in prefixes if len(path) > self._user_label and path[self._user_label] != "*"]
+            user_id = self._user_of(named[0] if named else ())
+        found = [name for name in await self._items.namespaces(user_id) if all(matches(c, name) for c in conditions)]
+        if op.max_depth is not None:
+            found = sorted({name[: op.max_depth] for name in found})
+        return found[op.offset : op.offset + op.limit]
+
+
+def _check(op: Op) -> None:
+    """What is handed to `batch` has not gone through the checks of `put` and `search`."""
+    validate_op_namespace(op)
+    if isinstance(op, (GetOp, PutOp)) and not op.namespace:
+        raise InvalidNamespaceError("Namespace cannot be empty.")
+    if isinstance(op, (SearchOp, ListNamespacesOp)):
+        validation.whole("limit", op.limit, lowest=0, highest=10**9)
+        validation.whole("offset", op.offset, lowest=0, highest=10**9)

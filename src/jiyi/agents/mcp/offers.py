@@ -1,0 +1,165 @@
+"""The tools as MCP knows them, and what a call of one gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import mcp_types as types
+
+from ...models import Value
+from ..tools import TOOLS, MemoryTools, Tool, ToolLanguage, ToolResult
+from ..tools.outputs import GetMemoryDetailOutput
+
+MEMORIES = "jiyi://memories/"
+TITLES: dict[str, dict[ToolLanguage, str]] = {
+    "search_memories": {"en": "Search memories", "zh": "搜索记忆"},
+    "get_memory_detail": {"en": "Read a memory", "zh": "查看记忆"},
+    "save_memory": {"en": "Save a memory", "zh": "保存记忆"},
+    "update_memory": {"en": "Correct a memory", "zh": "修正记忆"},
+    "forget_memory": {"en": "Forget a memory", "zh": "忘记记忆"},
+    "list_memories": {"en": "List memories", "zh": "列出记忆"},
+}
+
+
+def uri_of(memory_key: str) -> str:
+    return MEMORIES + quote(memory_key, safe="")
+
+
+# -- Jiyi's own tools -------------------------------------------------------------------------------------------------
+
+
+def names(*, read_only: bool) -> tuple[str, ...]:
+    """The tools to offer; a reader's change nothing."""
+    return tuple(tool.name for tool in TOOLS if tool.read_only or not read_only)
+
+
+def offer(tool: Tool, language: ToolLanguage) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        title=TITLES[tool.name][language],
+        description=tool.description[language],
+        input_schema=tool.schema(language),
+        output_schema=tool.output_model.model_json_schema(mode="serialization"),
+        annotations=types.ToolAnnotations(
+            title=TITLES[tool.name][language],
+            read_only_hint=tool.read_only,
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.idempotent,
+            open_world_hint=False,
+        ),
+    )
+
+
+def answer(result: ToolResult) -> types.CallToolResult:
+    """Text for the model and the same as data. An error has no data: it would not fit the tool's output schema."""
+    return types.CallToolResult(
+        content=[types.TextContent(text=result.text)],
+        structured_content=None if result.is_error else result.data,
+        is_error=result.is_error,
+    )
+
+
+# -- what ChatGPT's connectors ask for --------------------------------------------------------------------------------
+
+
+class Found(Value):
+    id: str
+    title: str
+    url: str
+
+
+class SearchAnswer(Value):
+    results: list[Found]
+
+
+class Document(Value):
+    id: str
+    title: str
+    text: str
+    url: str
+    metadata: dict[str, str]
+
+
+SEARCH: dict[ToolLanguage, str] = {
+    "en": "Find the user's memories by a query; each result has an id for fetch. Made for ChatGPT connectors: other "
+    "clients get more from search_memories.",
+    "zh": "按查询查找用户的记忆，每条结果带有可供 fetch 使用的 id。为 ChatGPT 连接器提供，"
+    "其他客户端请用 search_memories。",
+}
+FETCH: dict[ToolLanguage, str] = {
+    "en": "Get the full text of one memory by the id that search gave. Made for ChatGPT connectors: other clients use "
+    "get_memory_detail.",
+    "zh": "按 search 给出的 id 获取一条记忆的全文。为 ChatGPT 连接器提供，其他客户端请用 get_memory_detail。",
+}
+
+
+def connector_offers(language: ToolLanguage) -> list[types.Tool]:
+    """`search` and `fetch`, each with one argument, as ChatGPT's connectors want them."""
+    shapes: list[tuple[str, str, str, type[Value]]] = [
+        ("search", "query", SEARCH[language], SearchAnswer),
+        ("fetch", "id", FETCH[language], Document),
+    ]
+    return [
+        types.Tool(
+            name=name,
+            title={"search": "Search", "fetch": "Fetch"}[name],
+            description=description,
+            input_schema={
+                "type": "object",
+                "properties": {argument: {"type": "string"}},
+                "required": [argument],
+                "additionalProperties": False,
+            },
+            output_schema=shape.model_json_schema(mode="serialization"),
+            annotations=types.ToolAnnotations(
+                read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+            ),
+        )
+        for name, argument, description, shape in shapes
+    ]
+
+
+async def search(tools: MemoryTools, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    result = await tools.call("search_memories", arguments)
+    if result.is_error:
+        return answer(result)
+    results: Any = result.data["results"]
+    found = [Found(id=one["memory_key"], title=one["summary"], url=uri_of(one["memory_key"])) for one in results]
+    return _as_json(SearchAnswer(results=found))
+
+
+async def fetch(tools: MemoryTools, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    """The whole memory, which the tools give in parts."""
+    result = await tools.call("get_memory_detail", arguments)
+    if result.is_error:
+        return answer(result)
+    part = GetMemoryDetailOutput.model_validate(result.data)
+    texts = [part.content]
+    memory = await tools.bound.own(part.memory_key)
+    while part.next_offset is not None:
+        part = GetMemoryDetailOutput.of(memory, part.next_offset)
+        texts.append(part.content)
+    return _as_json(
+        Document(
+            id=part.memory_key,
+            title=part.summary,
+            text="".join(texts),
+            url=uri_of(part.memory_key),
+            metadata={
+                "memory_type": part.memory_type,
+                "occurred_at": part.occurred_at.isoformat(),
+                "created_at": part.created_at.isoformat(),
+                "tags": ", ".join(part.tags),
+            },
+        )
+    )
+
+
+def _as_json(output: Value) -> types.CallToolResult:
+    data = output.model_dump(mode="json")
+    return types.CallToolResult(
+        content=[types.TextContent(text=json.dumps(data, ensure_ascii=False))], structured_content=data
+    )

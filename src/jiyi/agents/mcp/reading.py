@@ -1,0 +1,122 @@
+"""Memories as resources, and the prompt that teaches their use."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+
+from ...errors import NotFound
+from ...read.context import render_context
+from ...text.fence import harmless
+from ..tools import MEMORY_TOOLS_SYSTEM_PROMPTS, MemoryTools, ToolLanguage
+from ..tools.outputs import GetMemoryDetailOutput, ListedMemory, ListMemoriesOutput
+from ..tools.telling import PHRASES, tell_detail, tell_list
+from .offers import MEMORIES
+
+PROFILE, RECENT = "jiyi://profile", "jiyi://recent"
+MARKDOWN = "text/markdown"
+PROFILE_TOKENS = 2000
+PROFILE_MEMORIES = 300
+RECENT_MEMORIES = 20
+USE_MEMORY = "use_memory"
+
+WORDS: dict[ToolLanguage, dict[str, str]] = {
+    "en": {
+        PROFILE: "What is known about the user: preferences, facts, habits and skills, the most important first.",
+        RECENT: f"The user's last {RECENT_MEMORIES} memories.",
+        MEMORIES: "One memory in full, by its key.",
+        USE_MEMORY: "How to use the memory tools well. language: en or zh.",
+        "empty": "Nothing is remembered yet.",
+    },
+    "zh": {
+        PROFILE: "关于用户的已知信息：偏好、事实、习惯和技能，重要的在前。",
+        RECENT: f"用户最近的 {RECENT_MEMORIES} 条记忆。",
+        MEMORIES: "按键查看一条记忆的全文。",
+        USE_MEMORY: "如何用好记忆工具。language：en 或 zh。",
+        "empty": "还没有任何记忆。",
+    },
+}
+
+
+def resources(language: ToolLanguage) -> list[types.Resource]:
+    words = WORDS[language]
+    return [
+        types.Resource(name=uri.removeprefix("jiyi://"), uri=uri, description=words[uri], mime_type=MARKDOWN)
+        for uri in (PROFILE, RECENT)
+    ]
+
+
+def templates(language: ToolLanguage) -> list[types.ResourceTemplate]:
+    uri = MEMORIES + "{memory_key}"
+    return [
+        types.ResourceTemplate(
+            name="memory", uri_template=uri, description=WORDS[language][MEMORIES], mime_type=MARKDOWN
+        )
+    ]
+
+
+async def read(uri: str, tools: MemoryTools) -> types.ReadResourceResult:
+    if uri == PROFILE:
+        text = await profile(tools)
+    elif uri == RECENT:
+        text = await recent(tools)
+    elif uri.startswith(MEMORIES):
+        text = await one(unquote(uri.removeprefix(MEMORIES)), tools)
+    else:
+        raise no_such(uri)
+    return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)])
+
+
+def no_such(uri: str) -> MCPError:
+    known = f"{PROFILE}, {RECENT}, {MEMORIES}{{memory_key}}"
+    return MCPError(types.INVALID_PARAMS, f"there is no resource {harmless(uri[:200])}: the resources are {known}")
+
+
+async def profile(tools: MemoryTools) -> str:
+    bound = tools.bound
+    page = await bound.memory.list(
+        user_id=bound.user_id, layers=["semantic", "procedural"], agent_id=bound.seen_agent, limit=PROFILE_MEMORIES
+    )
+    best = sorted(page.items, key=lambda memory: -memory.importance)  # stable: of equal ones the newest first
+    block = render_context(best, max_tokens=PROFILE_TOKENS, style="sections", language=tools.language)
+    return block or WORDS[tools.language]["empty"]
+
+
+async def recent(tools: MemoryTools) -> str:
+    bound = tools.bound
+    page = await bound.memory.list(user_id=bound.user_id, agent_id=bound.seen_agent, limit=RECENT_MEMORIES)
+    if not page.items:
+        return WORDS[tools.language]["empty"]
+    listed = ListMemoriesOutput(memories=[ListedMemory.of(memory) for memory in page.items], next_cursor=None)
+    return tell_list(listed, PHRASES[tools.language])
+
+
+async def one(memory_key: str, tools: MemoryTools) -> str:
+    try:
+        memory = await tools.bound.own(memory_key)
+    except (NotFound, ValueError):
+        raise no_such(MEMORIES + memory_key) from None
+    return tell_detail(GetMemoryDetailOutput.of(memory, 0), PHRASES[tools.language])
+
+
+# -- the prompt -------------------------------------------------------------------------------------------------------
+
+
+def prompts(language: ToolLanguage) -> list[types.Prompt]:
+    argument = types.PromptArgument(name="language", description="en · zh", required=False)
+    return [types.Prompt(name=USE_MEMORY, description=WORDS[language][USE_MEMORY], arguments=[argument])]
+
+
+def prompt(name: str, arguments: dict[str, str] | None, default: ToolLanguage) -> types.GetPromptResult:
+    wanted = (arguments or {}).get("language", default)
+    if name != USE_MEMORY:
+        raise MCPError(types.INVALID_PARAMS, f"there is no prompt {harmless(name[:100])}: the prompt is {USE_MEMORY}")
+    if wanted not in ("en", "zh"):
+        raise MCPError(types.INVALID_PARAMS, f"language must be en or zh, not {harmless(wanted[:100])}")
+    language: ToolLanguage = "zh" if wanted == "zh" else "en"
+    text = types.TextContent(text=MEMORY_TOOLS_SYSTEM_PROMPTS[language])
+    return types.GetPromptResult(
+        description=WORDS[language][USE_MEMORY], messages=[types.PromptMessage(role="user", content=text)]
+    )

@@ -1,0 +1,89 @@
+"""Over which wire a server is reached: stdin and stdout, or HTTP with the checks that a server on a port needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hmac import compare_digest
+from typing import Any
+
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+
+from ...errors import InvalidInput
+from ...http_guards import (
+    AsgiApp,
+    AsgiScope,
+    HostAndOrigin,
+    Receive,
+    Send,
+    header,
+    in_url,
+    is_loopback,
+    listening,
+    own_names,
+    refuse,
+)
+
+PATH = "/mcp"
+SHORTEST_KEY = 16
+
+
+async def serve_stdio(server: Server[Any]) -> None:
+    """Until the client closes stdin. Nothing else may write to stdout meanwhile: it is the wire."""
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+
+async def serve_http(
+    server: Server[Any],
+    *,
+    host: str,
+    port: int,
+    key: str | None,
+    allowed_hosts: Sequence[str] = (),
+    ready: Callable[[str], None],
+) -> None:
+    """Until it is stopped. On anything but this machine itself it is reached only with a key. `ready` is told the
+    address once clients can connect."""
+    import uvicorn
+
+    app = http_app(server, host=host, key=key, allowed_hosts=allowed_hosts)
+    with listening(host, port) as sock:
+        ready(f"http://{in_url(host)}:{port}{PATH}")
+        # Without a log_config of its own: its default writes to stdout.
+        await uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).serve(sockets=[sock])
+
+
+def http_app(server: Server[Any], *, host: str, key: str | None, allowed_hosts: Sequence[str] = ()) -> AsgiApp:
+    if key is None and not is_loopback(host):
+        raise InvalidInput(
+            "--host", f"{host} can be reached from other machines: set a key first (JIYI_MCP__KEY, see docs)"
+        )
+    if key is not None and len(key) < SHORTEST_KEY:
+        raise InvalidInput("mcp.key", f"has {len(key)} characters; it needs at least {SHORTEST_KEY}")
+    app: AsgiApp = server.streamable_http_app(
+        streamable_http_path=PATH,
+        # Names are checked below, for REST and MCP alike.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        host=host,
+    )
+    guarded = app if key is None else KeyRequired(app, key)
+    return HostAndOrigin(guarded, own_names(host, allowed_hosts), same_origin=False)
+
+
+class KeyRequired:
+    """Lets in only those who show the key, as `Authorization: Bearer KEY`."""
+
+    def __init__(self, app: AsgiApp, key: str) -> None:
+        self._app = app
+        self._expected = f"Bearer {key}".encode()
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            shown = (header(scope, b"authorization") or "").encode("latin-1")
+            if not compare_digest(shown, self._expected):
+                asked = [(b"www-authenticate", b"Bearer")]
+                await refuse(send, 401, "key_needed", "a key is needed: Authorization: Bearer KEY", asked)
+                return
+        await self._app(scope, receive, send)

@@ -1,0 +1,242 @@
+"""OpenAI's Agents SDK: a session that also remembers, recall before each model call, and the memory tools.
+
+from jiyi.agents.openai_agents import JiyiSession, function_tools, recall
+
+session = JiyiSession("monday", memory, user_id="mei")
+result = await Runner.run(agent, "我对花生过敏", session=session)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from .. import sync, validation
+from ..errors import MissingExtra
+from ..ids import new_id
+from ..memory import Memory
+from ..models import CandidateMemory, MemoryItem
+from ..read.context import ContextLanguage, Style, log_degraded, render_context
+from ..text.fence import strip_context
+from ..text.language import language as language_of
+from .engine import await_in, engine_of
+from .tools import MemoryTools
+
+try:
+    from agents import FunctionTool
+    from agents.items import TResponseInputItem
+    from agents.memory import SessionSettings
+    from agents.run_config import CallModelData, ModelInputData
+    from agents.tool_context import ToolContext
+except ImportError as error:
+    raise MissingExtra("openai-agents", "openai-agents") from error
+
+ITEM = "session_item"  # the type of memory that holds one item of a session
+MARK = "openai_agents"  # where in the metadata it lies
+ACTOR = "openai-agents"
+ROLES = ("user", "assistant")
+STEP = 200
+
+
+class JiyiSession:
+    """A session of the Agents SDK. Its items are kept as they are, in order; what user and assistant say in them
+    becomes memories of the user as well, which other sessions find.
+
+    The items are archived memories: no search finds them, and `delete_all` removes them with everything else.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        memory: Memory | sync.Memory,
+        *,
+        user_id: str,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+        remember: Sequence[str] = ROLES,
+        session_settings: SessionSettings | None = None,
+    ) -> None:
+        self.session_id = validation.name("session_id", session_id)
+        self.session_settings = session_settings
+        self._memory = memory
+        self._engine = engine_of(memory)
+        self._user_id = validation.name("user_id", user_id)
+        self._agent_id = validation.optional_name("agent_id", agent_id)
+        self._group_id = validation.optional_name("group_id", group_id)
+        self._remember = tuple(validation.choice("remember", role, ROLES) for role in remember)
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """The items in order of time; with a limit, the latest ones."""
+        if limit is None and self.session_settings is not None:
+            limit = self.session_settings.limit
+        found = await await_in(self._memory, self._latest(limit))
+        return [deepcopy(_item(memory)) for memory in reversed(found)]
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Keep the items, all of them or none; then remember what they say."""
+        if items:
+            await await_in(self._memory, self._add(items))
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Take the latest item back, and with it what was remembered of it alone."""
+        return await await_in(self._memory, self._pop())
+
+    async def clear_session(self) -> None:
+        """Remove all items. What was remembered of them stays: that is what a long-term memory is for."""
+        await await_in(self._memory, self._clear())
+
+    async def _latest(self, limit: int | None) -> list[MemoryItem]:
+        """Newest first."""
+        found: list[MemoryItem] = []
+        cursor = None
+        while limit is None or len(found) < limit:
+            page = await self._engine.list(
+                user_id=self._user_id,
+                session_id=self.session_id,
+                agent_id=self._agent_id,
+                group_id=self._group_id,
+                memory_types=[ITEM],
+                status="archived",
+                limit=STEP if limit is None else min(STEP, limit - len(found)),
+                cursor=cursor,
+            )
+            found.extend(page.items)
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return found
+
+    async def _add(self, items: Sequence[TResponseInputItem]) -> None:
+        keys = [new_id() for _ in items]
+        kept = [_kept(item, key) for item, key in zip(items, keys, strict=True)]
+        add = partial(
+            self._engine.add,
+            user_id=self._user_id,
+            session_id=self.session_id,
+            agent_id=self._agent_id,
+            group_id=self._group_id,
+            actor=ACTOR,
+        )
+        await add(kept)
+        said = [
+            {"role": role, "content": text, "id": key}
+            for item, key in zip(items, keys, strict=True)
+            for role, text in [_said(item)]
+            if role in self._remember and text
+        ]
+        if said:
+            await add(said, wait=False)
+
+    async def _pop(self) -> TResponseInputItem | None:
+        latest = await self._latest(1)
+        if not latest:
+            return None
+        key = latest[0].metadata[MARK]["key"]  # type: ignore[index, call-overload]
+        await self._engine.delete(latest[0].id, user_id=self._user_id)
+        cursor = None
+        while True:  # newest first, so that the first page mostly has it
+            page = await self._engine.list(user_id=self._user_id, session_id=self.session_id, limit=STEP, cursor=cursor)
+            for memory in page.items:
+                if memory.source_ids == (key,):
+                    await self._engine.delete(memory.id, user_id=self._user_id)
+            cursor = page.next_cursor
+            if cursor is None or (page.items and page.items[-1].created_at < latest[0].created_at):
+                return _item(latest[0])
+
+    async def _clear(self) -> None:
+        for memory in await self._latest(None):
+            await self._engine.delete(memory.id, user_id=self._user_id)
+
+
+def _kept(item: TResponseInputItem, key: str) -> CandidateMemory:
+    value = validation.json_object("items", item)
+    label = value.get("type") or value.get("role") or "item"
+    return CandidateMemory(
+        text=f"session item: {label}",
+        type=ITEM,
+        memory_key=f"{ITEM}:{key}",
+        status="archived",
+        metadata={MARK: {"key": key, "item": value}},
+    )
+
+
+def _item(memory: MemoryItem) -> TResponseInputItem:
+    return memory.metadata[MARK]["item"]  # type: ignore[index, call-overload, return-value]
+
+
+def _said(item: TResponseInputItem) -> tuple[str | None, str]:
+    """Who said what: the text of a message, without what was recalled into it. Other items say nothing."""
+    parts: Mapping[str, Any] = item
+    content = parts.get("content")
+    if parts.get("type", "message") != "message" or not content:
+        return None, ""
+    if not isinstance(content, (str, list)):
+        return None, ""
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, Mapping)]
+        content = "\n".join(text for text in texts if isinstance(text, str))
+    return parts.get("role"), strip_context(content).strip()[: validation.MAX_TEXT]
+
+
+# -- recall -----------------------------------------------------------------------------------------------------------
+
+
+def recall(
+    memory: Memory | sync.Memory,
+    *,
+    user_id: str,
+    session_id: str | None = None,
+    max_tokens: int = 800,
+    min_relevance_score: float = 0.0,
+    style: Style = "sections",
+) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
+    """For `RunConfig(call_model_input_filter=…)`: before each model call, what is known for the user's last message is
+    put below the instructions, freshly, so that it never piles up. Memories of `session_id` are left out: its history
+    is in the input already.
+    """
+    validation.name("user_id", user_id)
+    engine = engine_of(memory)
+
+    async def known(query: str) -> str:
+        found = await engine.search(
+            query[: validation.MAX_QUERY], user_id=user_id, min_relevance_score=min_relevance_score, limit=50
+        )
+        log_degraded(found.degraded)
+        ids = [hit.id for hit in found.hits if session_id is None or hit.session_id != session_id]
+        memories = await engine.get_many(ids, user_id=user_id)
+        language: ContextLanguage = "zh" if language_of(query) == "zh" else "en"
+        return render_context(memories, max_tokens=max_tokens, style=style, language=language)
+
+    async def with_memories(data: CallModelData[Any]) -> ModelInputData:
+        said = [text for role, text in map(_said, data.model_data.input) if role == "user" and text]
+        block = await await_in(memory, known(said[-1])) if said else ""
+        if not block:
+            return data.model_data
+        instructions = "\n\n".join(filter(None, (data.model_data.instructions, block)))
+        return replace(data.model_data, instructions=instructions)
+
+    return with_memories
+
+
+# -- tools ------------------------------------------------------------------------------------------------------------
+
+
+def function_tools(tools: MemoryTools) -> list[FunctionTool]:
+    """The memory tools for `Agent(tools=…)`. The user is bound in them; a model cannot choose another one."""
+    return [_function_tool(tools, shape) for shape in tools.openai_responses(strict=True)]
+
+
+def _function_tool(tools: MemoryTools, shape: Mapping[str, Any]) -> FunctionTool:
+    async def invoke(_: ToolContext[Any], arguments: str) -> str:
+        return (await tools.call(shape["name"], arguments)).text
+
+    return FunctionTool(
+        name=shape["name"],
+        description=shape["description"],
+        params_json_schema=shape["parameters"],
+        on_invoke_tool=invoke,
+        strict_json_schema=True,
+    )

@@ -1,0 +1,133 @@
+"""How often an agent uses its tools, and whether that helps: one record for each agent of each user and process."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from ...models import Value
+
+if TYPE_CHECKING:
+    from ...memory import Memory
+    from ...metrics import Meter
+    from ...settings import ToolSettings
+
+_MOST_AGENTS = 10_000  # of one memory; those not seen for longest start anew
+_MOST_KEYS = 10_000
+
+
+class ToolUsage(Value):
+    """What an agent did with its tools. A rate is None while there is nothing to divide by."""
+
+    turns: int
+    turns_with_calls: int
+    calls: dict[str, int]
+    failed: int
+    limited: int
+    repeated: int
+    searches: int
+    searches_with_hits: int
+    recalled: int
+    proactive: int
+    used: int
+
+    @property
+    def tool_use_rate(self) -> float | None:
+        """In which share of the turns the agent called a tool by itself."""
+        return self.turns_with_calls / self.turns if self.turns else None
+
+    @property
+    def hit_rate(self) -> float | None:
+        """Which share of the searches found something."""
+        return self.searches_with_hits / self.searches if self.searches else None
+
+    @property
+    def usefulness(self) -> float | None:
+        """Which share of the recalled memories was fetched in full, changed or cited afterwards."""
+        return self.used / self.recalled if self.recalled else None
+
+
+class Bucket:
+    """So many calls at once, then so many a minute."""
+
+    def __init__(self, burst: int, per_minute: int) -> None:
+        self._burst = burst
+        self._per_second = per_minute / 60
+        self._left = float(burst)
+        self._at: float | None = None
+
+    def take(self, now: float) -> float:
+        """0 if the call may go on; otherwise the seconds until the next may."""
+        if self._at is not None:
+            self._left = min(self._burst, self._left + max(0.0, now - self._at) * self._per_second)
+        self._at = now
+        if self._left < 1:
+            return (1 - self._left) / self._per_second
+        self._left -= 1
+        return 0.0
+
+
+class Activity:
+    """The record of one agent."""
+
+    def __init__(self, settings: ToolSettings, meter: Meter) -> None:
+        self._meter = meter
+        self.bucket = Bucket(settings.burst, settings.calls_per_minute)
+        self.calls: Counter[str] = Counter()
+        self.turns = self.turns_with_calls = self.failed = self.limited = self.repeated = 0
+        self.searches = self.searches_with_hits = self.recalled = self.proactive = self.used = 0
+        self._unused: OrderedDict[str, None] = OrderedDict()  # what was recalled and not used yet
+        self._called_in_turn = False
+
+    def turn(self) -> None:
+        self.turns += 1
+        self._called_in_turn = False
+        self._meter.count("agent_turns_total")
+
+    def call(self, name: str) -> None:
+        self.calls[name] += 1
+        if self.turns and not self._called_in_turn:
+            self.turns_with_calls += 1
+            self._meter.count("agent_turns_with_calls_total")
+        self._called_in_turn = True
+
+    def recall(self, keys: Iterable[str], *, asked: bool) -> None:
+        for key in keys:
+            self.recalled += 1
+            self.proactive += not asked
+            self._meter.count("agent_recalled_total", "yes" if asked else "no")
+            self._unused[key] = None
+            self._unused.move_to_end(key)
+        while len(self._unused) > _MOST_KEYS:
+            self._unused.popitem(last=False)
+
+    def use(self, key: str) -> None:
+        if key in self._unused:
+            del self._unused[key]
+            self.used += 1
+            self._meter.count("agent_used_total")
+
+    def cite(self, text: str) -> None:
+        for key in [key for key in self._unused if key in text]:
+            self.use(key)
+
+    def usage(self) -> ToolUsage:
+        return ToolUsage(
+            calls=dict(self.calls),
+            **{name: getattr(self, name) for name in ToolUsage.model_fields if name != "calls"},
+        )
+
+
+_records: WeakKeyDictionary[Memory, OrderedDict[tuple[str, str | None], Activity]] = WeakKeyDictionary()
+
+
+def activity_of(memory: Memory, user_id: str, agent_id: str | None) -> Activity:
+    """An agent's record, the same however many `MemoryTools` it is given."""
+    agents = _records.setdefault(memory, OrderedDict())
+    record = agents.setdefault((user_id, agent_id), Activity(memory.settings.tools, memory.meter))
+    agents.move_to_end((user_id, agent_id))
+    while len(agents) > _MOST_AGENTS:
+        agents.popitem(last=False)
+    return record

@@ -1,0 +1,1 @@
+"""The searchable copy of one user's memories: words, vectors, people and times."""

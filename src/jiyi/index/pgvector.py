@@ -1,0 +1,185 @@
+"""The nearest vectors of a user who has very many memories, found by pgvector, where they stay.
+
+An index over everybody's vectors is of no use: it walks through everybody's and keeps what is one user's. So each such
+user has an index of their own, and nobody else pays for it. It is an HNSW one, which finds nearly all of the nearest;
+their similarity is worked out exactly from the vectors themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import md5, sha256
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ColumnElement,
+    Float,
+    Index,
+    MetaData,
+    Select,
+    String,
+    Table,
+    and_,
+    bindparam,
+    cast,
+    func,
+    literal,
+    select,
+)
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..store.contract import Filter
+from ..store.filters import conditions
+from ..store.reads import chunks, vector_of_memory
+from ..store.tables import Base, EmbeddingRow, MemoryRow
+from ..store.types import Pgvector
+from .query import Question
+from .user_index import UserIndex
+
+NEAREST = 400  # memories that the index is asked for, for each vector of a question
+FARTHEST = 10
+BY_WORDS = 1000  # memories that words find, whose similarity is worked out too
+SELDOM = 25  # if fewer than one in so many are in scope, an index has to walk too far: then all in scope are compared
+MOST_SCANNED = 100_000  # vectors, in one walk
+LARGEST = 2000  # dimension that such an index can have
+OLDEST = (0, 8)  # of pgvector; before, an index stops at its first few, whether they are in scope or not
+SETTINGS = {
+    "hnsw.ef_search": str(NEAREST),
+    "hnsw.iterative_scan": "strict_order",
+    "hnsw.max_scan_tuples": str(MOST_SCANNED),
+    "enable_sort": "off",  # the planner takes such an index for dearer than it is
+}
+
+_VECTORS = Base.metadata.tables[EmbeddingRow.__tablename__]
+_catalog = MetaData()
+_classes = Table("pg_class", _catalog, Column("oid"), Column("relname", String))
+_indexes = Table("pg_index", _catalog, Column("indexrelid"), Column("indisvalid", Boolean))
+_SET = select(*(func.set_config(name, value, True) for name, value in SETTINGS.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """An index as it is in the database. One whose making was broken off is not valid, and of no use."""
+
+    name: str
+    valid: bool
+
+    @property
+    def dimension(self) -> int:
+        return int(self.name.rpartition("_")[2])
+
+
+async def dimension(session: AsyncSession, user_id: str, model: str) -> int | None:
+    """Of the vectors for which this user has an index; None if there is none."""
+    valid = [one.dimension for one in await found(session, user_id, model) if one.valid]
+    return valid[0] if valid else None
+
+
+async def found(session: AsyncSession, user_id: str, model: str | None = None) -> list[Found]:
+    joined = _classes.join(_indexes, _indexes.c.indexrelid == _classes.c.oid)
+    mine = _classes.c.relname.startswith(_name(user_id, model), autoescape=True)
+    rows = await session.execute(select(_classes.c.relname, _indexes.c.indisvalid).select_from(joined).where(mine))
+    return [Found(name=name, valid=valid) for name, valid in rows]
+
+
+async def lend(session: AsyncSession, index: UserIndex, question: Question) -> None:
+    """Give the copy of a user in RAM the vectors that it needs for a question: of the nearest to it, and of those that
+    its words find."""
+    wanted = [vector for vector in (question.vector, *question.turns) if vector is not None]
+    ids: set[str] = set()
+    if wanted:
+        ids.update(index.by_words(question, BY_WORDS))
+        often = index.in_scope(question.filter) * SELDOM >= len(index)
+        if often:
+            await (await session.connection()).execute(_SET)
+        for vector in wanted:
+            # The farthest too, which are the nearest to the opposite: similarities are measured from worst to best.
+            for one, number in ((vector, NEAREST), (-vector, FARTHEST)):
+                ids.update(await session.scalars(_nearest(question.filter, question.model, one, number, indexed=often)))
+        ids.update(index.worked_out_of(ids))  # which tells whether what they say is so still
+    index.lend(*await _vectors(session, question.filter.user_id, question.model, sorted(ids), index.dimension))
+
+
+def _nearest(where: Filter, model: str, vector: NDArray[np.float32], number: int, *, indexed: bool) -> Select[str]:
+    """The ids of the nearest. Said in the words of the index, the planner takes it; otherwise all are compared."""
+    asked = bindparam("asked", vector, Pgvector(len(vector)))
+    column = cast(_VECTORS.c.vector, Pgvector(len(vector))) if indexed else _VECTORS.c.vector
+    distance = column.op("<=>", return_type=Float())(asked)
+    return (
+        select(EmbeddingRow.memory_id)
+        .join(MemoryRow, vector_of_memory())
+        .where(*conditions(where), *_of_index(_VECTORS, where.user_id, model, len(vector)))
+        .order_by(distance)
+        .limit(number)
+    )
+
+
+async def _vectors(
+    session: AsyncSession, user_id: str, model: str, ids: Sequence[str], dimension: int
+) -> tuple[list[str], NDArray[np.float32]]:
+    names: list[str] = []
+    vectors: list[NDArray[np.float32]] = []
+    for some in chunks(ids):
+        statement = select(EmbeddingRow.memory_id, EmbeddingRow.vector).where(
+            EmbeddingRow.user_id == user_id,
+            EmbeddingRow.memory_id.in_(some),
+            EmbeddingRow.part == 0,
+            EmbeddingRow.model == model,
+            EmbeddingRow.dimension == dimension,
+        )
+        for memory_id, vector in await session.execute(statement):
+            names.append(memory_id)
+            vectors.append(vector)
+    return names, np.stack(vectors) if vectors else np.empty((0, dimension), np.float32)
+
+
+async def sizes(session: AsyncSession, user_id: str, most: int) -> dict[tuple[str, int], int]:
+    """How many vectors this user has of each model and dimension, as far as these are counted."""
+    some = (
+        select(EmbeddingRow.model, EmbeddingRow.dimension).where(EmbeddingRow.user_id == user_id).limit(most).subquery()
+    )
+    statement = select(some.c.model, some.c.dimension, func.count()).group_by(some.c.model, some.c.dimension)
+    return {(model, size): number for model, size, number in await session.execute(statement)}
+
+
+def index_for(user_id: str, model: str, size: int) -> Index:
+    """To be created while others write."""
+    vectors = _VECTORS.to_metadata(MetaData())  # a table of its own: this index is in no schema
+    return Index(
+        f"{_name(user_id, model)}{size}",
+        cast(vectors.c.vector, Pgvector(size)).label("near"),
+        postgresql_using="hnsw",
+        postgresql_ops={"near": "vector_cosine_ops"},
+        postgresql_with={"m": 16, "ef_construction": 100},
+        postgresql_where=and_(*_of_index(vectors, user_id, model, size)),
+        postgresql_concurrently=True,
+    )
+
+
+def to_drop(name: str) -> Index:
+    return Index(name, _VECTORS.to_metadata(MetaData()).c.vector, postgresql_concurrently=True)
+
+
+def _of_index(vectors: Table, user_id: str, model: str, size: int) -> list[ColumnElement[bool]]:
+    """What an index is about, in the same words in its definition and in a question. It does not tell who the user is:
+    definitions are read by everybody, and stay in the server's own tables for a while."""
+    return [
+        func.md5(vectors.c.user_id) == _fixed(md5(user_id.encode(), usedforsecurity=False).hexdigest()),
+        vectors.c.model == _fixed(model),
+        vectors.c.dimension == literal(size, literal_execute=True),
+    ]
+
+
+def _fixed(value: str) -> ColumnElement[str]:
+    """Written into the statement: a planner that does not know the value does not know that the index fits."""
+    return literal(value, String(), literal_execute=True)
+
+
+def _name(user_id: str, model: str | None) -> str:
+    """Of the index of a user, up to its dimension, or up to its model."""
+    whose = f"ix_embeddings_near_{sha256(user_id.encode()).hexdigest()[:20]}_"
+    return whose if model is None else f"{whose}{sha256(model.encode()).hexdigest()[:8]}_"

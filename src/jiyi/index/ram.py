@@ -1,0 +1,283 @@
+"""The users whose memory is in RAM now, within a budget; the least recently searched one leaves first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Protocol, TypeGuard
+
+from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, null, or_, select, type_coerce
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..store.contract import Lifetimes
+from ..store.reads import GIST, MESSAGE, chunks, vector_of_memory, worked_out
+from ..store.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow, erased
+from ..text.kept import kept
+from ..text.normal import normalise
+from ..text.passages import COMPRESSED
+from .query import Candidates, Question
+from .row import IndexRow
+from .user_index import UserIndex
+
+TOO_FAR_BEHIND = 2000  # changes; from there on, loading anew is cheaper than catching up
+LOAD_AT_ONCE = 5000  # rows
+WORTH_A_THREAD = 5000  # memories; scanning fewer takes less time than handing the work over
+
+# Built once: every search runs it.
+_CHANGES = (
+    select(ChangeRow.seq, ChangeRow.memory_id, ChangeRow.action)
+    .where(
+        or_(ChangeRow.user_id == bindparam("user_id"), ChangeRow.user_id == bindparam("erased")),
+        ChangeRow.seq > bindparam("seen"),
+    )
+    .order_by(ChangeRow.seq)
+    .limit(TOO_FAR_BEHIND)
+)
+
+
+class Outside(Protocol):
+    """Where the vectors of a user with very many memories stay in the database, and how they are found there."""
+
+    async def dimension(self, session: AsyncSession, user_id: str, model: str) -> int | None: ...
+
+    async def lend(self, session: AsyncSession, index: UserIndex, question: Question) -> None: ...
+
+
+class HotUsers:
+    def __init__(
+        self,
+        reading: Callable[[str], AbstractAsyncContextManager[AsyncSession]],
+        *,
+        budget: int,
+        outside: Outside | None = None,
+    ) -> None:
+        self._reading = reading
+        self._budget = budget
+        self._outside = outside
+        self._users: OrderedDict[str, UserIndex] = OrderedDict()
+        self._sizes: dict[str, int] = {}
+        self._expected: dict[str, int] = {}  # how far the change feed is known to have come
+        self._used = 0
+        # One search at a time per user, because catching up changes the arrays that a scan in another thread reads.
+        self._locks = [asyncio.Lock() for _ in range(64)]
+
+    async def gather(self, question: Question) -> Candidates:
+        user_id = question.filter.user_id
+        async with self._locks[hash(user_id) % len(self._locks)]:
+            dimension = 0 if question.vector is None else len(question.vector)
+            index = self._users.get(user_id)
+            # Nothing to read: the search has looked how far the feed has come when it began.
+            if question.tip is None or not _fits(index, question.model, dimension) or index.seen < question.tip:
+                async with self._reading(user_id) as session:
+                    index = await self._current(session, user_id, question.model, dimension)
+                index.seen = max(index.seen, question.tip or 0)
+            self._keep(user_id, index)
+            if self._outside is not None and index.outside:
+                async with self._reading(user_id) as session:
+                    await self._outside.lend(session, index, question)
+            if len(index) < WORTH_A_THREAD:
+                return index.gather(question)
+            return await asyncio.to_thread(index.gather, question)
+
+    async def people(self, user_id: str, model: str) -> frozenset[str]:
+        """Those who have said something to this user. Somebody new may be missed until the next search, unless it is
+        known that the copy is behind."""
+        if self._is_behind(user_id):
+            async with self._locks[hash(user_id) % len(self._locks)], self._reading(user_id) as session:
+                if self._is_behind(user_id):  # another search may have brought it up while this one waited
+                    expected = self._expected.get(user_id, 0)
+                    current = await self._current(session, user_id, model, 0)
+                    current.seen = max(current.seen, expected)
+                    self._keep(user_id, current)
+        index = self._users.get(user_id)
+        return frozenset() if index is None else index.people
+
+    def _is_behind(self, user_id: str) -> bool:
+        index = self._users.get(user_id)
+        return index is None or index.seen < self._expected.get(user_id, 0)
+
+    def expect(self, user_id: str, seq: int) -> None:
+        """The change feed has come this far, so a copy that has seen less is behind."""
+        if user_id in self._users:
+            self._expected[user_id] = seq
+
+    def next_end(self, user_id: str, now: datetime, lifetimes: Lifetimes) -> tuple[bool, datetime | None]:
+        """Whether the user is in RAM, and if so when the next memory expires or ends."""
+        index = self._users.get(user_id)
+        return (False, None) if index is None else (True, index.next_end(now, lifetimes))
+
+    def touch(self, user_id: str, accessed: Mapping[str, datetime]) -> None:
+        index = self._users.get(user_id)
+        if index is not None:
+            index.touch(accessed)
+
+    async def _current(self, session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:
+        """The user's index, with everything applied that was committed before this call."""
+        index = self._users.get(user_id)
+        if not _fits(index, model, dimension):
+            return await self._load(session, user_id, model, dimension)
+        place = {"user_id": user_id, "erased": erased(user_id), "seen": index.seen}
+        changes = (await (await session.connection()).execute(_CHANGES, place)).all()
+        if not changes:
+            return index
+        if len(changes) == TOO_FAR_BEHIND or any(action == "erase" for _, _, action in changes):
+            return await self._load(session, user_id, model, dimension)
+        changed = list({memory_id for _, memory_id, _ in changes})
+        index.drop(changed)
+        for some in chunks(changed):
+            index.put(await _rows(session, user_id, model, ids=some, outside=index.outside))
+            index.learn(await _vocabulary(session, user_id, ids=some))
+            index.link(await _gists(session, user_id, ids=some))
+        if any(action == "delete" for _, _, action in changes):
+            index.unlearn(await _vocabulary(session, user_id))
+        index.seen = changes[-1][0]
+        return index
+
+    async def _load(self, session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:
+        indexed = None if self._outside is None else await self._outside.dimension(session, user_id, model)
+        outside = indexed is not None and dimension in (0, indexed)
+        return await _load(session, user_id, model, (indexed or 0) if outside else dimension, outside=outside)
+
+    def forget(self, user_id: str) -> None:
+        """Let go of a user who was erased."""
+        if self._users.pop(user_id, None) is not None:
+            self._used -= self._sizes.pop(user_id)
+            self._expected.pop(user_id, None)
+
+    def _keep(self, user_id: str, index: UserIndex) -> None:
+        self._users[user_id] = index
+        self._users.move_to_end(user_id)
+        size = index.nbytes
+        self._used += size - self._sizes.get(user_id, 0)
+        self._sizes[user_id] = size
+        while self._used > self._budget and len(self._users) > 1:
+            leaving, _ = self._users.popitem(last=False)
+            self._used -= self._sizes.pop(leaving)
+            self._expected.pop(leaving, None)
+
+
+def _fits(index: UserIndex | None, model: str, dimension: int) -> TypeGuard[UserIndex]:
+    """Whether a copy is of use for vectors of this model. One can change its dimension under its old name; then its
+    earlier vectors count for nothing."""
+    if index is None or index.mostly_dead or index.model != model:
+        return False
+    return not dimension or not index.dimension or index.dimension == dimension
+
+
+async def _load(session: AsyncSession, user_id: str, model: str, dimension: int, *, outside: bool) -> UserIndex:
+    # The feed's position is read first: what is committed while the rows are read is applied once more, not missed.
+    seen = select(func.max(ChangeRow.seq)).where(ChangeRow.user_id.in_([user_id, erased(user_id)]))
+    index = UserIndex(model, dimension, seen=await session.scalar(seen) or 0, outside=outside)
+    count = select(func.count()).where(MemoryRow.user_id == user_id, MemoryRow.status == "active")
+    index.reserve(await session.scalar(count) or 0)
+    last = ""
+    while rows := await _rows(session, user_id, model, after=last, outside=outside):
+        await asyncio.to_thread(index.put, rows)
+        last = rows[-1].id
+    await asyncio.to_thread(index.settle)
+    index.learn(await _vocabulary(session, user_id))
+    index.link(await _gists(session, user_id))
+    return index
+
+
+async def _vocabulary(session: AsyncSession, user_id: str, *, ids: Sequence[str] | None = None) -> Iterable[str]:
+    statement = select(KeywordRow.keyword).where(KeywordRow.user_id == user_id).distinct()
+    if ids is not None:
+        statement = statement.where(KeywordRow.memory_id.in_(ids))
+    return await session.scalars(statement)
+
+
+async def _gists(
+    session: AsyncSession, user_id: str, *, ids: Sequence[str] | None = None
+) -> Sequence[tuple[str, str, str | None]]:
+    """Which memory was worked out of which message that is a memory itself, and which has taken its place."""
+    statement = worked_out(user_id)
+    if ids is not None:
+        statement = statement.where(or_(GIST.id.in_(ids), MESSAGE.id.in_(ids), GIST.superseded_by.in_(ids)))
+    return (await session.execute(statement)).all()
+
+
+async def _rows(
+    session: AsyncSession,
+    user_id: str,
+    model: str,
+    *,
+    ids: Sequence[str] | None = None,
+    after: str = "",
+    outside: bool = False,
+) -> list[IndexRow]:
+    memory = MemoryRow
+    times = (memory.occurred_at, memory.valid_from, memory.valid_to, memory.expires_at, memory.last_accessed_at)
+    statement = (
+        select(
+            memory.id,
+            memory.memory_type,
+            memory.layer,
+            memory.session_id,
+            memory.agent_id,
+            memory.group_id,
+            memory.data,
+            memory.tags,
+            *(type_coerce(column, BigInteger) for column in times),
+            memory.access_count,
+            memory.importance,
+            memory.trust,
+            TermsRow.length,
+            TermsRow.asks,
+            type_coerce(TermsRow.hashes, LargeBinary),
+            type_coerce(TermsRow.counts, LargeBinary),
+            type_coerce(TermsRow.keyword_hashes, LargeBinary),
+            type_coerce(TermsRow.keyword_weights, LargeBinary),
+            null() if outside else type_coerce(EmbeddingRow.vector, LargeBinary),
+            EmbeddingRow.dimension,
+            type_coerce(memory.created_at, BigInteger),
+        )
+        .join(TermsRow, and_(TermsRow.user_id == memory.user_id, TermsRow.memory_id == memory.id))
+        .outerjoin(EmbeddingRow, and_(vector_of_memory(), EmbeddingRow.model == model))
+        .where(memory.user_id == user_id, memory.status == "active")
+    )
+    if ids is not None:
+        statement = statement.where(memory.id.in_(ids))
+    else:
+        statement = statement.where(memory.id > after).order_by(memory.id).limit(LOAD_AT_ONCE)
+    found: Iterable[Any] = await (await session.connection()).execute(statement)  # rows, not objects: there are many
+    read = [_index_row(*row) for row in found]
+    vectors = await _of_passages(session, user_id, model, [row.id for row in read if row.alone])
+    return [replace(row, passages=vectors[row.id]) if row.id in vectors else row for row in read]
+
+
+async def _of_passages(
+    session: AsyncSession, user_id: str, model: str, ids: Sequence[str]
+) -> defaultdict[str, list[bytes]]:
+    """The vectors of their passages, by memory."""
+    found: defaultdict[str, list[bytes]] = defaultdict(list)
+    for some in chunks(ids):
+        statement = select(EmbeddingRow.memory_id, type_coerce(EmbeddingRow.vector, LargeBinary)).where(
+            EmbeddingRow.user_id == user_id,
+            EmbeddingRow.memory_id.in_(some),
+            EmbeddingRow.part > 0,
+            EmbeddingRow.model == model,
+        )
+        for memory_id, vector in await session.execute(statement):
+            found[memory_id].append(vector)
+    return found
+
+
+def _index_row(*values: Any) -> IndexRow:
+    data, tags = values[6:8]
+    speaker = data.get("speaker") or data.get("subject")  # whom it is about, if nobody said it in these words
+    assistant, derived = data.get("role") == "assistant", "extractor" in data
+    known = (speaker and _normal(speaker), assistant, derived, [normalise(tag) for tag in tags])
+    alone = COMPRESSED in data  # what tells of many talks is one itself
+    own = values[3] or (f"\0{values[0]}" if alone else None)
+    told = data.get("lines") if alone else 1
+    lines = told if isinstance(told, int) and told > 0 else 1
+    *rest, created_at = values[8:]
+    return IndexRow(*(*values[:3], own, *values[4:6], *known, *rest, alone, created_at, lines))
+
+
+_normal = kept(4096)(normalise)  # the same few people, again and again

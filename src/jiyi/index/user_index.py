@@ -1,0 +1,436 @@
+"""One user's memory in RAM: vectors, terms and the columns that filters look at, scanned exactly.
+
+It is a copy; the database is the truth. A memory has a slot, its place in every array; a changed memory gets a new
+slot and the old one dies.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..models import from_micros, to_micros
+from ..store.contract import Filter, Lifetimes
+from ..store.types import COUNTS, HASHES, WEIGHTS
+from ..text.hashes import term_hash
+from .episodes import Episodes, episodes
+from .postings import Postings, rarity, weighted
+from .query import Candidates, Floats, Question
+from .row import CODED, COLUMNS, TIMES, IndexRow
+from .succession import NOBODY, Gists, Succession
+from .vectors import Scope, Slots, Vectors
+from .vocabulary import Vocabulary
+
+NEVER = np.iinfo(np.int64).max
+LONG_AGO = np.iinfo(np.int64).min
+DAY = 86_400_000_000  # microseconds
+MICROSECOND = timedelta(microseconds=1)
+K1, B = 1.2, 0.75
+SYNONYM = 0.7  # how well a keyword's synonym fits
+
+
+class UserIndex:
+    def __init__(self, model: str, dimension: int = 0, *, seen: int, outside: bool = False) -> None:
+        """`outside`: the vectors stay in the database, which has to be asked for those that a question needs."""
+        self.model = model  # whose vectors these are
+        self.seen = seen  # the change feed is applied up to this number
+        self._size = 0
+        self._slots: dict[str, int] = {}
+        self._terms = Postings(COUNTS)
+        self._keywords = Postings(WEIGHTS)
+        self._vocabulary = Vocabulary()
+        self._tagged: defaultdict[str, list[int]] = defaultdict(list)
+        self._codes: dict[str, dict[str | None, int]] = {name: {} for name in CODED}
+        self._columns: dict[str, NDArray[Any]] = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
+        self._vectors = Vectors(dimension, outside=outside)
+        self._derived = 0  # how many of them are worked out of others
+        self._total_length = 0  # of the others
+        self._found_episodes: Episodes | None = None  # None: to be worked out
+        self._gists = Gists()
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    @property
+    def dimension(self) -> int:
+        """Of the vectors; 0 until there is one."""
+        return self._vectors.dimension
+
+    @property
+    def outside(self) -> bool:
+        return self._vectors.outside
+
+    @property
+    def nbytes(self) -> int:
+        columns = sum(column.nbytes for column in self._columns.values())
+        return columns + self._vectors.nbytes + self._terms.nbytes + self._keywords.nbytes + 200 * len(self._slots)
+
+    @property
+    def mostly_dead(self) -> bool:
+        return self._size > 1000 and len(self._slots) < self._size // 2
+
+    @property
+    def people(self) -> frozenset[str]:
+        """Those who have said something."""
+        return frozenset(name for name in self._codes["speaker"] if name is not None)
+
+    def reserve(self, size: int) -> None:
+        """Make room for so many memories at once."""
+        self._grow(size)
+
+    def settle(self) -> None:
+        """Bring what was taken in into the order that is quickest to search; worth it after a load."""
+        self._terms.fold()
+        self._keywords.fold()
+
+    def learn(self, keywords: Iterable[str]) -> None:
+        """Take in keywords, so that they can be found by their beginning."""
+        self._vocabulary.learn(keywords)
+
+    def unlearn(self, keywords: Iterable[str]) -> None:
+        """After a delete: keep no keyword but these."""
+        self._vocabulary.replace(keywords)
+
+    def put(self, rows: Sequence[IndexRow]) -> None:
+        """Take in new or changed memories."""
+        if not rows:
+            return
+        self.drop(row.id for row in rows)
+        self._found_episodes = None
+        first, end = self._size, self._size + len(rows)
+        capacity = len(self._columns["alive"])
+        if end > capacity:
+            self._grow(max(end, capacity * 3 // 2))  # so that the cost of copying stays in proportion
+        for name, column in self._columns.items():
+            if name in CODED:
+                codes = self._codes[name]
+                column[first:end] = [codes.setdefault(getattr(row, name), len(codes)) for row in rows]
+            elif name in TIMES:
+                empty = LONG_AGO if name == "last_accessed_at" else NEVER
+                column[first:end] = [empty if (at := getattr(row, name)) is None else at for row in rows]
+        self._columns["id"][first:end] = [row.id for row in rows]
+        self._columns["access_count"][first:end] = [row.access_count for row in rows]
+        self._columns["importance"][first:end] = [row.importance for row in rows]
+        for name in ("trust", "length", "of_passage", "asks", "assistant", "derived", "alone"):
+            self._columns[name][first:end] = [getattr(row, name) for row in rows]
+        self._columns["alive"][first:end] = True
+        self._columns["embedded"][first:end] = self._vectors.put(first, rows)
+        self._put_postings(first, rows)
+        for slot, row in enumerate(rows, first):
+            self._slots[row.id] = slot
+            self._count(slot, 1)
+            for tag in row.tags:
+                self._tagged[tag].append(slot)
+        self._size = end
+
+    def link(self, threes: Iterable[tuple[str, str, str | None]]) -> None:
+        """Take in which memory was worked out of which message, and which has taken its place, all by their ids."""
+        slots = self._slots
+        known = ((gist, said, after) for gist, said, after in threes if gist in slots and said in slots)
+        self._gists.add([(slots[gist], slots[said], slots.get(after or "", NOBODY)) for gist, said, after in known])
+
+    def drop(self, ids: Iterable[str]) -> None:
+        self._found_episodes = None
+        for memory_id in ids:
+            slot = self._slots.pop(memory_id, None)
+            if slot is not None:
+                self._columns["alive"][slot] = False
+                self._count(slot, -1)
+
+    def next_end(self, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:
+        """The next moment at which a memory expires or ends."""
+        at = to_micros(now)
+        ends = NEVER
+        for name in ("expires_at", "valid_to"):
+            times = self._columns[name][: self._size]
+            coming = times[(times > at) & (times < ends) & self._columns["alive"][: self._size]]
+            ends = int(coming.min()) if len(coming) else ends
+        for mortal, lifetime in self._mortal(lifetimes):
+            coming = self._columns["created_at"][: self._size][mortal] + lifetime
+            ends = int(coming[coming > at].min(initial=ends))
+        return None if ends == NEVER else from_micros(ends)
+
+    def touch(self, accessed: Mapping[str, datetime]) -> None:
+        """Note when memories were last accessed."""
+        for memory_id, at in accessed.items():
+            slot = self._slots.get(memory_id)
+            if slot is not None:
+                self._columns["last_accessed_at"][slot] = max(self._columns["last_accessed_at"][slot], to_micros(at))
+
+    def in_scope(self, where: Filter) -> int:
+        """How many memories are meant."""
+        return int(np.count_nonzero(self._in_scope(where)))
+
+    def by_words(self, question: Question, most: int) -> list[str]:
+        """The ids of those that the words of a question find, the best ones if there are many."""
+        alive = self._columns["alive"][: self._size]
+        found = self._bm25(question.terms) + self._keyword_match(question)
+        slots = np.flatnonzero((found > 0) & alive & self._in_scope(question.filter))
+        if len(slots) > most:
+            slots = slots[np.argpartition(-found[slots], most)[:most]]
+        return list(self._columns["id"][slots])
+
+    def lend(self, ids: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """The vectors that the next question needs; those of memories that are not here are left out."""
+        known = [at for at, memory_id in enumerate(ids) if memory_id in self._slots]
+        slots = np.array([self._slots[ids[at]] for at in known], np.int64)
+        self._vectors.lend(slots, vectors[known])
+
+    def worked_out_of(self, ids: Iterable[str]) -> list[str]:
+        """The ids of what was worked out of these messages."""
+        messages = np.zeros(self._size, np.bool_)
+        messages[[self._slots[memory_id] for memory_id in ids if memory_id in self._slots]] = True
+        return list(self._columns["id"][self._gists.of(messages)])
+
+    def gather(self, question: Question) -> Candidates:
+        """What each leg says of every memory in scope."""
+        in_scope = self._in_scope(question.filter)
+        # Where everything is in scope, as it mostly is, a slice spares copying every array.
+        everything = bool(in_scope.all())
+        slots: Scope = slice(0, self._size) if everything else np.flatnonzero(in_scope)
+        limited = None if everything else in_scope
+        columns = self._columns
+        embedded = columns["embedded"][slots]
+        episodes = self._episodes()
+        text, semantic = self._bm25(question.terms), self._meaning(question)
+        succession = self._succession(question, semantic, text)
+        if limited is not None:
+            text *= limited
+
+        def leg(values: Floats) -> Floats:
+            return (values if succession is None else succession.inherit(values))[slots]
+
+        now = to_micros(question.filter.now)
+        recalled = columns["last_accessed_at"][slots]
+        recalled = np.where(recalled <= now, recalled, LONG_AGO)  # asked as of an earlier time, it had not happened yet
+        last_seen = np.maximum(columns["occurred_at"][slots], recalled)
+        ageing = self._by_type(question.ageing, 1.0)[slots] if question.ageing else 1.0
+        return Candidates(
+            ids=columns["id"][slots],
+            keyword=leg(self._keyword_match(question)),
+            text=leg(text),
+            semantic=leg(semantic),
+            near=leg(episodes.lent(semantic, limited)),
+            coverage=leg(self._coverage(question)),
+            last_text=None if question.last_terms is None else leg(self._bm25(question.last_terms)),
+            last_semantic=leg(self._cosine(question.turns[-1])) if question.turns else None,
+            whole_semantic=leg(self._cosine(question.vector)) if question.turns else None,
+            episode=leg(self._episode_bm25(question.terms, limited)) if episodes.count and question.terms else None,
+            before=leg(self._before(text)) if episodes.count else None,
+            gist=leg(self._gists.lent(semantic, in_scope)) if len(self._gists) else None,
+            over=None if succession is None else succession.over[slots],
+            succeeds=None if succession is None else succession.succeeds[slots],
+            phrase=leg(self._holds_phrase(question.phrases)) if question.phrases else None,
+            speaker=self._said_by(question.named)[slots] if question.named else None,
+            time=self._happened_in(question.spans)[slots] if question.spans else None,
+            assistant=columns["assistant"][slots].astype(np.float32),
+            asks=columns["asks"][slots],
+            derived=columns["derived"][slots] if self._derived else None,
+            priority=self._by_type(question.priorities, 0.0)[slots] if question.priorities else None,
+            age_days=np.maximum(now - last_seen, 0) / DAY * ageing,
+            idle_days=np.where(recalled == LONG_AGO, np.inf, np.maximum(now - recalled, 0) / DAY),
+            uses=columns["access_count"][slots],
+            importance=columns["importance"][slots],
+            unembedded=len(embedded) - int(np.count_nonzero(embedded)),
+        )
+
+    def _in_scope(self, where: Filter) -> NDArray[np.bool_]:
+        columns = {name: column[: self._size] for name, column in self._columns.items()}
+        scope = columns["alive"] & (columns["expires_at"] > to_micros(where.now))
+        for mortal, lifetime in self._mortal(where.lifetimes):
+            scope &= ~mortal | (columns["created_at"] > to_micros(where.now) - lifetime)
+        for name, wanted in (
+            ("session_id", where.session_id and (where.session_id,)),
+            ("agent_id", where.agent_id and (where.agent_id,)),
+            ("group_id", where.group_id and (where.group_id,)),
+            ("memory_type", where.memory_types),
+            ("layer", where.layers),
+        ):
+            if wanted is not None:
+                scope &= np.isin(columns[name], [self._codes[name].get(value, -1) for value in wanted])
+        if where.min_trust:
+            scope &= columns["trust"] >= where.min_trust
+        if where.tags is not None:
+            tagged = np.zeros(self._size, np.bool_)
+            for tag in where.tags:
+                tagged[self._tagged.get(tag, [])] = True
+            scope &= tagged
+        if where.occurred_from is not None:
+            scope &= columns["occurred_at"] >= to_micros(where.occurred_from)
+        if where.occurred_to is not None:
+            scope &= columns["occurred_at"] < to_micros(where.occurred_to)
+        if where.as_of is not None:
+            scope &= columns["valid_from"] <= to_micros(where.as_of)
+        scope &= columns["valid_to"] > to_micros(where.as_of or where.now)
+        return scope
+
+    def _mortal(self, lifetimes: Lifetimes) -> Iterator[tuple[NDArray[np.bool_], int]]:
+        """Those of a type that lasts but so many microseconds, and have no end of their own."""
+        columns = {name: column[: self._size] for name, column in self._columns.items()}
+        for name, lifetime in lifetimes:
+            of_type = columns["memory_type"] == self._codes["memory_type"].get(name, -1)
+            yield columns["alive"] & of_type & (columns["expires_at"] == NEVER), lifetime // MICROSECOND
+
+    def _episodes(self) -> Episodes:
+        if self._found_episodes is None:
+            columns = {name: column[: self._size] for name, column in self._columns.items()}
+            is_message = columns["memory_type"] == self._codes["memory_type"].get("message", -1)
+            has_session = columns["session_id"] != self._codes["session_id"].get(None, -1)
+            said = np.flatnonzero(columns["alive"] & is_message & has_session)
+            self._found_episodes = episodes(
+                said, columns["session_id"], columns["occurred_at"], columns["length"], columns["alone"]
+            )
+        return self._found_episodes
+
+    def _before(self, text: Floats) -> Floats:
+        """What the message before has. An assistant's repeats the words of what was asked, and would drown the rest."""
+        return self._episodes().from_before(np.where(self._columns["assistant"][: self._size], 0, text))
+
+    def _said_by(self, people: frozenset[str]) -> Floats:
+        codes = [self._codes["speaker"][name] for name in people if name in self._codes["speaker"]]
+        said = np.isin(self._columns["speaker"][: self._size], codes) if codes else np.zeros(self._size, np.bool_)
+        return said.astype(np.float32)
+
+    def _keyword_match(self, question: Question) -> Floats:
+        """The share of the query's keywords that a memory carries, by weight, rare ones counting more."""
+        scores = np.zeros(self._size, np.float32)
+        whole = 0.0
+        for keyword in dict.fromkeys(question.keywords):
+            best = np.zeros(self._size, np.float32)
+            alike = self._vocabulary.alike(keyword) + [(word, SYNONYM) for word in question.synonyms.get(keyword, ())]
+            for word, quality in alike:
+                slots, weights = self._keywords.find(term_hash(word))
+                best[slots] = np.maximum(best[slots], quality * weights)
+            best *= self._columns["alive"][: self._size]
+            worth = self._rarity(np.flatnonzero(best))
+            scores += np.float32(worth) * best
+            whole += worth
+        return scores / whole if whole else scores
+
+    def _count(self, slot: int, by: int) -> None:
+        """What is worked out restates what was said: it makes no word less rare, and no memory longer than average."""
+        if self._columns["derived"][slot]:
+            self._derived += by
+        else:
+            self._total_length += by * int(self._columns["of_passage"][slot])
+
+    def _rarity(self, holders: Slots) -> float:
+        holding = len(holders)
+        if self._derived:
+            holding -= int(np.count_nonzero(self._columns["derived"][holders]))
+        return rarity(len(self._slots) - self._derived, holding)
+
+    def _holders(self, term: str) -> tuple[Slots, Floats]:
+        """Where a term stands, among the living, and how often."""
+        slots, counts = self._terms.find(term_hash(term))
+        if len(self._slots) < self._size:
+            living = self._columns["alive"][slots]
+            slots, counts = slots[living], counts[living]
+        return slots, counts.astype(np.float32)
+
+    def _bm25(self, terms: Sequence[str]) -> Floats:
+        """BM25 over the user's memories; 1.0 = every term of the query once in a memory of average length."""
+        scores = np.zeros(self._size, np.float32)
+        lengths = self._columns["of_passage"]
+        average = max(self._total_length / max(len(self._slots) - self._derived, 1), 1.0)
+        best_possible = 0.0
+        for term, weight in weighted(terms):
+            slots, counts = self._holders(term)
+            worth = weight * self._rarity(slots)
+            best_possible += worth
+            saturation = counts + K1 * (1 - B + B * lengths[slots] / average)
+            scores[slots] += (worth * (K1 + 1)) * counts / saturation
+        return scores / np.float32(best_possible) if best_possible else scores
+
+    def _episode_bm25(self, terms: Sequence[str], limited: NDArray[np.bool_] | None) -> Floats:
+        """BM25 of each message's episode, as if it were one long message."""
+        found = self._episodes()
+        scores = np.zeros(found.count, np.float32)
+        norm = K1 * (1 - B + B * found.lengths / max(float(found.lengths.mean()), 1.0))
+        best_possible = 0.0
+        for term, weight in weighted(terms):
+            slots, counts = self._holders(term)
+            number = found.number[slots]
+            inside = number >= 0 if limited is None else (number >= 0) & limited[slots]
+            times = np.bincount(number[inside], counts[inside], minlength=found.count)
+            worth = weight * rarity(found.count, int(np.count_nonzero(times)))
+            best_possible += worth
+            scores += (worth * (K1 + 1)) * times / (times + norm)
+        scores /= best_possible or 1.0
+        return np.where(found.number >= 0, scores[found.number], 0)
+
+    def _coverage(self, question: Question) -> Floats:
+        """The share of the query's words that a memory holds, rare ones counting more. A person who is named counts as
+        a word, held by what they said."""
+        held = np.zeros(self._size, np.float32)
+        whole = 0.0
+        for word in dict.fromkeys(question.words):
+            slots, _ = self._holders(word)
+            worth = self._rarity(slots)
+            held[slots] += worth
+            whole += worth
+        if question.named:
+            known = self._rarity(np.empty(0, np.int32)) / 2
+            held += known * self._said_by(question.named)
+            whole += known
+        return held / np.float32(whole) if whole else held
+
+    def _holds_phrase(self, phrases: Sequence[Sequence[str]]) -> Floats:
+        """Whether all of a phrase's words are there."""
+        any_of_them = np.zeros(self._size, np.bool_)
+        for phrase in phrases:
+            held = np.zeros(self._size, np.int32)
+            for term in set(phrase):
+                held[self._holders(term)[0]] += 1
+            any_of_them |= held == len(set(phrase))
+        return any_of_them.astype(np.float32)
+
+    def _by_type(self, values: Mapping[str, float], others: float) -> Floats:
+        by_code = np.zeros(len(self._codes["memory_type"]), np.float32)
+        for memory_type, code in self._codes["memory_type"].items():
+            by_code[code] = values.get(memory_type or "", others)
+        found: Floats = by_code[self._columns["memory_type"][: self._size]]
+        return found
+
+    def _meaning(self, question: Question) -> Floats:
+        """Similarity to the query; to a dialogue: to the nearest turn."""
+        return reduce(np.maximum, map(self._cosine, question.turns or (question.vector,)))
+
+    def _cosine(self, vector: NDArray[np.float32] | None) -> Floats:
+        return self._vectors.cosine(vector, self._size, slice(0, self._size))
+
+    def _succession(self, question: Question, semantic: Floats, text: Floats) -> Succession | None:
+        if not question.current or not len(self._gists):
+            return None
+        alive = self._columns["alive"][: self._size]
+        ended = self._columns["valid_to"][: self._size] <= to_micros(question.filter.as_of or question.filter.now)
+        return self._gists.succession(semantic.clip(0, None) + text, alive, ended)
+
+    def _happened_in(self, spans: Sequence[tuple[datetime, datetime]]) -> Floats:
+        happened = np.zeros(self._size, np.bool_)
+        occurred = self._columns["occurred_at"][: self._size]
+        for start, end in spans:
+            happened |= (occurred >= to_micros(start)) & (occurred < to_micros(end))
+        return happened.astype(np.float32)
+
+    def _put_postings(self, first: int, rows: Sequence[IndexRow]) -> None:
+        def join(name: str, dtype: str) -> NDArray[Any]:
+            return np.frombuffer(b"".join(getattr(row, name) for row in rows), dtype)
+
+        def slots(name: str) -> Slots:
+            sizes = [len(getattr(row, name)) // 8 for row in rows]
+            return np.repeat(np.arange(first, first + len(rows), dtype=np.int32), sizes)
+
+        self._terms.add(slots("hashes"), join("hashes", HASHES), join("counts", COUNTS))
+        self._keywords.add(slots("keyword_hashes"), join("keyword_hashes", HASHES), join("keyword_weights", WEIGHTS))
+
+    def _grow(self, capacity: int) -> None:
+        for name, column in self._columns.items():
+            self._columns[name] = np.resize(column, capacity) if len(column) else np.zeros(capacity, column.dtype)
+        self._vectors.grow(self._size, capacity)
