@@ -27,6 +27,7 @@ from jiyi import Memory
 from jiyi.evaluate.data import BenchQuery, BenchSet, BenchStore, load
 from jiyi.evaluate.run import fill, user_of
 from jiyi.index.query import Candidates
+from jiyi.languages.script import language
 from jiyi.models import SearchMode
 from jiyi.read.interpret import interpret, scope
 from jiyi.read.people import asks_assistant
@@ -34,7 +35,6 @@ from jiyi.read.presets import PRESETS
 from jiyi.read.relevance import STEEPNESS, signs
 from jiyi.read.score import LEGS, best, parts_of, score
 from jiyi.read.search import question_of
-from jiyi.text.language import language
 
 Array = NDArray[np.float64]
 FOLDS = 5

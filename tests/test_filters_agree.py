@@ -15,11 +15,11 @@ from sqlalchemy import select
 
 from jiyi import Memory
 from jiyi.index.query import Question
+from jiyi.languages.normalise import normalise
 from jiyi.store.contract import Filter
 from jiyi.store.filters import conditions
 from jiyi.store.tables import MemoryRow
 from jiyi.testing import WordEmbedder
-from jiyi.text.normal import normalise
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 times = st.integers(0, 6).map(lambda day: START + timedelta(days=day))

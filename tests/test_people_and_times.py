@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from jiyi import Memory, SearchResult
 from jiyi.embed import Vectors
+from jiyi.languages.sentences import sentences, share_of_questions
 from jiyi.read.people import asks_assistant, people_named, without_names
 from jiyi.read.turns import turns
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
-from jiyi.text.sentences import sentences, share_of_questions
 from support import Place
 
 MAY = datetime(2023, 5, 7, 9, tzinfo=UTC)

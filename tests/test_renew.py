@@ -15,10 +15,10 @@ from conftest import verbatim
 from jiyi import Memory
 from jiyi.errors import StoreError
 from jiyi.keep import renew
+from jiyi.languages.version import WORDS_VERSION
 from jiyi.store import checking, reads, rounds, rows, schema
 from jiyi.store.tables import KeywordRow, TermsRow
 from jiyi.testing import WordEmbedder
-from jiyi.text.version import WORDS_VERSION
 from jiyi.write.index import KeywordRules, index_entry
 from support import contents
 

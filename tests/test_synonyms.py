@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import jiyi.languages.synonyms
 import jiyi.read.expand
 import jiyi.synonyms
-import jiyi.text.synonyms
 from jiyi import InvalidInput, Memory, NotFound
+from jiyi.languages.keywords import query_keywords
+from jiyi.languages.normalise import normalise
+from jiyi.languages.synonyms import _groups, builtin_phrases, builtin_synonyms
 from jiyi.read.expand import MOST_RELATED, MOST_SYNONYMS, expand, related_words
 from jiyi.synonyms import Company, Synonym, checked, parse_synonyms
-from jiyi.text.keywords import query_keywords
-from jiyi.text.normal import normalise
-from jiyi.text.synonyms import _groups, builtin_phrases, builtin_synonyms
 from support import Place, dump, rows_with
 from test_cli import COMMANDS, answer
 from test_cli import jiyi as run
@@ -29,7 +29,7 @@ GROUPS = _groups()
 WORDS = sorted({word for group in GROUPS for word in group})
 
 
-@pytest.mark.parametrize("module", [jiyi.text.synonyms, jiyi.synonyms, jiyi.read.expand])
+@pytest.mark.parametrize("module", [jiyi.languages.synonyms, jiyi.synonyms, jiyi.read.expand])
 def test_examples_run(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 

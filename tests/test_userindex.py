@@ -25,12 +25,12 @@ from jiyi.index.query import Candidates, Question
 from jiyi.index.ram import HotUsers
 from jiyi.index.row import IndexRow
 from jiyi.index.user_index import UserIndex
+from jiyi.languages.keywords import query_keywords
+from jiyi.languages.tokens import apart, tokens
 from jiyi.settings import load_settings
 from jiyi.store.contract import Filter
 from jiyi.store.rows import index_values
 from jiyi.testing import WordEmbedder
-from jiyi.text.keywords import query_keywords
-from jiyi.text.tokens import apart, tokens
 from jiyi.write.index import KeywordRules, index_entry
 from support import Place
 

@@ -19,6 +19,11 @@ from jiyi import InvalidInput, JiyiError
 from jiyi.files.document import CannotParse, bullet_text, inserted, parse
 from jiyi.files.format import Home, Note, canonical, read_home, read_note
 from jiyi.files.headings import heading_line
+from jiyi.languages.keywords import keywords
+from jiyi.languages.normalise import normalise
+from jiyi.languages.script import language
+from jiyi.languages.times import find_times
+from jiyi.languages.tokens import tokens
 from jiyi.llm.keywords import read_expansion
 from jiyi.llm.reading import read_object
 from jiyi.models import CandidateMemory, Message
@@ -26,11 +31,6 @@ from jiyi.read.interpret import interpret, scope
 from jiyi.read.people import asks_assistant, people_named, without_names
 from jiyi.synonyms import parse_synonyms
 from jiyi.text.fence import CLOSING, NOTICES, OPENING, blank_context, harmless, is_context, strip_context
-from jiyi.text.keywords import keywords
-from jiyi.text.language import language
-from jiyi.text.normal import normalise
-from jiyi.text.times import find_times
-from jiyi.text.tokens import tokens
 from jiyi.transfer.chats.files import find_sources, read_chats
 from jiyi.transfer.export import read_lines
 from jiyi.transfer.memories import graph, markdown

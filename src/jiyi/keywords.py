@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from . import validation
 from .errors import InvalidInput, LlmBadReply
+from .languages.keywords import keywords as keywords_by_rule
+from .languages.normalise import normalise
+from .languages.script import language
 from .llm import Question
 from .llm.keywords import EXPANSION, KEYWORDS, WordsOf, usable_words, weighted_words
 from .llm.prompts import Prompts
 from .llm.reading import read_object
 from .read.expand import MOST_RELATED, MOST_SYNONYMS, Expansion, expand
-from .text.keywords import keywords as keywords_by_rule
-from .text.language import language
-from .text.normal import normalise
 
 if TYPE_CHECKING:
     from .memory import Memory

@@ -10,9 +10,9 @@ from itertools import combinations
 
 from . import validation
 from .errors import InvalidInput
+from .languages.normalise import normalise
+from .languages.synonyms import is_comment, words_of_line
 from .models import Value
-from .text.normal import normalise
-from .text.synonyms import is_comment, words_of_line
 
 GivenPair = tuple[str, str] | tuple[str, str, float]
 Pair = tuple[str, str]

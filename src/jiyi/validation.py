@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from .errors import InvalidInput
+from .languages.normalise import normalise
 from .models import Layer, Status, in_utc
-from .text.normal import normalise
 
 MAX_TEXT = 100_000
 MAX_QUERY = 8_000

@@ -17,11 +17,11 @@ from typing import Any
 from .. import sync, validation
 from ..errors import MissingExtra
 from ..ids import new_id
+from ..languages.script import language as language_of
 from ..memory import Memory
 from ..models import CandidateMemory, MemoryItem
 from ..read.context import ContextLanguage, Style, log_degraded, render_context
 from ..text.fence import strip_context
-from ..text.language import language as language_of
 from .engine import await_in, engine_of
 from .tools import MemoryTools
 

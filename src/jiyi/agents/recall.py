@@ -15,13 +15,13 @@ from pydantic import ValidationError
 
 from .. import validation
 from ..errors import InvalidInput
+from ..languages.keywords import query_keywords
+from ..languages.script import language as language_of
+from ..languages.sentences import sentences
+from ..languages.times import find_times
 from ..memory import Memory
 from ..models import Hit, SearchMode, SearchResult, Value, utc_now
 from ..text.fence import harmless
-from ..text.keywords import query_keywords
-from ..text.language import language as language_of
-from ..text.sentences import sentences
-from ..text.times import find_times
 from .chat import Chat, ask
 from .tools import ToolLanguage, notes
 from .tools.inputs import SearchMemoriesInput

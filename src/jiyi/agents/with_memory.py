@@ -10,11 +10,11 @@ from typing import Any
 from .. import sync, validation
 from ..errors import InvalidInput, JiyiError
 from ..ids import new_id
+from ..languages.script import language as language_of
 from ..memory import Memory
 from ..models import Message, Value
 from ..read.context import ContextLanguage, Style
 from ..text.fence import strip_context
-from ..text.language import language as language_of
 from .chat import Chat, Turn, ask
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..text.kept import kept
+from ..text_cache import text_cache
 from . import Vectors
 
 MAX_CHARACTERS = 2000  # it averages over a text: what follows would blur the vector, and cost time
@@ -50,7 +50,7 @@ def _encode(texts: Sequence[str]) -> Vectors:
         return np.stack([next(rows) if len(text) < LONG else _of_long(text) for text in beginnings])
 
 
-@kept(64)  # a profile that has grown begins as it did, and costs as much as forty sentences
+@text_cache(64)  # a profile that has grown begins as it did, and costs as much as forty sentences
 def _of_long(text: str) -> Vectors:
     vector: Vectors = _model().encode([text])[0]
     return vector

@@ -1,4 +1,4 @@
-"""The absolute dates that a text names. Small and apart from `jiyi.text.times`, which is a part of what is measured."""
+"""Absolute dates named in a text. Independent of `jiyi.languages.times`, which is part of what is measured."""
 
 from __future__ import annotations
 

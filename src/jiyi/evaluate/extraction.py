@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Literal
 
+from ..languages.normalise import normalise
 from ..memory import Memory
 from ..models import MemoryItem
-from ..text.normal import normalise
 from ..write.drafts import Draft, Said, Unit
 from .corpus import Conversation, Days, Expected, Groups, Moment
 from .days_written import days_written

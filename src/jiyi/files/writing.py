@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..text.language import language as language_of
+from ..languages.script import language as language_of
 from . import safe
 from .document import Document, Entry, Prose, bullet_text, exchanged, inserted, marked, parse, rewritten
 from .format import Home, Note

@@ -13,12 +13,12 @@ from typing import Any, Protocol, TypeGuard
 from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, null, or_, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from ..languages.normalise import normalise
 from ..store.contract import Lifetimes
 from ..store.reads import GIST, MESSAGE, chunks, vector_of_memory, worked_out
 from ..store.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow, erased
-from ..text.kept import kept
-from ..text.normal import normalise
 from ..text.passages import COMPRESSED
+from ..text_cache import text_cache
 from .query import Candidates, Question
 from .row import IndexRow
 from .user_index import UserIndex
@@ -280,4 +280,4 @@ def _index_row(*values: Any) -> IndexRow:
     return IndexRow(*(*values[:3], own, *values[4:6], *known, *rest, alone, created_at, lines))
 
 
-_normal = kept(4096)(normalise)  # the same few people, again and again
+_normal = text_cache(4096)(normalise)  # the same few people, again and again

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..embed import Embedder
 from ..errors import EmbeddingError
+from ..languages.normalise import normalise
 from ..models import Deletion
 from ..store.erasing import Erasure, Held, Rewrite, Rewritten
-from ..text.normal import normalise
 from ..text.summary import summarise
 from ..write.grow import PROFILES
 from ..write.hashes import identity

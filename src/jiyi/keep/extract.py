@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..text.kept import kept
-from ..text.language import language
-from ..text.stopwords import CHINESE
-from ..text.times import find_times
-from ..text.tokens import tokens
+from ..languages.script import language
+from ..languages.stop_words import CHINESE
+from ..languages.times import find_times
+from ..languages.tokens import tokens
+from ..text_cache import text_cache
 from .particulars import particulars
 
 _END = re.compile(
@@ -61,7 +61,7 @@ def extract(members: Sequence[Told]) -> str:
     return _lines(sentence for at, sentence in enumerate(kept) if at in needed)
 
 
-@kept(8192)  # groups are tried member by member
+@text_cache(8192)  # groups are tried member by member
 def _sentences(one: Told) -> tuple[_Sentence, ...]:
     return tuple(_read(one))
 

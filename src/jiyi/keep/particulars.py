@@ -8,10 +8,10 @@ from functools import cache
 from typing import Any
 from unicodedata import normalize
 
-from ..text.kept import kept
-from ..text.normal import fold_traditional
-from ..text.stopwords import ENGLISH
-from ..text.times.numbers import chinese_number, english_number
+from ..languages.normalise import fold_traditional
+from ..languages.numbers import chinese_number, english_number
+from ..languages.stop_words import ENGLISH
+from ..text_cache import text_cache
 
 
 def _words(listing: str) -> frozenset[str]:
@@ -38,7 +38,7 @@ _NAMES = ("nr", "ns", "nt", "nz")  # people, places, organisations, other names,
 _NO_NAMES = _words("谢谢 高兴 明白 小时 好吃 好看 有空 温柔 平安 安静 开心 一下 晚安 太阳 中文 英文")
 
 
-@kept(4096)
+@text_cache(4096)
 def particulars(text: str) -> frozenset[str]:
     """Each in a form that can be compared: one width, script and case.
 

@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import LlmBadReply
+from ..languages.script import language
+from ..languages.times import find_times
 from ..llm.client import Llm
 from ..llm.prompts import PromptLanguage
 from ..llm.reading import read_object
-from ..text.language import language
-from ..text.times import find_times
 from ..write.drafts import Said
 from ..write.llm.grounds import Grounds, Unsupported, tongues_of, well_formed
 from ..write.llm.transcript import Transcript

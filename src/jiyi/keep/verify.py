@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..embed import Embedder, embed_documents
+from ..languages.normalise import normalise
 from ..store.checking import Checked, Repair
 from ..store.contract import EXTRACTED, PAST, SAID, IndexEntry, Unembedded
 from ..text.hashes import term_hash
-from ..text.normal import normalise
 from ..text.passages import passages
 from ..write.facts import THE_USER
 from ..write.grow import GROWING

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from ..text.language import language
-from ..text.normal import normalise
-from ..text.tokens import tokens
+from ..languages.normalise import normalise
+from ..languages.script import language
+from ..languages.tokens import tokens
 from .reading import read_object
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from .. import validation
 from ..embed.remembered import RememberedQueries
 from ..errors import JiyiError
 from ..models import Deletion
-from ..text import kept
+from ..text_cache import clear_text_caches
 from .looking import Looking
 
 
@@ -43,7 +43,7 @@ class Erasing(Looking):
     async def _erased(self, user_id: str, done: Deletion) -> Deletion:
         """The one place that knows where traces can be outside the database: the files of a workspace, kept answers,
         remembered queries, and what was worked out of texts."""
-        kept.forget()
+        clear_text_caches()
         removed, notes = dict(done.removed), list(done.notes)
         if isinstance(self._embedder, RememberedQueries):
             self._embedder.forget()

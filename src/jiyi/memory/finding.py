@@ -9,6 +9,7 @@ from typing import get_args
 
 from .. import validation
 from ..errors import LlmError
+from ..languages.script import language as language_of
 from ..models import Layer, MemoryItem, SearchMode, SearchResult
 from ..read.context import ContextLanguage, Style, log_degraded, render_context
 from ..read.earlier import as_they_were
@@ -16,7 +17,6 @@ from ..read.interpret import Inquiry, TimeRange, interpret, scope
 from ..read.pointing import to_the_point
 from ..read.short import in_short, tokens_of
 from ..store.contract import Filter
-from ..text.language import language as language_of
 from .looking import Looking
 
 

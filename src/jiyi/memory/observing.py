@@ -11,8 +11,8 @@ from pydantic import JsonValue
 
 from .. import validation
 from ..errors import InvalidInput
+from ..languages.script import language
 from ..models import CandidateMemory, Observed, Receipt
-from ..text.language import language
 from .writing import Writing
 
 MOST_WAITING = 1_000  # turns; a store that is gone for longer than that loses them, and says so

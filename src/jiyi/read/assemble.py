@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..languages.tokens import tokens
 from ..models import Explanation, Hit, MemoryItem
-from ..text.tokens import tokens
 from .pointing import to_the_point
 
 PREVIEW = 200

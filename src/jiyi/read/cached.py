@@ -27,9 +27,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from .. import __version__
 from ..cache import Cache
 from ..embed import Embedder
+from ..languages.times import find_times
 from ..models import CacheUse, MemoryItem, SearchResult, utc_now
 from ..store.contract import Filter, Outset, Tip
-from ..text.times import find_times
 from .accesses import Accesses
 from .assemble import hit
 from .earlier import as_they_were

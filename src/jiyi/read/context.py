@@ -11,11 +11,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal, get_args
 from unicodedata import combining, east_asian_width
 
+from ..languages.normalise import normalise
 from ..models import MemoryItem, utc_now
 from ..text.budget import token_bound
 from ..text.fence import CLOSING, NOTICES, OPENING, harmless, is_context, strip_context
 from ..text.hashes import content_hash, hamming, near_hash
-from ..text.normal import normalise
 from .earlier import as_they_were
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log2
 
+from ..languages.normalise import normalise
+from ..languages.synonyms import builtin_synonyms
 from ..synonyms import Company
-from ..text.normal import normalise
-from ..text.synonyms import builtin_synonyms
 
 MOST_SYNONYMS = 4  # of one word
 MOST_RELATED = 5

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from .. import validation
+from ..languages.keywords import query_keywords
+from ..languages.normalise import normalise
 from ..models import Layer, SearchMode, Status, utc_now
 from ..store.contract import Filter, Lifetimes
-from ..text.keywords import query_keywords
-from ..text.normal import normalise
 from .score import LEGS
 from .turns import quoted, turns
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from ..text.normal import normalise
+from ..languages.normalise import normalise
 
 # roles, which stand for a name
 NOBODY = frozenset({"user", "the user", "用户", "assistant", "system", "tool", "developer"})

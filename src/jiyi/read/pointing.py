@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ..languages.tokens import tokens
 from ..models import MemoryItem
 from ..text.passages import passages, width
-from ..text.tokens import tokens
 
 MOST = 450  # letters of one memory that go into a prompt; a Chinese character counts as three
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError, EmbeddingModelChanged
 from ..index.query import Candidates, Question
+from ..languages.script import language
+from ..languages.times import find_times
+from ..languages.tokens import apart, tokens
 from ..models import MemoryItem, SearchResult
 from ..store.contract import Outset
-from ..text.language import language
-from ..text.times import find_times
-from ..text.tokens import apart, tokens
 from .assemble import hit, matched_terms
 from .earlier import as_they_were
 from .expand import expand

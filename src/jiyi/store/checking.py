@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, Table, and_, delete, exists, func, select,
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
+from ..languages.version import WORDS_VERSION
 from ..models import utc_now
-from ..text.version import WORDS_VERSION
 from . import rows, saves
 from .contract import IndexEntry
 from .reads import chunks, known_by_hash

@@ -25,9 +25,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from ..errors import IdempotencyConflict, InvalidInput, NotFound
+from ..languages.version import WORDS_VERSION
 from ..models import Coverage, MemoryItem, Page, Receipt, Revision, SourceMessage, from_micros, to_micros
 from ..text.passages import passages
-from ..text.version import WORDS_VERSION
 from . import rows
 from .contract import EXTRACTED, PAST, SAID, Filter, Unembedded
 from .filters import conditions

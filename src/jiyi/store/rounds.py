@@ -10,8 +10,8 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from ..languages.version import WORDS_VERSION
 from ..models import ReceiptState
-from ..text.version import WORDS_VERSION
 from .contract import LeaseLost
 from .tables import SHARED, JobRow
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..languages.version import WORDS_VERSION
 from ..models import Job, MemoryItem, Receipt, ReceiptState, Revision
 from ..text.hashes import term_hash
-from ..text.version import WORDS_VERSION
 from .contract import Addition, IndexEntry, NewMemory
 from .tables import JobRow, MemoryRow, RevisionRow
 

@@ -12,9 +12,9 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, func, insert, or_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import NotFound
+from ..languages.normalise import normalise
 from ..models import utc_now
 from ..synonyms import Company, Pair, Synonym, in_order
-from ..text.normal import normalise
 from .contract import Filter
 from .filters import conditions
 from .reads import chunks

@@ -10,8 +10,8 @@ import re
 from functools import lru_cache
 from unicodedata import normalize
 
-from .kept import kept
-from .stopwords import ENGLISH
+from ..languages.stop_words import ENGLISH
+from ..text_cache import text_cache
 
 # Prices are in quarters of a token, so that sums are exact.
 _TOKEN = 4
@@ -79,7 +79,7 @@ def token_bound(text: str) -> int:
     return min(-(-quarters // _TOKEN) + _RESERVE, _most(text))
 
 
-@kept(1 << 14)
+@text_cache(1 << 14)
 def _word(word: str) -> int:
     parts = _WORD_PARTS.findall(word)
     return sum(_part(part, alone=len(parts) == 1) for part in parts)

@@ -7,11 +7,11 @@ from functools import cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from .kept import kept
-from .language import HAN
-from .normal import normalise
-from .tokens import tokens
-from .words import LETTER
+from ..languages.normalise import normalise
+from ..languages.script import HAN
+from ..languages.tokens import tokens
+from ..languages.words import LETTER
+from ..text_cache import text_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -74,7 +74,7 @@ def hamming(a: int, b: int) -> int:
     return ((a ^ b) & _BITS).bit_count()
 
 
-@kept(1 << 15)
+@text_cache(1 << 15)
 def term_hash(term: str) -> int:
     """A signed 64-bit number for a search term."""
     return int.from_bytes(blake2b(_encoded(term), digest_size=8).digest(), "big", signed=True)

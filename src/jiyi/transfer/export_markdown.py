@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from ..languages.normalise import normalise
 from ..models import MemoryItem, utc_now
 from ..store.contract import Filter
-from ..text.normal import normalise
 from .atomic_file import written
 from .export import Advance
 

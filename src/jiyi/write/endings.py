@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ..languages.normalise import normalise
+from ..languages.script import HAN
+from ..languages.tokens import is_stop_word
 from ..store.contract import Place
-from ..text.language import HAN
-from ..text.normal import normalise
-from ..text.tokens import is_stop_word
 from .extractors.over import by_name, does_away, done_again, goes_on_with_noun, leaves, one_of_these, parted, uncounted
 from .facts import THE_USER, Fact, beside, fact_of, whom
 from .reconcile import Proposed

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
+from ..languages.normalise import normalise
+from ..languages.script import HAN
 from ..store.contract import SlotEntry
-from ..text.language import HAN
-from ..text.normal import normalise
 from .hashes import apart, identity
 
 THE_USER = frozenset({"", "user", "the user", "用户", "该用户", "我", "i"})

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..embed import Embedder
+from ..languages.normalise import normalise
 from ..metrics import Meter
 from ..store.contract import (
     NO_EFFECTS,
@@ -21,7 +22,6 @@ from ..store.contract import (
     Place,
     UnitPart,
 )
-from ..text.normal import normalise
 from .build import Context, derived
 from .builtin import stated_facts
 from .derive import derive

@@ -11,14 +11,14 @@ from pydantic import JsonValue
 
 from ..embed import Embedder, Vectors, embed_documents
 from ..errors import EmbeddingError
+from ..languages.keywords import keywords
+from ..languages.normalise import normalise
+from ..languages.sentences import share_of_questions
+from ..languages.tokens import tokens
 from ..llm.keywords import standing_in
 from ..store.contract import IndexEntry
 from ..text.hashes import near_hash, simhash, term_counts
-from ..text.keywords import keywords
-from ..text.normal import normalise
 from ..text.passages import passages
-from ..text.sentences import share_of_questions
-from ..text.tokens import tokens
 
 FIRST_BY_MODEL = 0.9  # weight of the first word that a language model names; the others follow by tenths
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from ..text.kept import kept
-from ..text.tokens import tokens
+from ..languages.tokens import tokens
+from ..text_cache import text_cache
 from .drafts import Said
 
 ANSWERS = frozenset({"assistant", "tool", "function"})  # they go on with what was asked
@@ -80,7 +80,7 @@ def _is_another_topic(message: Said, before: Sequence[Said]) -> bool:
     return len(own) >= TELLING and own.isdisjoint(set().union(*(_words(said.text) for said in before)))
 
 
-@kept(32)  # each message is compared with some of those before it
+@text_cache(32)  # each message is compared with some of those before it
 def _words(text: str) -> frozenset[str]:
     """Single Chinese characters are shared by everything."""
     return frozenset(term for term in tokens(text) if len(term) > 1)

@@ -20,11 +20,11 @@ from pydantic import JsonValue, ValidationError
 
 from ... import validation
 from ...errors import InvalidInput, JiyiError, NotFound, VersionConflict
+from ...languages.normalise import normalise
 from ...memory import Memory
 from ...models import Value
 from ...sync import Memory as SyncMemory
 from ...text.fence import harmless
-from ...text.normal import normalise
 from . import formats
 from .activity import ToolUsage, activity_of
 from .definitions import TOOLS, Tool

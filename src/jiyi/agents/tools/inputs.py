@@ -15,8 +15,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic_core import PydanticCustomError
 
 from ... import validation
+from ...languages.times import find_times
 from ...models import utc_now
-from ...text.times import find_times
 
 MOST_HITS = 20
 _IDS = {"id": "memory_key", "memory_id": "memory_key", "key": "memory_key"}

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
-from ...text.kept import kept
+from ...text_cache import text_cache
 
 
 def read_table(name: str) -> str:
@@ -45,7 +45,7 @@ def pattern(language: str, name: str) -> re.Pattern[str]:
     return re.compile("|".join(_sections(language)[name]), re.IGNORECASE)
 
 
-@kept(32)
+@text_cache(32)
 def message_has(text: str, language: str, name: str) -> bool:
     """Whether a pattern matches anywhere in a message. Asked for each of its clauses, and looked for once: otherwise a
     long message would take the square of its length."""

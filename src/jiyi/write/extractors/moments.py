@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from ...text.times import TimeSpan, find_times
+from ...languages.times import TimeSpan, find_times
 from .open_dates import open_dates
 
 # Without one of these a text speaks of no time, and need not be searched.

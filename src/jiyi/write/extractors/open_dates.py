@@ -7,8 +7,8 @@ from calendar import monthrange
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 
-from ...text.times import TimeSpan
-from ...text.times.days import Grain
+from ...languages.times import TimeSpan
+from ...languages.times.calendar import Grain
 from .lexicon import named
 
 _DIGITS = {sign: value for value, sign in enumerate("零一二三四五六七八九十")}

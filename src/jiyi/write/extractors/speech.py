@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...languages.normalise import fold_traditional
+from ...languages.script import language
 from ...text.fence import blank_context
-from ...text.kept import kept
-from ...text.language import language
-from ...text.normal import fold_traditional
+from ...text_cache import text_cache
 from .lexicon import pattern
 
 # Longer messages are documents that were pasted in; what a person says about them stands at the beginning.
@@ -62,7 +62,7 @@ def as_written(line: str, text: str) -> str:
     return line.translate(_written_as(text)) if _written_as(text) else line
 
 
-@kept(16)  # it is asked for each clause of a message
+@text_cache(16)  # it is asked for each clause of a message
 def _written_as(text: str) -> dict[int, str]:
     folded = fold_traditional(text)
     if folded == text or len(folded) != len(text):

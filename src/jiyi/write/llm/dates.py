@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from ...languages.times import TimeSpan
 from ...llm.prompts import PromptLanguage
-from ...text.times import TimeSpan
 from ..extractors.moments import absolute, times_in
 
 # What somebody is to do: "reminded Mei to renew it before June 30".

@@ -13,14 +13,14 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from unicodedata import normalize
 
+from ...languages.normalise import fold_traditional
+from ...languages.numbers import chinese_number, english_number
+from ...languages.script import language
+from ...languages.stop_words import CHINESE, ENGLISH
+from ...languages.times import TimeSpan, find_times
+from ...languages.tokens import tokens
 from ...text.fence import strip_context
-from ...text.kept import kept
-from ...text.language import language
-from ...text.normal import fold_traditional
-from ...text.stopwords import CHINESE, ENGLISH
-from ...text.times import TimeSpan, find_times
-from ...text.times.numbers import chinese_number, english_number
-from ...text.tokens import tokens
+from ...text_cache import text_cache
 from ..drafts import Evidence, Said
 from .transcript import LABELS, NOT_PEOPLE, Transcript, name_of
 
@@ -276,7 +276,7 @@ def stands_in(words: str, text: str) -> bool:
     return bool(wanted := _squeezed(words)[0]) and wanted in _squeezed(text)[0]
 
 
-@kept(256)
+@text_cache(256)
 def _squeezed(text: str) -> tuple[str, list[int]]:
     """Letters and digits only, in one width, script and case, and where each of them stood."""
     letters: list[str] = []

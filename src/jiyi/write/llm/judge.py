@@ -10,10 +10,10 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from ...errors import LlmBadReply
+from ...languages.script import language
 from ...llm.client import Llm
 from ...llm.prompts import PromptLanguage
 from ...llm.reading import read_object
-from ...text.language import language
 from ..alike import Judgement
 from ..drafts import Said
 from .grounds import Grounds, Unsupported, tongues_of, well_formed

@@ -10,9 +10,9 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from ...errors import LlmBadReply
+from ...languages.times import TimeSpan
 from ...llm.keywords import standing_in
 from ...text.hashes import content_hash
-from ...text.times import TimeSpan
 from ..drafts import Draft, Evidence, Said
 from ..extractors.values import plain_value
 from .dates import day_meant, with_true_dates

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...languages.script import language
 from ...llm.prompts import PromptLanguage
 from ...text.fence import strip_context
-from ...text.language import language
 from ..accept import INSTRUCTIONS
 from ..drafts import Said, Unit
 

@@ -7,9 +7,9 @@ from math import log2
 from operator import itemgetter
 from types import ModuleType
 
-from .kept import kept
-from .normal import normalise
-from .stopwords import CHINESE, PARTICLES, is_stop_word
+from ..text_cache import text_cache
+from .normalise import normalise
+from .stop_words import CHINESE, PARTICLES, is_stop_word
 from .tokens import bounded
 from .words import is_spelled_plainly, parts, pieces, prepared, without_contraction
 
@@ -132,7 +132,7 @@ def _measure(number: str, text: str, end: int) -> list[_Candidate]:
     return [(number, _NUMBER)] if len(number) > 1 else []
 
 
-@kept(1 << 14)
+@text_cache(1 << 14)
 def _spelled(piece: str) -> str:
     """The keyword that a word of letters and digits is, or nothing."""
     word = normalise(without_contraction(piece))
@@ -157,7 +157,7 @@ def _starts_sentence(text: str, start: int) -> bool:
     return not before or before[-1] in _SENTENCE_END
 
 
-@kept(1 << 14)
+@text_cache(1 << 14)
 def _han_words(word: str, tag: str) -> tuple[_Candidate, ...]:
     """The keywords in one segmented word: mostly the word itself, sometimes what is inside it, often nothing."""
     if word in CHINESE or word in PARTICLES or (len(word) == 2 and word[0] in _PRONOUNS):

@@ -9,7 +9,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple
 
-from .days import Calendar, Part, in_bounds
+from .calendar import Calendar, Part, in_bounds
 
 # What a match means; None, or ValueError for a date that does not exist, if it means no time after all.
 Resolve = Callable[[re.Match[str], Calendar], Part | None]

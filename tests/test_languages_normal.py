@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jiyi.text.normal import fold_traditional, normalise, plain
-from jiyi.text.traditional import simplified_table
+from jiyi.languages.normalise import fold_traditional, normalise, plain
+from jiyi.languages.zh.traditional import simplified_table
 
 any_text = st.text(alphabet=st.characters(exclude_categories=()))
 

@@ -7,15 +7,15 @@ from importlib import import_module
 
 import pytest
 
-MODULES = ["normal", "traditional", "language", "stopwords", "words", "tokens", "keywords", "hashes"]
+MODULES = ["normalise", "zh.traditional", "script", "stop_words", "words", "tokens", "keywords"]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name: str) -> None:
-    assert doctest.testmod(import_module(f"jiyi.text.{name}")).failed == 0
+    assert doctest.testmod(import_module(f"jiyi.languages.{name}")).failed == 0
 
 
 def test_importing_loads_nothing_heavy() -> None:
-    imports = "; ".join(f"import jiyi.text.{name}" for name in MODULES)
+    imports = "; ".join(f"import jiyi.languages.{name}" for name in MODULES)
     code = f"import sys; {imports}; print({{'rjieba', 'Stemmer', 'numpy'}} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

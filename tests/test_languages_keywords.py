@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jiyi.text.keywords import keywords, query_keywords
-from jiyi.text.normal import normalise, plain
+from jiyi.languages.keywords import keywords, query_keywords
+from jiyi.languages.normalise import normalise, plain
 
 any_text = st.text(alphabet=st.characters(exclude_categories=()))
 # Made of what the rules look at: quotes, units, capitals, joints, surnames.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jiyi.text.language import Run, language, runs
+from jiyi.languages.script import Run, language, runs
 
 any_text = st.text(alphabet=st.characters(exclude_categories=()))
 

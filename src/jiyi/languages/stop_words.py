@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from .normal import normalise
+from .normalise import normalise
 
 
 def _words(listing: str) -> frozenset[str]:

@@ -4,7 +4,7 @@ import re
 from functools import cache
 from unicodedata import combining, normalize
 
-from .traditional import simplified_table
+from .zh.traditional import simplified_table
 
 # Characters nobody sees: soft hyphen, zero-width space, word joiner, byte order mark, direction marks,
 # variation selectors ("❤" and "❤️" are one). The joiners U+200C and U+200D carry meaning and stay.

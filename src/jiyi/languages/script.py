@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from .stopwords import ENGLISH
+from .stop_words import ENGLISH
 
 Script = Literal["han", "cjk", "latin", "number", "other"]
 Language = Literal["zh", "en", "mixed", "other"]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
-from .normal import normalise
+from .normalise import normalise
 
 _SEPARATOR = re.compile(r"[,，、]")
 _HAN_PHRASE = 3  # characters; shorter words the segmenter finds by itself

@@ -6,12 +6,12 @@ import re
 from functools import cache
 from itertools import zip_longest
 
-from .chinese_relative import AMOUNT as CHINESE_AMOUNT
-from .chinese_relative import amount as chinese_amount
-from .days import FIRST_YEAR, LAST_YEAR, NOTHING, WEEK, Calendar, Grain, Part, edge, in_bounds, moved, third
-from .english_dates import WEEKDAY_NAMES, weekday_number
-from .english_relative import AMOUNT as ENGLISH_AMOUNT
-from .english_relative import amount as english_amount
+from ..en.dates import WEEKDAY_NAMES, weekday_number
+from ..en.relative_dates import AMOUNT as ENGLISH_AMOUNT
+from ..en.relative_dates import amount as english_amount
+from ..zh.relative_dates import AMOUNT as CHINESE_AMOUNT
+from ..zh.relative_dates import amount as chinese_amount
+from .calendar import FIRST_YEAR, LAST_YEAR, NOTHING, WEEK, Calendar, Grain, Part, edge, in_bounds, moved, third
 from .scan import Atom
 
 # How far back the words before a time are looked at.

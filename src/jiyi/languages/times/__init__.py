@@ -19,10 +19,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timezone
 from functools import cache
 
-from ..normal import fold_traditional
-from . import chinese_dates, chinese_relative, english_dates, english_relative, numeric
+from ..en import dates as english_dates
+from ..en import relative_dates as english_relative
+from ..normalise import fold_traditional
+from ..zh import dates as chinese_dates
+from ..zh import relative_dates as chinese_relative
+from . import numeric
+from .calendar import Calendar, Grain, Part, in_bounds
 from .clock import refined
-from .days import Calendar, Grain, Part, in_bounds
 from .ranges import joined
 from .scan import Atom, Scanner, scan
 

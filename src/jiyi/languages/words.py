@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from .language import HAN, UNSPACED
-from .normal import plain
+from .normalise import plain
+from .script import HAN, UNSPACED
 
 # Combining marks, which \w leaves out: without them Hindi or pointed Hebrew would fall apart.
 _MARKS = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .days import Calendar, Part, one_day
-from .numeric import YEAR
-from .scan import Family, Rule
+from ..times.calendar import Calendar, Part, one_day
+from ..times.numeric import YEAR
+from ..times.scan import Family, Rule
 
 # Not inside another word, a file name, an address; beside a Chinese character is fine.
 BEFORE = r"(?<![0-9A-Za-z_À-ɏ@#$/\\])(?<![0-9A-Za-z][.'-])(?<![0-9]:)"

@@ -7,10 +7,10 @@ from hashlib import blake2b
 from itertools import islice
 from operator import add
 
-from .kept import kept
-from .language import HAN, UNSPACED
-from .normal import fold_case
-from .stopwords import CHINESE, ENGLISH, PARTICLES, STOP_PAIRS, is_stop_word
+from ..text_cache import text_cache
+from .normalise import fold_case
+from .script import HAN, UNSPACED
+from .stop_words import CHINESE, ENGLISH, PARTICLES, STOP_PAIRS, is_stop_word
 from .words import inner_parts, is_spelled_plainly, parts, pieces, prepared, without_contraction
 
 __all__ = ["apart", "is_stop_word", "tokens"]
@@ -70,7 +70,7 @@ def bounded(term: str) -> str:
     return f"{term[: _LONGEST_TERM - 1 - len(digest)]}~{digest}"
 
 
-@kept(1 << 14)
+@text_cache(1 << 14)
 def _word_terms(word: str) -> tuple[str, ...]:
     word = without_contraction(word)
     folded = fold_case(word)

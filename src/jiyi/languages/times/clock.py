@@ -7,8 +7,8 @@ from datetime import timedelta
 from functools import cache
 from typing import NamedTuple
 
-from .days import DayPart, Part, in_day
-from .numbers import chinese_number
+from ..numbers import chinese_number
+from .calendar import DayPart, Part, in_day
 from .scan import Atom
 
 _CHINESE_PARTS: dict[str, DayPart] = {

@@ -1,0 +1,1 @@
+"""Words, sentences, numbers and dates of the languages that Jiyi reads."""
