@@ -6,17 +6,15 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import Connection, func, select, update
-from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy import select, update
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from conftest import verbatim
 from jiyi import Memory
 from jiyi.errors import StoreError
 from jiyi.keep import renew
 from jiyi.languages.version import WORDS_VERSION
-from jiyi.store import checking, reads, rounds, rows, schema
+from jiyi.store import checking, reads, rounds, rows
 from jiyi.store.tables import KeywordRow, TermsRow
 from jiyi.testing import WordEmbedder
 from jiyi.write.index import KeywordRules, index_entry
@@ -121,29 +119,3 @@ async def test_a_new_version_does_not_wait_for_the_next_round(memory: Memory, mo
     assert done is not None
     assert done.indexed == 1
     assert await memory._upkeep().round(forced=False) is None
-
-
-async def test_memories_of_an_older_schema_are_indexed_anew(memory: Memory, place: str | Path) -> None:
-    await memory.add(["likes tea", "喜欢咖啡"], user_id="mei")
-    await memory.close()
-    url = f"sqlite+aiosqlite:///{place}" if isinstance(place, Path) else place.replace("://", "+asyncpg://", 1)
-
-    def back(connection: Connection) -> None:
-        config = Config()
-        config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
-        config.attributes["connection"] = connection
-        command.downgrade(config, "0005")
-
-    engine = create_async_engine(url)
-    async with engine.begin() as connection:
-        await connection.run_sync(back)
-    await engine.dispose()
-    async with Memory.open(place, settings=verbatim(), embedder=WordEmbedder(512)) as memory:
-        assert (await memory.stats()).coverage.outdated == 2
-        assert contents(await memory.search("tea", user_id="mei", limit=1)) == ["likes tea"]
-        assert (await memory.upkeep()).indexed == 2
-
-        async def versions(session: AsyncSession) -> list[int]:
-            return [version for (version,) in await session.execute(select(func.min(TermsRow.words_version)))]
-
-        assert await memory._store._write(["mei"], versions) == [WORDS_VERSION]

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torture import crowd, kills, soak, upgrade
+from torture import crowd, kills, soak
 from torture.trial import Trial
 from torture.trials import TRIALS
 from torture.writes import under_the_shim
 
-from jiyi.store.schema import HEAD
 from support import LONG
 
 no_compiler = not shutil.which("cc") and os.environ.get("CI") != "true"  # there they fail
@@ -90,24 +89,6 @@ async def test_what_is_acknowledged_survives_power_cuts(tmp_path: Path) -> None:
 async def test_a_store_that_is_not_flushed_is_noticed(tmp_path: Path) -> None:
     made = await part("power", "power.drive", tmp_path, without="flushing the store", sessions=1, stride=400)
     assert any("lost" in broken for broken in made.broken)
-
-
-@needs_compiler
-async def test_stores_of_earlier_versions_are_brought_to_today(tmp_path: Path) -> None:
-    made = await part("upgrade", "upgrade.drive", tmp_path, stride=60)
-    assert made.broken == [] and made.counts["schemas"] >= 5
-
-
-def test_a_store_of_every_schema_is_kept() -> None:
-    """With a new schema: `python -m torture.upgrade`."""
-    kept = {store.stem for store in upgrade.STORES.glob("*.sql")}
-    assert kept == {f"{number:04}" for number in range(1, int(HEAD) + 1)}
-
-
-@needs_compiler
-@pytest.mark.skipif(not LONG, reason="half a minute: JIYI_TEST_LONG=1")
-async def test_a_migration_in_pieces_is_noticed(tmp_path: Path) -> None:
-    assert (await part("upgrade", "upgrade.drive", tmp_path, "one transaction", stride=4, only=["0001"])).broken
 
 
 @pytest.mark.skipif(not LONG, reason="a minute: JIYI_TEST_LONG=1")

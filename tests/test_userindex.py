@@ -87,6 +87,8 @@ def row_of(memory_id: str, text: str, tags: tuple[str, ...] = (), vector: Any = 
         trust=1.0,
         length=values["length"],
         asks=values["asks"],
+        kind=values["kind"],
+        salience=values["salience"],
         vector=None if vector is None else np.asarray(vector, "<f4").tobytes(),
         dimension=None if vector is None else len(vector),
         **packed,

@@ -10,7 +10,6 @@ TRIALS: dict[str, str] = {
     "io_errors": "each of these calls fails, disks are full, read-only or locked, and the clock jumps",
     "power": "power cuts: what was not flushed is lost, torn or reordered",
     "crowd": "sixteen processes at once, on both databases",
-    "upgrade": "stores of every schema so far, also killed in the middle of a migration",
     "soak": "two hours of mixed load on 100,000 memories",
     "endpoints": "language models and embedders that misbehave in every way",
     "model": "the whole public face against a dictionary, with crashes, moves and undo",

@@ -228,6 +228,8 @@ async def _rows(
             memory.trust,
             TermsRow.length,
             TermsRow.asks,
+            TermsRow.kind,
+            TermsRow.salience,
             type_coerce(TermsRow.hashes, LargeBinary),
             type_coerce(TermsRow.counts, LargeBinary),
             type_coerce(TermsRow.keyword_hashes, LargeBinary),

@@ -30,6 +30,8 @@ class IndexRow:
     trust: float
     length: int
     asks: float
+    kind: str
+    salience: float
     hashes: bytes
     counts: bytes
     keyword_hashes: bytes
@@ -47,7 +49,7 @@ class IndexRow:
         return self.length // self.lines
 
 
-CODED = ("memory_type", "layer", "session_id", "agent_id", "group_id", "speaker")
+CODED = ("memory_type", "layer", "session_id", "agent_id", "group_id", "speaker", "kind")
 TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "last_accessed_at", "created_at")
 COLUMNS: dict[str, str] = {
     "id": "O",
@@ -57,6 +59,7 @@ COLUMNS: dict[str, str] = {
     "importance": "f4",
     "trust": "f8",
     "asks": "f4",
+    "salience": "f4",
     "length": "i4",
     "of_passage": "i4",
     "alive": "?",

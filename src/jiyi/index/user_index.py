@@ -117,7 +117,7 @@ class UserIndex:
         self._columns["id"][first:end] = [row.id for row in rows]
         self._columns["access_count"][first:end] = [row.access_count for row in rows]
         self._columns["importance"][first:end] = [row.importance for row in rows]
-        for name in ("trust", "length", "of_passage", "asks", "assistant", "derived", "alone"):
+        for name in ("trust", "length", "of_passage", "asks", "salience", "assistant", "derived", "alone"):
             self._columns[name][first:end] = [getattr(row, name) for row in rows]
         self._columns["alive"][first:end] = True
         self._columns["embedded"][first:end] = self._vectors.put(first, rows)

@@ -117,6 +117,8 @@ class IndexEntry:
     model: str | None
     passages: tuple[str, ...] = ()  # that have vectors of their own
     of_passages: tuple[NDArray[np.float32], ...] = ()
+    kind: str = ""  # of sentence: fact, question, smalltalk, …; empty if unknown
+    salience: float = 1.0  # 0..1
 
 
 NOT_INDEXED = IndexEntry(

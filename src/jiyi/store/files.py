@@ -247,6 +247,8 @@ async def indexed(session: AsyncSession, user_id: str, ids: Sequence[str]) -> di
         memory_id: IndexEntry(
             length=row.length,
             asks=row.asks,
+            kind=row.kind,
+            salience=row.salience,
             hashes=row.hashes,
             counts=row.counts,
             keywords=tuple(keywords[memory_id]),

@@ -84,6 +84,8 @@ def index_values(user_id: str, memory_id: str, index: IndexEntry) -> dict[str, l
                 **key,
                 "length": index.length,
                 "asks": index.asks,
+                "kind": index.kind,
+                "salience": index.salience,
                 "hashes": index.hashes,
                 "counts": index.counts,
                 "keyword_hashes": np.array([term_hash(keyword) for keyword, _, _ in index.keywords], np.int64),

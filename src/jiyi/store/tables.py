@@ -206,6 +206,8 @@ class TermsRow(Base):
     memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
     length: Mapped[int]
     asks: Mapped[float]  # the share of its sentences that are questions
+    kind: Mapped[str] = mapped_column(short_text(32), server_default="")  # of sentence: fact, question, smalltalk, …
+    salience: Mapped[float] = mapped_column(server_default="1")  # 0..1
     hashes: Mapped[NDArray[Any]] = mapped_column(Array(HASHES))
     counts: Mapped[NDArray[Any]] = mapped_column(Array(COUNTS))
     keyword_hashes: Mapped[NDArray[Any]] = mapped_column(Array(HASHES))

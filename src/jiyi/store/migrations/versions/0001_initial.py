@@ -1,4 +1,4 @@
-"""The first schema."""
+"""The schema of 0.1.0."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -18,12 +18,23 @@ def upgrade() -> None:
         sa.Column("name", short_text(256), nullable=False),
         sa.Column("key_hash", short_text(64), nullable=False),
         sa.Column("scopes", sa.JSON(), nullable=False),
+        sa.Column("all_users", sa.Boolean(), nullable=False),
         sa.Column("user_ids", sa.JSON(), nullable=False),
         sa.Column("created_at", Instant(), nullable=False),
         sa.Column("expires_at", Instant(), nullable=True),
         sa.Column("revoked_at", Instant(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_api_keys")),
         sa.UniqueConstraint("key_hash", name=op.f("uq_api_keys_key_hash")),
+    )
+    op.create_table(
+        "audit",
+        sa.Column("id", short_text(26), nullable=False),
+        sa.Column("at", Instant(), nullable=False),
+        sa.Column("key_id", short_text(26), nullable=True),
+        sa.Column("action", short_text(32), nullable=False),
+        sa.Column("target", short_text(256), nullable=True),
+        sa.Column("detail", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_audit")),
     )
     op.create_table(
         "changes",
@@ -37,11 +48,22 @@ def upgrade() -> None:
     )
     op.create_index("ix_changes_user", "changes", ["user_id", "seq"], unique=False)
     op.create_table(
+        "file_entries",
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("workspace", short_text(26), nullable=False),
+        sa.Column("memory_id", short_text(26), nullable=False),
+        sa.Column("path", short_text(1024), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("digests", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "workspace", "memory_id", name=op.f("pk_file_entries")),
+    )
+    op.create_table(
         "files",
         sa.Column("user_id", short_text(256), nullable=False),
         sa.Column("path", short_text(1024), nullable=False),
         sa.Column("checksum", short_text(64), nullable=False),
         sa.Column("synced_at", Instant(), nullable=False),
+        sa.Column("seen", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("user_id", "path", name=op.f("pk_files")),
     )
     op.create_table(
@@ -58,9 +80,23 @@ def upgrade() -> None:
         sa.Column("leased_until", Instant(), nullable=True),
         sa.Column("created_at", Instant(), nullable=False),
         sa.Column("updated_at", Instant(), nullable=False),
+        sa.Column("session_id", short_text(256), nullable=True),
+        sa.Column("payload", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("not_before", Instant(), nullable=True),
+        sa.Column("leased_by", short_text(64), nullable=True),
         sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_jobs")),
     )
+    op.create_index("ix_jobs_due", "jobs", ["not_before"], unique=False)
     op.create_index("uq_jobs_idempotency", "jobs", ["user_id", "idempotency_key"], unique=True)
+    op.create_table(
+        "llm_usage",
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("hour", Instant(), nullable=False),
+        sa.Column("calls", sa.Integer(), nullable=False),
+        sa.Column("input_tokens", sa.BigInteger(), nullable=False),
+        sa.Column("output_tokens", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "hour", name=op.f("pk_llm_usage")),
+    )
     op.create_table(
         "memories",
         sa.Column("user_id", short_text(256), nullable=False),
@@ -93,9 +129,11 @@ def upgrade() -> None:
         sa.Column("trust", sa.Double(), nullable=False),
         sa.Column("created_at", Instant(), nullable=False),
         sa.Column("updated_at", Instant(), nullable=False),
+        sa.Column("slot", short_text(32), nullable=True),
         sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_memories")),
     )
     op.create_index("ix_memories_session", "memories", ["user_id", "session_id"], unique=False)
+    op.create_index("ix_memories_slot", "memories", ["user_id", "slot"], unique=False)
     op.create_index(
         "uq_memories_dedupe",
         "memories",
@@ -155,6 +193,7 @@ def upgrade() -> None:
         sa.Column("created_at", Instant(), nullable=False),
         sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_units")),
     )
+    op.create_index("ix_units_session", "units", ["user_id", "session_id", "id"], unique=False)
     op.create_table(
         "embeddings",
         sa.Column("user_id", short_text(256), nullable=False),
@@ -178,10 +217,7 @@ def upgrade() -> None:
         sa.Column("position", sa.Integer(), nullable=False),
         sa.Column("memory_id", short_text(26), nullable=False),
         sa.ForeignKeyConstraint(
-            ["user_id", "job_id"],
-            ["jobs.user_id", "jobs.id"],
-            name=op.f("fk_job_memories_jobs"),
-            ondelete="CASCADE",
+            ["user_id", "job_id"], ["jobs.user_id", "jobs.id"], name=op.f("fk_job_memories_jobs"), ondelete="CASCADE"
         ),
         sa.ForeignKeyConstraint(
             ["user_id", "memory_id"],
@@ -280,10 +316,13 @@ def upgrade() -> None:
         sa.Column("memory_id", short_text(26), nullable=False),
         sa.Column("length", sa.Integer(), nullable=False),
         sa.Column("asks", sa.Double(), nullable=False),
+        sa.Column("kind", short_text(32), server_default="", nullable=False),
+        sa.Column("salience", sa.Double(), server_default="1", nullable=False),
         sa.Column("hashes", Array("<i8"), nullable=False),
         sa.Column("counts", Array("<u2"), nullable=False),
         sa.Column("keyword_hashes", Array("<i8"), nullable=False),
         sa.Column("keyword_weights", Array("<f4"), nullable=False),
+        sa.Column("words_version", sa.SmallInteger(), server_default="0", nullable=False),
         sa.ForeignKeyConstraint(
             ["user_id", "memory_id"],
             ["memories.user_id", "memories.id"],
@@ -292,38 +331,24 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("user_id", "memory_id", name=op.f("pk_terms")),
     )
-
-
-def downgrade() -> None:
-    op.drop_index("ix_job_memories_memory", table_name="job_memories")
-    op.drop_table("job_memories")
-    op.drop_table("terms")
-    op.drop_table("revisions")
-    op.drop_index("ix_relations_target", table_name="relations")
-    op.drop_table("relations")
-    op.drop_index("ix_memory_sources_message", table_name="memory_sources")
-    op.drop_table("memory_sources")
-    op.drop_index("ix_keywords_keyword", table_name="keywords")
-    op.drop_table("keywords")
-    op.drop_table("embeddings")
-    op.drop_table("units")
-    op.drop_table("synonyms")
-    op.drop_table("recalls")
-    op.drop_index("uq_messages_dedupe", table_name="messages")
-    op.drop_index("ix_messages_session", table_name="messages")
-    op.drop_table("messages")
-    op.drop_index("uq_memories_key", table_name="memories")
-    op.drop_index(
-        "uq_memories_dedupe",
-        table_name="memories",
-        sqlite_where=sa.text("status = 'active' AND valid_to IS NULL"),
-        postgresql_where=sa.text("status = 'active' AND valid_to IS NULL"),
+    op.create_table(
+        "unit_messages",
+        sa.Column("user_id", short_text(256), nullable=False),
+        sa.Column("message_id", short_text(26), nullable=False),
+        sa.Column("unit_id", short_text(26), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["user_id", "message_id"],
+            ["messages.user_id", "messages.id"],
+            name=op.f("fk_unit_messages_messages"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["user_id", "unit_id"],
+            ["units.user_id", "units.id"],
+            name=op.f("fk_unit_messages_units"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("user_id", "message_id", name=op.f("pk_unit_messages")),
+        sqlite_with_rowid=False,
     )
-    op.drop_index("ix_memories_session", table_name="memories")
-    op.drop_table("memories")
-    op.drop_index("uq_jobs_idempotency", table_name="jobs")
-    op.drop_table("jobs")
-    op.drop_table("files")
-    op.drop_index("ix_changes_user", table_name="changes")
-    op.drop_table("changes")
-    op.drop_table("api_keys")
+    op.create_index("ix_unit_messages_unit", "unit_messages", ["user_id", "unit_id"], unique=False)
