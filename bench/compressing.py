@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+from bench.extraction_corpus import Conversation, load_corpus
 from jiyi import CompressPlan, Memory
 from jiyi.embed import Embedder
 from jiyi.embed.builtin import BuiltinEmbedder
-from jiyi.evaluate.corpus import Conversation, load_corpus
 from jiyi.keep.particulars import missing, particulars
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import Clock

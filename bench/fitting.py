@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from jiyi import Memory
-from jiyi.evaluate.data import BenchQuery, BenchSet, BenchStore, load
-from jiyi.evaluate.run import fill, user_of
 from jiyi.index.query import Candidates
 from jiyi.languages.script import language
 from jiyi.models import SearchMode
@@ -35,6 +33,9 @@ from jiyi.read.presets import PRESETS
 from jiyi.read.relevance import STEEPNESS, signs
 from jiyi.read.score import LEGS, best, parts_of, score
 from jiyi.read.search import question_of
+
+from .answers import fill, user_of
+from .datasets import BenchQuery, BenchSet, BenchStore, load
 
 Array = NDArray[np.float64]
 FOLDS = 5
@@ -81,7 +82,7 @@ async def rank_rows(memory: Memory, sets: Sequence[BenchSet]) -> AsyncIterator[R
         for store in one.stores:
             sources = await sources_of(memory, user_of(one, store))
             for query in store.queries:
-                if query.apart:
+                if query.separate:
                     continue
                 candidates, _ = await asked(memory, one, store, query, "hybrid", own=True)
                 weights = PRESETS["measured"]
@@ -103,7 +104,7 @@ async def sign_rows(memory: Memory, sets: Sequence[BenchSet]) -> AsyncIterator[S
     for one in sets:
         for at, store in enumerate(one.stores):
             strange = strangers(sets, one, at)
-            for number, query in enumerate(query for query in store.queries if not query.apart):
+            for number, query in enumerate(query for query in store.queries if not query.separate):
                 places = [(one, store, True), (*strange[number % len(strange)], False)]
                 for mode in LEGS:
                     for where, place, own in places:

@@ -309,7 +309,6 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "workspace": lambda _: ["init", "notes"],
     "worker": lambda _: ["--once"],
     "demo": lambda _: [],
-    "bench": lambda _: [],
     "import": lambda _: [],
     "mcp": lambda _: [],
     "import-mcp": lambda _: [],
@@ -323,7 +322,7 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
 }
 
 
-APART = {"demo", "bench", "import", "mcp", "import-mcp", "migrate-store", "serve"}  # they have tests of their own
+APART = {"demo", "import", "mcp", "import-mcp", "migrate-store", "serve"}  # they have tests of their own
 
 
 def test_every_command_prints_json_and_nothing_else() -> None:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from bench.compressing import measure
+from bench.extraction_corpus import load_corpus
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jiyi import CompressPlan, InvalidInput, Memory
 from jiyi.embed.builtin import BuiltinEmbedder
-from jiyi.evaluate.corpus import load_corpus
 from jiyi.keep.extract import Told, extract
 from jiyi.keep.particulars import missing, particulars
 from jiyi.settings import load_settings

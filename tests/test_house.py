@@ -31,7 +31,7 @@ LAYERS: list[set[str]] = [
     {"files"},
     {"memory"},
     {"client"},
-    {"sync", "keywords", "evaluate"},
+    {"sync", "keywords"},
     {"agents"},
     {"server"},
     {"cli"},

@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import IdempotencyConflict, InvalidInput, JiyiError, NotFound, VersionConflict
-from . import bench, importing, jobs, keeping, mcp, reading, serving, synonyms, upkeep, workspace, writing
+from . import importing, jobs, keeping, mcp, reading, serving, synonyms, upkeep, workspace, writing
 
 OTHER_ERROR = 1
 EXIT_CODES: dict[type[JiyiError], int] = {InvalidInput: 2, NotFound: 3, VersionConflict: 4, IdempotencyConflict: 4}
@@ -83,7 +83,6 @@ for panel, commands in {
         importing.backup,
         upkeep.migrate_store,
         upkeep.doctor,
-        bench.bench,
         upkeep.version,
     ),
 }.items():

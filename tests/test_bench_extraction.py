@@ -1,4 +1,4 @@
-"""The written corpus is whole, and `jiyi bench extraction` judges memories as its README says."""
+"""The annotated corpus is valid, and `python -m bench.extraction` judges memories as its README says."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.extraction import main, summarise
+from bench.extraction_corpus import Conversation, dates_in, days_of, load_corpus
+from bench.extraction_scoring import Outcome, holds, judge, measure_extractor, measure_memory, problems_at, units
 
 from jiyi import InvalidInput, Memory
-from jiyi.evaluate.corpus import Conversation, days_of, load_corpus
-from jiyi.evaluate.days_written import days_written
-from jiyi.evaluate.extraction import Outcome, holds, judge, measure_extractor, measure_memory, problems_at, units
-from jiyi.evaluate.extraction_results import summarise_extraction
 from jiyi.testing import WordEmbedder
 from jiyi.write.drafts import Draft, Evidence, Unit
-from test_cli import answer, jiyi
 
 CORPUS = Path(__file__).parent / "corpus"
 PARTS = ("dev", "held_out")
@@ -129,19 +127,19 @@ def test_figures_are_the_shares_that_the_readme_names() -> None:
     outcome = outcome_of(
         draft("event", MOVED, 0), draft("fact", MOVED, 0), draft("event", "It rained", 1), draft("message", "x", 1)
     )
-    result = summarise_extraction([outcome])
+    result = summarise([outcome])
     whole = next(row for row in result.rows if (row.language, row.memory_type) == ("all", "all"))
     assert (whole.made, whole.right, whole.expected, whole.found) == (3, 2, 2, 1)
     assert whole.precision == pytest.approx(2 / 3) and whole.recall == 0.5
     assert whole.f1 == pytest.approx(4 / 7)
-    assert [(row.things, row.remembered) for row in result.never] == [(2, 1), (2, 1)]
+    assert [(row.forbidden, row.made) for row in result.never] == [(2, 1), (2, 1)]
     assert [miss.expected.must_contain[0] for miss in result.missed] == [("pork",)]
     assert [false.found.content for false in result.false] == ["It rained"]
     assert result.checks is None, "an extractor alone has no memory to look back in"
 
 
 def test_nothing_made_is_no_precision_at_all() -> None:
-    whole = summarise_extraction([judge(conversation(), [])]).rows[-1]
+    whole = summarise([judge(conversation(), [])]).rows[-1]
     assert whole.precision is None and whole.recall == 0.0 and whole.f1 is None
 
 
@@ -187,7 +185,7 @@ async def test_the_whole_way_takes_each_message_in_once(memory: Memory) -> None:
     steps: list[tuple[int, int]] = []
     (outcome,) = await measure_memory([said], memory, lambda _, done, whole: steps.append((done, whole)))
     assert await memory.count(user_id="dana", memory_types=["message"]) == 3
-    assert outcome.slips == () and steps[-1] == (1, 1)
+    assert outcome.moment_errors == () and steps[-1] == (1, 1)
 
 
 class OneDraft:
@@ -247,7 +245,7 @@ def test_words_begin_where_words_begin_and_numbers_end_where_they_end() -> None:
     ],
 )
 def test_dates_are_read_as_memories_write_them(text: str, found: list[str]) -> None:
-    spans = set(days_written(text))
+    spans = set(dates_in(text))
     for wanted in found:
         assert days_of(wanted) in spans
     assert bool(spans) is bool(found)
@@ -280,7 +278,7 @@ def test_a_slip_in_a_file_is_named(tmp_path: Path, changed: dict[str, Any], prob
 
 
 def test_files_that_are_missing_empty_or_double_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="holds no conversation"):
+    with pytest.raises(InvalidInput, match="contains no conversation"):
         load_corpus([tmp_path])
     with pytest.raises(InvalidInput, match="cannot be read"):
         load_corpus([tmp_path / "none.json"])
@@ -292,12 +290,15 @@ def test_files_that_are_missing_empty_or_double_are_refused(tmp_path: Path) -> N
         load_corpus([tmp_path, tmp_path])
 
 
-def test_the_command_shows_figures_and_mistakes(tmp_path: Path) -> None:
+def test_the_command_shows_figures_and_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     at = [{"at": "2024-03-05T00:00:00Z", "expect": [{"must_contain": [["the answer"]]}]}]
     (tmp_path / "x.json").write_text(conversation(as_of=at).model_dump_json(by_alias=True), encoding="utf-8")
-    result = answer("bench", "extraction", "--data", tmp_path)
+    assert main(["--data", str(tmp_path), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
     assert result["conversations"] == 1 and result["checks"] == 1
-    assert result["rows"][-1]["expected"] == 2 and len(result["slips"]) == 1
-    shown = jiyi("bench", "extraction", "--data", tmp_path, "--show").stdout
+    assert result["rows"][-1]["expected"] == 2 and len(result["moment_errors"]) == 1
+    assert main(["--data", str(tmp_path), "--show"]) == 0
+    shown = capsys.readouterr().out
     assert "precision" in shown and "MISSED" in shown and "nothing says the answer" in shown
-    assert "error: --data" in jiyi("bench", "extraction", "--data", tmp_path / "none", code=2).stderr
+    assert main(["--data", str(tmp_path / "none")]) == 2
+    assert "error: --data" in capsys.readouterr().err

@@ -1,27 +1,29 @@
-"""`jiyi bench retrieval`: the measures are right, all shapes of file are understood, and a stopped run goes on."""
+"""`python -m bench.retrieval`: correct measures, all file formats, and runs that resume."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import math
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
+from bench import measures
+from bench.answers import Answer, Journal
+from bench.datasets import load, read_set
+from bench.retrieval import main
 from rich.cells import cell_len
 
 from jiyi import Memory
 from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.errors import InvalidInput
-from jiyi.evaluate import measures
-from jiyi.evaluate.data import BenchSet, load, read_set
-from jiyi.evaluate.journal import Answer, Journal
 from jiyi.testing import WordEmbedder
 from jiyi.transfer.chats.moments import moment
-from test_cli import answer, jiyi
 
 NOON = datetime(2024, 4, 1, 12, 0, tzinfo=UTC)
 
@@ -155,20 +157,37 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jiyi.memory.resolve", lambda settings: WordEmbedder(512))
 
 
+@dataclass(frozen=True)
+class Ran:
+    stdout: str
+    stderr: str
+
+
+def bench(*words: object, code: int = 0) -> Ran:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        assert main([str(word) for word in words]) == code, err.getvalue()
+    return Ran(out.getvalue(), err.getvalue())
+
+
+def answer(*words: object) -> Any:
+    return json.loads(bench(*words, "--json").stdout)
+
+
 # -- measures ---------------------------------------------------------------------------------------------------------
 
 
 def test_measures_of_a_case_computed_by_hand() -> None:
-    found = measures.of_one(["a", "gold1", "b", "gold2"], {"gold1", "gold2", "gold3"})
+    found = measures.question_measures(["a", "gold1", "b", "gold2"], {"gold1", "gold2", "gold3"})
     assert [found[f"recall@{k}"] for k in (1, 3, 5, 10, 25)] == [0, 1 / 3, 2 / 3, 2 / 3, 2 / 3]
     assert (found["hit@3"], found["mrr"]) == (1.0, 0.5)
     gained = 1 / math.log2(3) + 1 / math.log2(5)
     assert found["ndcg@10"] == pytest.approx(gained / (1 + 1 / math.log2(3) + 1 / 2), abs=1e-12)
-    assert set(measures.of_one([], {"x"}).values()) == {0.0}
-    late = measures.of_one([f"other{n}" for n in range(10)] + ["x"], {"x"})
+    assert set(measures.question_measures([], {"x"}).values()) == {0.0}
+    late = measures.question_measures([f"other{n}" for n in range(10)] + ["x"], {"x"})
     assert (late["recall@10"], late["recall@25"], late["ndcg@10"], late["mrr"]) == (0, 1, 0, 1 / 11)
     many = {f"g{n}" for n in range(20)}
-    assert measures.of_one(sorted(many), many)["ndcg@10"] == pytest.approx(1), "no more than ten count"
+    assert measures.question_measures(sorted(many), many)["ndcg@10"] == pytest.approx(1), "no more than ten count"
 
 
 def test_a_memory_of_several_messages_counts_as_those_each_once() -> None:
@@ -178,16 +197,13 @@ def test_a_memory_of_several_messages_counts_as_those_each_once() -> None:
 def test_evidence_within_a_budget_ends_where_the_next_memory_does_not_fit() -> None:
     hits = [(("a",), 40), (("b", "c"), 60), (("d",), 1)]
     gold = {"a", "c", "d"}
-    shares = [measures.within(hits, hits, gold, budget) for budget in (39, 40, 99, 100, 101)]
+    shares = [measures.evidence_within(hits, gold, budget) for budget in (39, 40, 99, 100, 101)]
     assert shares == [0, 1 / 3, 1 / 3, 2 / 3, 1]
-    short = [(("a",), 40), (("c",), 10), (("d",), 1)]
-    assert [measures.within(hits, short, gold, budget) for budget in (40, 50, 51)] == [1 / 3, 2 / 3, 1]
 
 
 def test_auc_is_the_share_of_pairs_in_the_right_order() -> None:
     assert measures.auc([0.9, 0.5], [0.1, 0.5]) == pytest.approx((1 + 1 + 1 + 0.5) / 4)
     assert measures.auc([0.2], [0.3]) == 0.0
-    assert measures.percentile([1.0, 2.0, 3.0], 0.5) == 2.0
 
 
 def test_intervals_hold_the_mean_and_follow_from_the_seed() -> None:
@@ -232,12 +248,12 @@ def test_locomo_is_read_as_it_is_published(files: dict[str, Path]) -> None:
     assert [message.id for message in first.messages] == ["conv-1/D1:1", "conv-1/D1:2", "conv-1/D2:1", "conv-1/D2:2"]
     assert first.messages[-1].text == "[image: a red lighthouse]" and first.messages[-1].session == "conv-1/S2"
     assert (first.messages[0].speaker, first.messages[0].sent_at) == ("Ada", NOON)
-    assert [(query.id, query.category, query.gold, query.apart) for query in first.queries] == [
+    assert [(query.id, query.category, query.gold, query.separate) for query in first.queries] == [
         ("conv-1/q0", "4-single-hop", ("conv-1/D1:1",), False),
         ("conv-1/q1", "1-multi-hop", ("conv-1/D2:1", "conv-1/D2:2"), False),
         ("conv-1/q2", "5-adversarial", ("conv-1/D1:2",), True),
     ]
-    assert found.left_out == 2 and second.last_at == datetime(2024, 4, 5, tzinfo=UTC)
+    assert found.skipped == 2 and second.last_at == datetime(2024, 4, 5, tzinfo=UTC)
 
 
 def test_longmemeval_is_read_as_it_is_published(files: dict[str, Path]) -> None:
@@ -246,7 +262,7 @@ def test_longmemeval_is_read_as_it_is_published(files: dict[str, Path]) -> None:
     assert dog.queries[0].gold == ("answer_1#0",), "the turns that are marked"
     assert dog.queries[0].asked_at == datetime(2024, 4, 3, 8, tzinfo=UTC)
     assert tea.queries[0].gold == ("answer_2#0", "answer_2#1"), "all of the session where none is"
-    assert (cat.queries[0].gold, cat.queries[0].category, cat.queries[0].apart) == ((), "unanswerable", True)
+    assert (cat.queries[0].gold, cat.queries[0].category, cat.queries[0].separate) == ((), "unanswerable", True)
 
 
 def test_the_own_shape_is_read(files: dict[str, Path], tmp_path: Path) -> None:
@@ -273,14 +289,14 @@ BAD: dict[str, tuple[object, str]] = {
     "not-json": (b"{", "not-json.json: is not JSON"),
     "not-utf8": (b'["\xff"]', "not-utf8.json: is not UTF-8"),
     "packed-badly": (b"\x1f\x8b\x08\x00damaged", "packed-badly.json: is damaged"),
-    "other": ({"hello": 1}, "other.json: is none of LoCoMo's"),
-    "empty-list": ([], "is none of LoCoMo's"),
-    "no-stores": ({"stores": []}, "asks no question"),
+    "other": ({"hello": 1}, "other.json: is not in LoCoMo's"),
+    "empty-list": ([], "is not in LoCoMo's"),
+    "no-stores": ({"stores": []}, "contains no question"),
     "no-text": (changed("own", "stores", 0, "messages", 1, "text", to=" "), "stores[0].messages[1].text: is empty"),
     "text-type": (changed("own", "stores", 0, "messages", 1, "text", to=5), "stores[0].messages[1].text: Input should"),
     "strange-gold": (
         changed("own", "stores", 0, "queries", 0, "gold", to=["m9"]),
-        "stores[0].queries[0].gold: 'm9' is no message",
+        "stores[0].queries[0].gold: 'm9' is not a message",
     ),
     "own-time": (
         changed("own", "stores", 1, "messages", 0, "sent_at", to="soon"),
@@ -315,7 +331,7 @@ def test_a_bad_file_is_refused_with_its_name_and_the_place(name: str, tmp_path: 
         path.write_bytes(value)
     else:
         write(tmp_path, path.name, value)
-    refused = jiyi("bench", "retrieval", "--data", path, code=2)
+    refused = bench("--data", path, code=2)
     assert name in refused.stderr and problem in refused.stderr
     assert refused.stderr.count("\n") == 1 and refused.stdout == ""
 
@@ -331,14 +347,14 @@ def test_a_folder_is_read_and_what_is_no_benchmark_is_passed_over(files: dict[st
     assert [len(one.stores) for one in limited] == [1, 1, 1]
     for name in ("locomo10", "longmemeval_s", "own"):
         files[name].unlink()
-    with pytest.raises(InvalidInput, match="holds no benchmark"):
+    with pytest.raises(InvalidInput, match="contains no benchmark"):
         load([folder])
 
 
 def test_two_files_must_not_be_mixed_up(files: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="two files are called 'own'"):
         load([files["own"], write(tmp_path, "own.json.gz", OWN)])
-    with pytest.raises(InvalidInput, match="own and again both ask question '梅/q1': run them one by one"):
+    with pytest.raises(InvalidInput, match="own and again both contain question '梅/q1': run them separately"):
         load([files["own"], write(tmp_path, "again.json", OWN)])
 
 
@@ -357,7 +373,7 @@ def test_all_shapes_go_through_the_real_engine(
     monkeypatch.setattr("jiyi.memory.resolve", lambda settings: builtin)  # it is loaded already
     out = tmp_path / "out"
     words = [word for path in files.values() for word in ("--data", path)]
-    result = answer("bench", "retrieval", *words, "--out", out, "--is-it-in-there", "--budget", "5,1500")
+    result = answer(*words, "--out", out, "--answerability", "--budget", "5,1500")
     assert result["embedder"].startswith("builtin") and result["budgets"] == [5, 1500]
     for name, measure, expected in (
         ("locomo10", "hit@3", 1.0),
@@ -371,11 +387,11 @@ def test_all_shapes_go_through_the_real_engine(
     assert [group["category"] for group in locomo["groups"]] == [
         "1-multi-hop", "2-temporal", "4-single-hop", "all", "5-adversarial",
     ]  # fmt: skip
-    assert [(group["questions"], group["apart"]) for group in locomo["groups"]][-2:] == [(3, False), (1, True)]
-    assert (locomo["left_out"], locomo["messages"], locomo["questions"]) == (2, 5, 4)
+    assert [(group["questions"], group["separate"]) for group in locomo["groups"]][-2:] == [(3, False), (1, True)]
+    assert (locomo["skipped"], locomo["messages"], locomo["questions"]) == (2, 5, 4)
     assert list(figures_of(result, "longmemeval_s", "unanswerable")) == ["unsure"]
-    assert own["is_it_in_there"]["own"] == 3 and 0 <= own["is_it_in_there"]["auc"] <= 1
-    assert longmemeval["is_it_in_there"]["foreign"] == 2, "no question that cannot be answered is asked elsewhere"
+    assert own["answerability"]["own"] == 3 and 0 <= own["answerability"]["auc"] <= 1
+    assert longmemeval["answerability"]["foreign"] == 2, "no question that cannot be answered is asked elsewhere"
     assert 0 < locomo["p50_ms"] <= locomo["p95_ms"] and locomo["degraded"] == {}
 
     assert json.loads((out / "results.json").read_text(encoding="utf-8")) == result
@@ -386,48 +402,40 @@ def test_all_shapes_go_through_the_real_engine(
 @pytest.mark.usefixtures("quick")
 def test_the_tables_fit_a_terminal_and_the_plot_is_well_formed(files: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    shown = jiyi("bench", "retrieval", "--data", files["own"].parent, "--out", out, "--is-it-in-there")
+    shown = bench("--data", files["own"].parent, "--out", out, "--answerability")
     lines = shown.stdout.splitlines()
-    tables = [line for line in lines if "left out" not in line and "is it in there" not in line]
+    tables = [line for line in lines if "skipped" not in line and "answerability" not in line]
     assert max(map(cell_len, tables)) <= 80
-    for expected in ("locomo10", "single-session-user", "5-adversarial (apart)", "R@10", "hit@3 95 %", "in 1500"):
+    for expected in ("locomo10", "single-session-user", "5-adversarial (separate)", "R@10", "hit@3 95 %", "in 1500"):
         assert any(expected in line for line in lines), expected
-    assert "left out: 2 questions whose evidence the file does not name" in shown.stdout
-    assert "unanswerable: " in shown.stdout and "is it in there? AUC" in shown.stdout
-    assert "\x07" not in shown.stdout and "plot.svg" in shown.stderr
-
-    tree = ElementTree.parse(out / "plot.svg").getroot()
-    texts = ["".join(text.itertext()) for text in tree.iter("{http://www.w3.org/2000/svg}text")]
-    assert "<猫> & \N{REPLACEMENT CHARACTER} · 1" in texts and "locomo10 (4 questions)" in texts
-    bars = [rect for rect in tree.iter("{http://www.w3.org/2000/svg}rect") if rect.get("x") == "230"]
-    assert len(bars) == 2 * (5 + 3 + 4) + 1, "two for each category and one in the legend"
+    assert "skipped: 2 questions without evidence in the file" in shown.stdout
+    assert "unanswerable: " in shown.stdout and "answerability: AUC" in shown.stdout
+    assert "\x07" not in shown.stdout and "rankings.json" in shown.stderr
 
 
 @pytest.mark.usefixtures("quick")
 def test_one_store_alone_cannot_be_asked_foreign_questions(files: dict[str, Path]) -> None:
-    shown = jiyi("bench", "retrieval", "--data", files["own"], "--limit-stores", 1, "--is-it-in-there")
-    assert "is it in there? needs a file with two stores or more" in shown.stdout
+    shown = bench("--data", files["own"], "--limit-stores", 1, "--answerability")
+    assert "answerability: needs a file with two stores or more" in shown.stdout
 
 
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["speed"], "WHAT: must be one of retrieval, extraction, not 'speed'"),
-        (["retrieval", "--mode", "psychic"], "--mode: must be one of"),
-        (["retrieval", "--budget", "many"], "--budget: must be numbers of tokens"),
-        (["retrieval", "--budget", "0"], "--budget: must be more than 0"),
-        (["retrieval", "--data", "nowhere.json"], "nowhere.json cannot be read: No such file"),
-        (["retrieval", "--out", "{own}"], "own.json cannot be used: File exists"),
+        (["--budget", "many"], "--budget: must be numbers of tokens"),
+        (["--budget", "0"], "--budget: must be more than 0"),
+        (["--data", "nowhere.json"], "nowhere.json cannot be read: No such file"),
+        (["--out", "{own}"], "own.json cannot be used: File exists"),
     ],
 )
 def test_wrong_arguments_are_exit_code_2(words: list[str], problem: str, files: dict[str, Path]) -> None:
     told = [word.format(own=files["own"]) for word in words]
-    refused = jiyi("bench", *told, "--data", files["own"], code=2)
+    refused = bench(*told, "--data", files["own"], code=2)
     assert problem in refused.stderr and refused.stderr.startswith("error: ")
 
 
 def test_an_unknown_embedder_is_refused(files: dict[str, Path]) -> None:
-    refused = jiyi("bench", "retrieval", "--data", files["own"], "--embedder", "oracle", code=1)
+    refused = bench("--data", files["own"], "--embedder", "oracle", code=2)
     assert "'oracle' is not known" in refused.stderr
 
 
@@ -464,9 +472,9 @@ def test_a_stopped_run_goes_on_and_a_whole_one_is_not_repeated(
 ) -> None:
     counted = Counted(monkeypatch)
     monkeypatch.setenv("JIYI_EXTRACTION__ENABLED", "false")
-    words = ("bench", "retrieval", "--data", files["locomo10"], "--out", tmp_path / "out")
+    words = ("--data", files["locomo10"], "--out", tmp_path / "out")
     counted.stop_at = 2
-    jiyi(*words, code=130)
+    bench(*words, code=130)
     assert len(counted.searches) == 2 and counted.embedded == 5
     with (tmp_path / "out" / "answers.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"run": "torn off in the mid')
@@ -475,9 +483,9 @@ def test_a_stopped_run_goes_on_and_a_whole_one_is_not_repeated(
     assert len(counted.searches) == 4 and counted.embedded == 5, "each question once, each message once"
     second = answer(*words)
     assert len(counted.searches) == 4 and second == first
-    other = answer(*words, "--budget", "100", "--seed", 3, "--is-it-in-there")
+    other = answer(*words, "--budget", "100", "--seed", 3, "--answerability")
     assert len(counted.searches) == 4 + 3, "only what is new: the foreign questions"
-    assert other["budgets"] == [100] and other["sets"][0]["is_it_in_there"]["foreign"] == 3
+    assert other["budgets"] == [100] and other["sets"][0]["answerability"]["foreign"] == 3
 
 
 @pytest.mark.usefixtures("quick")
@@ -485,21 +493,21 @@ def test_answers_of_other_code_modes_or_data_are_not_reused(
     files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = Counted(monkeypatch)
-    words = ("bench", "retrieval", "--data", files["own"], "--out", tmp_path / "out")
-    assert jiyi(*words).stderr.count("another version") == 0
-    jiyi(*words, "--mode", "keyword")
+    words = ("--data", files["own"], "--out", tmp_path / "out")
+    assert bench(*words).stderr.count("another version") == 0
+    bench(*words, "--mode", "keyword")
     assert len(counted.searches) == 2 * 4
     write(files["own"].parent, "own.json", changed("own", "stores", 0, "queries", 0, "text", to="护照放哪儿了？"))
-    jiyi(*words)
+    bench(*words)
     assert len(counted.searches) == 3 * 4
-    monkeypatch.setattr("jiyi.evaluate.run.code_digest", lambda: "other")
-    monkeypatch.setattr("jiyi.evaluate.retrieval.code_digest", lambda: "other")
-    assert "was filled by another version of Jiyi's code" in jiyi(*words).stderr
+    monkeypatch.setattr("bench.answers.code_digest", lambda: "other")
+    monkeypatch.setattr("bench.retrieval.code_digest", lambda: "other")
+    assert "was filled by another version of the code" in bench(*words).stderr
     assert len(counted.searches) == 4 * 4
 
 
 def test_another_embedder_embeds_anew(files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("bench", "retrieval", "--data", files["own"], "--out", tmp_path / "out")
+    words = ("--data", files["own"], "--out", tmp_path / "out")
     for dimension in (512, 256):
         monkeypatch.setattr("jiyi.memory.resolve", lambda settings, size=dimension: WordEmbedder(size))
         result = answer(*words)
@@ -515,15 +523,9 @@ def test_the_journal_keeps_what_it_was_given(tmp_path: Path) -> None:
         top=0.5,
         took_ms=1.5,
         hits=((("a", "b"), 7), (("b", "c"), 9)),
-        short=((("a",), 2),),
         degraded=("why",),
     )
-    Journal(path).keep(given)
+    Journal(path).add(given)
     path.write_text(path.read_text(encoding="utf-8") + "[1]\nnull\n{}\n", encoding="utf-8")
     assert Journal(path).get("r", "梅", "q") == given and Journal(path).get("r", "梅", "other") is None
     assert given.ranking == ["a", "b", "c"]
-
-
-def test_sets_are_values() -> None:
-    with pytest.raises(AttributeError):
-        BenchSet(name="x", digest="y", stores=(), left_out=0).name = "z"  # type: ignore[misc]

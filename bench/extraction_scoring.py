@@ -1,4 +1,4 @@
-"""How well memories are made: what an extractor, or the whole `add`, makes of written conversations."""
+"""Compare the memories that an extractor, or `add`, makes with annotated conversations."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Literal
 
-from ..languages.normalise import normalise
-from ..memory import Memory
-from ..models import MemoryItem
-from ..write.drafts import Draft, Said, Unit
-from .corpus import Conversation, Days, Expected, Groups, Moment
-from .days_written import days_written
-from .run import Progress
+from jiyi import Memory
+from jiyi.models import MemoryItem
+from jiyi.languages.normalise import normalise
+from jiyi.write.drafts import Draft, Said, Unit
 
-# Verbatim messages and episodes hold everything that was said; these claim to have understood it.
+from .console import Report
+from .extraction_corpus import Conversation, Days, Expected, Groups, Moment, dates_in
+
+# Messages and episodes repeat what was said; these types claim to have understood it.
 COUNTED = ("preference", "fact", "event", "task", "pattern", "skill", "profile")
-# What "!" stands for in a group of words: something is not so, or no longer.
+# Matched by "!" in a group of words: a negation or an ending.
 NEGATION = re.compile(
     r"n't\b|\b(?:not|cannot|no|never|neither|nor|without|stop(?:s|ped|ping)?|quit(?:s|ting)?|g[ai]ve[ns]? up|giving up"
     r"|cancel\w*|avoid\w*|dislike\w*|hate[ds]?|end(?:s|ed)|instead of|rather than|used to|left)\b"
     r"|[不没无别勿戒停]|讨厌|放弃|取消|再也"
 )
 PAST_OR_PLANNED = ("event", "task")
-NEW_SITTING = timedelta(hours=6)
+NEW_SESSION = timedelta(hours=6)
 
 Extractor = Callable[[Unit], Sequence[Draft]]
 Verdict = Literal["expected", "also fine", "forbidden", "wrong"]
@@ -34,13 +34,13 @@ Verdict = Literal["expected", "also fine", "forbidden", "wrong"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A memory that was made, however it was made."""
+    """An extracted memory."""
 
     memory_type: str
     content: str
-    messages: tuple[int, ...]  # the places of those it came from
+    messages: tuple[int, ...]  # indexes of its source messages
     subject: str | None
-    days: tuple[Days, ...]  # those it speaks of, and those it is filed under
+    days: tuple[Days, ...]  # dates it mentions and dates in its fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Judged:
     language: str
     found: Found
     verdict: Verdict
-    matches: tuple[int, ...]  # which of the expected ones
+    matches: tuple[int, ...]  # indexes of the expected memories
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +57,12 @@ class Missed:
     conversation: str
     language: str
     expected: Expected
-    text: str  # what was said
+    text: str  # of the source messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slip:
-    """At this moment a memory is missing, or one is there that was over."""
+class MomentError:
+    """At this time a memory is missing, or an ended one is still returned."""
 
     conversation: str
     at: datetime
@@ -71,17 +71,19 @@ class Slip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one conversation."""
+    """Result for one conversation."""
 
     conversation: Conversation
     judged: tuple[Judged, ...]
     missed: tuple[Missed, ...]
-    forbidden: tuple[int, ...]  # which of the `never` entries became memories
-    slips: tuple[Slip, ...] | None  # None: moments were not looked at
+    forbidden: tuple[int, ...]  # indexes of `never` entries that became memories
+    moment_errors: tuple[MomentError, ...] | None  # None: not checked
 
 
-def judge(conversation: Conversation, found: Iterable[Found], slips: tuple[Slip, ...] | None = None) -> Outcome:
-    """Every memory gets a verdict. What is neither expected nor also fine is wrong."""
+def judge(
+    conversation: Conversation, found: Iterable[Found], moment_errors: tuple[MomentError, ...] | None = None
+) -> Outcome:
+    """Give every memory a verdict; one that is neither expected nor also fine is wrong."""
     judged = [_judged(conversation, one) for one in found if one.memory_type in COUNTED]
     met = {at for one in judged for at in one.matches}
     missed = [
@@ -104,7 +106,7 @@ def judge(conversation: Conversation, found: Iterable[Found], slips: tuple[Slip,
         judged=tuple(judged),
         missed=tuple(missed),
         forbidden=tuple(forbidden),
-        slips=slips,
+        moment_errors=moment_errors,
     )
 
 
@@ -114,8 +116,8 @@ def _judged(conversation: Conversation, found: Found) -> Judged:
     verdict: Verdict
     if matches:
         verdict = "expected"
-    elif (fitting and not any(days_written(found.content))) or _is_fine(conversation, found):
-        verdict = "also fine"  # to leave a day out is less than was wanted, but to name a wrong one is an error
+    elif (fitting and not any(dates_in(found.content))) or _is_fine(conversation, found):
+        verdict = "also fine"  # a missing date is no error, a wrong one is
     elif any(_is_forbidden(conversation, at, found) for at in range(len(conversation.never))):
         verdict = "forbidden"
     else:
@@ -130,7 +132,7 @@ def _judged(conversation: Conversation, found: Found) -> Judged:
 
 
 def _fits(entry: Expected, found: Found) -> bool:
-    """In all but the date. A profile gathers what other memories say, so it may hold what is expected as any type."""
+    """Return True if everything but the date matches. A profile line may repeat a memory of any type."""
     return (
         found.memory_type in (*entry.type, "profile")
         and bool(set(entry.messages) & set(found.messages))
@@ -156,12 +158,12 @@ def _names(subject: str, found: Found) -> bool:
 
 
 def _agrees(wanted: Sequence[Days], said: Sequence[Days]) -> bool:
-    """What was meant is a day, a month or more; the memory must name it, or a part of it."""
+    """Return True if a date of the memory lies within an expected one."""
     return any(first <= start and end <= last for first, last in wanted for start, end in said)
 
 
 def holds(text: str, groups: Groups) -> bool:
-    """Whether all groups are hit. A word may go on ("move" is in "moved"), but begins where a word begins."""
+    """Return True if every group matches. A word matches at its start: "move" matches "moved"."""
     normal = normalise(text)
     return all(any(_word(alternative).search(normal) for alternative in group) for group in groups)
 
@@ -176,11 +178,11 @@ def _word(written: str) -> re.Pattern[str]:
     return re.compile(f"{before}{re.escape(normal)}{after}")
 
 
-# -- an extractor by itself -----------------------------------------------------------------------------------------
+# -- an extractor alone -----------------------------------------------------------------------------------------
 
 
 def measure_extractor(corpus: Iterable[Conversation], extractor: Extractor) -> list[Outcome]:
-    """What an extractor makes of each sitting; what was said before it is handed over as history."""
+    """Run an extractor on each session, with the earlier messages as history."""
     outcomes = []
     for conversation in corpus:
         found = [_of_draft(draft) for unit in units(conversation) for draft in extractor(unit)]
@@ -193,21 +195,21 @@ def units(conversation: Conversation) -> Iterator[Unit]:
         Said(id=str(at), role=line.role, speaker=line.speaker, text=line.text, sent_at=line.sent_at)
         for at, line in enumerate(conversation.messages)
     ]
-    for sitting in _sittings(conversation):
+    for session in _sessions(conversation):
         yield Unit(
-            id=f"{conversation.id}/{sitting.start}",
-            messages=tuple(said[sitting.start : sitting.stop]),
-            history=tuple(said[: sitting.start]),
+            id=f"{conversation.id}/{session.start}",
+            messages=tuple(said[session.start : session.stop]),
+            history=tuple(said[: session.start]),
             user_id=conversation.user_id,
             session_id=conversation.id,
             group_id=conversation.group_id,
         )
 
 
-def _sittings(conversation: Conversation) -> list[slice]:
-    """The stretches between long silences."""
+def _sessions(conversation: Conversation) -> list[slice]:
+    """Slices of messages without a long pause between them."""
     lines = conversation.messages
-    starts = [at for at in range(len(lines)) if at == 0 or lines[at].sent_at - lines[at - 1].sent_at > NEW_SITTING]
+    starts = [at for at in range(len(lines)) if at == 0 or lines[at].sent_at - lines[at - 1].sent_at > NEW_SESSION]
     return [slice(start, end) for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
 
 
@@ -224,30 +226,30 @@ def _of_draft(draft: Draft) -> Found:
 
 def _days(content: str, data: object, filed: Iterable[datetime | None]) -> tuple[Days, ...]:
     days = [at.date() for at in filed if at is not None]
-    return (*days_written(content), *days_written(str(data)), *((day, day) for day in days))
+    return (*dates_in(content), *dates_in(str(data)), *((day, day) for day in days))
 
 
-# -- the whole way --------------------------------------------------------------------------------------------------
+# -- the whole `add` --------------------------------------------------------------------------------------------------
 
 
-async def measure_memory(corpus: Sequence[Conversation], memory: Memory, progress: Progress) -> list[Outcome]:
-    """What `add` makes of each conversation, and what `list` says at each moment that the corpus asks about."""
+async def measure_memory(corpus: Sequence[Conversation], memory: Memory, report: Report) -> list[Outcome]:
+    """Add each conversation, and check what `list` returns at each time that the corpus asks about."""
     outcomes = []
     for done, conversation in enumerate(corpus):
-        progress("conversations", done, len(corpus))
-        found = [_of_item(item) for item in await _remember(memory, conversation)]
-        slips = [slip async for slip in _slips(memory, conversation)]
-        outcomes.append(judge(conversation, found, tuple(slips)))
-    progress("conversations", len(corpus), len(corpus))
+        report("conversations", done, len(corpus))
+        found = [_of_item(item) for item in await _add(memory, conversation)]
+        errors = [error async for error in _moment_errors(memory, conversation)]
+        outcomes.append(judge(conversation, found, tuple(errors)))
+    report("conversations", len(corpus), len(corpus))
     return outcomes
 
 
-async def _remember(memory: Memory, conversation: Conversation) -> list[MemoryItem]:
+async def _add(memory: Memory, conversation: Conversation) -> list[MemoryItem]:
     made: dict[str, MemoryItem] = {}
-    for sitting in _sittings(conversation):
+    for session in _sessions(conversation):
         given = [
             {"id": str(at), **line.model_dump(exclude_none=True)}
-            for at, line in list(enumerate(conversation.messages))[sitting]
+            for at, line in list(enumerate(conversation.messages))[session]
         ]
         receipt = await memory.add(
             given, user_id=conversation.user_id, session_id=conversation.id, group_id=conversation.group_id
@@ -268,15 +270,15 @@ def _of_item(item: MemoryItem) -> Found:
     )
 
 
-async def _slips(memory: Memory, conversation: Conversation) -> AsyncIterator[Slip]:
+async def _moment_errors(memory: Memory, conversation: Conversation) -> AsyncIterator[MomentError]:
     for moment in conversation.as_of:
         page = await memory.list(user_id=conversation.user_id, memory_types=COUNTED, as_of=moment.at, limit=1000)
         for problem in problems_at(moment, page.items):
-            yield Slip(conversation=conversation.id, at=moment.at, problem=problem)
+            yield MomentError(conversation=conversation.id, at=moment.at, problem=problem)
 
 
 def problems_at(moment: Moment, items: Sequence[MemoryItem]) -> Iterator[str]:
-    """What was done or intended stays so; what is said to *be* so ends."""
+    """Yield missing and outdated memories; events and tasks never become outdated."""
     for words in moment.expect:
         if not any(holds(item.content, words.must_contain) for item in items):
             yield f"nothing says {_shown(words.must_contain)}"
