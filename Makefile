@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ATONCE := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )))
 APT    := apt-get install --yes --quiet --no-install-recommends
 
-.PHONY: help demo test lint bench bench-postgres bench-server torture clean redis-server chromium atheris
+.PHONY: help demo test lint docs bench bench-postgres bench-server torture clean redis-server chromium atheris
 help:          ## this list
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 16
 
@@ -41,6 +41,9 @@ bench-postgres: $(VENV)/bench  ## searches in PostgreSQL, against pgvector's own
 
 bench-server: $(VENV)/bench  ## a running server under load, against the engine in process
 	$(BIN)/python -m bench.server
+
+docs: $(VENV)/dev  ## write the generated pages of docs/
+	$(BIN)/python docs/generate.py
 
 torture: $(VENV)/dev redis-server atheris  ## faults on purpose: SCALE=0.01 takes minutes, 1 hours (docs/reliability.md)
 	$(BIN)/python -m torture --scale $(or $(SCALE),0.01) $(TRIAL)

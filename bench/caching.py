@@ -67,7 +67,9 @@ async def measure_caching(
     async with (
         Memory.open(path, settings=Settings(recalls=record), embedder=embedder) as cached,
         Memory.open(
-            path, settings=Settings(recalls=record, cache={"answers": 0, "query_vectors": 0}), embedder=embedder
+            path,
+            settings=Settings(recalls=record, cache={"max_searches": 0, "max_query_vectors": 0}),
+            embedder=embedder,
         ) as plain,
     ):
         for at in range(USERS):

@@ -60,7 +60,7 @@ async def measure_hostile(
 ) -> HostileTimes:
     """Taken in turns, without caches, on one user's memory."""
     words = cycle(questions(f"{seed}:hostile", 200))
-    settings = Settings(recalls={"record": False}, cache={"answers": 0, "query_vectors": 0})
+    settings = Settings(recalls={"enabled": False}, cache={"max_searches": 0, "max_query_vectors": 0})
     async with Memory.open(path, settings=settings, embedder=embedder) as memory:
 
         async def taken(query: str) -> float:

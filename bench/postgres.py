@@ -128,7 +128,9 @@ async def measure(url: str, admin: str, size: int, given: argparse.Namespace) ->
     async def plain(vector: Any) -> list[str]:
         return [row[0] for row in await pool.fetch(PLAIN, user_id, embedder.id, _as_text(vector))]
 
-    settings = load_settings(postgres={"pool_size": given.clients}, recalls={"record": False}, cache={"answers": 0})
+    settings = load_settings(
+        postgres={"pool_size": given.clients}, recalls={"enabled": False}, cache={"max_searches": 0}
+    )
     async with Memory.open(url, embedder=embedder, settings=settings) as memory:
         began = perf_counter()
         await memory.search("warm up", user_id=user_id)
@@ -185,7 +187,7 @@ async def _clients(
     embedder = BuiltinEmbedder()
     asked = iter(questions(seed, 20_000))
     vectors = cycle([await embedder.embed_query(next(asked)) for _ in range(64)])
-    settings = load_settings(postgres={"pool_size": number}, recalls={"record": False}, cache={"answers": 0})
+    settings = load_settings(postgres={"pool_size": number}, recalls={"enabled": False}, cache={"max_searches": 0})
     async with (
         asyncpg.create_pool(admin, min_size=number, max_size=number) as pool,
         Memory.open(url, embedder=embedder, settings=settings) as memory,

@@ -157,7 +157,9 @@ def serving(path: Path) -> Iterator[tuple[str, int]]:
     log = path.with_suffix(".log")
     program = [sys.executable, "-c", "from jiyi.cli import main; main()", "serve", "--port", "0", "--store", str(path)]
     with log.open("wb") as told:
-        process = subprocess.Popen(program, stderr=told, env={**os.environ, "JIYI_SERVER__SPOOL": str(path.parent)})
+        process = subprocess.Popen(
+            program, stderr=told, env={**os.environ, "JIYI_SERVER__UPLOAD_DIR": str(path.parent)}
+        )
     try:
         until = monotonic() + 60
         while (found := re.search(r"serving (http://\S+)", log.read_text())) is None:
@@ -186,7 +188,7 @@ async def compare(given: argparse.Namespace, folder: Path, console: Console) -> 
         filled = await fill(given.keep or folder / "filled", plan, filler, lambda _: None)
     users = [f"other-{number}" for number in range(given.users)]
     stores = copies(filled, folder)
-    settings = load_settings(client={"retry_s": 0})  # an error is an error
+    settings = load_settings(client={"retry_timeout_s": 0})  # an error is an error
 
     async def engine(name: str) -> Load:
         with console.status("the engine, in process"):

@@ -101,7 +101,7 @@ async def live(folder: Path, embedder: Embedder, plan: Plan, *, upkeep: bool) ->
                     await memory.upkeep()
                 if day % MONTH == 0:
                     async with Memory.open(
-                        path, settings=load_settings(recalls={"record": False}), embedder=embedder
+                        path, settings=load_settings(recalls={"enabled": False}), embedder=embedder
                     ) as asked:
                         months.append(await _measure(asked, told, clock.now, day, rng, plan.asked))
     return months

@@ -42,7 +42,7 @@ class Dying(SpelledOut):
 
 
 async def main(path: str, stage: str) -> None:
-    settings = load_settings(jobs={"lease_s": 0.3, "retry_after_s": 0.01, "in_process": False})
+    settings = load_settings(jobs={"lease_s": 0.3, "retry_delay_s": 0.01, "in_process": False})
     extractor = Dying() if stage == "extract" else SpelledOut()
     async with Memory.open(path, settings=settings, embedder=WordEmbedder(), extractor=extractor) as memory:
         store = memory._store

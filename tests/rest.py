@@ -111,7 +111,7 @@ def running(
     **settings: Any,
 ) -> Iterator[Running]:
     if isinstance(place, Path):
-        settings["server"] = {"spool": place.parent / "spool", **settings.get("server", {})}
+        settings["server"] = {"upload_dir": place.parent / "spool", **settings.get("server", {})}
     server = Running(place, settings, embedder, extractor, hosts)
     server.start()
     try:

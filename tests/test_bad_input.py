@@ -206,7 +206,7 @@ OTHER_VERBS = [
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Memory, str, Path]]:
     """One store for all cases: none of them may change it."""
     path = tmp_path_factory.mktemp("bad") / "memory.db"
-    settings = load_settings(recalls={"record": False})  # they would be written a moment after each search
+    settings = load_settings(recalls={"enabled": False})  # they would be written a moment after each search
     with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
         made = memory.add("likes tea", user_id="mei").memories[0]
         memory.update(made.id, user_id="mei", content="likes green tea")

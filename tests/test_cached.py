@@ -45,7 +45,7 @@ class Clock:
 @pytest.fixture
 async def memory(place: str | Path) -> AsyncIterator[Memory]:
     """Its answers live for an hour, so that no test meets the end of a period."""
-    settings = load_settings(cache={"seconds": 3600}, search=LASTING)
+    settings = load_settings(cache={"ttl_s": 3600}, search=LASTING)
     async with Memory.open(place, settings=settings, embedder=WordEmbedder(512)) as memory:
         yield memory
 
@@ -58,7 +58,9 @@ async def answered(memory: Memory) -> tuple[int, int]:
 
 async def fresh(place: str | Path, query: str, **options: Any) -> SearchResult:
     """What a memory that has no cache and has just been opened says."""
-    settings = load_settings(cache={"answers": 0, "query_vectors": 0}, recalls={"record": False}, search=LASTING)
+    settings = load_settings(
+        cache={"max_searches": 0, "max_query_vectors": 0}, recalls={"enabled": False}, search=LASTING
+    )
     async with Memory.open(place, settings=settings, embedder=WordEmbedder(512)) as memory:
         return await memory.search(query, user_id="mei", **options)
 
@@ -226,7 +228,7 @@ async def test_no_answer_outlives_a_memory_that_expires_or_ends(
 
 async def test_words_for_times_mean_the_present_day(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A period that holds a midnight: 3,600 s would end there, 3,500 s do not."""
-    settings = load_settings(cache={"seconds": 3500}, search=LASTING)
+    settings = load_settings(cache={"ttl_s": 3500}, search=LASTING)
     midnight = datetime(2030, 1, 2, tzinfo=UTC)
     assert int((midnight - timedelta(seconds=60)).timestamp()) // 3500 == int(midnight.timestamp()) // 3500
     clock = Clock(monkeypatch, midnight - timedelta(seconds=60))
@@ -254,7 +256,7 @@ async def test_an_answer_lives_no_longer_than_its_period(memory: Memory, monkeyp
 
 
 async def test_a_short_half_life_shortens_the_period(path: Path) -> None:
-    settings = load_settings(cache={"seconds": 3600}, search={"half_life_days": 1e-9})
+    settings = load_settings(cache={"ttl_s": 3600}, search={"half_life_days": 1e-9})
     async with Memory.open(path, settings=settings, embedder=WordEmbedder(512)) as memory:
         await memory.add("likes tea", user_id="mei")
         for _ in range(2):
@@ -326,7 +328,9 @@ async def test_garbage_in_a_cache_is_no_answer(memory: Memory, path: Path) -> No
 
 async def test_caching_can_be_switched_off_and_is_bounded(path: Path) -> None:
     for most, expected in ((0, (0, 0)), (2, (0, 6)), (3, (3, 6))):
-        async with Memory.open(path, settings=load_settings(cache={"answers": most}), embedder=WordEmbedder()) as one:
+        async with Memory.open(
+            path, settings=load_settings(cache={"max_searches": most}), embedder=WordEmbedder()
+        ) as one:
             await one.add("likes tea", user_id="mei")
             for _ in range(2):
                 for query in ("tea", "the tea", "a tea"):
@@ -347,7 +351,7 @@ async def test_answers_from_a_cache_are_recalls_too(memory: Memory, path: Path) 
 
 async def test_a_query_is_embedded_once(path: Path) -> None:
     counting = CountingEmbedder()
-    settings = load_settings(cache={"answers": 0})
+    settings = load_settings(cache={"max_searches": 0})
     async with Memory.open(path, settings=settings, embedder=counting) as memory:
         await memory.add("likes tea", user_id="mei")
         first = await memory.search("tea", user_id="mei")

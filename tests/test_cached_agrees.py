@@ -55,7 +55,7 @@ class WithAndWithout(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.folder = tempfile.TemporaryDirectory()
         path = Path(self.folder.name) / "memory.db"
-        off = load_settings(cache={"answers": 0, "query_vectors": 0})
+        off = load_settings(cache={"max_searches": 0, "max_query_vectors": 0})
         self.memories = {
             name: Memory.open(path, settings=given, embedder=WordEmbedder())
             for name, given in (("cached", self.cached), ("plain", off), ("other", self.cached))

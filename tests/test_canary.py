@@ -138,7 +138,7 @@ async def mark_everything(place: Place, tmp_path: Path, count: int, options: Set
 async def compress_marked(place: Place, options: Settings) -> None:
     """Some that are taken for old: what is marked stands in another memory, too, with vectors of its lines."""
     at_once = options.keep.model_copy(update={"compress_after_days": 0, "compress_again_after_days": 0})
-    old = options.model_copy(update={"keep": at_once})
+    old = options.model_copy(update={"maintenance": at_once})
     async with Memory.open(place, embedder=WordEmbedder(64), settings=old) as memory:
         for day in range(1, 5):
             told = {"text": f"Saw {mark(900 + day)} on the hill.", "occurred_at": NOW - timedelta(days=day)}

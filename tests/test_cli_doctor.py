@@ -49,12 +49,10 @@ def test_what_is_degraded_is_named_with_the_next_step(path: Path, monkeypatch: p
     Path("jiyi.toml").write_text('[tools]\nproactive_search_threshold = 0.5\n[llm]\nmodel = "m"\n')
     monkeypatch.setenv("JIYI_URL", str(path))
     monkeypatch.setenv("JIYI_EMBEDER", "x")
-    monkeypatch.setenv("MILVUS_HOST", "milvus")
     monkeypatch.setenv("LLM_API_KEY", SECRET)
     monkeypatch.setenv("LLM_BASE_URL", f"http://me:{SECRET}@llm/v1")
     found = findings(code=0)
     told = {check["name"]: check for check in found["degraded"]}
-    assert "engines.milvus_host" in told["settings"]["finding"]
     assert "JIYI_EMBEDER" in told["environment"]["finding"]
     assert "testing:words" in told["vectors"]["finding"] and "reindex" in told["vectors"]["next_step"]
     assert "jiyi.toml" in found["works"][0]["finding"]

@@ -91,7 +91,7 @@ class Plain:
 
 def impatient(**client: Any) -> Settings:
     """Settings of a client that gives up at once, unless told otherwise."""
-    return load_settings(extraction={"enabled": False}, client={"retry_s": 0, **client})
+    return load_settings(extraction={"enabled": False}, client={"retry_timeout_s": 0, **client})
 
 
 def opened(where: str | Path, face: str, key: str | None = None, **client: Any) -> Plain:
@@ -530,7 +530,7 @@ def test_an_add_is_sent_again_and_is_done_once(line: Callable[..., BadLine], fac
     bad = line(trouble, trouble)
     said = [{"role": "user", "content": "好的"}] * 2  # which only an idempotency key tells from saying it twice more
     who = f"{trouble} {face}"
-    with opened(bad.url, face, retry_s=10) as memory:
+    with opened(bad.url, face, retry_timeout_s=10) as memory:
         receipt = memory.add(said, user_id=who, session_id="s")
         assert receipt.created == 2 and bad.requests == 4
         assert memory.count(user_id=who) == 2
@@ -539,7 +539,7 @@ def test_an_add_is_sent_again_and_is_done_once(line: Callable[..., BadLine], fac
 
 def test_what_only_reads_is_asked_again(line: Callable[..., BadLine], face: str) -> None:
     bad = line("503", "lose answer", "ok", "lose request")
-    with opened(bad.url, face, retry_s=10) as memory:
+    with opened(bad.url, face, retry_timeout_s=10) as memory:
         assert memory.search("tea", user_id="reader").searched == 0
         assert memory.count(user_id="reader") == 0
         assert bad.requests == 6
@@ -548,7 +548,7 @@ def test_what_only_reads_is_asked_again(line: Callable[..., BadLine], face: str)
 def test_a_change_without_its_version_is_not_sent_twice(line: Callable[..., BadLine], own: Plain, face: str) -> None:
     kept = own.add("likes tea", user_id=f"careful {face}").memories[0]
     bad = line("lose answer", "lose answer", "503", "lose answer", "429", "ok")
-    with opened(bad.url, face, retry_s=10) as memory:
+    with opened(bad.url, face, retry_timeout_s=10) as memory:
         whose = {"user_id": kept.user_id}
         with pytest.raises(ConnectionLost, match="broke off"):
             memory.update(kept.id, content="likes coffee", **whose)
@@ -568,7 +568,7 @@ def test_a_change_with_its_version_is_sent_again_and_done_once(
     who = f"versions {face}"
     kept = own.add("likes tea", user_id=who).memories[0]
     bad = line("lose request", "503", "ok")
-    with opened(bad.url, face, retry_s=10) as memory:
+    with opened(bad.url, face, retry_timeout_s=10) as memory:
         assert memory.update(kept.id, user_id=who, content="likes coffee", version=1).version == 2
         bad.script = ["lose answer", "ok"]
         with pytest.raises(VersionConflict) as raised:  # it was done, and is not done twice
@@ -578,12 +578,12 @@ def test_a_change_with_its_version_is_sent_again_and_done_once(
 
 def test_it_waits_as_long_as_the_server_says_and_gives_up_in_time(path: Path, face: str) -> None:
     with running(path, server={"burst": 4, "requests_per_minute": 60}) as server:
-        with opened(server.url, face, retry_s=20) as memory:
+        with opened(server.url, face, retry_timeout_s=20) as memory:
             began = time.monotonic()
             for _ in range(4):
                 memory.count(user_id="mei")
             assert time.monotonic() - began >= 1
-        with pytest.raises(StoreUnavailable, match="slower"), opened(server.url, face, retry_s=0.1) as memory:
+        with pytest.raises(StoreUnavailable, match="slower"), opened(server.url, face, retry_timeout_s=0.1) as memory:
             for _ in range(9):
                 memory.count(user_id="mei")
 
@@ -593,7 +593,7 @@ def test_a_server_that_is_not_there_is_named(face: str) -> None:
         port = free.getsockname()[1]
     with pytest.raises(StoreUnavailable, match="jiyi serve"):
         opened(f"http://127.0.0.1:{port}", face).__enter__()
-    with pytest.raises(StoreUnavailable), opened(f"http://127.0.0.1:{port}", face, retry_s=0.3):
+    with pytest.raises(StoreUnavailable), opened(f"http://127.0.0.1:{port}", face, retry_timeout_s=0.3):
         pass
 
 

@@ -54,7 +54,7 @@ def test_compose_holds_no_secret_and_opens_no_port_to_others(compose: dict[str, 
         service = compose["services"][name]
         assert service["read_only"] and service["cap_drop"] == ["ALL"]
     wanted = compose["services"]["server"]["stop_grace_period"]
-    assert int(wanted.removesuffix("s")) > load_settings().server.stop_s
+    assert int(wanted.removesuffix("s")) > load_settings().server.shutdown_timeout_s
 
 
 def test_the_container_installs_extras_that_exist_and_is_nobody_special() -> None:
@@ -72,7 +72,7 @@ def test_the_container_installs_extras_that_exist_and_is_nobody_special() -> Non
 def test_the_unit_is_valid_and_gives_it_time_to_finish(tmp_path: Path) -> None:
     text = (DEPLOY / "jiyi.service").read_text("utf-8")
     patience = re.search(r"TimeoutStopSec=(\d+)", text)
-    assert patience is not None and int(patience[1]) > load_settings().server.stop_s
+    assert patience is not None and int(patience[1]) > load_settings().server.shutdown_timeout_s
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd is not here")
     unit = tmp_path / "jiyi.service"

@@ -12,7 +12,7 @@ import re
 import runpy
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
@@ -25,7 +25,7 @@ from pydantic import BaseModel
 import jiyi
 import jiyi.sync
 import jiyi.testing
-from jiyi.settings import OUTSIDE_NAMES, Settings
+from jiyi.settings import SHARED_VARIABLES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -67,7 +67,7 @@ def blocks(page: Path) -> list[Block]:
 def clean_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder and a home of its own, and none of the settings of whoever runs the tests."""
     for variable in tuple(os.environ):
-        if variable.startswith("JIYI_") or variable in OUTSIDE_NAMES:
+        if variable.startswith("JIYI_") or variable in SHARED_VARIABLES:
             monkeypatch.delenv(variable)
     for variable in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA"):
         monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
@@ -276,28 +276,12 @@ def test_the_testing_module_is_covered() -> None:
     assert public <= sections(REFERENCE).keys()
 
 
-def every_setting() -> Iterator[tuple[str, str, Any]]:
-    """Its name, its variable in the environment, its default."""
-    for name, field in Settings.model_fields.items():
-        if isinstance(field.default, BaseModel):
-            for inner, inner_field in type(field.default).model_fields.items():
-                yield f"{name}.{inner}", f"JIYI_{name}__{inner}".upper(), inner_field.default
-        else:
-            yield name, f"JIYI_{name}".upper(), field.default
+def test_generated_pages_are_current() -> None:
+    """`make docs` writes them."""
+    from docs.generate import generate
 
-
-SETTINGS = list(every_setting())
-
-
-@pytest.mark.parametrize(("name", "variable", "default"), SETTINGS, ids=[name for name, *_ in SETTINGS])
-def test_every_setting_is_in_the_table_with_its_default(name: str, variable: str, default: object) -> None:
-    rows = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8").splitlines()
-    [row] = [row for row in rows if row.startswith(f"| `{name}` |")]
-    assert f"`{variable}`" in row
-    for outside, place in OUTSIDE_NAMES.items():
-        assert (f"`{outside}`" in row) == (".".join(place) == name)
-    shown = "none" if default is None else f"`{str(default).lower() if isinstance(default, bool) else default}`"
-    assert row.split("|")[3].strip() == shown
+    for name, text in generate().items():
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, f"docs/{name} is not current: run make docs"
 
 
 # -- words and links --------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ TALK = [{"role": "user", "content": "Mei home = Berlin"}, {"role": "assistant", 
 
 
 def open_with(place: Place, extractor: SpelledOut, **jobs: Any) -> Memory:
-    settings = load_settings(jobs={"retry_after_s": 0.01, "longest_pause_s": 0.02, **jobs})
+    settings = load_settings(jobs={"retry_delay_s": 0.01, "max_retry_delay_s": 0.02, **jobs})
     return Memory.open(place, settings=settings, embedder=WordEmbedder(), extractor=extractor)
 
 
@@ -55,7 +55,7 @@ async def test_what_is_accepted_is_found_before_the_model_answers(place: Place) 
 
 
 async def test_waiting_is_bounded_by_a_setting(place: Place) -> None:
-    async with open_with(place, SpelledOut(gate=asyncio.Event()), wait_s=0.05) as memory:
+    async with open_with(place, SpelledOut(gate=asyncio.Event()), wait_timeout_s=0.05) as memory:
         assert (await memory.add(TALK, user_id="mei")).state is ReceiptState.ACCEPTED
 
 

@@ -26,7 +26,7 @@ TALK = [
 
 @pytest.mark.parametrize("stage", STAGES)
 async def test_a_killed_worker_loses_nothing_and_leaves_nothing_twice(path: Path, stage: str) -> None:
-    settings = load_settings(jobs={"lease_s": 0.3, "retry_after_s": 0.01, "in_process": False})
+    settings = load_settings(jobs={"lease_s": 0.3, "retry_delay_s": 0.01, "in_process": False})
     async with Memory.open(path, settings=settings, embedder=WordEmbedder(), extractor=SpelledOut()) as memory:
         receipt = await memory.add(TALK, user_id="mei", session_id="s", wait=False)
         assert receipt.state is ReceiptState.ACCEPTED

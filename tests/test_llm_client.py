@@ -267,13 +267,6 @@ async def test_a_limit_beyond_the_model_is_left_out(server: FaultServer) -> None
     assert "max_tokens" not in server.requests[-1]
 
 
-async def test_a_format_that_was_chosen_is_not_changed(server: FaultServer) -> None:
-    server.behave(status(400, "response_format is not supported"))
-    with pytest.raises(LlmRefused):
-        await llm_at(server, reply_format="json_object").ask(QUESTION, user_id="mei")
-    assert [request["response_format"] for request in server.requests] == [{"type": "json_object"}]
-
-
 async def test_a_server_that_refuses_everything_is_left_alone(server: FaultServer) -> None:
     server.behave(status(400, "max_tokens temperature response_format"))
     with pytest.raises(LlmRefused):
@@ -294,20 +287,12 @@ async def test_a_spent_budget_is_a_state_that_ends_with_the_hour(server: FaultSe
     server.behave(says("yes"))
     llm = llm_at(server, tokens_per_hour=130)
     await llm.ask(QUESTION, user_id="mei")
-    with pytest.raises(LlmOverBudget, match=r"120 of 130 \(tokens per hour\)") as raised:
+    with pytest.raises(LlmOverBudget, match=r"120 of 130 tokens per hour") as raised:
         await llm.ask(QUESTION, user_id="mei")
     assert raised.value.temporary
     assert 0 < (raised.value.retry_after_s or 0) <= 3600
     await llm.ask(QUESTION, user_id="somebody else")
     assert len(server.requests) == 2
-
-
-async def test_a_budget_can_be_in_money(server: FaultServer) -> None:
-    server.behave(says("yes"))
-    llm = llm_at(server, cost_per_hour=0.001, input_price=5.0, output_price=25.0)  # one call is 0.0005 + 0.0005
-    await llm.ask(QUESTION, user_id="mei")
-    with pytest.raises(LlmOverBudget, match="cost per hour"):
-        await llm.ask(QUESTION, user_id="mei")
 
 
 async def test_a_question_that_no_hour_can_pay_is_refused_for_good(server: FaultServer) -> None:
@@ -362,7 +347,7 @@ def test_an_hour_begins_anew() -> None:
     at = datetime(2026, 5, 7, 13, 59, 30, tzinfo=UTC)
     assert beginning_of_hour(at) == datetime(2026, 5, 7, 13, tzinfo=UTC)
     with pytest.raises(LlmOverBudget) as raised:
-        Budget(100, None, 0, 0).check(Usage(1, 80, 30), Usage(1, 20, 0), at)
+        Budget(100).check(Usage(1, 80, 30), Usage(1, 20, 0), at)
     assert raised.value.retry_after_s == 30
 
 

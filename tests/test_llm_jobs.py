@@ -73,8 +73,8 @@ def no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def open_at(server: FaultServer, path: Path, *, attempts: int = 2, **llm: Any) -> Memory:
     settings = load_settings(
         llm={"model": "m", "api_key": "k", "base_url": server.url, "timeout_s": 0.4, "retries": 0, **llm},
-        jobs={"retry_after_s": 0.001, "longest_pause_s": 0.01, "max_attempts": attempts, "wait_s": 20},
-        extraction={"fall_back": False},  # what a model did wrong must show
+        jobs={"retry_delay_s": 0.001, "max_retry_delay_s": 0.01, "max_attempts": attempts, "wait_timeout_s": 20},
+        extraction={"fallback": False},  # what a model did wrong must show
     )
     return Memory.open(path, settings=settings, embedder=WordEmbedder())
 
@@ -350,15 +350,15 @@ class Plain:
 
 
 @pytest.mark.parametrize("name", ["answers 401", "answers 503", "says prose"])
-@pytest.mark.parametrize("fall_back", [True, False])
+@pytest.mark.parametrize("fallback", [True, False])
 async def test_when_a_model_fails_for_good_rules_can_do_without_it(
-    server: FaultServer, path: Path, name: str, fall_back: bool, monkeypatch: pytest.MonkeyPatch
+    server: FaultServer, path: Path, name: str, fallback: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.behave(WRONG[name])
     settings = load_settings(
         llm={"model": "m", "api_key": "k", "base_url": server.url, "retries": 0},
-        jobs={"retry_after_s": 0.001, "longest_pause_s": 0.01, "max_attempts": 2},
-        extraction={"fall_back": fall_back},
+        jobs={"retry_delay_s": 0.001, "max_retry_delay_s": 0.01, "max_attempts": 2},
+        extraction={"fallback": fallback},
     )
     memory = Memory.open(path, settings=settings, embedder=WordEmbedder())
     flow = memory._flow
@@ -367,6 +367,6 @@ async def test_when_a_model_fails_for_good_rules_can_do_without_it(
     )
     async with memory:
         receipt, made = await outcome(memory)
-        assert [item.content for item in made] == (["Mei wrote."] if fall_back else [])
-        assert receipt.state is (ReceiptState.INDEXED if fall_back else ReceiptState.FAILED)
-        assert ("did without it" in receipt.problems[0]) is fall_back
+        assert [item.content for item in made] == (["Mei wrote."] if fallback else [])
+        assert receipt.state is (ReceiptState.INDEXED if fallback else ReceiptState.FAILED)
+        assert ("did without it" in receipt.problems[0]) is fallback

@@ -145,7 +145,7 @@ async def test_the_extractor_asks_the_memorys_model(server: FaultServer, path: P
 
 async def test_a_search_finds_what_a_model_calls_it(server: FaultServer, path: Path) -> None:
     llm = {"model": "m", "api_key": "k", "base_url": server.url}
-    settings = load_settings(llm=llm, search={"expand_with_llm": True, "expand_timeout_s": 20})
+    settings = load_settings(llm=llm, search={"expand_with_llm": True})
     async with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
         await memory.add("Mei drives a Škoda", user_id="mei")
         server.behave(says({"core_keywords": ["vehicle"], "synonyms": [["vehicle", "škoda"]], "related_concepts": []}))

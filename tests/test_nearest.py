@@ -59,7 +59,7 @@ class Spread:
 
 def open_at(url: str, **options: Any) -> Memory:
     settings = load_settings(
-        postgres={"vector_index_above": ABOVE}, extraction={"enabled": False}, recalls={"record": False}, **options
+        postgres={"vector_index_above": ABOVE}, extraction={"enabled": False}, recalls={"enabled": False}, **options
     )
     return Memory.open(url, settings=settings, embedder=Spread())
 

@@ -247,7 +247,7 @@ async def test_a_read_only_server_answers_and_says_why_it_does_not_write(databas
     async with raw(admin) as connection:
         name = database.rpartition("/")[2]
         await connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
-    async with open_at(database, recalls={"record": False}) as memory:
+    async with open_at(database, recalls={"enabled": False}) as memory:
         assert contents(await memory.search("tea", user_id="mei")) == ["likes tea"]
         assert await memory.count(user_id="mei") == 1
         assert await memory.status(receipt, user_id="mei") == receipt

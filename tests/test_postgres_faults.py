@@ -160,7 +160,7 @@ async def test_what_was_acknowledged_survives_a_killed_server(own_server: Server
                 errors.append(error)
                 await asyncio.sleep(0.05)
 
-    settings = load_settings(postgres={"pool_timeout_s": 5}, recalls={"record": False})
+    settings = load_settings(postgres={"pool_timeout_s": 5}, recalls={"enabled": False})
     async with Memory.open(url, settings=settings, embedder=WordEmbedder()) as memory:
         writers = [asyncio.ensure_future(write(memory, number)) for number in range(4)]
         for kill in range(2):

@@ -118,7 +118,7 @@ async def test_closing_writes_what_is_pending(path: Path) -> None:
 
 
 async def test_recording_can_be_switched_off(path: Path) -> None:
-    settings = load_settings(recalls={"record": False})
+    settings = load_settings(recalls={"enabled": False})
     async with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
         await two(memory)
         await memory.search("green tea", user_id="mei")
@@ -127,7 +127,9 @@ async def test_recording_can_be_switched_off(path: Path) -> None:
 
 
 async def test_only_the_newest_recalls_of_each_user_are_kept(path: Path) -> None:
-    async with Memory.open(path, settings=load_settings(recalls={"keep": 3}), embedder=WordEmbedder()) as memory:
+    async with Memory.open(
+        path, settings=load_settings(recalls={"max_per_user": 3}), embedder=WordEmbedder()
+    ) as memory:
         for user_id in ("mei", "bo"):
             await two(memory, user_id)
         await memory.search("tea", user_id="bo")
@@ -212,7 +214,7 @@ async def test_an_access_makes_an_old_memory_fresh_from_the_next_period_on(path:
         await memory.add("likes green tea", user_id="mei", occurred_at=LONG_AGO)
 
     async def freshness(seconds: float) -> list[float]:
-        settings = load_settings(cache={"seconds": seconds, "answers": 0})
+        settings = load_settings(cache={"ttl_s": seconds, "max_searches": 0})
         async with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
             found = [await memory.search("green tea", user_id="mei", explain=True) for _ in range(2)]
         whys = [one.hits[0].explanation for one in found]

@@ -26,7 +26,7 @@ from test_cached_agrees import WithAndWithout
 
 def with_redis(url: str, **more: Any) -> Settings:
     """Nothing is kept in the process, so that everything goes through Redis."""
-    return load_settings(cache={"answers": 0, "redis_url": url, "seconds": 3600, **more})
+    return load_settings(cache={"max_searches": 0, "redis_url": url, "ttl_s": 3600, **more})
 
 
 def opened(place: str | Path, url: str, **more: Any) -> Memory:

@@ -218,7 +218,7 @@ def test_jobs_can_be_listed_looked_at_and_followed(web: httpx.Client) -> None:
 
 def test_what_takes_longer_is_accepted_followed_cancelled_and_tried_again(path: Path) -> None:
     model = SpelledOut(failures=1)
-    slow = {"extraction": {"enabled": True}, "jobs": {"retry_after_s": 60.0}}
+    slow = {"extraction": {"enabled": True}, "jobs": {"retry_delay_s": 60.0}}
     with running(path, extractor=model, **slow) as server, server.client() as web:
         accepted = web.post("/v1/memories", json={"messages": [{"text": "mei city = Rome"}]})
         assert accepted.status_code == 202 and accepted.json()["state"] == "accepted"
@@ -440,7 +440,7 @@ def test_what_was_accepted_is_finished_when_the_server_stops(path: Path) -> None
 
 
 def test_it_works_on_postgresql_too(database: str, tmp_path: Path) -> None:
-    with running(database, server={"spool": tmp_path}) as server:
+    with running(database, server={"upload_dir": tmp_path}) as server:
         key = server.key("mei")
         with server.client(key) as web:
             kept = add(web, "我吃素，对花生过敏")

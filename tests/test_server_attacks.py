@@ -29,7 +29,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(place: Path) -> Iterator[Running]:
     """Without keys, on this machine: what a page in a browser here would like to reach."""
-    with running(place, server={"receive_s": 1.0, "timeout_s": 3.0, "burst": 10_000}) as server:
+    with running(place, server={"receive_timeout_s": 1.0, "timeout_s": 3.0, "burst": 10_000}) as server:
         yield server
 
 

@@ -117,7 +117,7 @@ def test_a_request_that_is_half_here_is_finished_before_it_stops(path: Path) -> 
 
 
 def test_an_upload_that_was_acknowledged_survives_a_kill(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JIYI_SERVER__SPOOL", str(path.parent / "spool"))
+    monkeypatch.setenv("JIYI_SERVER__UPLOAD_DIR", str(path.parent / "spool"))
     said = ({"role": "user", "content": f"message {day}", "timestamp": 1_700_000_000 + day} for day in range(100))
     lines = "".join(json.dumps(message) + "\n" for message in said)
     with served(path) as (url, process):

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, SecretStr
-from pydantic.fields import FieldInfo
+from pydantic import SecretStr
 
-from jiyi import Memory, Settings, SettingsError
-from jiyi.settings import OUTSIDE_NAMES, load_settings
+from jiyi import Memory, SettingsError
+from jiyi.settings import SHARED_VARIABLES, load_settings
 from jiyi.testing import WordEmbedder
-
-DOCS = Path(__file__).parent.parent / "docs" / "settings.md"
 
 
 @pytest.fixture
@@ -127,16 +123,12 @@ def test_the_variables_of_the_design_are_understood(monkeypatch: pytest.MonkeyPa
         "EMBEDDING_BASE_URL": "https://e.example.org/v1",
         "EMBEDDING_API_KEY": "sk-2",
         "EMBEDDING_DIMENSION": "256",
-        "MONGODB_URI": "mongodb://x",
-        "ELASTICSEARCH_HOSTS": "http://y",
-        "MILVUS_HOST": "z",
-        "MILVUS_PORT": "1234",
     }
-    assert set(values) == set(OUTSIDE_NAMES)
+    assert set(values) == set(SHARED_VARIABLES)
     for name, value in values.items():
         monkeypatch.setenv(name, value)
     found = load_settings()
-    for variable, (section, name) in OUTSIDE_NAMES.items():
+    for variable, (section, name) in SHARED_VARIABLES.items():
         value = getattr(getattr(found, section), name)
         assert str(value.get_secret_value() if isinstance(value, SecretStr) else value) == values[variable]
 
@@ -158,7 +150,6 @@ def test_an_empty_variable_of_another_program_is_no_value(monkeypatch: pytest.Mo
         ('[search]\nkeyword_weight = "much"', "search.keyword_weight"),
         ("[search]\nkeyword_weight = -1", "search.keyword_weight"),
         ("[search]\ntext_weight = nan", "search.text_weight"),
-        ("[search]\nassistant_weight = 0.5", "search.assistant_weight"),
         ('[search]\ndefault_mode = "fuzzy"', "search.default_mode"),
         ("busy_timeout_s = 0", "busy_timeout_s"),
         ("user = ", "jiyi.toml"),
@@ -232,50 +223,6 @@ def test_secrets_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SettingsError) as wrong:
         load_settings()
     assert "very-secret" not in str(wrong.value)
-
-
-# -- the page that lists them ---------------------------------------------------------------------------------------
-
-
-def every_setting(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    for name, field in model.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from every_setting(field.annotation, f"{prefix}{name}.")
-        else:
-            yield prefix + name, field
-
-
-def table_rows() -> dict[str, list[str]]:
-    """The tables of the page: a setting's name → its cells."""
-    rows = {}
-    for line in DOCS.read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if line.startswith("| `") and len(cells) >= 3:
-            rows[cells[0].strip("`")] = cells
-    return rows
-
-
-@pytest.mark.parametrize("name", [name for name, _ in every_setting()])
-def test_every_setting_is_documented_with_its_default(name: str) -> None:
-    field = dict(every_setting())[name]
-    assert name in table_rows(), f"docs/settings.md has no row for `{name}`"
-    told = " | ".join(table_rows()[name])
-    default = field.default
-    if default is not None:
-        shown = {True: "true", False: "false"}.get(default, default) if isinstance(default, bool) else default
-        assert f"`{shown}`" in told, f"docs/settings.md does not give `{shown}` as the default of `{name}`"
-    assert f"`JIYI_{name.upper().replace('.', '__')}`" in told
-
-
-def test_no_documented_setting_is_made_up() -> None:
-    names = {name for name, _ in every_setting()}
-    listed = {name for name in table_rows() if "JIYI_" in " ".join(table_rows()[name])}
-    assert listed - names - {"JIYI_CONFIG"} == set()
-
-
-def test_every_name_of_other_programs_is_documented() -> None:
-    text = DOCS.read_text(encoding="utf-8")
-    assert [name for name in OUTSIDE_NAMES if f"`{name}`" not in text] == []
 
 
 def test_the_tests_see_no_settings_of_the_developer() -> None:

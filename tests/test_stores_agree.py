@@ -51,7 +51,7 @@ class TwoDatabases(RuleBasedStateMachine):
     def begin(self, first: list[tuple[str, str, datetime, bool]]) -> None:
         self.database = self.runner.run(self.databases.new())
         file = shutil.copy(self.empty_file, self.folder.name)
-        quiet = load_settings(recalls={"record": False})
+        quiet = load_settings(recalls={"enabled": False})
         for where in (Path(file), self.databases.url(self.database)):
             self.both.append(Memory.open(where, embedder=WordEmbedder(), settings=quiet))
             self.runner.run(self.both[-1].__aenter__())

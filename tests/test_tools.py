@@ -48,8 +48,8 @@ def tools(memory: Memory, clock: Clock) -> MemoryTools:
 
 @pytest.fixture
 async def strict_memory(path: Path) -> AsyncIterator[Memory]:
-    """A memory whose agents may make two calls at once, then six a minute."""
-    settings = load_settings(tools={"burst": 2, "calls_per_minute": 6})
+    """A memory whose agents may make two calls at once, then four a minute."""
+    settings = load_settings(tools={"calls_per_minute": 4})
     async with Memory.open(path, settings=settings, embedder=WordEmbedder(512)) as memory:
         yield memory
 
@@ -296,10 +296,10 @@ async def test_too_many_calls_are_refused_with_the_seconds_to_wait(strict_memory
     assert not any(answer.is_error for answer in answers)
     for limited in (await tools.call("search_memories", {"query": "more"}), await same_agent.call("list_memories")):
         assert limited.is_error
-        assert limited.data == {"error": "limited", "retry_after_s": 10}
-        assert "wait 10 seconds" in limited.text
+        assert limited.data == {"error": "limited", "retry_after_s": 15}
+        assert "wait 15 seconds" in limited.text
     assert not (await other_agent.call("list_memories")).is_error
-    clock.now += 10
+    clock.now += 15
     assert not (await tools.call("search_memories", {"query": "more"})).is_error
     assert (await tools.call("search_memories", {"query": "even more"})).is_error
 

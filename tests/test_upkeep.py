@@ -29,7 +29,7 @@ def clock() -> Iterator[Clock]:
 
 
 def opened(place: str | Path, **keep: Any) -> AbstractAsyncContextManager[Memory]:
-    settings = load_settings(extraction={"enabled": False}, keep=keep)
+    settings = load_settings(extraction={"enabled": False}, maintenance=keep)
     return Memory.open(place, settings=settings, embedder=WordEmbedder(512))
 
 
@@ -90,7 +90,7 @@ async def test_a_dry_run_counts_what_is_then_done_and_changes_nothing(place: str
 
 
 async def test_types_have_policies_of_their_own(place: str | Path, clock: Clock) -> None:
-    types = {"note": {"keep": True}, "log": {"compress_after_days": 3}, "skill": {"keep": False}}
+    types = {"note": {"never_compress": True}, "log": {"compress_after_days": 3}, "skill": {"never_compress": False}}
     async with opened(place, types=types) as memory:
         for memory_type in ("note", "log", "skill", "fact"):
             for text in similar(3):
@@ -107,7 +107,7 @@ async def test_decay_changes_ranking_and_nothing_else(path: Path, clock: Clock) 
     """A type with a short half-life falls behind; nothing is changed or hidden."""
     search = {"preset": "words_and_time"}
     for days, first in ((1.0, "fact"), (300.0, "news")):
-        settings = load_settings(search=search, keep={"types": {"news": {"half_life_days": days}}})
+        settings = load_settings(search=search, maintenance={"types": {"news": {"half_life_days": days}}})
         async with Memory.open(path.with_name(f"{days}.db"), settings=settings, embedder=WordEmbedder()) as memory:
             await memory.add("The harbour is open", user_id="mei", memory_type="news")
             await memory.add("The harbour is open.", user_id="mei", memory_type="fact", occurred_at=START - 5 * DAY)
@@ -197,7 +197,7 @@ async def test_a_worker_looks_after_memories_by_itself(path: Path, clock: Clock)
             await asyncio.sleep(0.02)
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
-    async with opened(path, every_hours=None) as memory:
+    async with opened(path, interval_hours=None) as memory:
         await memory.upkeep(user_id="mei")
         await asyncio.wait_for(memory._keep_in_order(), 5)
 

@@ -40,7 +40,7 @@ def opened(where: str, number: int, files: Path) -> Memory:
     return Memory.open(
         where,
         settings=load_settings(
-            keep={"compress_after_days": 0}, extraction={"enabled": False}, postgres={"pool_size": 3}
+            maintenance={"compress_after_days": 0}, extraction={"enabled": False}, postgres={"pool_size": 3}
         ),
         embedder=WordEmbedder(16),
         workspace=files if number in WHO["sync"] else None,

@@ -92,8 +92,8 @@ async def _model(trial: Trial, server: FaultServer, path: Path, names: list[str]
     """One `add` while the model does this; then it behaves, and the job is tried again."""
     settings = load_settings(
         llm={"model": "m", "api_key": "k", "base_url": server.url, "timeout_s": _patience(names), "retries": 0},
-        jobs={"retry_after_s": 0.001, "longest_pause_s": 0.01, "max_attempts": len(names), "wait_s": 30},
-        extraction={"fall_back": False},
+        jobs={"retry_delay_s": 0.001, "max_retry_delay_s": 0.01, "max_attempts": len(names), "wait_timeout_s": 30},
+        extraction={"fallback": False},
     )
     server.behave(*(WRONG[name] for name in names))
     what = f"LLM {' then '.join(names)}"
@@ -190,7 +190,7 @@ async def _remote(server: FaultServer, path: Path) -> AsyncIterator[Memory]:
         embedder="openai:m",
         embedding={"base_url": server.url, "api_key": "k", "batch_size": 3},
         extraction={"enabled": False},
-        cache={"query_vectors": 0},
+        cache={"max_query_vectors": 0},
     )
     embedder = OpenAIEmbedder("m", settings)
     embedder._client = embedder._client.with_options(max_retries=0)

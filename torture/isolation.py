@@ -41,7 +41,7 @@ async def run(trial: Trial) -> None:
     outside = trial.without is None and trial.scale >= OUTSIDE_FROM
     with ExitStack() as off:
         async for kind, place in places(trial):
-            settings = load_settings(tools={"burst": 10**6, "calls_per_minute": 10**6}, keep={"every_hours": None})
+            settings = load_settings(tools={"calls_per_minute": 10**6}, maintenance={"interval_hours": None})
             folder = trial.scratch / f"files {kind}"
             folder.mkdir()
             workspace = folder / "workspace"

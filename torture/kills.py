@@ -40,8 +40,8 @@ USERS = ("mei", "林梅", "a-b.c")
 PROSE = "These lines are a person's own, 不要动。\n"
 SHARES = {"say": 40, "talk": 20, "change": 16, "drop": 12, "synonym": 3, "compress": 3, "forget": 1}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "jobs": {"lease_s": 0.5, "retry_after_s": 0.05, "max_attempts": 10_000},
-    "keep": {"compress_after_days": 0},
+    "jobs": {"lease_s": 0.5, "retry_delay_s": 0.05, "max_attempts": 10_000},
+    "maintenance": {"compress_after_days": 0},
 }
 
 

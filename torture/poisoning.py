@@ -46,7 +46,7 @@ async def run(trial: Trial) -> None:
     with ExitStack() as off:
         _switch_off(trial.without, off)
         async for kind, place in places(trial):
-            settings = load_settings(tools={"burst": 10_000, "calls_per_minute": 100_000})
+            settings = load_settings(tools={"calls_per_minute": 100_000})
             async with Memory.open(place, settings=settings, embedder=WordEmbedder()) as memory:
                 for number, (sort, text) in enumerate(chosen):
                     await _one(trial, memory, f"{kind}, {sort}", text.format(f"zq{number}x"), f"zq{number}x", number)

@@ -39,7 +39,7 @@ def opened(place: Path) -> Memory:
     """The folders are new, too."""
     return Memory.open(
         place / "data/deep/memory.db",
-        settings=load_settings(keep={"compress_after_days": 0}),
+        settings=load_settings(maintenance={"compress_after_days": 0}),
         embedder=WordEmbedder(16),
         workspace=place / "data/files",
         workspace_user=USER,

@@ -49,7 +49,7 @@ async def run(trial: Trial) -> None:
         lambda more: trial.counts.update({"memories at the start": more}),
     )
     # What is in RAM of the users is bounded, and is at its bound before the comparison begins.
-    settings = load_settings(cache_mb=64, keep={"compress_after_days": 0.02}, cache={"answers": 200})
+    settings = load_settings(cache_mb=64, maintenance={"compress_after_days": 0.02}, cache={"max_searches": 200})
     async with Memory.open(path, settings=settings, embedder=real, extractor=Slowly()) as memory:
         load = Load(
             memory, [f"other-{at}" for at in range(users)], trial.chances(), trial, questions(str(trial.seed), 2000)

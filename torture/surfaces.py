@@ -50,7 +50,7 @@ def routed(trial: Trial, place: str | Path, names: list[str], theirs: Theirs) ->
         "key_id": "0" * 26,
     }
     like = {**ids, "memory_id": "0" * 25 + "1", "memory_key": "fish", "job_id": "0" * 25 + "1"}
-    generous = {"burst": 10**6, "requests_per_minute": 10**6, "spool": theirs.folder / "spool"}
+    generous = {"burst": 10**6, "requests_per_minute": 10**6, "upload_dir": theirs.folder / "spool"}
     with running(place, server=generous) as server, ExitStack() as clients:
         for user in names:
             web = clients.enter_context(server.client(server.key(user, scopes=ALL)))

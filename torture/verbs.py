@@ -196,7 +196,9 @@ upkeep.LEASE = timedelta(seconds=4)  # nobody waits for minutes here
 
 @cache
 def settings() -> Settings:
-    return load_settings(keep={"compress_after_days": 100}, jobs={"lease_s": 0.3, "retry_after_s": 0.05, "wait_s": 1.0})
+    return load_settings(
+        maintenance={"compress_after_days": 100}, jobs={"lease_s": 0.3, "retry_delay_s": 0.05, "wait_timeout_s": 1.0}
+    )
 
 
 def opened(place: Place, verb: Verb) -> Memory:

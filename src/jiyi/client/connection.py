@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+MAX_CONNECTIONS = 20
 T = TypeVar("T")
 Query = tuple[tuple[str, str], ...]
 
@@ -123,11 +124,10 @@ class Connection:
         headers: Mapping[str, str],
         repeatable: bool,
     ) -> httpx.Response:
-        """The answer to a request; what is no success is raised. It is asked again for `client.retry_s` where that is
-        safe."""
+        """Send a request and raise its error; if that is safe, retry for `client.retry_timeout_s`."""
         content = None if body is None else _json(body)
         query = _query(params or {})
-        until = monotonic() + self._settings.retry_s
+        until = monotonic() + self._settings.retry_timeout_s
         pause = FIRST_PAUSE_S
         while True:
             failure, again, wait = await self._once(method, path, query, content, headers, repeatable)
@@ -225,7 +225,7 @@ def _new_client(url: str, key: str | None, settings: ClientSettings) -> httpx.As
     return httpx.AsyncClient(
         headers=headers,
         timeout=httpx.Timeout(settings.timeout_s, connect=min(CONNECT_S, settings.timeout_s)),
-        limits=httpx.Limits(max_connections=settings.connections, max_keepalive_connections=settings.connections),
+        limits=httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS),
         follow_redirects=False,  # the key is for this server only
         trust_env=not here,  # no proxy stands between this machine and itself
     )

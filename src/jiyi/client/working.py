@@ -46,7 +46,9 @@ class Working:
     ) -> Receipt:
         """Wait until nothing is left to do for an `add`, or until the time is up; then its state is still accepted."""
         seconds = (
-            self.settings.jobs.wait_s if timeout is None else validation.seconds("timeout", timeout, most=MAX_WAIT_S)
+            self.settings.jobs.wait_timeout_s
+            if timeout is None
+            else validation.seconds("timeout", timeout, most=MAX_WAIT_S)
         )
         until = monotonic() + seconds
         while True:

@@ -40,7 +40,7 @@ from .policies import LONGER, Policies
 
 if TYPE_CHECKING:
     from ..llm.client import Llm
-    from ..settings import KeepSettings
+    from ..settings import MaintenanceSettings
     from ..store.base import Store
 
 PAGE = 1000
@@ -48,6 +48,9 @@ MOST_AT_ONCE = 4000  # memories of one user that are looked at; the rest waits f
 MOST_TEXTS = 3
 NOTES = 0.75  # confidence; facts that are surer fill a slot that later ones must find
 MOST_TAGS = 64
+BELOW_IMPORTANCE = 0.9  # more important memories are not compressed
+SMALLEST_GROUP = 3
+LONGEST = 450  # letters of a compressed memory; a Chinese character counts as three
 MOST_LONGER = 2  # how often a text may become longer
 KIND = "compress"
 EXTRACT = "extract"
@@ -58,7 +61,7 @@ class Compressor:
     store: Store
     embedder: Embedder
     rules: KeywordRules
-    settings: KeepSettings
+    settings: MaintenanceSettings
     llm: Llm | None = None
 
     async def plan(self, user_id: str, now: datetime, *, most: int | None = None) -> CompressPlan:
@@ -78,7 +81,7 @@ class Compressor:
             before=now - timedelta(days=policies.fewest_days),
             uses=self.settings.compress_below_uses,
             unused_since=now - timedelta(days=self.settings.compress_again_after_days),
-            importance=self.settings.compress_below_importance,
+            importance=BELOW_IMPORTANCE,
             confidence=NOTES,
             but_types=policies.kept,
         )
@@ -96,7 +99,7 @@ class Compressor:
         """Those that become fewer."""
         found = groups(
             old,
-            smallest=self.settings.smallest_group,
+            smallest=SMALLEST_GROUP,
             longest=self._longest,
             very_old=now - timedelta(days=self.settings.compress_again_after_days),
             size=lambda member: width(extract(told([member]))),
@@ -105,7 +108,7 @@ class Compressor:
 
     def _longest(self, level: int) -> int:
         """What is compressed again may be longer: else nothing that is full would ever find company."""
-        return self.settings.longest * int(LONGER ** min(level, MOST_LONGER))
+        return LONGEST * int(LONGER ** min(level, MOST_LONGER))
 
     def _texts(self, members: Sequence[Held]) -> tuple[str, ...]:
         """In the words of the originals. One text, or up to three where that would be too long to be found by."""
@@ -187,7 +190,7 @@ class Compressor:
     def _without(self, bundle: Bundle, there: Sequence[Held], gone: set[str]) -> Bundle | None:
         rest = [one for one in there if one.id not in gone]
         texts = self._texts(rest)
-        if len(rest) < self.settings.smallest_group or len(texts) >= len(rest):
+        if len(rest) < SMALLEST_GROUP or len(texts) >= len(rest):
             return None
         members = tuple(member for member in bundle.members if member.id not in gone)
         return bundle.model_copy(update={"members": members, "texts": texts, "made_by": EXTRACT, "note": None})

@@ -11,19 +11,21 @@ from ..settings import LASTING
 from ..store.aged import Held
 
 if TYPE_CHECKING:
-    from ..settings import KeepSettings
+    from ..settings import MaintenanceSettings
 
 LONGER = 3  # what was compressed rests so many times as long before it is compressed again, and may be so much longer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
-    settings: KeepSettings
+    settings: MaintenanceSettings
 
     @property
     def kept(self) -> frozenset[str]:
         """Types that are never compressed."""
-        return frozenset(name for name in {**LASTING, **self.settings.types} if self.settings.policy(name).keep)
+        return frozenset(
+            name for name in {**LASTING, **self.settings.types} if self.settings.policy(name).never_compress
+        )
 
     @property
     def fewest_days(self) -> float:

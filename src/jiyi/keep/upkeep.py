@@ -27,7 +27,7 @@ from .policies import Policies
 from .renew import renew
 
 if TYPE_CHECKING:
-    from ..settings import KeepSettings
+    from ..settings import MaintenanceSettings
     from ..store.base import Store
     from ..write.index import KeywordRules
 
@@ -66,7 +66,7 @@ class _Tally:
 
 class Upkeep:
     def __init__(
-        self, store: Store, compressor: Compressor, rules: KeywordRules, settings: KeepSettings, meter: Meter
+        self, store: Store, compressor: Compressor, rules: KeywordRules, settings: MaintenanceSettings, meter: Meter
     ) -> None:
         self._store = store
         self._compressor = compressor
@@ -135,7 +135,7 @@ class Upkeep:
 
     @property
     def _every(self) -> timedelta:
-        return timedelta(hours=self._settings.every_hours or 24.0)
+        return timedelta(hours=self._settings.interval_hours or 24.0)
 
     async def _go_on(self, place: str) -> None:
         now = utc_now()

@@ -13,8 +13,6 @@ from . import Usage
 if TYPE_CHECKING:
     from ..settings import LLMSettings
 
-MILLION = 1_000_000
-
 
 class Ledger(Protocol):
     """Where usage is counted, by user and hour."""
@@ -36,40 +34,30 @@ class RamLedger:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The limits; None: there is none."""
+    """Limit of one user's tokens per hour; None: unlimited."""
 
     tokens_per_hour: int | None
-    cost_per_hour: float | None
-    input_price: float
-    output_price: float
 
     @classmethod
     def of(cls, settings: LLMSettings) -> Budget:
-        return cls(settings.tokens_per_hour, settings.cost_per_hour, settings.input_price, settings.output_price)
+        return cls(settings.tokens_per_hour)
 
-    def cost(self, usage: Usage) -> float:
-        """In the currency of the prices, which are for a million tokens."""
-        return (usage.input_tokens * self.input_price + usage.output_tokens * self.output_price) / MILLION
-
-    def check(self, used: Usage, of_these: Usage, now: datetime) -> None:
-        """Raise if what is used is too much; `of_these` are for the question that is about to be asked."""
-        for what, limit, spent, wanted in (
-            ("tokens", self.tokens_per_hour, used.tokens, of_these.tokens),
-            ("cost", self.cost_per_hour, self.cost(used), self.cost(of_these)),
-        ):
-            if limit is None or spent <= limit:
-                continue
-            if wanted > limit:
-                raise LlmRefused(
-                    f"one question needs about {wanted:,} of the user's {limit:,} ({what} per hour): "
-                    f"raise llm.{what}_per_hour"
-                )
-            wait = beginning_of_hour(now) + timedelta(hours=1) - now
-            raise LlmOverBudget(
-                f"the user's language model budget is spent: {spent - wanted:,} of {limit:,} ({what} per hour); "
-                f"it goes on in {wait.seconds // 60 + 1} min",
-                retry_after_s=wait.total_seconds(),
+    def check(self, used: Usage, wanted: Usage, now: datetime) -> None:
+        """Raise if `used`, which includes the `wanted` tokens of the next question, exceeds the limit."""
+        limit = self.tokens_per_hour
+        if limit is None or used.tokens <= limit:
+            return
+        if wanted.tokens > limit:
+            raise LlmRefused(
+                f"one question needs about {wanted.tokens:,} of the user's {limit:,} tokens per hour: "
+                "raise llm.tokens_per_hour"
             )
+        wait = beginning_of_hour(now) + timedelta(hours=1) - now
+        raise LlmOverBudget(
+            f"the user's language model budget is spent: {used.tokens - wanted.tokens:,} of {limit:,} tokens per hour; "
+            f"retry in {wait.seconds // 60 + 1} min",
+            retry_after_s=wait.total_seconds(),
+        )
 
 
 def beginning_of_hour(at: datetime) -> datetime:

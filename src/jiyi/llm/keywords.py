@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .client import Llm
 
 LONGEST_WORD = 64
+EXPAND_TIMEOUT_S = 3.0  # a search waits no longer
 MOST_CORE = 8
 MOST_SYNONYMS = 4  # of one word
 MOST_RELATED = 5
@@ -59,7 +60,7 @@ class OtherWords:
 class Expander:
     """Asks for other words, briefly, and remembers the answers: a query is often asked again."""
 
-    def __init__(self, llm: Llm, *, timeout_s: float, remembered: int = 1024) -> None:
+    def __init__(self, llm: Llm, *, timeout_s: float = EXPAND_TIMEOUT_S, remembered: int = 1024) -> None:
         self._llm = llm
         self._timeout_s = timeout_s
         self._remembered = remembered

@@ -64,8 +64,7 @@ class OpenAIChat:
         self._key = key
         self._temperature = settings.temperature
         self._max_tokens = settings.max_tokens
-        self._dialect = Dialect("json_schema" if settings.reply_format == "auto" else settings.reply_format)
-        self._fixed_format = settings.reply_format != "auto"
+        self._dialect = Dialect("json_schema")
         self._openai = openai
         self._client = openai.AsyncOpenAI(
             api_key=key,
@@ -85,7 +84,7 @@ class OpenAIChat:
                 body = await self._post(question)
             except _NotUnderstood as refusal:
                 easier = self._dialect.easier(refusal.complaint)
-                if easier is None or (self._fixed_format and easier.format != self._dialect.format):
+                if easier is None:
                     raise LlmRefused(self._told(f"refused the request: {refusal.complaint}")) from None
                 self._dialect = easier
                 continue

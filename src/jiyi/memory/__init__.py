@@ -79,8 +79,8 @@ class Memory(Carrying, Finding, Words, Measuring, Watching, Keeping, Upkeep, Key
         if key is not None:
             raise InvalidInput("key", "is for a server: a file or a database has none")
         embedder = embedder or resolve(settings)
-        if settings.cache.query_vectors:
-            embedder = RememberedQueries(embedder, settings.cache.query_vectors)
+        if settings.cache.max_query_vectors:
+            embedder = RememberedQueries(embedder, settings.cache.max_query_vectors)
         memory = cls(open_store(where or settings.url, settings), embedder, settings, extractor)
         memory.where = None if where is None else str(where)
         folder = settings.workspace.path if workspace is None else Path(workspace)

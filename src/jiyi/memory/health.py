@@ -11,6 +11,7 @@ from ..errors import JiyiError
 from ..models import Check, Health, JobCounts, utc_now
 from .parts import Parts
 
+FAILED_JOBS_S = 900.0
 STALLED_S = 120.0  # at least; a job that nobody takes for longer has been forgotten
 ASKED_EVERY_S = 60.0  # an embedder that works is asked again after this time, one that does not at once
 ANSWERS_IN_S = 10.0
@@ -22,7 +23,7 @@ class Watching(Parts):
     async def health(self) -> Health:
         """Whether the store answers, jobs get done, and memories can be found by meaning.
 
-        A job that failed counts for `server.failed_jobs_s` seconds.
+        A failed job counts for `FAILED_JOBS_S`.
         """
         checks: list[Check] = []
         try:
@@ -42,7 +43,7 @@ class Watching(Parts):
     def _check_jobs(self, counts: JobCounts) -> Check:
         now = utc_now()
         settings = self.settings
-        if counts.failed_at is not None and now - counts.failed_at < timedelta(seconds=settings.server.failed_jobs_s):
+        if counts.failed_at is not None and now - counts.failed_at < timedelta(seconds=FAILED_JOBS_S):
             failed = counts.by_state.get("failed", 0)
             problem = f"{failed:,} jobs have failed, the last at {counts.failed_at:%Y-%m-%d %H:%M:%S} UTC: see the jobs"
             return Check(name="jobs", ok=False, problem=problem)

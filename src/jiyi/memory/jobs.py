@@ -38,7 +38,9 @@ class Jobs(Parts):
         receipt = await memory.wait(receipt, user_id="mei", timeout=30)
         """
         seconds = (
-            self.settings.jobs.wait_s if timeout is None else validation.seconds("timeout", timeout, most=MAX_WAIT_S)
+            self.settings.jobs.wait_timeout_s
+            if timeout is None
+            else validation.seconds("timeout", timeout, most=MAX_WAIT_S)
         )
         until = monotonic() + seconds
         pause = FIRST_LOOK_S
@@ -84,7 +86,7 @@ class Jobs(Parts):
     async def work(self, *, until_idle: bool = True) -> int:
         """Do the jobs of all users: those that are there, or for ever. → how many were done
 
-        For ever means also to look after memories from time to time, as `keep.every_hours` says.
+        For ever means also to look after memories from time to time, as `maintenance.interval_hours` says.
         """
         worker = self._new_worker()
         keeping = None if until_idle else asyncio.create_task(self._keep_in_order(), name="jiyi-upkeep")
@@ -99,7 +101,7 @@ class Jobs(Parts):
     async def _keep_in_order(self) -> None:
         """Upkeep whenever it is due; which of several workers does it is decided in the store."""
         upkeep = self._upkeep()
-        while self.settings.keep.every_hours is not None:
+        while self.settings.maintenance.interval_hours is not None:
             try:
                 done = await upkeep.round(forced=False)
                 if done is not None:

@@ -45,8 +45,8 @@ class Keeping(Parts):
     ) -> Upkept:
         """Look after the memories of one user, or of all: archive what has run out, compress what is old and unused.
 
-        `jiyi worker` does it by itself, every `keep.every_hours`. Two processes never do it at the same time: who comes
-        second gets a note in `problems`. With `dry_run` nothing is changed, and what there is to do is counted.
+        `jiyi worker` does it by itself, every `maintenance.interval_hours`. Two processes never do it at the same
+        time: who comes second gets a note in `problems`. With `dry_run` nothing is changed, only counted.
         """
         whose = validation.optional_name("user_id", user_id)
         await self._accesses.flush()  # what was recalled a moment ago is not unused

@@ -18,7 +18,7 @@ from ..llm import resolve
 from ..metrics import Meter
 from ..read.accesses import Accesses
 from ..read.cached import Answers, Period
-from ..read.presets import PRESETS
+from ..read.presets import PRESETS, TYPE_PRIORITIES
 from ..read.search import Ranking
 from ..write.builtin import BuiltinExtractor
 from ..write.change import change
@@ -47,14 +47,14 @@ class Parts:
         self._ranking = Ranking(
             preset=preset,
             weights=PRESETS[preset].but(settings.search),
-            priorities=settings.search.type_priorities,
+            priorities=TYPE_PRIORITIES,
             half_lives={
                 name: policy.half_life_days
-                for name, policy in settings.keep.types.items()
+                for name, policy in settings.maintenance.types.items()
                 if policy.half_life_days is not None
             },
         )
-        self._lifetimes = tuple(sorted(Policies(settings=settings.keep).lifetimes.items()))
+        self._lifetimes = tuple(sorted(Policies(settings=settings.maintenance).lifetimes.items()))
         self._rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
         self._change = partial(change, store=store, embedder=embedder, rules=self._rules)
         self._llm = resolve(settings, store, self.meter)
@@ -62,7 +62,7 @@ class Parts:
         if self._llm is not None and settings.search.expand_with_llm:
             from ..llm.keywords import Expander
 
-            self._expander = Expander(self._llm, timeout_s=settings.search.expand_timeout_s)
+            self._expander = Expander(self._llm)
         judge = None
         if self._llm is not None:
             from ..write.llm import LlmExtractor, LlmJudge  # their checks take a while to import
@@ -85,8 +85,8 @@ class Parts:
         self._worker: Worker | None = None
         self._working: asyncio.Task[None] | None = None
         caches = resolve_caches(settings)
-        period = Period.of(settings.cache.seconds, self._ranking.weights.half_life_days)
-        self._accesses = Accesses(store, on=settings.recalls.record, keep=settings.recalls.keep)
+        period = Period.of(settings.cache.ttl_s, self._ranking.weights.half_life_days)
+        self._accesses = Accesses(store, on=settings.recalls.enabled, keep=settings.recalls.max_per_user)
         self._files: Files | None = None  # of a workspace, if there is one
         self._answers = Answers(store, embedder, self._ranking, self._accesses, caches, period)
 
@@ -126,12 +126,12 @@ class Parts:
             store=self._store,
             embedder=self._embedder,
             rules=self._rules,
-            settings=self.settings.keep,
+            settings=self.settings.maintenance,
             llm=self._llm,
         )
 
     def _upkeep(self) -> Upkeep:
-        return Upkeep(self._store, self._compressor(), self._rules, self.settings.keep, self.meter)
+        return Upkeep(self._store, self._compressor(), self._rules, self.settings.maintenance, self.meter)
 
     @property
     def _does_jobs(self) -> bool:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,14 +41,20 @@ class Weights:
     half_life_days: float = 30.0
 
     def but(self, settings: SearchSettings) -> Weights:
-        """With the settings' weights, where they are given; there they are called `…_weight`."""
+        """Replace the weights that the settings name."""
         given = {
-            name: value
-            for name in (field.name for field in fields(self))
-            if (value := getattr(settings, name if name == "half_life_days" else f"{name}_weight")) is not None
+            "keyword": settings.keyword_weight,
+            "text": settings.text_weight,
+            "semantic": settings.semantic_weight,
+            "recency": settings.recency_weight,
+            "importance": settings.importance_weight,
+            "half_life_days": settings.half_life_days,
         }
-        return replace(self, **given)
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
 
+
+# Priority of memory types for `words_and_time`; other types have 0.
+TYPE_PRIORITIES = {"preference": 1.0, "profile": 1.0, "fact": 0.5, "skill": 0.5, "command_output": 0.5}
 
 PRESETS: dict[Preset, Weights] = {
     "measured": Weights(

@@ -54,7 +54,7 @@ class AddBody(Body):
     occurred_at: Time | None = None
     expires_at: Time | None = None
     trust: Share = Field(default=1.0, description="how far the source is trusted")
-    wait: bool = Field(default=False, description="wait until the memories are worked out, at most `jobs.wait_s`")
+    wait: bool = Field(default=False, description="wait until extraction is done, at most `jobs.wait_timeout_s`")
     actor: Actor = None
 
     @model_validator(mode="after")

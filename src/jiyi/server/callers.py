@@ -18,6 +18,7 @@ from .events import Streams
 from .measures import Measures
 from .spool import Spool
 
+MAX_JSON_DEPTH = 64
 WHOSE = "whose memory; left out: the only user that the key is for"
 UserId = Annotated[str | None, Query(min_length=1, max_length=validation.MAX_NAME, description=WHOSE)]
 
@@ -92,9 +93,8 @@ class JsonRequest(Request):
                 self._json = from_json(await self.body(), allow_inf_nan=False)
             except ValueError:
                 raise HTTPException(400, "the body is not JSON") from None
-            deepest = self.app.state.house.memory.settings.server.json_depth
-            if _deeper(self._json, deepest):
-                raise HTTPException(400, f"the body is nested more than {deepest} deep")
+            if _deeper(self._json, MAX_JSON_DEPTH):
+                raise HTTPException(400, f"the body is nested more than {MAX_JSON_DEPTH} deep")
         return self._json
 
 

@@ -112,12 +112,12 @@ class Limits:
         if len(headers) > MOST_HEADERS or sum(len(name) + len(value) for name, value in headers) > LARGEST_HEADERS:
             await refuse(send, 431, "headers_too_large", f"the headers have more than {LARGEST_HEADERS:,} bytes")
             return
-        if self._at_once >= self._settings.most_at_once:
+        if self._at_once >= self._settings.max_concurrent:
             later = [(b"retry-after", b"1")]
             await refuse(send, 503, "unavailable", "too many requests are being worked on: try again", later)
             return
         upload = scope["path"] == UPLOADS
-        largest = int((self._settings.upload_mb if upload else self._settings.body_mb) * MIB)
+        largest = int((self._settings.max_upload_mb if upload else self._settings.max_body_mb) * MIB)
         if header(scope, b"content-length") is not None and header(scope, b"transfer-encoding") is not None:
             # A proxy may see another end of this request than we do, and a second request behind it.
             await refuse(
@@ -161,7 +161,7 @@ class Limits:
             if whole:  # now it only waits for the client to leave
                 return await receive()
             try:
-                async with asyncio.timeout(self._settings.receive_s):
+                async with asyncio.timeout(self._settings.receive_timeout_s):
                     message = await receive()
             except TimeoutError:
                 raise HTTPException(408, "the body did not come") from None

@@ -44,7 +44,7 @@ def server_over(memory: Memory, *, host: str, allowed_hosts: Sequence[str] = ())
     settings = memory.settings.server
 
     class Patient(PatientProtocol):
-        headers_in_s = settings.receive_s
+        headers_in_s = settings.receive_timeout_s
 
     config = uvicorn.Config(
         app,
@@ -56,7 +56,7 @@ def server_over(memory: Memory, *, host: str, allowed_hosts: Sequence[str] = ())
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=IDLE_S,
-        timeout_graceful_shutdown=ceil(settings.stop_s),
+        timeout_graceful_shutdown=ceil(settings.shutdown_timeout_s),
         h11_max_incomplete_event_size=LARGEST_HEADERS,
     )
     return OrderlyServer(config, house)

@@ -46,7 +46,7 @@ class Spool:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         where = str(Path(memory.where or memory.settings.url or "").absolute())
-        place = memory.settings.server.spool or data_dir() / "imports"
+        place = memory.settings.server.upload_dir or data_dir() / "imports"
         self._folder = place / sha256(where.encode()).hexdigest()[:16]  # one server's uploads are not another's
         self._uploads: dict[str, Upload] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from ..settings import ExtractionSettings
     from ..store.contract import NewMessage
 
+UNIT_GAP = timedelta(hours=1)  # a longer pause starts a new unit
+UNIT_MESSAGES = 40  # maximum messages of a unit
+HISTORY_MESSAGES = 12  # earlier messages given to extractors
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
@@ -41,11 +45,11 @@ async def derive(
     if not said:
         return Derived()
     open_unit, unit_id = _open_unit(before)
-    limits = Limits(gap=timedelta(minutes=settings.unit_gap_minutes), messages=settings.unit_messages)
+    limits = Limits(gap=UNIT_GAP, messages=UNIT_MESSAGES)
     stretches = segment(said, open_unit, limits)
     units = []
     for stretch in stretches:
-        history = earlier[-settings.history_messages :] if settings.history_messages else []
+        history = earlier[-HISTORY_MESSAGES:]
         units.append(
             Unit(
                 id=unit_id if stretch.grows and unit_id else new_id(),

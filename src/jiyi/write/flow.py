@@ -24,7 +24,7 @@ from ..store.contract import (
 )
 from .build import Context, derived
 from .builtin import stated_facts
-from .derive import derive
+from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import Extractor
 from .endings import name_endings
 from .facts import Fact
@@ -81,7 +81,7 @@ async def make(
     compared = flow.settings.enabled and len(stated) <= MOST_COMPARED
     proposed = await asyncio.to_thread(_stated, stated, context) if compared else _plain(stated)
     if messages and flow.settings.enabled:
-        reach = max(flow.settings.unit_messages, flow.settings.history_messages)
+        reach = max(UNIT_MESSAGES, HISTORY_MESSAGES)
         ids = {message.id for message in messages}
         before = await flow.store.tail(place, reach + len(ids), before=max(ids))
         before = [message for message in before if message.id not in ids][-reach:]

@@ -88,7 +88,7 @@ async def _made(messages: Sequence[NewMessage], context: Context, at: datetime, 
         return await make(messages, (), context, (flow.slow_extractor,), at, flow)
     except LlmError as error:
         hopeless = not error.temporary or (last and not isinstance(error, LlmOverBudget))
-        if not (hopeless and flow.extractors and flow.settings.fall_back):
+        if not (hopeless and flow.extractors and flow.settings.fallback):
             raise
         made = await make(messages, (), context, flow.extractors, at, flow)
         problem = f"the language model failed, the built-in extractor did without it: {error}"

@@ -123,7 +123,9 @@ class Worker:
 
     def pause(self, attempt: int) -> float:
         """Twice as long each time, and never the same for many."""
-        longest: float = min(self._settings.retry_after_s * 2.0 ** min(attempt - 1, 30), self._settings.longest_pause_s)
+        longest: float = min(
+            self._settings.retry_delay_s * 2.0 ** min(attempt - 1, 30), self._settings.max_retry_delay_s
+        )
         share: float = random.uniform(0.5, 1.0)  # noqa: S311 - spreads the crowd, no secret
         return longest * share
 

@@ -74,7 +74,7 @@ class Activity:
 
     def __init__(self, settings: ToolSettings, meter: Meter) -> None:
         self._meter = meter
-        self.bucket = Bucket(settings.burst, settings.calls_per_minute)
+        self.bucket = Bucket(-(-settings.calls_per_minute // 2), settings.calls_per_minute)
         self.calls: Counter[str] = Counter()
         self.turns = self.turns_with_calls = self.failed = self.limited = self.repeated = 0
         self.searches = self.searches_with_hits = self.recalled = self.proactive = self.used = 0

@@ -28,7 +28,7 @@ async def whoami(caller: Anybody) -> Response:
         default_user=access.default_user,
         keys_needed=key is not None,
         version=__version__,
-        limits=ServerLimits(body_bytes=int(settings.body_mb * MIB), upload_bytes=int(settings.upload_mb * MIB)),
+        limits=ServerLimits(body_bytes=int(settings.max_body_mb * MIB), upload_bytes=int(settings.max_upload_mb * MIB)),
     )
     return reply(told)
 
