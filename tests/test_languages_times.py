@@ -15,7 +15,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from jiyi.languages.numbers import chinese_number
-from jiyi.languages.times import TimeSpan, _folded, _scanners, find_times
+from jiyi.languages.times import TimeSpan, _folded, _scanners, dates
 from jiyi.languages.times.calendar import Calendar
 from jiyi.languages.times.scan import scan
 
@@ -284,6 +284,47 @@ CHINESE = [
     ("5月7日的前一天", "2023-05-06", "2023-05-07"),
 ]
 
+# In a plan, as said on Wednesday 2023-06-14 at 10:00.
+FUTURE = [
+    ("moved to December 20", "2023-12-20", "2023-12-21"),
+    ("moved to June 14", "2023-06-14", "2023-06-15"),
+    ("moved to June 13", "2024-06-13", "2024-06-14"),
+    ("due 12 March", "2024-03-12", "2024-03-13"),
+    ("in May", "2024-05-01", "2024-06-01"),
+    ("in June", "2023-06-01", "2023-07-01"),
+    ("on Friday", "2023-06-16", "2023-06-17"),
+    ("on Wednesday", "2023-06-21", "2023-06-22"),
+    ("this Monday", "2023-06-19", "2023-06-20"),
+    ("last Friday", "2023-06-09", "2023-06-10"),
+    ("by Friday 5pm", "2023-06-16 17:00", "2023-06-16 18:00"),
+    ("over the weekend", "2023-06-17", "2023-06-19"),
+    ("before Friday", "2023-06-14 10:00", "2023-06-16"),
+    ("by the 20th", "2023-06-20", "2023-06-21"),
+    ("by the 13th", "2023-07-13", "2023-07-14"),
+    ("by the end of the month", "2023-06-21", "2023-07-01"),
+    ("by the end of the year", "2023-10-01", "2024-01-01"),
+    ("pushed to 7/20", "2023-07-20", "2023-07-21"),
+    ("from December 28 to January 3", "2023-12-28", "2024-01-04"),
+    ("in May 2022", "2022-05-01", "2022-06-01"),
+    ("tomorrow at 3pm", "2023-06-15 15:00", "2023-06-15 16:00"),
+    ("on Christmas", "2023-12-25", "2023-12-26"),
+    ("会议推迟到12月20日了", "2023-12-20", "2023-12-21"),
+    ("改到6月13号", "2024-06-13", "2024-06-14"),
+    ("改到7月20", "2023-07-20", "2023-07-21"),
+    ("下周三下午三点", "2023-06-21 15:00", "2023-06-21 16:00"),
+    ("周五下午3点", "2023-06-16 15:00", "2023-06-16 16:00"),
+    ("周五之前", "2023-06-14 10:00", "2023-06-16"),
+    ("20号交", "2023-06-20", "2023-06-21"),
+    ("13号交", "2023-07-13", "2023-07-14"),
+    ("月底", "2023-06-21", "2023-07-01"),
+    ("年底", "2023-10-01", "2024-01-01"),
+    ("5月", "2024-05-01", "2024-06-01"),
+    ("周末", "2023-06-17", "2023-06-19"),
+    ("上周五", "2023-06-09", "2023-06-10"),
+    ("春节回家", "2024-02-10", "2024-02-11"),
+    ("圣诞节", "2023-12-25", "2023-12-26"),
+]
+
 NO_TIMES = """
 I may go | May I come in? | This may be wrong | may 7 people come? | the soldiers march on | they march in the streets
 the sun is shining | I sat down | wait a second | I fall asleep | the fall of Rome | spring is here | summer camp
@@ -309,13 +350,27 @@ def moment(written: str) -> datetime:
 
 
 def found(text: str, now: datetime = NOW) -> list[str]:
-    return [span.text for span in find_times(text, now)]
+    return [span.text for span in dates(text, now)]
 
 
 @pytest.mark.parametrize(("text", "start", "end"), ENGLISH + CHINESE)
 def test_what_words_mean(text: str, start: str, end: str) -> None:
-    spans = find_times(text, NOW)
+    spans = dates(text, NOW)
     assert [(span.start, span.end) for span in spans] == [(moment(start), moment(end))]
+
+
+@pytest.mark.parametrize(("text", "start", "end"), FUTURE)
+def test_plans_lie_ahead(text: str, start: str, end: str) -> None:
+    spans = dates(text, NOW, future=True)
+    assert [(span.start, span.end) for span in spans] == [(moment(start), moment(end))]
+
+
+@pytest.mark.parametrize("said", ["2025-12-15", "2026-03-10"])
+def test_a_date_moved_to_december_is_the_next_december(said: str) -> None:
+    at = moment(said)
+    year = 2025 if at.month == 12 else 2026
+    for text in ("The meeting moved to December 20", "会议推迟到12月20日了"):
+        assert [span.start for span in dates(text, at, future=True)] == [moment(f"{year}-12-20")]
 
 
 @pytest.mark.parametrize("text", [text.strip() for text in re.split(r"[|\n]", NO_TIMES.strip())])
@@ -365,7 +420,7 @@ def test_the_words_are_those_of_the_time(text: str, times: list[str]) -> None:
     ],
 )
 def test_grain_and_relative(text: str, grain: str, relative: bool) -> None:
-    [span] = find_times(text, NOW)
+    [span] = dates(text, NOW)
     assert (span.grain, span.relative) == (grain, relative)
 
 
@@ -388,7 +443,7 @@ def test_grain_and_relative(text: str, grain: str, relative: bool) -> None:
     ],
 )
 def test_at_the_ends_of_months_and_years(now: str, text: str, start: str, end: str) -> None:
-    [span] = find_times(text, moment(now))
+    [span] = dates(text, moment(now))
     assert (span.start, span.end) == (moment(start), moment(end))
 
 
@@ -408,26 +463,26 @@ def test_at_the_ends_of_months_and_years(now: str, text: str, start: str, end: s
     ],
 )
 def test_days_are_those_of_the_calendar_there(zone: str, text: str, start: str, end: str) -> None:
-    [span] = find_times(text, datetime(2023, 6, 14, tzinfo=ZoneInfo(zone)))
+    [span] = dates(text, datetime(2023, 6, 14, tzinfo=ZoneInfo(zone)))
     expected = [datetime.fromisoformat(end_).replace(tzinfo=UTC) for end_ in (start, end)]
     assert [span.start.astimezone(UTC), span.end.astimezone(UTC)] == expected
 
 
 def test_yesterday_when_summer_time_began() -> None:
-    [span] = find_times("yesterday", datetime(2023, 3, 13, 0, 30, tzinfo=NEW_YORK))
+    [span] = dates("yesterday", datetime(2023, 3, 13, 0, 30, tzinfo=NEW_YORK))
     assert span.start == datetime(2023, 3, 12, tzinfo=NEW_YORK)
     assert span.end == datetime(2023, 3, 13, tzinfo=NEW_YORK)
 
 
 def test_hours_ago_are_hours_that_passed() -> None:
     after_the_change = datetime(2023, 3, 12, 4, 30, tzinfo=NEW_YORK)
-    [span] = find_times("3 hours ago", after_the_change)
+    [span] = dates("3 hours ago", after_the_change)
     assert span.start == datetime(2023, 3, 12, 0, tzinfo=NEW_YORK)
 
 
 def test_now_needs_a_time_zone() -> None:
     with pytest.raises(ValueError, match="aware"):
-        find_times("today", datetime(2023, 6, 14))  # noqa: DTZ001
+        dates("today", datetime(2023, 6, 14))  # noqa: DTZ001
 
 
 # Texts made of the words the rules are about, which meet more of them than any text does by chance.
@@ -448,7 +503,7 @@ soup = st.lists(st.sampled_from([*WORDS.split(), "\n"]), max_size=12)
 texts = any_text | soup.map(" ".join) | soup.map("".join)
 any_now = st.datetimes(timezones=zones, allow_imaginary=False)
 usual_now = st.datetimes(datetime(1970, 1, 1), datetime(2090, 1, 1), timezones=zones)  # noqa: DTZ001
-dates = st.dates(date(1900, 1, 1), date(2100, 12, 31))
+days = st.dates(date(1900, 1, 1), date(2100, 12, 31))
 
 
 def check(text: str, spans: list[TimeSpan], now: datetime) -> None:
@@ -472,7 +527,8 @@ def check(text: str, spans: list[TimeSpan], now: datetime) -> None:
 @example("10 minutes ago", datetime(2023, 11, 5, 1, 5, tzinfo=NEW_YORK, fold=1))
 @example("the past hour", datetime(2023, 11, 5, 1, 5, tzinfo=NEW_YORK, fold=1))
 def test_times_are_in_order_and_apart(text: str, now: datetime) -> None:
-    check(text, find_times(text, now), now)
+    for future in (False, True):
+        check(text, dates(text, now, future=future), now)
 
 
 @given(texts, any_now)
@@ -482,7 +538,8 @@ def test_times_are_in_order_and_apart(text: str, now: datetime) -> None:
     "9999 years before May 7, 2023, 2023年5月7日前9999年, since 2020, after 2020", datetime.max.replace(tzinfo=UTC)
 )
 def test_any_moment_will_do(text: str, now: datetime) -> None:
-    check(text, find_times(text, now), now)
+    for future in (False, True):
+        check(text, dates(text, now, future=future), now)
 
 
 EVERYWHERE = [replace(scanner, family=scanner.family._replace(core="")) for scanner in _scanners()[1]]
@@ -536,10 +593,10 @@ def written(day: date) -> list[str]:
     return ways
 
 
-@given(dates, usual_now, st.sampled_from(["{}", "It was {}.", "我{}去了上海", "（{}）", "when, {}, we met"]))
+@given(days, usual_now, st.sampled_from(["{}", "It was {}.", "我{}去了上海", "（{}）", "when, {}, we met"]))
 def test_a_full_date_is_that_day_whenever_it_is_read(day: date, now: datetime, frame: str) -> None:
     for way in written(day):
-        [span] = find_times(frame.format(way), now)
+        [span] = dates(frame.format(way), now)
         # Samoa once left one out.
         assert span.start.date() == day or now.tzinfo == ZoneInfo("Pacific/Apia")
         assert (span.text, span.grain, span.relative) == (way, "day", False)
@@ -550,13 +607,13 @@ def test_so_many_days_ago(count: int, now: datetime) -> None:
     assume(now.tzinfo != ZoneInfo("Pacific/Apia"))
     day = now.date() - timedelta(days=count)
     for text in (f"{count} days ago", f"{count}天前", *([f"{han(count)}天前"] if 0 < count < 100 else [])):
-        spans = find_times(text, now)
+        spans = dates(text, now)
         assert [span.start.date() for span in spans] == ([day] if day.year >= 1900 else [])
 
 
 @given(st.integers(0, 999999).map(str), st.sampled_from("日号月年点天周"))
 def test_a_number_and_a_unit_never_fail(number: str, unit: str) -> None:
-    find_times(f"{number}{unit}", NOW)
+    dates(f"{number}{unit}", NOW)
 
 
 @pytest.mark.parametrize(
@@ -569,7 +626,7 @@ def test_a_number_and_a_unit_never_fail(number: str, unit: str) -> None:
 )  # fmt: skip
 def test_long_texts_take_linear_time(unit: str) -> None:
     started = time.process_time()
-    find_times((unit * 100_000)[:100_000], NOW)
+    dates((unit * 100_000)[:100_000], NOW)
     # Less than a second even where all of it is times; quadratic time would be minutes.
     assert time.process_time() - started < 10
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from jiyi import Memory, SearchResult
 from jiyi.embed import Vectors
-from jiyi.languages.sentences import sentences, share_of_questions
 from jiyi.read.people import asks_assistant, people_named, without_names
 from jiyi.read.turns import turns
 from jiyi.settings import load_settings
@@ -76,12 +75,6 @@ def test_a_dialogue_is_cut_into_turns_and_a_question_is_none() -> None:
     assert turns("<Mei>: 我好累\n<Assistant>: Why?\n\nMei：加班太多了") == ["我好累", "Why?", "加班太多了"]
     assert turns("one line only") == []
     assert turns("one line\n   \n!!") == []
-
-
-def test_questions_are_counted_by_sentence() -> None:
-    assert sentences("你好吗？I am fine. And you?") == ["你好吗？", "I am fine.", "And you?"]
-    assert share_of_questions("你好吗？I am fine. And you?") == pytest.approx(2 / 3)
-    assert share_of_questions("...") == 0.0
 
 
 async def test_a_named_speakers_own_words_come_first(memory: Memory) -> None:

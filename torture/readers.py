@@ -22,7 +22,7 @@ from jiyi.files.headings import heading_line
 from jiyi.languages.keywords import keywords
 from jiyi.languages.normalise import normalise
 from jiyi.languages.script import language
-from jiyi.languages.times import find_times
+from jiyi.languages.times import dates
 from jiyi.languages.tokens import tokens
 from jiyi.llm.keywords import read_expansion
 from jiyi.llm.reading import read_object
@@ -184,7 +184,7 @@ def _query(text: str) -> None:
     interpret(
         text, scope(user_id="mei"), mode="hybrid", keywords=None, at_least=0, limit=5, explain=False, with_synonyms=True
     )
-    for span in find_times(text, AT):
+    for span in dates(text, AT):
         assert text[span.at[0] : span.at[1]] == span.text and span.start < span.end, "a time that does not stand there"
     named = people_named(text, frozenset({"mei", "小明", text[:10].lower() or "x"}))
     without_names(text, named)

@@ -17,8 +17,8 @@ from .. import validation
 from ..errors import InvalidInput
 from ..languages.keywords import query_keywords
 from ..languages.script import language as language_of
-from ..languages.sentences import sentences
-from ..languages.times import find_times
+from ..languages.sentences import split_sentences
+from ..languages.times import dates
 from ..memory import Memory
 from ..models import Hit, SearchMode, SearchResult, Value, utc_now
 from ..text.fence import harmless
@@ -187,14 +187,13 @@ def plan_by_rules(need: str) -> list[PlannedSearch]:
         if types:
             planned.append(PlannedSearch(part=part, query=part, memory_types=types))
         planned += [
-            PlannedSearch(part=part, query=part, time_range=(span.start, span.end))
-            for span in find_times(part, now)[:2]
+            PlannedSearch(part=part, query=part, time_range=(span.start, span.end)) for span in dates(part, now)[:2]
         ]
     return planned[: 2 * _MOST_SEARCHES]
 
 
 def _parts(need: str) -> list[str]:
-    parts = (piece.strip(" ,，.。?？!！、") for sentence in sentences(need) for piece in _AND.split(sentence))
+    parts = (piece.strip(" ,，.。?？!！、") for sentence in split_sentences(need) for piece in _AND.split(sentence))
     return list(dict.fromkeys(part for part in parts if len(part) > 1))[:_MOST_PARTS] or [need.strip()]
 
 

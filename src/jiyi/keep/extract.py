@@ -9,7 +9,7 @@ from datetime import datetime
 
 from ..languages.script import language
 from ..languages.stop_words import CHINESE
-from ..languages.times import find_times
+from ..languages.times import dates
 from ..languages.tokens import tokens
 from ..text_cache import text_cache
 from .particulars import particulars
@@ -73,7 +73,7 @@ def _read(one: Told) -> Iterable[_Sentence]:
         for text in filter(None, (part.strip() for part in _END.split(said))):
             words, held = _words(text), particulars(text)
             asks = "?" in text or "？" in text
-            told = bool(held or find_times(text, day)) or (_tells(words) and not one.by_assistant)
+            told = bool(held or dates(text, day)) or (_tells(words) and not one.by_assistant)
             if words:
                 yield _Sentence(text, day, words, held, told and not asks)
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import LlmBadReply
 from ..languages.script import language
-from ..languages.times import find_times
+from ..languages.times import dates
 from ..llm.client import Llm
 from ..llm.prompts import PromptLanguage
 from ..llm.reading import read_object
@@ -96,12 +96,12 @@ def _wanted(told: Sequence[Told]) -> set[str]:
 def _lost_times(told: Sequence[Told], texts: Sequence[str]) -> list[str]:
     """Times that were spoken of and are not any more, in whatever words: "yesterday" may have become a date."""
     last = max(one.at for one in told)
-    kept = [(span.start, span.end) for text in texts for span in find_times(text, last)]
+    kept = [(span.start, span.end) for text in texts for span in dates(text, last)]
     whole = "\n".join(texts)
     return [
         span.text
         for one in told
-        for span in find_times(one.text, one.at)
+        for span in dates(one.text, one.at)
         if span.text not in whole and not any(start < span.end and span.start < end for start, end in kept)
     ]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
+from .neutral import FUNCTION_WORDS
 from .stop_words import ENGLISH
 
 Script = Literal["han", "cjk", "latin", "number", "other"]
@@ -28,6 +29,9 @@ _RUN = (
 # A Han character carries about as much as three Latin letters, and a long identifier no more than a short word.
 _HAN_WEIGHT = 3
 _LATIN_WORD_CAP = 5
+
+_LATIN_WORD = re.compile(r"[^\W\d_]+")
+_LONGEST_LOOK = 2000
 
 
 @cache
@@ -57,7 +61,7 @@ def runs(text: str) -> list[Run]:
 def language(text: str) -> Language:
     """The language that carries the text; English terms inside a Chinese sentence leave it Chinese."""
     if text.isascii():
-        return "en" if any(map(str.isalpha, text)) else "other"
+        return ("other" if _is_foreign(text) else "en") if any(map(str.isalpha, text)) else "other"
     han = cjk = latin = other = 0
     english_grammar = False
     for found in _pattern().finditer(text):
@@ -79,4 +83,17 @@ def language(text: str) -> Language:
     share = han / (han + latin) if han + latin else 0.0
     if share >= (0.8 if english_grammar else 0.5):
         return "zh"
-    return "en" if share <= 0.2 else "mixed"
+    if share <= 0.2:
+        return "other" if not han and _is_foreign(text) else "en"
+    return "mixed"
+
+
+def _is_foreign(text: str) -> bool:
+    """Return True if Latin text has more function words of other languages than English ones."""
+    foreign = english = 0
+    for word in _LATIN_WORD.findall(text[:_LONGEST_LOOK].lower()):
+        if word in ENGLISH:
+            english += 1
+        elif word in FUNCTION_WORDS or not word.isascii():
+            foreign += 1
+    return foreign > english

@@ -5,12 +5,13 @@ from itertools import product
 from .normalise import normalise
 
 
-def _words(listing: str) -> frozenset[str]:
+def words(listing: str) -> frozenset[str]:
+    """Return the words of a list."""
     return frozenset(listing.split())
 
 
 # "no", "never" and "without" are not here: they change what a text says.
-ENGLISH = _words("""
+ENGLISH = words("""
     a about above after again all also am an and any anyone anything are as at be because been before being below
     between both but by can cannot could did do does doing done down during each either else ever few for from further
     had has have having he her here hers herself him himself his how however i if in into is it its itself just let
@@ -24,9 +25,9 @@ ENGLISH = _words("""
 # Single characters that only colour a sentence. The list is short on purpose: 地, 得 or 过 can be content.
 PARTICLES = frozenset("的了着吗呢吧啊呀嘛啦哦喔噢呗么什们哇嗯哎唉诶咯嘞")
 
-_QUESTIONS = _words("什么 怎么 怎样 哪里 哪儿 哪个 哪些 为什么 什么样 怎么样 多少 如何 为何 何时 几时")
+_QUESTIONS = words("什么 怎么 怎样 哪里 哪儿 哪个 哪些 为什么 什么样 怎么样 多少 如何 为何 何时 几时")
 
-CHINESE = _QUESTIONS | _words("""
+CHINESE = _QUESTIONS | words("""
     谁 哪 几 何 啥 咋 是否 是不是 有没有 能不能 可不可以 什么时候
     我 你 您 他 她 它 咱 我们 你们 您们 他们 她们 它们 咱们 自己 大家 别人 人家 某 某个 某些
     这 那 这个 那个 这些 那些 这里 那里 这儿 那儿 这样 那样 这么 那么 这是 那是 此 该 各 每 每个

@@ -27,7 +27,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from .. import __version__
 from ..cache import Cache
 from ..embed import Embedder
-from ..languages.times import find_times
+from ..languages.times import dates
 from ..models import CacheUse, MemoryItem, SearchResult, utc_now
 from ..store.contract import Filter, Outset, Tip
 from .accesses import Accesses
@@ -152,7 +152,7 @@ class Answers:
         """Everything that an answer hangs on, hashed: nobody can read a query in a key."""
         question = asdict(inquiry)
         del question["filter"]["now"]
-        spans = [(span.start, span.end) for span in find_times(inquiry.query, inquiry.filter.now) if span.relative]
+        spans = [(span.start, span.end) for span in dates(inquiry.query, inquiry.filter.now) if span.relative]
         engine = (__version__, asdict(self._ranking), self._embedder.id)
         parts = (question, spans, engine, tip, period, asked_at)
         return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()

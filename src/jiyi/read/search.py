@@ -14,7 +14,7 @@ from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError, EmbeddingModelChanged
 from ..index.query import Candidates, Question
 from ..languages.script import language
-from ..languages.times import find_times
+from ..languages.times import dates
 from ..languages.tokens import apart, tokens
 from ..models import MemoryItem, SearchResult
 from ..store.contract import Outset
@@ -94,7 +94,7 @@ async def question_of(
     terms = [*tokens(whole), *chain(*map(tokens, inquiry.extra_keywords))]
     last_terms = tokens(last)
     by_words = "text" in LEGS[inquiry.mode]
-    spans = tuple((span.start, span.end) for span in find_times(last, inquiry.filter.now))
+    spans = tuple((span.start, span.end) for span in dates(last, inquiry.filter.now))
     return Question(
         filter=inquiry.filter,
         terms=tuple(terms) if by_words else (),

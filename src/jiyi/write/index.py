@@ -13,7 +13,7 @@ from ..embed import Embedder, Vectors, embed_documents
 from ..errors import EmbeddingError
 from ..languages.keywords import keywords
 from ..languages.normalise import normalise
-from ..languages.sentences import share_of_questions
+from ..languages.sentences import question_share
 from ..languages.tokens import tokens
 from ..llm.keywords import standing_in
 from ..store.contract import IndexEntry
@@ -43,7 +43,7 @@ def index_entry(
     hashes, counts = term_counts(terms)
     return IndexEntry(
         length=len(terms),
-        asks=share_of_questions(content),
+        asks=question_share(content),
         hashes=hashes,
         counts=counts,
         keywords=_keywords(content, tags, data, rules),

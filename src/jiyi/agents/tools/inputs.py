@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic_core import PydanticCustomError
 
 from ... import validation
-from ...languages.times import find_times
+from ...languages.times import dates
 from ...models import utc_now
 
 MOST_HITS = 20
@@ -73,7 +73,7 @@ def _moment(value: object, *, end: bool = False) -> datetime | None:
         try:
             found, day = datetime.fromisoformat(value), len(value.strip()) == 10
         except ValueError:
-            spans = find_times(value, utc_now())
+            spans = dates(value, utc_now())
             if not spans:
                 raise PydanticCustomError("time", "is no time; write 2026-05-01 or 2026-05-01T09:30:00Z") from None
             found, day = (spans[-1].end if end else spans[0].start), False

@@ -174,6 +174,10 @@ def _day_of_month(match: re.Match[str], calendar: Calendar) -> Part:
     return calendar.monthly(int(match["d"]))
 
 
+def _next_day_of_month(match: re.Match[str], calendar: Calendar) -> Part | None:
+    return _day_of_month(match, calendar) if calendar.future else None
+
+
 def _holiday(match: re.Match[str], calendar: Calendar) -> Part:
     month, day = _HOLIDAYS[" ".join(match["holiday"].lower().split())]
     return _in_year(match, calendar, lambda year: calendar.day(year, month, day))
@@ -207,6 +211,12 @@ _MONTH_RULES: tuple[Rule, ...] = (
     (_CLEAR_MONTH, _month),
     (rf"(?:the )?{_ORDINAL} (?P<kind>week|weekend|{WEEKDAY_NAMES}) (?:of|in) {_MONTH}{_OF_YEAR}?", _nth_of_month),
 )
+_DAY_OF_MONTH = "3[01]|[12][0-9]|[1-9]"
+# The 3rd floor, the 20th century, the 5th Avenue.
+_NO_ORDINAL = (
+    "(?! (?:of|floor|time|century|street|avenue|grade|birthday|place|edition|anniversary|month|week|year|day|row|round"
+    "|(?-i:[A-Z])))"
+)
 _DIGIT_RULES: tuple[Rule, ...] = (
     (rf"(?:in|since|during|until|till|before|after|throughout|early|late|mid)(?: |-){_YEAR}", _year),
     (rf"in {YEAR},? (?:and|or) {_YEAR}", _year),
@@ -223,6 +233,10 @@ _DIGIT_RULES: tuple[Rule, ...] = (
     (r"(?:in|during|since|of|for) (?P<t>(?-i:Q)(?P<q>[1-4]))", _quarter),
     (rf"(?P<nth>H[12]){_OF_YEAR}", _half_year),
     (r"on (?P<t>the (?P<d>3[01]|[12][0-9]|[1-9])(?:st|nd|rd|th))(?=\s?(?:[,.?!;)]|\Z))", _day_of_month),
+    (
+        rf"(?:on|by|before|until|till|to|from|for|is) (?P<t>the (?P<d>{_DAY_OF_MONTH})(?:st|nd|rd|th)){_NO_ORDINAL}",
+        _next_day_of_month,
+    ),
 )
 _SEASON_RULES: tuple[Rule, ...] = (
     (rf"{DIRECTION} {_SEASON}(?! of)", _season),

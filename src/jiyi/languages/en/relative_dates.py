@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..numbers import ENGLISH_NUMBER, english_number
-from ..times.calendar import DAY, Amount, Calendar, DayPart, Part, Unit, halves, in_day, one_day
+from ..times.calendar import DAY, Amount, Calendar, DayPart, Part, Unit, edge, halves, in_day, one_day
 from ..times.scan import Family, Rule
 from .dates import DIRECTION, MONTH_NAMES, SHORT_WEEKDAY_NAMES, WEEKDAY_NAMES, direction, step, weekday_number
 
@@ -98,7 +98,7 @@ def _before_last(match: re.Match[str], calendar: Calendar) -> Part:
 
 
 def _weekend(_match: re.Match[str], calendar: Calendar) -> Part:
-    return calendar.latest_weekend()
+    return calendar.nearest_weekend()
 
 
 def _weekday(match: re.Match[str], calendar: Calendar) -> Part:
@@ -138,6 +138,20 @@ def _still_to_come(match: re.Match[str], calendar: Calendar) -> Part:
     return _this(match, calendar)._replace(start=calendar.now, grain="range")
 
 
+def _end_of(match: re.Match[str], calendar: Calendar) -> Part | None:
+    """By the end of the month: a deadline, and no date when looking back."""
+    if not calendar.future:
+        return None
+    match match["unit"].lower():
+        case "month":
+            return calendar.month_part(2)
+        case "year":
+            return edge(calendar.unit("year", 0), first=False)
+        case _:
+            week = calendar.week(0)
+            return week._replace(start=week.start + 4 * DAY, grain="range")
+
+
 def _same_time(match: re.Match[str], calendar: Calendar) -> Part:
     if match["unit"].lower() == "day":
         return calendar.day(calendar.year + step(match["ry"]), calendar.now.month, calendar.now.day, relative=True)
@@ -169,6 +183,7 @@ _WEEKDAY_RULES: tuple[Rule, ...] = (
 _UNIT_RULES: tuple[Rule, ...] = (
     (rf"{DIRECTION} (?P<unit>weekend){_FREE}", _directed),
     (rf"(?P<dir>last|this past|this|next|this coming) (?P<unit>week|month|year|quarter)(?! of){_FREE}", _directed),
+    (r"the end of the (?P<unit>week|month|year)(?! of)", _end_of),
     (r"the (?P<unit>night|week|weekend|month|year|quarter) before last", _before_last),
     (r"(?:over|during|on|at) (?P<t>the weekend)(?! (?:of|before|after))", _weekend),
     (rf"{AMOUNT} ago(?P<today> today)?", _ago),

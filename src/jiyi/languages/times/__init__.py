@@ -30,7 +30,7 @@ from .clock import refined
 from .ranges import joined
 from .scan import Atom, Scanner, scan
 
-__all__ = ["TimeSpan", "find_times"]
+__all__ = ["TimeSpan", "dates"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +46,20 @@ class TimeSpan:
     relative: bool
 
 
-def find_times(text: str, now: datetime) -> list[TimeSpan]:
-    """All times a text speaks of, in order, in the time zone of `now`.
+def dates(text: str, at: datetime, *, future: bool = False) -> list[TimeSpan]:
+    """Return the dates and times a text names, in order, in the time zone of `at`, the time it was said.
+
+    With `future`, for plans and deadlines, a date without a year lies ahead of `at`, and so does a bare weekday.
 
     >>> from datetime import UTC
-    >>> [span] = find_times("What did I do last week?", datetime(2023, 6, 14, tzinfo=UTC))
+    >>> [span] = dates("What did I do last week?", datetime(2023, 6, 14, tzinfo=UTC))
     >>> span.text, f"{span.start:%F}", f"{span.end:%F}"
     ('last week', '2023-06-05', '2023-06-12')
     """
-    if now.utcoffset() is None:
-        raise ValueError("now has no time zone: pass an aware datetime, such as datetime.now(UTC)")
+    if at.utcoffset() is None:
+        raise ValueError("at has no time zone: pass an aware datetime, such as datetime.now(UTC)")
     folded = _folded(text)
-    calendar = Calendar(now)
+    calendar = Calendar(at, future)
     atoms: list[Atom] = []
     free = 0
     for atom in scan(folded, _scanners()[not folded.isascii()], calendar):

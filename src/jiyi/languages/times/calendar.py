@@ -70,9 +70,13 @@ def halves(count: int, unit: Unit) -> Amount:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """The calendar as seen from one moment, in that moment's time zone."""
+    """The calendar as seen from one moment, in that moment's time zone.
+
+    With `future`, a time that recurs ("in May", "on Friday") is the next one instead of the most recent one.
+    """
 
     now: datetime
+    future: bool = False
 
     @property
     def year(self) -> int:
@@ -110,10 +114,10 @@ class Calendar:
         start = self.monday + distance * WEEK + 5 * DAY
         return Part(start, start + 2 * DAY, "range")
 
-    def latest_weekend(self) -> Part:
-        """The most recent weekend that has begun."""
+    def nearest_weekend(self) -> Part:
+        """The most recent weekend that has begun; in the future, the first that is not over."""
         this = self.weekend(0)
-        return this if this.start <= self.now else self.weekend(-1)
+        return this if self.future or this.start <= self.now else self.weekend(-1)
 
     def quarter(self, distance: int) -> Part:
         first = (self.now.month - 1) // 3 * 3 + 1
@@ -172,13 +176,15 @@ class Calendar:
     def weekday(self, weekday: int, direction: str) -> Part:
         """A day of the week: 0 is Monday.
 
-        "last" is the nearest one before today, "next" the nearest after, "this" the one of this week. With none of
-        them it is the last: whoever means today says so.
+        "last" is the nearest one before today, "next" the nearest after, "this" the one of this week. Without a
+        direction it is the last, or in the future the next: whoever means today says so.
         """
         if direction == "this":
-            return one_day(self.monday + weekday * DAY)
-        if direction == "next":
-            return one_day(self.today + ((weekday - self.now.weekday() - 1) % 7 + 1) * DAY)
+            this = one_day(self.monday + weekday * DAY)
+            return this if not self.future or this.end > self.now else one_day(this.end + 6 * DAY)
+        if direction == "next" or (self.future and not direction):
+            found = one_day(self.today + ((weekday - self.now.weekday() - 1) % 7 + 1) * DAY)
+            return found if direction else found._replace(cycle="week")
         found = one_day(self.today - ((self.now.weekday() - weekday - 1) % 7 + 1) * DAY)
         return found if direction else found._replace(cycle="week")
 
@@ -186,7 +192,7 @@ class Calendar:
         """Something that comes every year, as `make` gives it for one year.
 
         "last" is the most recent that is over, "next" the nearest that has not begun, "this" the one of this year.
-        With none of them it is the most recent that has begun.
+        Without a direction it is the most recent that has begun, or in the future the first that is not over.
         """
         if direction == "this":
             before = make(self.year - 1)
@@ -194,7 +200,9 @@ class Calendar:
             return (before if before.end > self.now else make(self.year))._replace(relative=True)
         # Eight years hold a 29 February even around 1900; a thing that is not there in a year is passed over.
         back = range(self.year, self.year - 9, -1)
-        for year in range(self.year, self.year + 9) if direction == "next" else back:
+        ahead = range(self.year - 1, self.year + 9)
+        forwards = direction == "next" or (self.future and not direction)
+        for year in ahead if forwards else back:
             try:
                 found = make(year)._replace(relative=True)
             except ValueError:
@@ -203,17 +211,24 @@ class Calendar:
                 return found
             if direction == "last" and found.end <= self.today:
                 return found
-            if not direction and found.start <= self.now:
+            if not direction and (found.end > self.now if self.future else found.start <= self.now):
                 return found._replace(cycle="year")
         raise ValueError
 
     def monthly(self, day: int) -> Part:
-        """The most recent day with this number."""
+        """The most recent day with this number; in the future, the next one, today included."""
         for distance in range(3):
-            start = self._first(self.year, self.now.month - distance) + (day - 1) * DAY
-            if start.day == day and start <= self.now:
+            start = self._first(self.year, self.now.month + (distance if self.future else -distance)) + (day - 1) * DAY
+            if start.day == day and (start >= self.today if self.future else start <= self.now):
                 return one_day(start)
         raise ValueError
+
+    def month_part(self, which: int) -> Part:
+        """The first, second or last third of a month: 0, 1 or 2; the most recent or, in the future, the next."""
+        this = third(self.unit("month", 0), which)
+        if self.future:
+            return this if this.end > self.now else third(self.unit("month", 1), which)
+        return this if this.start <= self.now else third(self.unit("month", -1), which)
 
     def nth(self, month: Part, number: int, kind: str | int) -> Part:
         """The first, second, ... week, weekend or day of the week in a month; -1 is the last."""

@@ -31,6 +31,11 @@ def _year_last(match: re.Match[str], calendar: Calendar) -> Part:
     return calendar.day(year, second, first) if first > 12 else calendar.day(year, first, second)
 
 
+def _without_year(match: re.Match[str], calendar: Calendar) -> Part:
+    month, day = int(match["m"]), int(match["d"])
+    return calendar.yearly(lambda year: calendar.day(year, month, day), "")
+
+
 def _day_first(match: re.Match[str], calendar: Calendar) -> Part:
     return calendar.day(int(match["y"]), int(match["b"]), int(match["a"]))
 
@@ -57,6 +62,11 @@ _RULES: tuple[Rule, ...] = (
     (rf"(?P<y>{YEAR})\.(?P<m>[0-9]{{2}})\.(?P<d>[0-9]{{2}})", _year_first),
     (rf"(?P<a>[0-9]{{1,2}})(?P<sep>[-/])(?P<b>[0-9]{{1,2}})(?P=sep)(?P<y>{YEAR})", _year_last),
     (rf"(?P<a>[0-9]{{2}})\.(?P<b>[0-9]{{2}})\.(?P<y>{YEAR})", _day_first),
+    # Without such a word it may be a fraction or a score.
+    (
+        r"(?:on|by|until|due|(?:moved|pushed|postponed|changed) to) (?P<t>(?P<m>1[0-2]|0?[1-9])/(?P<d>[0-3]?[0-9]))",
+        _without_year,
+    ),
     # Without such a word it may be 2010 to 2012, or a telephone number.
     (rf"(?:in|since|during|of|until|在|从|到) (?P<t>(?P<y>{YEAR})-(?P<m>0[1-9]|1[0-2]))", _month),
 )

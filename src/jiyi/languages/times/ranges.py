@@ -192,8 +192,13 @@ def _limited(text: str, atom: Atom, free: int, calendar: Calendar) -> Atom:
 
 def _limit(word: str, part: Part, calendar: Calendar) -> Part:
     """What lies on one side of a time; it may be nothing."""
-    lowest, highest = calendar.date(FIRST_YEAR, 1, 1), calendar.date(LAST_YEAR + 1, 1, 1)
+    highest = calendar.date(LAST_YEAR + 1, 1, 1)
+    # A deadline begins now; what was before a time may have been at any time.
+    ahead = calendar.future and part.start > calendar.now
+    lowest = calendar.now if ahead else calendar.date(FIRST_YEAR, 1, 1)
     match word:
+        case "since" if ahead:
+            return Part(part.start, highest, "range", part.relative)
         case "since":
             return Part(part.start, calendar.now, "range")
         case "after":

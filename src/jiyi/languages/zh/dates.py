@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from ..numbers import chinese_number, chinese_year
-from ..times.calendar import Calendar, Part, edge, one_day, third
+from ..times.calendar import DAY, Calendar, Part, edge, one_day, third
 from ..times.scan import Family, Rule
 
 _HAN_NUMBER = "零〇一二两三四五六七八九十百"
@@ -43,6 +43,14 @@ _HOLIDAYS: dict[str, tuple[int, int, int]] = {
     "元旦": (1, 1, 1), "情人节": (2, 14, 1), "劳动节": (5, 1, 1), "国庆": (10, 1, 7), "万圣节": (10, 31, 1),
     "双十一": (11, 11, 1), "双11": (11, 11, 1), "平安夜": (12, 24, 1), "圣诞": (12, 25, 1),
 }  # fmt: skip
+
+
+# The lunar festivals of the next years, in the solar calendar.
+_LUNAR = {
+    "春节": "2024-02-10 2025-01-29 2026-02-17 2027-02-06 2028-01-26 2029-02-13 2030-02-03 2031-01-23 2032-02-11",
+    "端午": "2024-06-10 2025-05-31 2026-06-19 2027-06-09 2028-05-28 2029-06-16 2030-06-05 2031-06-24 2032-06-12",
+    "中秋": "2024-09-17 2025-10-06 2026-09-25 2027-09-15 2028-10-03 2029-09-22 2030-09-12 2031-10-01 2032-09-19",
+}
 
 
 def _said(match: re.Match[str], group: str) -> str:
@@ -148,13 +156,25 @@ def _holiday(match: re.Match[str], calendar: Calendar) -> Part:
     return _in_year(match, calendar, of)
 
 
+def _lunar_holiday(match: re.Match[str], calendar: Calendar) -> Part | None:
+    """The next lunar festival. Looking back, 春节 names no year and is no date."""
+    name = {"除夕": "春节", "过年": "春节"}.get(match["holiday"], match["holiday"])
+    days = [calendar.date(*map(int, day.split("-"))) for day in _LUNAR[name].split()]
+    if match["holiday"] == "除夕":
+        days = [day - DAY for day in days]
+    return next((one_day(day) for day in days if day >= calendar.today), None) if calendar.future else None
+
+
 _HOLIDAY = "元旦|情人节|劳动节|万圣节|双十一|双11(?![0-9])|平安夜"
 _NTH = "(?:第(?P<nth>[一二三四五1-5])|最后一)个? (?:周|星期|礼拜)(?P<wd>[一二三四五六日天末])?"
 
+# 12月20 without 日, as people type it.
+_DAY_END = r"(?=\s|\Z|[,.;!?、。)]|[早晚]上|[上中下]午|凌晨|[以之]?[前后]|[我你他她咱要去来到回出开交还])(?!\.[0-9])"
 _TO_MONTH = rf"(?P<m2>{_MONTH_NUMBER}){_MONTH_END}(?! (?:{DAY_NUMBER}) [日号])"
 
 _MONTH_RULES: tuple[Rule, ...] = (
     (rf"{_MONTH} (?P<d>{DAY_NUMBER}) [日号]{_WEEKDAY}", _date),
+    (rf"{_MONTH}(?P<d>3[01]|[12][0-9]|[1-9]){_DAY_END}", _date),
     (rf"{_MONTH} (?P<d>{DAY_NUMBER}) [日号]?{_DASH}(?P<d2>{DAY_NUMBER}) [日号]", _days),
     (rf"{_MONTH}(?: {THIRD})?", _month),
     (rf"{_MONTH_START}(?P<m>{_MONTH_NUMBER}) 月?{_DASH}{_TO_MONTH}", _months),
@@ -175,10 +195,11 @@ _YEAR_RULES: tuple[Rule, ...] = (
 _OTHER_RULES: tuple[Rule, ...] = (
     (rf"{NO_NUMBER}第? (?P<q>[一二三四1-4]) 季度", _quarter),
     (rf"(?<!每年)(?P<holiday>{_HOLIDAY}|国庆(?=节|假期|长假|期间)|圣诞(?=节))节?", _holiday),
+    ("(?P<holiday>春节|端午|中秋|除夕|过年)节?(?!以来)", _lunar_holiday),
 )
 
 FAMILIES = (
     Family("月", _MONTH_RULES),
     Family("年", _YEAR_RULES),
-    Family("季度|[旦节夜]|双1|双十|国庆", _OTHER_RULES),
+    Family("季度|[旦节夜]|双1|双十|国庆|端午|中秋|除夕|过年", _OTHER_RULES),
 )

@@ -89,7 +89,7 @@ def _weekday(match: re.Match[str], calendar: Calendar) -> Part:
 
 
 def _weekend(_match: re.Match[str], calendar: Calendar) -> Part:
-    return calendar.latest_weekend()
+    return calendar.nearest_weekend()
 
 
 def _month(match: re.Match[str], calendar: Calendar) -> Part:
@@ -127,12 +127,20 @@ def _day_of_month(match: re.Match[str], calendar: Calendar) -> Part:
     return calendar.monthly(chinese_number(match["d"]))
 
 
+def _part_of_month(match: re.Match[str], calendar: Calendar) -> Part:
+    return calendar.month_part({"初": 0, "中": 1}.get(match["third"][0], 2))
+
+
 _WEEK = "个?(?:周|星期|礼拜)"
 _BEFORE = "[以之]?(?P<dir>前)(?![端台面后半任夫妻男女锋卫提途言景])"
 _AFTER = "[以之]?(?P<dir>后)(?![端台面半来悔果勤卫续]|天(?!气))"
 # 今晚上课 is tonight and a lesson.
 _ON = "上(?![课班学网线街山海床映场台门火车去来厕楼市交传])"
 _ON_DAY = "(?=那天|这天|凌晨|早上|上午|中午|下午|傍晚|晚上|[我你他她咱])"
+
+_NUMBERED = "线楼店院门房机码桌馆厅台车床井店铺窗口柜库站航球员元首称"
+
+_ONLY = "(?<![0-9一二三四五六七八九十每个上下这本几半])"
 
 _DAY_RULES: tuple[Rule, ...] = (
     ("(?P<day>昨|今|大前|(?<![以之目从先提])前(?!天[气天空数]))天", _day),
@@ -144,6 +152,8 @@ _DAY_RULES: tuple[Rule, ...] = (
     (f"(?P<day>[昨今明前])(?P<part>早|晚(?![点会辈]))(?:{_ON})?", _part_of_day),
     ("(?P<day>[昨今明])(?P<part>[晨夜])里?", _part_of_day),
     (f"{NO_NUMBER}(?<![月A-Za-z#-])(?P<d>{DAY_NUMBER}) [日号]{_ON_DAY}", _day_of_month),
+    # 3号线 is a metro line, 1号楼 a building.
+    (f"{NO_NUMBER}(?<![月到至A-Za-z#-])(?P<d>{DAY_NUMBER}) 号(?![{_NUMBERED}]|选手|文件|公路|种子|位)", _day_of_month),
 )
 _WEEK_RULES: tuple[Rule, ...] = (
     (f"{_DIRECTION}{_WEEK}(?:{_WEEKDAY}|{_SUNDAY}|(?P<end>末)|{_WEEK_END})", _week),
@@ -153,6 +163,10 @@ _WEEK_RULES: tuple[Rule, ...] = (
 )
 _UNIT_RULES: tuple[Rule, ...] = (
     (f"{_DIRECTION}个?月(?![亮光球饼薪])(?: 的? (?P<d>{DAY_NUMBER}) [日号]| {THIRD})?", _month),
+    (
+        "(?<![0-9一二三四五六七八九十每个上下这本几半])月(?P<third>[底末]|初(?![一二三四五六七八九十]))(?![0-9])",
+        _part_of_month,
+    ),
     (f"{_DIRECTION}个?季度", _quarter),
     (f"{AMOUNT}{_BEFORE}", _away),
     # 工作一天后 is after a day of work.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from ...languages.times import TimeSpan, find_times
+from ...languages.times import TimeSpan, dates
 from .open_dates import open_dates
 
 # Without one of these a text speaks of no time, and need not be searched.
@@ -73,7 +73,7 @@ def times_in(text: str, now: datetime, *, ahead: bool, named_last: datetime | No
         return ()
     if _WEEKDAYS.search(text):
         return ()
-    found = [span for span in find_times(text, now) if not _comes_again(text, span)]
+    found = [span for span in dates(text, now) if not _comes_again(text, span)]
     found = [_ahead(span, now) if ahead or _TO_COME.search(text, 0, span.at[0]) else span for span in found]
     found = _completed(
         found,

@@ -17,7 +17,7 @@ from ...languages.normalise import fold_traditional
 from ...languages.numbers import chinese_number, english_number
 from ...languages.script import language
 from ...languages.stop_words import CHINESE, ENGLISH
-from ...languages.times import TimeSpan, find_times
+from ...languages.times import TimeSpan, dates
 from ...languages.tokens import tokens
 from ...text.fence import strip_context
 from ...text_cache import text_cache
@@ -193,7 +193,7 @@ class Grounds:
 
     @cached_property
     def _times(self) -> list[TimeSpan]:
-        return [span for said in self._all for span in find_times(strip_context(said.text), said.sent_at)]
+        return [span for said in self._all for span in dates(strip_context(said.text), said.sent_at)]
 
     @cached_property
     def _numbers(self) -> set[str]:
@@ -210,7 +210,7 @@ class Grounds:
 
     def _days(self, cited: Sequence[Said]) -> list[tuple[datetime, datetime]]:
         """The times that messages speak of, or, if they speak of none, when they were sent."""
-        spoken = [span for said in cited for span in find_times(strip_context(said.text), said.sent_at)]
+        spoken = [span for said in cited for span in dates(strip_context(said.text), said.sent_at)]
         if spoken:
             return [(span.start, span.end) for span in spoken]
         return [(said.sent_at - timedelta(days=1), said.sent_at + timedelta(days=1)) for said in cited]
@@ -241,7 +241,7 @@ class Grounds:
         """The text without the days in it, all of which must be days that were spoken of. Longer times stay: their
         numbers, such as years, must have been said."""
         rest = list(text)
-        for span in find_times(text, cited[0].sent_at):
+        for span in dates(text, cited[0].sent_at):
             if not self.speaks_of(span, cited):
                 raise Unsupported("a date that was not said", span.text)
             if span.end - span.start <= timedelta(days=1):
