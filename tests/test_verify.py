@@ -108,9 +108,9 @@ async def test_all_of_it_at_once_on_either_database(learning: Memory, place: Pla
     assert contents(await learning.search("football", user_id="mei"))[0] == "plays football"
 
 
-ARRAYS = "hashes, counts, keyword_hashes, keyword_weights"
+ARRAYS = "'', 1, hashes, counts, keyword_hashes, keyword_weights"
 ON_A_FILE = {
-    "terms of nothing": ("orphans", f"INSERT INTO terms SELECT 'mei', 'gone', 1, 0, '', 1, {ARRAYS}, 1 FROM terms LIMIT 1"),
+    "terms of nothing": ("orphans", f"INSERT INTO terms SELECT 'mei', 'gone', 1, 0, {ARRAYS}, 1 FROM terms LIMIT 1"),
     "keyword of nothing": ("orphans", "INSERT INTO keywords VALUES ('mei', 'gone', 'tea', 1.0, 'rule')"),
     "relation to nothing": ("orphans", f"INSERT INTO relations SELECT 'mei', {FACT}, 'gone', 'supports', 1.0, 0"),
     "source of nothing": ("orphans", f"INSERT INTO memory_sources VALUES ('mei', {FACT}, 'gone', NULL, NULL)"),

@@ -33,6 +33,7 @@ from ..models import (
 )
 from ..synonyms import Company, Pair, Synonym
 from . import (
+    additions,
     checking,
     effects,
     erasing,
@@ -105,10 +106,10 @@ class Store(Keeping):
             return await reads.receipt(session, user_id, idempotency_key, request_hash)
 
     async def save(self, addition: Addition) -> Receipt:
-        return await self._write([addition.user_id], lambda session: saves.save(session, addition))
+        return await self._write([addition.user_id], lambda session: additions.save(session, addition))
 
     async def complete(self, lease: Lease, addition: Addition) -> None:
-        await self._write([lease.user_id], lambda session: saves.complete(session, lease, addition))
+        await self._write([lease.user_id], lambda session: additions.complete(session, lease, addition))
 
     async def tail(self, place: Place, limit: int, *, before: str | None = None) -> list[StoredMessage]:
         async with self._reading(place.user_id) as session:

@@ -17,7 +17,7 @@ from sqlalchemy.orm import aliased
 
 from ..languages.version import WORDS_VERSION
 from ..models import utc_now
-from . import rows, saves
+from . import saves
 from .contract import IndexEntry
 from .reads import chunks, known_by_hash
 from .tables import Base, EmbeddingRow, KeywordRow, MemoryRow, RevisionRow, TermsRow
@@ -192,7 +192,7 @@ async def repair(session: AsyncSession, wanted: Sequence[Repair]) -> list[str]:
             row.near_hash = one.index.near_hash
             for table in (TermsRow, KeywordRow):
                 await session.execute(delete(table).where(table.user_id == one.user_id, table.memory_id == one.id))
-            await saves.insert_index(session, [rows.index_values(one.user_id, one.id, one.index)])
+            await saves.insert_index(session, one.user_id, {one.id: one.index})
         if one.without_vector:
             mine = and_(EmbeddingRow.user_id == one.user_id, EmbeddingRow.memory_id == one.id)
             await session.execute(delete(EmbeddingRow).where(mine))

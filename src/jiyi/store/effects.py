@@ -7,13 +7,12 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, func, insert, or_, select
+from sqlalchemy import and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ..errors import NotFound
 from ..models import Relation
-from .contract import BY_A_PERSON, Effects, SlotEntry, Source, Stale
-from .reads import chunks, memory_row, memory_rows
+from .contract import BY_A_PERSON, SlotEntry, Source
+from .reads import chunks, memory_row
 from .tables import MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow
 
 WORDS_AT_ONCE = 200  # a database takes no endless condition
@@ -105,64 +104,6 @@ async def _told(
     for memory_id, message_id, start, end, sent_at in (await session.execute(statement)).all():
         found[memory_id].append((sent_at, Source(message_id=message_id, start=start, end=end)))
     return {memory_id: tuple(told) for memory_id, told in found.items()}
-
-
-async def check(session: AsyncSession, user_id: str, effects: Effects) -> None:
-    """Whether slots and memories are as they were when the effects were worked out."""
-    now: dict[str, dict[str, int]] = {slot: {} for slot in effects.slots}
-    for some in chunks(list(effects.slots)):
-        statement = select(MemoryRow.slot, MemoryRow.id, MemoryRow.version).where(
-            MemoryRow.user_id == user_id, MemoryRow.slot.in_(some), MemoryRow.status == "active"
-        )
-        for slot, memory_id, version in await session.execute(statement):
-            now[slot or ""][memory_id] = version
-    if now != effects.slots:
-        raise Stale
-    for memory_id, version in effects.versions.items():
-        mine = and_(MemoryRow.user_id == user_id, MemoryRow.id == memory_id)
-        if await session.scalar(select(MemoryRow.version).where(mine)) != version:
-            raise Stale
-
-
-async def save(session: AsyncSession, user_id: str, effects: Effects, at: datetime) -> None:
-    """Further evidence, and relations; the changed memories themselves are written like any other change."""
-    wanted = {(memory_id, source.message_id): source for memory_id, some in effects.evidence.items() for source in some}
-    missing = effects.evidence.keys() - (await memory_rows(session, user_id, list(effects.evidence))).keys()
-    if missing:
-        raise NotFound(f"user {user_id!r} has no memory {min(missing)!r}")
-    for some in chunks(list(effects.evidence)):
-        mine = and_(MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id.in_(some))
-        told = await session.execute(select(MemorySourceRow.memory_id, MemorySourceRow.message_id).where(mine))
-        for memory_id, message_id in told:
-            wanted.pop((memory_id, message_id), None)
-    if wanted:
-        await session.execute(
-            insert(MemorySourceRow),
-            [
-                {
-                    "user_id": user_id,
-                    "memory_id": memory_id,
-                    "message_id": message_id,
-                    "span_start": source.start,
-                    "span_end": source.end,
-                }
-                for (memory_id, message_id), source in wanted.items()
-            ],
-        )
-    for one in effects.relations:
-        key = (user_id, one.memory_id, one.target_id, one.relation_type)
-        if await session.get(RelationRow, key) is None:
-            session.add(
-                RelationRow(
-                    user_id=user_id,
-                    memory_id=one.memory_id,
-                    target_id=one.target_id,
-                    relation_type=one.relation_type,
-                    strength=one.strength,
-                    created_at=at,
-                )
-            )
-    await session.flush()
 
 
 async def relations(session: AsyncSession, user_id: str, memory_id: str) -> list[Relation]:

@@ -12,7 +12,7 @@ from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..models import utc_now
-from . import jobs, recalls, rows, saves, units
+from . import jobs, recalls, saves, units
 from .contract import IndexEntry, Unembedded
 from .reads import chunks, known_by_hash
 from .tables import (
@@ -222,7 +222,7 @@ async def _rewrite(session: AsyncSession, user_id: str, held: Held, left: Rewrit
     row.updated_at = now
     for table in (EmbeddingRow, TermsRow, KeywordRow, RevisionRow):
         await session.execute(delete(table).where(table.user_id == user_id, table.memory_id == held.id))
-    await saves.insert_index(session, [rows.index_values(user_id, held.id, left.index)])
+    await saves.insert_index(session, user_id, {held.id: left.index})
     session.add(
         RevisionRow(
             user_id=user_id,

@@ -10,8 +10,10 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from . import reads, rows, saves
+from . import reads, saves
+from .additions import add_memories
 from .contract import Agreed, AgreedEntry, Filed, FiledMemory, FileLook, FileWork, IndexEntry, NewMemory, Past, Stale
+from .inserts import Inserts
 from .tables import (
     SHARED,
     ChangeRow,
@@ -181,7 +183,10 @@ async def work(session: AsyncSession, work: FileWork) -> None:
     taken = await _taken(session, work, list(said.values()))
     own = _free(said, taken)
     changes = [(changed.id, replace(changed.change, dedupe_hash=own.get(changed.id))) for changed, _ in work.changes]
-    await saves.apply_changes(session, work.user_id, [(there[memory_id], change) for memory_id, change in changes])
+    inserts = Inserts()
+    changed_rows = [(there[memory_id], change) for memory_id, change in changes]
+    await saves.apply_changes(session, work.user_id, changed_rows, inserts)
+    await inserts.run(session)
     for addition in work.additions:
         if await _there(session, work.user_id, addition.memories):
             raise Stale
@@ -196,7 +201,8 @@ async def work(session: AsyncSession, work: FileWork) -> None:
             )
             for memory in addition.memories
         ]
-        await saves.save_memories(session, addition, new)
+        add_memories(inserts, addition, new)
+        await inserts.run(session)
     await agree(session, work.user_id, work.workspace, work.agreed, [])
     if work.agreed:  # so that others read it again
         mine = and_(FileRow.user_id == work.user_id, FileRow.path.startswith(f"{work.workspace}/", autoescape=True))
@@ -266,11 +272,11 @@ async def index_anew(session: AsyncSession, user_id: str, entries: Mapping[str, 
     for some in reads.chunks(list(entries)):
         mine = select(MemoryRow.id, MemoryRow.version).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
         at = [memory_id for memory_id, version in await session.execute(mine) if version == entries[memory_id][0]]
-        for table in saves.INDEX_TABLES.values():
+        for table in saves.INDEX_TABLES:
             of_these = and_(table.__table__.c.user_id == user_id, table.__table__.c.memory_id.in_(at))
             await session.execute(delete(table).where(of_these))
         done |= {memory_id: entries[memory_id][1] for memory_id in at}
-    await saves.insert_index(session, (rows.index_values(user_id, name, entry) for name, entry in done.items()))
+    await saves.insert_index(session, user_id, done)
     await saves.tell(session, user_id, list(done), "update")
     return len(done)
 

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from . import records as r
 from . import rows, saves, synonyms
 from .contract import IndexEntry
+from .inserts import Inserts
 from .reads import chunks
 from .tables import (
     Base,
@@ -105,7 +106,9 @@ async def _messages(session: AsyncSession, arriving: Arriving, some: Sequence[r.
         for one in new.values()
         if one.unit_id in units
     ]
-    await saves.insert_all(session, UnitMessageRow, members)
+    inserts = Inserts()
+    inserts.add(UnitMessageRow, members)
+    await inserts.run(session)
 
 
 async def _memories(
@@ -134,7 +137,7 @@ async def _memories(
         keys[record.memory_key] = record.id
         new.append((record, index))
     await _insert(session, arriving, MemoryRow, [_memory_values(record, index) for record, index in new])
-    await saves.insert_index(session, (rows.index_values(one.user_id, one.id, index) for one, index in new))
+    await saves.insert_index(session, arriving.user_id, {one.id: index for one, index in new})
     await _parts(session, arriving, [record for record, _ in new])
     await saves.tell(session, arriving.user_id, [record.id for record, _ in new], "add")
 
@@ -167,9 +170,11 @@ async def _parts(session: AsyncSession, arriving: Arriving, new: Sequence[r.Memo
         for vector in [r.decoded(each.vector)]
     ]
     revisions = [{**key[one.id], **each.model_dump()} for one in new for each in one.revisions]
-    await saves.insert_all(session, MemorySourceRow, list(sources.values()))
-    await saves.insert_all(session, EmbeddingRow, vectors)
-    await saves.insert_all(session, RevisionRow, revisions)
+    inserts = Inserts()
+    inserts.add(MemorySourceRow, list(sources.values()))
+    inserts.add(EmbeddingRow, vectors)
+    inserts.add(RevisionRow, revisions)
+    await inserts.run(session)
 
 
 async def _relations(session: AsyncSession, arriving: Arriving, some: Sequence[r.RelationRecord]) -> None:
@@ -206,7 +211,9 @@ async def _jobs(session: AsyncSession, arriving: Arriving, some: Sequence[r.JobR
         for position, memory_id in enumerate(dict.fromkeys(map(arriving.name, one.memory_ids)))
         if memory_id in memories
     ]
-    await saves.insert_all(session, JobMemoryRow, led_to)
+    inserts = Inserts()
+    inserts.add(JobMemoryRow, led_to)
+    await inserts.run(session)
 
 
 # -- what is here ---------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from ..errors import ConnectionLost, NotAStore, SettingsError, StoreError, Vecto
 from ..index import pgvector as nearest
 from ..models import Receipt
 from ..settings import PostgresSettings
-from . import reads, saves, schema
+from . import additions, reads, schema
 from .contract import CLOSED, Addition, Advance, StoreInfo
 from .erasing import Erasure
 from .migrations import postgres as ddl
@@ -342,7 +342,7 @@ def _lock_key(what: str) -> int:
 
 
 async def _save_again(session: AsyncSession, addition: Addition) -> Receipt:
-    return await reads.receipt_by_id(session, addition.user_id, addition.id) or await saves.save(session, addition)
+    return await reads.receipt_by_id(session, addition.user_id, addition.id) or await additions.save(session, addition)
 
 
 def _check_server(connection: Connection, where: str) -> None:

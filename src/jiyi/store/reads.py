@@ -77,18 +77,18 @@ _USER: BindParameter[str] = bindparam("user_id")
 # Two statements, not one with OR: that would make SQLite read all of the user's rows.
 _BY_ID = select(MemoryRow.__table__).where(MemoryRow.user_id == _USER, MemoryRow.id.in_(_IDS))
 _BY_KEY = select(MemoryRow.__table__).where(MemoryRow.user_id == _USER, MemoryRow.memory_key.in_(_IDS))
-_KNOWN = select(MemoryRow.dedupe_hash, MemoryRow.id).where(
-    MemoryRow.user_id == _USER,
-    MemoryRow.dedupe_hash.in_(_IDS),
-    or_(
-        and_(
-            MemoryRow.status == "active",
-            MemoryRow.valid_to.is_(None),
-            or_(MemoryRow.expires_at.is_(None), MemoryRow.expires_at > bindparam("now", type_=Instant())),
-        ),
-        MemoryRow.dedupe_hash.startswith(SAID),
-        MemoryRow.dedupe_hash.startswith(PAST),
+# The condition that a dedupe hash counts as known at the time `now`.
+IS_KNOWN = or_(
+    and_(
+        MemoryRow.status == "active",
+        MemoryRow.valid_to.is_(None),
+        or_(MemoryRow.expires_at.is_(None), MemoryRow.expires_at > bindparam("now", type_=Instant())),
     ),
+    MemoryRow.dedupe_hash.startswith(SAID),
+    MemoryRow.dedupe_hash.startswith(PAST),
+)
+_KNOWN = select(MemoryRow.dedupe_hash, MemoryRow.id).where(
+    MemoryRow.user_id == _USER, MemoryRow.dedupe_hash.in_(_IDS), IS_KNOWN
 )
 _DETAILS = union_all(
     select(KeywordRow.memory_id, literal("keyword"), KeywordRow.keyword, -KeywordRow.weight, KeywordRow.keyword).where(

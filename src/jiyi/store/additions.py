@@ -1,0 +1,560 @@
+"""Writing one `add`: messages, memories, index entries, history, change feed and job, in one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    Select,
+    String,
+    and_,
+    bindparam,
+    cast,
+    func,
+    literal,
+    null,
+    select,
+    type_coerce,
+    union_all,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..errors import InvalidInput
+from ..models import MemoryItem, Receipt, ReceiptState, from_micros, utc_now
+from . import jobs, reads, rows
+from .contract import NOT_INDEXED, Addition, Effects, Lease, NewMemory, Source, Stale
+from .inserts import Inserts, Values
+from .saves import apply_changes, retire_expired
+from .tables import (
+    EmbeddingRow,
+    JobMemoryRow,
+    JobRow,
+    MemoryRow,
+    MemorySourceRow,
+    MessageRow,
+    RelationRow,
+    RevisionRow,
+    UnitMessageRow,
+    UnitRow,
+)
+from .types import Instant
+
+SCOPE = ("session_id", "agent_id", "group_id")
+AT_ONCE = 500  # values in one IN list
+
+
+async def save(session: AsyncSession, addition: Addition) -> Receipt:
+    """Write one `add` and its job."""
+    user_id = addition.user_id
+    if addition.idempotency_key is not None:
+        earlier = await reads.receipt(session, user_id, addition.idempotency_key, addition.request_hash)
+        if earlier is not None:
+            return earlier
+    saved = await _write(session, addition)
+    state, problems = _state(addition, saved.problems, len(saved.unembedded))
+    job = JobRow(
+        user_id=user_id,
+        id=addition.id,
+        kind=addition.kind,
+        state=state.value,
+        idempotency_key=addition.idempotency_key,
+        request_hash=addition.request_hash if addition.idempotency_key is not None else None,
+        created=len(saved.created),
+        problems=problems,
+        attempts=0 if addition.payload else 1,
+        leased_until=None,
+        created_at=addition.at,
+        updated_at=addition.at,
+        session_id=addition.session_id,
+        payload=addition.payload,
+        not_before=addition.at if addition.payload else None,
+    )
+    session.add(job)
+    await session.flush()
+    inserts = Inserts()
+    inserts.add(JobMemoryRow, _job_memories(job, [memory.id for memory in saved.memories], first=0))
+    await inserts.run(session)
+    return rows.receipt(job, saved.memories)
+
+
+async def complete(session: AsyncSession, lease: Lease, addition: Addition) -> None:
+    """Write the result of a job, if the worker still holds its lease."""
+    job = await jobs.held(session, lease, utc_now())
+    saved = await _write(session, addition)
+    mine = and_(JobMemoryRow.user_id == job.user_id, JobMemoryRow.job_id == job.id)
+    before = dict((await session.execute(select(JobMemoryRow.memory_id, JobMemoryRow.position).where(mine))).all())
+    new = [memory.id for memory in saved.memories if memory.id not in before]
+    inserts = Inserts()
+    inserts.add(JobMemoryRow, _job_memories(job, new, first=max(before.values(), default=-1) + 1))
+    await inserts.run(session)
+    unembedded = await reads.without_vector(session, addition.user_id, [*before, *new], addition.model)
+    state, problems = _state(addition, saved.problems, len(unembedded))
+    jobs.finish(job, utc_now(), state, problems, created=len(saved.created))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Saved:
+    memories: list[MemoryItem]  # new and known ones, in the order given
+    created: set[str]
+    unembedded: set[str]  # known ones without a vector of the model
+    problems: list[str]
+
+
+async def _write(session: AsyncSession, addition: Addition) -> _Saved:
+    found = await _look_up(session, addition)
+    if found.expired:
+        await retire_expired(session, addition.user_id, sorted(found.expired), addition.at)
+        found = await _look_up(session, addition)
+    _check(addition, found)
+    fresh = _fresh(addition, found)
+    inserts = Inserts()
+    _add_messages(inserts, addition)
+    await _add_units(session, inserts, addition, found.units)
+    memories = add_memories(inserts, addition, list(fresh.values()))
+    created = {memory.id for memory in memories}
+    effects, problems = _resolvable(addition.effects, found.versions.keys() | created)
+    if effects.changes:
+        there = await reads.memory_rows(session, addition.user_id, [one.id for one in effects.changes])
+        changes = [(there[one.id], one.change) for one in effects.changes]
+        await apply_changes(session, addition.user_id, changes, inserts)
+    _add_evidence(inserts, addition, effects, found)
+    await inserts.run(session)
+    known = [*found.known.values(), *addition.met]
+    there_already = await reads.items(session, addition.user_id, known) if known else []
+    by_id = {memory.id: memory for memory in [*memories, *there_already]}
+    ids = {found.known.get(new.dedupe_hash) or fresh[new.dedupe_hash].id: None for new in addition.memories}
+    ids |= dict.fromkeys(memory_id for memory_id in addition.met if memory_id in by_id)
+    return _Saved(
+        memories=[by_id[memory_id] for memory_id in ids],
+        created=created,
+        unembedded=(ids.keys() - created) - found.embedded,
+        problems=problems,
+    )
+
+
+def _state(addition: Addition, dropped: Sequence[str], unembedded: int) -> tuple[ReceiptState, list[str]]:
+    """Return the state and problems of the receipt: known memories may lack a vector."""
+    state, problems = addition.state, [*addition.problems, *dropped]
+    if state is ReceiptState.INDEXED and unembedded:
+        state = ReceiptState.EXTRACTED
+        problems.append(f"{unembedded} known before, but not found by meaning yet: run `jiyi reindex --embeddings`")
+    return state, problems
+
+
+def _job_memories(job: JobRow, ids: Sequence[str], *, first: int) -> list[Values]:
+    return [
+        {"user_id": job.user_id, "job_id": job.id, "position": position, "memory_id": memory_id}
+        for position, memory_id in enumerate(ids, start=first)
+    ]
+
+
+# -- one look at everything that an addition depends on ------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Found:
+    last_message: str | None = None
+    messages: set[str] = field(default_factory=set)  # cited ones that exist
+    delivered: bool = False  # one of the new messages is stored already
+    known: dict[str, str] = field(default_factory=dict)  # memory ids by dedupe hash
+    embedded: set[str] = field(default_factory=set)  # known memories with a vector of the model
+    expired: set[str] = field(default_factory=set)  # dedupe hashes
+    taken_keys: set[str] = field(default_factory=set)
+    slots: dict[str, dict[str, int]] = field(default_factory=dict)  # versions by memory id
+    versions: dict[str, int] = field(default_factory=dict)  # of the memories that effects refer to
+    sources: set[tuple[str, str]] = field(default_factory=set)
+    relations: set[tuple[str, str, str]] = field(default_factory=set)
+    units: dict[str, tuple[list[str], int, int]] = field(default_factory=dict)  # participants, start, end
+
+
+_USER: BindParameter[str] = bindparam("user_id")
+
+
+def _in(name: str) -> BindParameter[list[str]]:
+    return bindparam(name, expanding=True)
+
+
+def _part(name: str, key: Any, value: Any, *, text: Any = None, number: Any = None, end: Any = None) -> Select[Any]:
+    return select(
+        literal(name, literal_execute=True),
+        key,
+        value,
+        cast(null() if text is None else text, String),
+        cast(null() if number is None else type_coerce(number, BigInteger), BigInteger),
+        cast(null() if end is None else type_coerce(end, BigInteger), BigInteger),
+    )
+
+
+_memory, _message = MemoryRow, MessageRow
+_HAS_VECTOR = and_(EmbeddingRow.part == 0, EmbeddingRow.model == bindparam("model"))
+_PARTS: dict[str, Select[Any]] = {
+    "cited": _part("cited", _message.id, _message.id).where(_message.user_id == _USER, _message.id.in_(_in("cited"))),
+    "delivered": _part("delivered", _message.id, _message.id).where(
+        _message.user_id == _USER, _message.dedupe_hash.in_(_in("delivered"))
+    ),
+    "known": _part("known", _memory.dedupe_hash, _memory.id).where(
+        _memory.user_id == _USER, _memory.dedupe_hash.in_(_in("known")), reads.IS_KNOWN
+    ),
+    "met": _part("embedded", EmbeddingRow.memory_id, EmbeddingRow.memory_id).where(
+        EmbeddingRow.user_id == _USER, EmbeddingRow.memory_id.in_(_in("met")), _HAS_VECTOR
+    ),
+    "said": _part("embedded", EmbeddingRow.memory_id, EmbeddingRow.memory_id)
+    .join(MemoryRow, and_(_memory.user_id == EmbeddingRow.user_id, _memory.id == EmbeddingRow.memory_id))
+    .where(_memory.user_id == _USER, _memory.dedupe_hash.in_(_in("said")), _HAS_VECTOR),
+    "expired": _part("expired", _memory.dedupe_hash, _memory.id).where(
+        _memory.user_id == _USER,
+        _memory.dedupe_hash.in_(_in("expired")),
+        _memory.status == "active",
+        _memory.expires_at <= bindparam("now", type_=Instant()),
+    ),
+    "key": _part("key", _memory.memory_key, _memory.id).where(
+        _memory.user_id == _USER, _memory.memory_key.in_(_in("key"))
+    ),
+    "slot": _part("slot", _memory.slot, _memory.id, number=_memory.version).where(
+        _memory.user_id == _USER, _memory.slot.in_(_in("slot")), _memory.status == "active"
+    ),
+    "memory": _part("memory", _memory.id, _memory.id, number=_memory.version).where(
+        _memory.user_id == _USER, _memory.id.in_(_in("memory"))
+    ),
+    "source": _part("source", MemorySourceRow.memory_id, MemorySourceRow.message_id).where(
+        MemorySourceRow.user_id == _USER, MemorySourceRow.memory_id.in_(_in("source"))
+    ),
+    "relation": _part("relation", RelationRow.memory_id, RelationRow.target_id, text=RelationRow.relation_type).where(
+        RelationRow.user_id == _USER, RelationRow.memory_id.in_(_in("relation"))
+    ),
+    "unit": _part(
+        "unit", UnitRow.id, UnitRow.id, text=UnitRow.participants, number=UnitRow.started_at, end=UnitRow.ended_at
+    ).where(UnitRow.user_id == _USER, UnitRow.id.in_(_in("unit"))),
+}
+
+
+@lru_cache(maxsize=256)
+def _statement(parts: tuple[str, ...], nulls: tuple[str, ...] | None) -> Any:
+    """Return the union of some parts; built once, because building costs as much as running it.
+
+    `nulls`: the columns of the message's scope that are NULL; None if the last message of the scope is not needed.
+    """
+    selects = [_PARTS[name] for name in parts]
+    if nulls is not None:
+        scope = [
+            column.is_(None) if name in nulls else column == bindparam(name)
+            for name, column in ((name, getattr(_message, name)) for name in SCOPE)
+        ]
+        selects.append(_part("last", literal(""), func.max(_message.id)).where(_message.user_id == _USER, *scope))
+    return union_all(*selects)
+
+
+async def _look_up(session: AsyncSession, addition: Addition) -> _Found:
+    """Read everything that the addition depends on; one statement unless it is very large."""
+    effects = addition.effects
+    hashes = [new.dedupe_hash for new in addition.memories]
+    lists: dict[str, Sequence[str]] = {
+        "cited": sorted(_cited(addition)),
+        "delivered": [message.dedupe_hash for message in addition.messages if message.dedupe_hash is not None],
+        "known": hashes,
+        "met": addition.met,
+        "said": hashes,
+        "expired": hashes,
+        "key": [new.memory_key for new in addition.memories if new.memory_key != new.id],
+        "slot": list(effects.slots),
+        "memory": sorted(_referred(addition)),
+        "source": list(effects.evidence),
+        "relation": sorted({one.memory_id for one in effects.relations}),
+        "unit": [part.id for part in addition.units],
+    }
+    common = {
+        "user_id": addition.user_id,
+        "session_id": addition.session_id,
+        "agent_id": addition.agent_id,
+        "group_id": addition.group_id,
+        "model": addition.model,
+        "now": addition.at,
+    }
+    follows = addition.follows is not None
+    connection = await session.connection()
+    found = _Found(slots={slot: {} for slot in effects.slots})
+    start = 0
+    while True:
+        some = {name: values[start : start + AT_ONCE] for name, values in lists.items() if len(values) > start}
+        nulls = tuple(name for name in SCOPE if common[name] is None) if follows and start == 0 else None
+        if not some and nulls is None:
+            return found
+        for line in (await connection.execute(_statement(tuple(some), nulls), {**common, **some})).all():
+            _note(found, *line)
+        start += AT_ONCE
+
+
+def _note(found: _Found, part: str, key: str, value: str, text: str | None, number: int, end: int) -> None:
+    match part:
+        case "last":
+            found.last_message = value
+        case "cited":
+            found.messages.add(value)
+        case "delivered":
+            found.delivered = True
+        case "known":
+            found.known[key] = value
+        case "embedded":
+            found.embedded.add(value)
+        case "expired":
+            found.expired.add(key)
+        case "key":
+            found.taken_keys.add(key)
+        case "slot":
+            found.slots[key][value] = number
+        case "memory":
+            found.versions[key] = number
+        case "source":
+            found.sources.add((key, value))
+        case "relation":
+            found.relations.add((key, value, text or ""))
+        case "unit":
+            found.units[key] = (json.loads(text or "[]"), number, end)
+
+
+def _cited(addition: Addition) -> set[str]:
+    """Return the ids of earlier messages that the addition refers to."""
+    sources = [source for memory in addition.memories for source in memory.sources]
+    sources += [source for some in addition.effects.evidence.values() for source in some]
+    cited = {*(source.message_id for source in sources), *(one for part in addition.units for one in part.message_ids)}
+    return cited - {message.id for message in addition.messages}
+
+
+def _referred(addition: Addition) -> set[str]:
+    """Return the ids of memories that the addition refers to."""
+    effects = addition.effects
+    return {
+        *(memory.superseded_by or "" for memory in addition.memories),
+        *effects.versions,
+        *effects.evidence,
+        *(one.id for one in effects.changes),
+        *(one.change.values.get("superseded_by") or "" for one in effects.changes),
+        *(name for one in effects.relations for name in (one.memory_id, one.target_id)),
+    } - {""}
+
+
+def _check(addition: Addition, found: _Found) -> None:
+    """Raise `Stale` if something that the addition was derived from has changed meanwhile."""
+    effects = addition.effects
+    unchanged = {
+        "follows": addition.follows is None or addition.follows.message_id == found.last_message,
+        "cited": found.messages == _cited(addition),
+        "messages": not found.delivered,
+        "slots": found.slots == effects.slots,
+        "versions": all(found.versions.get(name) == version for name, version in effects.versions.items()),
+        "changes": all(
+            one.id in found.versions and one.version in (None, found.versions[one.id]) for one in effects.changes
+        ),
+        # A memory without an index entry was known when this was derived; one with a slot was new.
+        "known": all((new.dedupe_hash in found.known) or new.index is not NOT_INDEXED for new in addition.memories),
+        "new": not any(
+            new.slot is not None and new.dedupe_hash in found.known and new.index is not NOT_INDEXED
+            for new in addition.memories
+        ),
+    }
+    if not all(unchanged.values()):
+        raise Stale
+
+
+def _fresh(addition: Addition, found: _Found) -> dict[str, NewMemory]:
+    """Return the new memories by dedupe hash, the first of equal ones, in the order given."""
+    fresh: dict[str, NewMemory] = {}
+    for new in addition.memories:
+        if new.dedupe_hash not in found.known:
+            fresh.setdefault(new.dedupe_hash, new)
+    keys = Counter(new.memory_key for new in fresh.values() if new.memory_key != new.id)
+    taken = sorted(key for key, number in keys.items() if number > 1 or key in found.taken_keys)
+    if taken:
+        raise InvalidInput("memory_key", f"{taken[0]!r} is taken: update that memory, or choose another key")
+    saved = found.versions.keys() | {new.id for new in fresh.values()}
+    return {
+        said: replace(new, superseded_by=None) if new.superseded_by not in saved else new for said, new in fresh.items()
+    }
+
+
+def _resolvable(effects: Effects, saved: set[str]) -> tuple[Effects, list[str]]:
+    """Drop relations, evidence and successors that refer to memories which are not saved. Such a reference is lost, the
+    messages are not."""
+    relations = [one for one in effects.relations if {one.memory_id, one.target_id} <= saved]
+    evidence = {name: some for name, some in effects.evidence.items() if name in saved}
+    changes = []
+    for one in effects.changes:
+        successor = one.change.values.get("superseded_by")
+        if successor is not None and successor not in saved:
+            one = replace(one, change=replace(one.change, values={**one.change.values, "superseded_by": None}))  # noqa: PLW2901
+        changes.append(one)
+    dropped = {
+        "relation": len(effects.relations) - len(relations),
+        "source": len(effects.evidence) - len(evidence),
+    }
+    problems = [f"{number} {name}(s) dropped: the memory was not saved" for name, number in dropped.items() if number]
+    return replace(effects, relations=tuple(relations), evidence=evidence, changes=tuple(changes)), problems
+
+
+# -- rows ------------------------------------------------------------------------------------------------------------
+
+
+def _add_messages(inserts: Inserts, addition: Addition) -> None:
+    inserts.add(
+        MessageRow,
+        (
+            {
+                "user_id": addition.user_id,
+                "session_id": addition.session_id,
+                "agent_id": addition.agent_id,
+                "group_id": addition.group_id,
+                "id": message.id,
+                "external_id": message.external_id,
+                "role": message.role,
+                "speaker": message.speaker,
+                "text": message.text,
+                "sent_at": message.sent_at,
+                "dedupe_hash": message.dedupe_hash,
+                "created_at": addition.at,
+            }
+            for message in addition.messages
+        ),
+    )
+
+
+_GROW = (
+    update(UnitRow)
+    .where(UnitRow.user_id == bindparam("whose"), UnitRow.id == bindparam("unit"))
+    .values(participants=bindparam("people"), started_at=bindparam("start"), ended_at=bindparam("end"))
+)
+
+
+async def _add_units(
+    session: AsyncSession, inserts: Inserts, addition: Addition, there: Mapping[str, tuple[list[str], int, int]]
+) -> None:
+    """Start units or extend existing ones."""
+    new: dict[str, Values] = {}
+    grown: dict[str, Values] = {}
+    for part in addition.units:
+        values = new.get(part.id)
+        if values is None and part.id not in there:
+            new[part.id] = {
+                "user_id": addition.user_id,
+                "id": part.id,
+                "session_id": addition.session_id,
+                "group_id": addition.group_id,
+                "subject": part.subject,
+                "summary": part.summary,
+                "narrative": "",
+                "participants": list(part.participants),
+                "started_at": part.started_at,
+                "ended_at": part.ended_at,
+                "created_at": addition.at,
+            }
+        elif values is not None:
+            values["participants"] = list(dict.fromkeys((*values["participants"], *part.participants)))
+            values["started_at"] = min(values["started_at"], part.started_at)
+            values["ended_at"] = max(values["ended_at"], part.ended_at)
+        else:
+            people, start, end = there[part.id]
+            before = grown.get(part.id, {"people": people, "start": from_micros(start), "end": from_micros(end)})
+            grown[part.id] = {
+                "whose": addition.user_id,
+                "unit": part.id,
+                "people": list(dict.fromkeys((*before["people"], *part.participants))),
+                "start": min(before["start"], part.started_at),
+                "end": max(before["end"], part.ended_at),
+            }
+    inserts.add(UnitRow, new.values())
+    if grown:
+        await (await session.connection()).execute(_GROW, list(grown.values()))
+    inserts.add(
+        UnitMessageRow,
+        (
+            {"user_id": addition.user_id, "message_id": message, "unit_id": part.id}
+            for part in addition.units
+            for message in part.message_ids
+        ),
+    )
+
+
+def add_memories(inserts: Inserts, addition: Addition, new: Sequence[NewMemory]) -> list[MemoryItem]:
+    """Add memories with their index entries, sources, history and feed entries."""
+    user_id = addition.user_id
+    names = {
+        **addition.external_ids,
+        **{message.id: message.external_id or message.id for message in addition.messages},
+    }
+    values = [rows.memory_values(addition, memory) for memory in new]
+    inserts.add(MemoryRow, values)
+    for memory in new:
+        inserts.add_tables(rows.index_values(user_id, memory.id, memory.index))
+        inserts.add(MemorySourceRow, (_source(user_id, memory.id, source) for source in memory.sources))
+    inserts.add(
+        RevisionRow,
+        (
+            {
+                "user_id": user_id,
+                "memory_id": memory.id,
+                "version": 1,
+                "action": "add",
+                "actor": addition.actor,
+                "reason": memory.reason,
+                "before": None,
+                "changed_at": addition.at,
+            }
+            for memory in new
+        ),
+    )
+    inserts.tell(user_id, [memory.id for memory in new], "add")
+    return [
+        rows.item(
+            value,
+            keywords=[keyword for keyword, _, _ in memory.index.keywords],
+            source_ids=[names.get(source.message_id, source.message_id) for source in memory.sources],
+        )
+        for value, memory in zip(values, new, strict=True)
+    ]
+
+
+def _source(user_id: str, memory_id: str, source: Source) -> Values:
+    return {
+        "user_id": user_id,
+        "memory_id": memory_id,
+        "message_id": source.message_id,
+        "span_start": source.start,
+        "span_end": source.end,
+    }
+
+
+def _add_evidence(inserts: Inserts, addition: Addition, effects: Effects, found: _Found) -> None:
+    """Add further sources and relations, unless they exist."""
+    wanted = {(memory_id, source.message_id): source for memory_id, some in effects.evidence.items() for source in some}
+    own = {(memory.id, source.message_id) for memory in addition.memories for source in memory.sources}
+    inserts.add(
+        MemorySourceRow,
+        (
+            _source(addition.user_id, memory_id, source)
+            for (memory_id, message_id), source in wanted.items()
+            if (memory_id, message_id) not in found.sources | own
+        ),
+    )
+    relations = {(one.memory_id, one.target_id, one.relation_type): one for one in effects.relations}
+    inserts.add(
+        RelationRow,
+        (
+            {
+                "user_id": addition.user_id,
+                "memory_id": one.memory_id,
+                "target_id": one.target_id,
+                "relation_type": one.relation_type,
+                "strength": one.strength,
+                "created_at": addition.at,
+            }
+            for key, one in relations.items()
+            if key not in found.relations
+        ),
+    )
