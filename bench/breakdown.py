@@ -14,7 +14,7 @@ from typing import Any
 
 # Where a stage is called from, by module and name. Those with a dot in the label lie inside the one before it.
 STAGES: dict[str, tuple[str, str]] = {
-    "interpret": ("jiyi.memory.finding", "interpret"),
+    "interpret": ("jiyi.memory", "interpret"),
     "embed": ("jiyi.read.search", "embed_query"),
     "gather": ("jiyi.index.ram", "HotUsers.gather"),
     "gather.catch-up": ("jiyi.index.ram", "HotUsers._current"),

@@ -78,9 +78,9 @@ async def measure(
                 await memory.add(messages, user_id=one.user_id, session_id=one.id, group_id=one.group_id)
             clock.now += HALF_A_YEAR
             async with Memory.open(where, settings=settings or plain, embedder=embedder) as memory:
-                plan = await memory.compress_plan(user_id=one.user_id)
+                plan = await memory.maintenance.compress_plan(user_id=one.user_id)
                 _count(kept, plan)
-                done = await memory.compress(user_id=one.user_id, plan=plan)
+                done = await memory.maintenance.compress(user_id=one.user_id, plan=plan)
                 assert done.bundles == plan.bundles, "what is done is what was planned"
                 page = await memory.list(user_id=one.user_id, limit=1000)
         _count_marked(kept, one, "\n".join(item.content for item in page.items))

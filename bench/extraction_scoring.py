@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Literal
 
 from jiyi import Memory
-from jiyi.models import MemoryItem
 from jiyi.languages.normalise import normalise
+from jiyi.models import MemoryItem
 from jiyi.write.drafts import Draft, Said, Unit
 
 from .console import Report

@@ -50,7 +50,7 @@ async def until_found(path: Path, note: Path, watcher: Memory, times: int) -> li
     """How long after a save another process finds what was written."""
     took = []
     async with Memory.open(path, settings=watcher.settings, embedder=BuiltinEmbedder()) as reader:
-        watching = asyncio.create_task(watcher.watch_workspace())
+        watching = asyncio.create_task(watcher.workspace.watch())
         try:
             await asyncio.sleep(3)
             for turn in range(times):
@@ -86,18 +86,18 @@ async def measure(folder: Path, size: int, seed: str) -> tuple[list[tuple[str, f
     async with Memory.open(
         folder / "memory.db", settings=settings, embedder=embedder, workspace=folder / "ws", workspace_user="mei"
     ) as memory:
-        memory._store.after_write = lambda users: None
+        memory._engine.store.after_write = lambda users: None
         floor = await timed(embed)
         note.parent.mkdir()
         note.write_text("## Facts\n\n" + "".join(f"- {text}\n" for text in old), encoding="utf-8")
-        taken = await timed(memory.sync_workspace)
+        taken = await timed(memory.workspace.sync)
         lines = note.read_text(encoding="utf-8").split("\n")
         edited = [
             f"- {text} <!-- jiyi:{line.split('<!-- jiyi:')[1]}" for text, line in zip(new, lines[2:], strict=False)
         ]
         note.write_text("\n".join(["## Facts", "", *edited, ""]), encoding="utf-8")
-        changed = await timed(memory.sync_workspace)
-        quiet = await timed(memory.sync_workspace, 5)
+        changed = await timed(memory.workspace.sync)
+        quiet = await timed(memory.workspace.sync, 5)
         turn = 0
 
         async def one_line() -> None:
@@ -106,7 +106,7 @@ async def measure(folder: Path, size: int, seed: str) -> tuple[list[tuple[str, f
             text = note.read_text(encoding="utf-8")
             at = text.index("- ", len(text) // 2)
             note.write_text(f"{text[:at]}- edit {turn} {text[at + 2 :]}", encoding="utf-8")
-            await memory.sync_workspace()
+            await memory.workspace.sync()
 
         edit = await timed(one_line, 5)
         some = (await memory.list(user_id="mei", limit=1)).items[0].id
@@ -127,7 +127,7 @@ async def measure(folder: Path, size: int, seed: str) -> tuple[list[tuple[str, f
 
         async def one_memory() -> None:
             await update()
-            await memory.sync_workspace()
+            await memory.workspace.sync()
 
         written = await timed(one_memory, 5)
         found = max(await until_found(folder / "memory.db", note, memory, 5))

@@ -27,12 +27,13 @@ from jiyi import Memory
 from jiyi.index.query import Candidates
 from jiyi.languages.script import language
 from jiyi.models import SearchMode
-from jiyi.read.interpret import interpret, scope
+from jiyi.read.interpret import interpret
 from jiyi.read.people import asks_assistant
 from jiyi.read.presets import PRESETS
 from jiyi.read.relevance import STEEPNESS, signs
 from jiyi.read.score import LEGS, best, parts_of, score
 from jiyi.read.search import question_of
+from jiyi.scope import Filter
 
 from .answers import fill, user_of
 from .datasets import BenchQuery, BenchSet, BenchStore, load
@@ -133,12 +134,14 @@ async def asked(
     memory: Memory, one: BenchSet, store: BenchStore, query: BenchQuery, mode: SearchMode, *, own: bool
 ) -> tuple[Candidates, int | None]:
     """What the legs say, and the place of the best memory."""
-    where = scope(user_id=user_of(one, store), asked_at=(query.asked_at if own else None) or store.last_at)
+    where = Filter.parse(user_id=user_of(one, store), asked_at=(query.asked_at if own else None) or store.last_at)
     inquiry = interpret(
         query.text, where, mode=mode, keywords=None, at_least=0, limit=1, explain=False, with_synonyms=True
     )
-    question = await question_of(inquiry, memory._store, memory._embedder, memory._ranking, [])
-    candidates = await memory._store.gather(question)
+    question = await question_of(
+        inquiry, memory._engine.store, memory._engine.embedder, memory._engine.answers._ranking, []
+    )
+    candidates = await memory._engine.store.gather(question)
     scores = score(candidates, PRESETS["measured"], LEGS[mode], unasked=not asks_assistant(query.text))
     places = best(candidates, scores, 1)
     return candidates, int(places[0]) if len(places) else None

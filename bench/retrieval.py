@@ -67,7 +67,9 @@ async def _measure(
         for one in sets:
             await fill(memory, one, report)
         if options.mode != "keyword":  # the store may have been filled with another embedder
-            await memory.reindex(progress=lambda done, total: report("re-embedding", done, total) if total else None)
+            await memory.maintenance.reindex(
+                progress=lambda done, total: report("re-embedding", done, total) if total else None
+            )
         for one in sets:
             asked = await ask(
                 memory, one, mode=options.mode, answerability=options.answerability, journal=journal, report=report

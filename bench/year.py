@@ -98,7 +98,7 @@ async def live(folder: Path, embedder: Embedder, plan: Plan, *, upkeep: bool) ->
                     await memory.add(session.messages, user_id=session.user_id, session_id=session.session_id)
                 clock.now = START + timedelta(days=day)
                 if upkeep and day % UPKEEP == 0:
-                    await memory.upkeep()
+                    await memory.maintenance.run()
                 if day % MONTH == 0:
                     async with Memory.open(
                         path, settings=load_settings(recalls={"enabled": False}), embedder=embedder

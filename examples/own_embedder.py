@@ -49,7 +49,7 @@ async def main(file: Path) -> None:
         except EmbeddingModelChanged:
             print("  a search by meaning alone is refused: EmbeddingModelChanged")
 
-        print(f"re-embedded: {await memory.reindex()}")
+        print(f"re-embedded: {await memory.maintenance.reindex()}")
         for hit in (await memory.search(query, user_id="home", limit=1)).hits:
             print(f"after: {hit.relevance_score:.2f}  {hit.summary}")
 

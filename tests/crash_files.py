@@ -69,7 +69,7 @@ async def opened(folder: Path) -> Memory:
         workspace=folder / "ws",
         workspace_user="mei",
     )
-    memory._store.after_write = lambda users: None
+    memory._engine.store.after_write = lambda users: None
     return memory
 
 
@@ -82,7 +82,7 @@ async def prepare(folder: Path) -> None:
     note = folder / "ws/context/memory.md"
     note.parent.mkdir(parents=True)
     note.write_bytes("".join(PROSE[:3]).encode() + b"\n## Facts\n\n## Other\n" + "".join(PROSE[3:]).encode())
-    await memory.sync_workspace()
+    await memory.workspace.sync()
     text = note.read_bytes().decode()
     text = text.replace("fact number 1 ", "fact by hand ").replace("## Facts\n", "## Facts\n\n- new by hand\n")
     text = re.sub(r"- fact number 2 .*\n", "", text)
@@ -111,7 +111,7 @@ async def prepare(folder: Path) -> None:
         reason=None,
     )
     gone = [there["fact number 6"]]
-    await erase(memory._store, memory._embedder, memory._rules, "mei", gone, with_sources=False)
+    await erase(memory._engine.store, memory._engine.embedder, memory._engine.rules, "mei", gone, with_sources=False)
     await memory.close()
 
 
@@ -130,8 +130,8 @@ async def sync(folder: Path, step: int | None) -> None:
 
         safe._exchange = exchanged
         for name in ("take_from_files", "agree"):
-            setattr(memory._store, name, _around(getattr(memory._store, name), count))
-    await memory.sync_workspace(confirm=True)
+            setattr(memory._engine.store, name, _around(getattr(memory._engine.store, name), count))
+    await memory.workspace.sync(confirm=True)
     await memory.close()
 
 
@@ -173,7 +173,7 @@ async def check(folder: Path) -> None:
     await sync(folder, None)
     whole(folder)
     memory = await opened(folder)
-    assert await memory.verify_workspace() == []
+    assert await memory.workspace.verify() == []
     found = [item.content for item in (await memory.list(user_id="mei")).items]
     assert sorted(found) == sorted(FACTS), found
     left = [path.name for path in (folder / "ws").rglob(".*") if path.suffix in (safe.NEW, safe.SWAP)]

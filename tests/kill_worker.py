@@ -45,14 +45,14 @@ async def main(path: str, stage: str) -> None:
     settings = load_settings(jobs={"lease_s": 0.3, "retry_delay_s": 0.01, "in_process": False})
     extractor = Dying() if stage == "extract" else SpelledOut()
     async with Memory.open(path, settings=settings, embedder=WordEmbedder(), extractor=extractor) as memory:
-        store = memory._store
+        store = memory._engine.store
         match stage:
             case "claimed":
                 dies_after(store, "claim")
             case "loaded":
                 dies_after(store, "messages")
             case "embed":
-                dies_before(memory._embedder, "embed_documents")
+                dies_before(memory._engine.embedder, "embed_documents")
             case "index":
                 dies_after(later, "index")
             case "save":
@@ -64,9 +64,9 @@ async def main(path: str, stage: str) -> None:
             case "saved":
                 dies_after(store, "complete")
             case "failing":
-                memory._flow.slow_extractor.failures = 1  # type: ignore[union-attr]
+                memory._engine.pipeline.slow_extractor.failures = 1  # type: ignore[union-attr]
                 dies_before(Worker, "_note_failure")
-        await memory.work()
+        await memory.jobs.work()
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ class Running:
     def key(self, *users: str, scopes: Sequence[str] = ("read", "write", "delete"), **more: Any) -> str:
         """A new key: for these users, or for all."""
         made: NewKey = self.do(
-            self.memory.create_key("test", scopes=scopes, user_ids=users, all_users=not users, **more)
+            self.memory.keys.create("test", scopes=scopes, user_ids=users, all_users=not users, **more)
         )
         return made.key
 

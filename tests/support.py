@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 import os
 import sqlite3
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +132,16 @@ def recomputed(explanation: Explanation) -> float:
     for factor in explanation.factors:
         total *= 1 - factor.weight + factor.weight * factor.value
     return total
+
+
+AREAS = ("jobs", "keys", "synonyms", "workspace", "maintenance", "transfer", "sessions", "usage")
+
+
+def verbs(memory: type) -> dict[str, Callable[..., Any]]:
+    """The verbs of a memory and, as `area.verb`, those of its areas."""
+    found = {name: verb for name, verb in inspect.getmembers(memory, inspect.iscoroutinefunction) if name[0] != "_"}
+    for area in AREAS:
+        kind = getattr(import_module(f"jiyi.areas.{area}"), area.title())
+        members = inspect.getmembers(kind, inspect.iscoroutinefunction)
+        found |= {f"{area}.{name}": verb for name, verb in members if name[0] != "_"}
+    return found

@@ -256,9 +256,9 @@ async def test_groups_are_counted_for_one_user(memory: Memory) -> None:
     for group, user in (("b", "mei"), ("a", "mei"), ("a", "bo"), (None, "mei")):
         await memory.add(["likes tea", "likes coffee"], user_id=user, group_id=group)
     await memory.add("drink tea", user_id="mei", group_id="b", memory_type="task")
-    assert await memory.groups(user_id="mei") == {"a": 2, "b": 3}
-    assert await memory.groups(user_id="mei", memory_types=["task"]) == {"b": 1}
-    assert await memory.groups(user_id="nobody") == {}
+    assert await memory.usage.groups(user_id="mei") == {"a": 2, "b": 3}
+    assert await memory.usage.groups(user_id="mei", memory_types=["task"]) == {"b": 1}
+    assert await memory.usage.groups(user_id="nobody") == {}
 
 
 async def test_an_id_always_means_the_memory_with_that_id(memory: Memory) -> None:
@@ -470,7 +470,7 @@ async def test_without_an_embedder_memories_are_kept_and_found_by_words(
     again = await deaf_memory.search("咖啡", user_id="mei")
     assert contents(again) == ["我喜欢喝咖啡"]
     assert "1 of 1 memories have no vector" in again.degraded[0]
-    assert await deaf_memory.reindex() == 1
+    assert await deaf_memory.maintenance.reindex() == 1
     repaired = await deaf_memory.search("咖啡", user_id="mei", search_mode="semantic")
     assert (contents(repaired), repaired.degraded) == (["我喜欢喝咖啡"], ())
 

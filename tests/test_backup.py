@@ -64,7 +64,7 @@ async def test_a_backup_during_writes_holds_all_that_was_acknowledged(place: Pla
             backups = []
             for number in range(3):
                 before = [whole_lines(log) for log in logs]
-                await memory.backup(tmp_path / f"backup{number}.db")
+                await memory.transfer.backup(tmp_path / f"backup{number}.db")
                 backups.append(before)
                 await more_than([len(lines) for lines in before], logs, writers)  # they go on writing
     finally:
@@ -94,14 +94,14 @@ async def fill(place: Place) -> None:
     async with Memory.open(place, embedder=WordEmbedder(64)) as memory:
         await memory.add([{"role": "user", "content": "我住在柏林。I like tea."}], user_id="mei", session_id="s")
         await memory.add("likes chess", user_id="bo", idempotency_key="k")
-        await memory.add_synonyms([("tea", "茶")])
+        await memory.synonyms.add([("tea", "茶")])
 
 
 async def test_what_comes_back_is_what_was_there(place: Place, tmp_path: Path) -> None:
     """Every row of every table, from either database into a file and back."""
     await fill(place)
     async with Memory.open(place, embedder=WordEmbedder(64)) as memory:
-        made = await memory.backup(tmp_path / "backup.db")
+        made = await memory.transfer.backup(tmp_path / "backup.db")
         assert (made.users, made.memories) == (2, sum([await memory.count(user_id=user) for user in ("mei", "bo")]))
         before = {user: await stored(memory, user) for user in ("mei", "bo")}
         await memory.delete_all("mei")
@@ -122,10 +122,10 @@ async def test_what_comes_back_is_what_was_there(place: Place, tmp_path: Path) -
 async def test_from_one_database_into_the_other(path: Path, database: str, tmp_path: Path) -> None:
     await fill(path)
     async with Memory.open(path, embedder=WordEmbedder(64)) as memory:
-        await memory.backup(tmp_path / "backup.db")
+        await memory.transfer.backup(tmp_path / "backup.db")
     await restore_backup(tmp_path / "backup.db", database)
     async with Memory.open(database, embedder=WordEmbedder(64)) as memory:
-        await memory.backup(tmp_path / "again.db")
+        await memory.transfer.backup(tmp_path / "again.db")
         assert contents(await memory.search("chess", user_id="bo")) == ["likes chess"]
     await restore_backup(tmp_path / "again.db", tmp_path / "new.db")
     assert dump(tmp_path / "new.db") == dump(path)
@@ -134,7 +134,7 @@ async def test_from_one_database_into_the_other(path: Path, database: str, tmp_p
 async def test_a_bad_backup_changes_nothing(path: Path, tmp_path: Path) -> None:
     await fill(path)
     async with Memory.open(path, embedder=WordEmbedder(64)) as memory:
-        await memory.backup(tmp_path / "good.db")
+        await memory.transfer.backup(tmp_path / "good.db")
     good = (tmp_path / "good.db").read_bytes()
     before = path.read_bytes()
     damaged = bytearray(good)
@@ -157,7 +157,7 @@ async def test_a_bad_backup_changes_nothing(path: Path, tmp_path: Path) -> None:
 async def test_a_store_that_somebody_has_open_is_not_replaced(path: Path, tmp_path: Path) -> None:
     async with Memory.open(path, embedder=WordEmbedder(64)) as memory:
         await memory.add("likes tea", user_id="mei")
-        await memory.backup(tmp_path / "backup.db")
+        await memory.transfer.backup(tmp_path / "backup.db")
         with pytest.raises(StoreUnavailable, match="in use"):
             await restore_backup(tmp_path / "backup.db", path, force=True)
         assert (await memory.add("still here", user_id="mei")).created == 1
@@ -166,7 +166,7 @@ async def test_a_store_that_somebody_has_open_is_not_replaced(path: Path, tmp_pa
 async def test_a_log_that_was_left_behind_is_not_taken_for_the_new_files(path: Path, tmp_path: Path) -> None:
     await fill(path)
     async with Memory.open(path, embedder=WordEmbedder(64)) as memory:
-        await memory.backup(tmp_path / "backup.db")
+        await memory.transfer.backup(tmp_path / "backup.db")
     target = tmp_path / "gone.db"
     target.with_name("gone.db-wal").write_bytes(b"\x37\x7f\x06\x82" + b"\x00" * 100)
     await restore_backup(tmp_path / "backup.db", target)
@@ -190,7 +190,7 @@ def test_the_command_line_backs_up_and_restores(path: Path, tmp_path: Path, monk
 async def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder(16)) as memory:
         await memory.add("likes tea", user_id="mei")
-        await memory.backup(tmp_path / "backup.db")
+        await memory.transfer.backup(tmp_path / "backup.db")
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

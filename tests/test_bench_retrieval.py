@@ -154,7 +154,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """An embedder that needs no model."""
-    monkeypatch.setattr("jiyi.memory.resolve", lambda settings: WordEmbedder(512))
+    monkeypatch.setattr("jiyi.engine.resolve", lambda settings: WordEmbedder(512))
 
 
 @dataclass(frozen=True)
@@ -370,7 +370,7 @@ def figures_of(result: Any, set_name: str, category: str) -> dict[str, float]:
 def test_all_shapes_go_through_the_real_engine(
     files: dict[str, Path], tmp_path: Path, builtin: BuiltinEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jiyi.memory.resolve", lambda settings: builtin)  # it is loaded already
+    monkeypatch.setattr("jiyi.engine.resolve", lambda settings: builtin)  # it is loaded already
     out = tmp_path / "out"
     words = [word for path in files.values() for word in ("--data", path)]
     result = answer(*words, "--out", out, "--answerability", "--budget", "5,1500")
@@ -509,7 +509,7 @@ def test_answers_of_other_code_modes_or_data_are_not_reused(
 def test_another_embedder_embeds_anew(files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("--data", files["own"], "--out", tmp_path / "out")
     for dimension in (512, 256):
-        monkeypatch.setattr("jiyi.memory.resolve", lambda settings, size=dimension: WordEmbedder(size))
+        monkeypatch.setattr("jiyi.engine.resolve", lambda settings, size=dimension: WordEmbedder(size))
         result = answer(*words)
         assert result["embedder"].endswith(f"@{dimension}") and result["sets"][0]["degraded"] == {}
 

@@ -152,8 +152,8 @@ WRITES: dict[str, Write] = {
     "expire": lambda memory, known: memory.update(known, user_id="mei", expires_at=LONG_AGO),
     "delete": lambda memory, known: memory.delete(known, user_id="mei"),
     "delete_all": lambda memory, _: memory.delete_all("mei"),
-    "synonym": lambda memory, _: memory.add_synonyms([("tea", "bush")], user_id="mei"),
-    "shared synonym": lambda memory, _: memory.add_synonyms([("tea", "bush")]),
+    "synonym": lambda memory, _: memory.synonyms.add([("tea", "bush")], user_id="mei"),
+    "shared synonym": lambda memory, _: memory.synonyms.add([("tea", "bush")]),
 }
 
 
@@ -173,10 +173,10 @@ async def test_every_write_is_seen_by_the_next_search(memory: Memory, place: str
 
 async def test_a_removed_synonym_is_forgotten(memory: Memory, place: str | Path) -> None:
     await memory.add(["likes tea", "green bush"], user_id="mei")
-    await memory.add_synonyms([("tea", "bush")])
+    await memory.synonyms.add([("tea", "bush")])
     assert "bush" in (await memory.search("tea", user_id="mei")).expanded_keywords
     assert "bush" in (await memory.search("tea", user_id="mei")).expanded_keywords
-    await memory.remove_synonym("tea")
+    await memory.synonyms.remove("tea")
     same(await memory.search("tea", user_id="mei"), await fresh(place, "tea"))
 
 
@@ -294,7 +294,7 @@ async def test_a_degraded_answer_is_not_kept(deaf_memory: Memory, switch: Failin
 async def test_a_cache_holds_ids_and_scores_and_no_text(memory: Memory) -> None:
     await memory.add("likes zanzibarquartz", user_id="mei", tags=["zanzibartag"])
     await memory.search("zanzibarquartz", user_id="mei")
-    [cache] = memory._answers._caches
+    [cache] = memory._engine.answers._caches
     assert cache._values
     assert "zanzibar" not in repr([(key, value) for (_, key), value in cache._values.items()])
     await memory.delete_all("mei")
@@ -304,7 +304,7 @@ async def test_a_cache_holds_ids_and_scores_and_no_text(memory: Memory) -> None:
 async def test_garbage_in_a_cache_is_no_answer(memory: Memory, path: Path) -> None:
     made = (await memory.add("likes tea", user_id="mei")).memories[0]
     first = await memory.search("tea", user_id="mei")
-    [cache] = memory._answers._caches
+    [cache] = memory._engine.answers._caches
     [(entry, (value, until))] = cache._values.items()
     good = value.decode()
     for garbage in (
@@ -342,7 +342,7 @@ async def test_answers_from_a_cache_are_recalls_too(memory: Memory, path: Path) 
     await memory.add("likes tea", user_id="mei")
     for _ in range(3):
         await memory.search("tea", user_id="mei")
-    assert len(await memory.recalls(user_id="mei")) == 3
+    assert len(await memory.usage.recalls(user_id="mei")) == 3
     assert len(dump(path)["recalls"]) == 3
 
 

@@ -116,11 +116,11 @@ class WithAndWithout(RuleBasedStateMachine):
 
     @rule(who=writers, word=st.sampled_from(WORDS), whose=st.none() | st.just("mei"), similarity=st.just(0.9))
     def add_synonym(self, who: str, word: str, whose: str | None, similarity: float) -> None:
-        self.quietly(self.memories[who].add_synonyms([(word, "green", similarity)], user_id=whose))
+        self.quietly(self.memories[who].synonyms.add([(word, "green", similarity)], user_id=whose))
 
     @rule(who=writers, whose=st.none() | st.just("mei"))
     def remove_synonym(self, who: str, whose: str | None) -> None:
-        self.quietly(self.memories[who].remove_synonym("green", user_id=whose))
+        self.quietly(self.memories[who].synonyms.remove("green", user_id=whose))
 
     @rule(seconds=st.sampled_from([1, 5, 9, 11, 40, 60, 1800, 3599, 86_000]))
     def wait(self, seconds: int) -> None:

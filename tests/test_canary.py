@@ -103,35 +103,35 @@ async def mark_everything(place: Place, tmp_path: Path, count: int, options: Set
                 await memory.observe(
                     [{"role": "user", "content": f"My boss is {text}"}], user_id="mei", session_id=session
                 )
-                await memory.flush()
-                await memory.end_session(session, user_id="mei")
+                await memory.sessions.flush()
+                await memory.sessions.end(session, user_id="mei")
             elif way == 4:
-                await memory.add_summary(f"We spoke of {text} at length.", user_id="mei", session_id=session)
+                await memory.sessions.add_summary(f"We spoke of {text} at length.", user_id="mei", session_id=session)
                 await memory.add({"text": f"was in {text}", "valid_to": NOW, "memory_key": text}, user_id="mei")
             elif way == 5:
                 chat = tmp_path / "in" / f"{number}.json"
                 chat.parent.mkdir(exist_ok=True)
                 chat.write_text(json.dumps([{"role": "user", "content": f"remember {text}", "id": f"i{number}"}]))
-                await memory.import_chats(chat, user_id="mei")
+                await memory.transfer.import_chats(chat, user_id="mei")
             elif way == 6:
                 got = tmp_path / "in" / f"m{number}.json"
                 got.parent.mkdir(exist_ok=True)
                 got.write_text(json.dumps([{"id": str(number), "memory": f"owns {text}", "categories": [text]}]))
-                await memory.import_memories(got, user_id="mei")
+                await memory.transfer.import_memories(got, user_id="mei")
             else:
-                await memory.record_skill(f"how to {text}", [f"open {text}", "close it"], user_id="mei")
+                await memory.sessions.record_skill(f"how to {text}", [f"open {text}", "close it"], user_id="mei")
             await memory.add(f"{NEIGHBOUR} {number}", user_id="mei", session_id=session)
             await memory.add(f"{NEIGHBOUR} {number}", user_id="bo")
             await memory.search(f"where is {text}?", user_id="mei")
             await memory.search(f"where is {text}?", user_id="mei")
             await memory.context(f"{text}", user_id="mei", max_tokens=200)
-        await memory.recalls(user_id="mei")
+        await memory.usage.recalls(user_id="mei")
     await compress_marked(place, options)
     async with Memory.open(place, embedder=WordEmbedder(64), settings=options, extractor=refuse) as memory:
         failing = [{"role": "user", "content": f"a job about {mark(998)}"}]
         await memory.add(failing, user_id="mei", session_id="job", metadata={"about": mark(998)}, wait=False)
         waiting = [{"role": "user", "content": f"a job that waits for {mark(999)}"}]
-        await memory.work()
+        await memory.jobs.work()
         await memory.add(waiting, user_id="mei", session_id="job2", metadata={"about": mark(999)}, wait=False)
 
 
@@ -143,9 +143,9 @@ async def compress_marked(place: Place, options: Settings) -> None:
         for day in range(1, 5):
             told = {"text": f"Saw {mark(900 + day)} on the hill.", "occurred_at": NOW - timedelta(days=day)}
             await memory.add(told, user_id="mei", memory_type="log")
-        plan = await memory.compress_plan(user_id="mei")
+        plan = await memory.maintenance.compress_plan(user_id="mei")
         logs = tuple(one for one in plan.bundles if one.memory_type == "log")
-        done = await memory.compress(user_id="mei", plan=plan.model_copy(update={"bundles": logs}))
+        done = await memory.maintenance.compress(user_id="mei", plan=plan.model_copy(update={"bundles": logs}))
         assert (done.made, done.archived) == (1, 4)
 
 
@@ -219,11 +219,11 @@ async def test_no_mark_is_left_anywhere(path: Path, tmp_path: Path, own_redis: R
         async with Memory.open(path, embedder=WordEmbedder(64), settings=options, workspace=folder) as memory:
             await memory.search(mark(1), user_id="mei")
             notes = folder / "mei/context/memory.md"
-            await memory.sync_workspace(user_id="mei")
+            await memory.workspace.sync(user_id="mei")
             notes.write_text(
                 notes.read_text(encoding="utf-8") + f"\n## Facts\n- by hand: {mark(997)}\n", encoding="utf-8"
             )
-            await memory.sync_workspace(user_id="mei")
+            await memory.workspace.sync(user_id="mei")
             assert len(marks_in(folder_bytes(folder))) > 1 and marks_in(kept_in_this_process())
             assert await unmark(memory, path) >= MARKED + 1
             assert marks_in(folder_bytes(folder)) == [] and NEIGHBOUR.encode() in folder_bytes(folder)
@@ -249,9 +249,9 @@ COPIES = ("after.jsonl", "after.md", "after.db")
 
 async def copies(memory: Memory, folder: Path) -> None:
     """What is made of a store after the deletion, to be taken elsewhere."""
-    await memory.export(folder / "after.jsonl")
-    await memory.export(folder / "after.md", format="markdown")
-    await memory.backup(folder / "after.db")
+    await memory.transfer.export(folder / "after.jsonl")
+    await memory.transfer.export(folder / "after.md", format="markdown")
+    await memory.transfer.backup(folder / "after.db")
 
 
 async def test_no_mark_of_a_user_who_was_deleted_by_command_is_left(path: Path, tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ async def test_no_mark_of_an_erased_user_is_left(path: Path, tmp_path: Path) -> 
     await mark_everything(path, tmp_path, 8, settings())
     before = await neighbours(path, "bo")
     async with Memory.open(path, embedder=WordEmbedder(64), settings=settings()) as memory:
-        await memory.add_synonyms([(LATIN, HAN)], user_id="mei")
+        await memory.synonyms.add([(LATIN, HAN)], user_id="mei")
         gone = await memory.delete_all("mei")
         assert {
             "memories",
@@ -357,8 +357,10 @@ async def test_no_mark_is_left_on_the_disk_of_postgresql(tmp_path: Path, everyth
             assert everything or marks_in(_disk(data)), "PostgreSQL keeps deleted rows"
             await copies(memory, tmp_path)
             assert [file for file in COPIES if marks_in((tmp_path / file).read_bytes())] == []
-            assert await memory.vacuum() == ()
-            assert await memory.vacuum() == ()  # the first checkpoint may still need the segment it began in
+            assert await memory.maintenance.vacuum() == ()
+            assert (
+                await memory.maintenance.vacuum() == ()
+            )  # the first checkpoint may still need the segment it began in
         assert [str(file) for file in data.rglob("*") if file.is_file() and marks_in(file.read_bytes())] == []
         server.end(signal.SIGINT)
         assert marks_in(_disk(server.home)) == [], "stopped, with its log"

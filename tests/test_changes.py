@@ -32,7 +32,7 @@ async def tell(memory: Memory, story: list[Told]) -> None:
         name = "Ann" if text.isascii() else "林梅"
         said = {"role": "user", "name": name, "content": text, "sent_at": at}
         receipt = await memory.add([said], user_id="mei", session_id=at.isoformat())
-        await memory.wait(receipt, user_id="mei")
+        await memory.jobs.wait(receipt, user_id="mei")
 
 
 async def concluded(memory: Memory, as_of: datetime | None = None) -> list[MemoryItem]:
@@ -180,10 +180,10 @@ async def test_what_ends_nothing_that_was_known_is_not_kept_for_that(memory: Mem
 async def test_another_agents_memories_and_other_people_are_not_touched(memory: Memory) -> None:
     for agent_id in (None, "coach"):
         said = {"role": "user", "name": "Ann", "content": "I take metformin.", "sent_at": day(1)}
-        await memory.wait(await memory.add([said], user_id="mei", agent_id=agent_id), user_id="mei")
+        await memory.jobs.wait(await memory.add([said], user_id="mei", agent_id=agent_id), user_id="mei")
     before = {item.id: item for item in await concluded(memory)}
     said = {"role": "user", "name": "Ann", "content": "My doctor took me off metformin.", "sent_at": day(5)}
-    await memory.wait(await memory.add([said], user_id="mei", agent_id="coach"), user_id="mei")
+    await memory.jobs.wait(await memory.add([said], user_id="mei", agent_id="coach"), user_id="mei")
     left = {item.id for item in await concluded(memory)}
     assert {before[gone].agent_id for gone in before.keys() - left} == {"coach"}
 
@@ -195,7 +195,7 @@ async def test_another_agents_memories_and_other_people_are_not_touched(memory: 
             ("Eva", "I stopped learning Japanese.", day(5)),
         )
     ]
-    await memory.wait(await memory.add(group, user_id="mei", group_id="class"), user_id="mei")
+    await memory.jobs.wait(await memory.add(group, user_id="mei", group_id="class"), user_id="mei")
     learning = [item.content for item in await concluded(memory) if "learning Japanese" in item.content]
     assert any(text.startswith("Ben") for text in learning)
     assert not any(text.startswith("Eva is learning") for text in learning)
@@ -209,7 +209,7 @@ async def test_it_does_not_matter_under_which_name_or_in_which_language_somebody
         (6, None, "My doctor took me off metformin."),
     ):
         said = {"role": "user", "content": text, "sent_at": day(at)} | ({"name": name} if name else {})
-        await memory.wait(await memory.add([said], user_id="mei", session_id=text), user_id="mei")
+        await memory.jobs.wait(await memory.add([said], user_id="mei", session_id=text), user_id="mei")
     told = [item.content for item in await concluded(memory) if item.memory_type in HOLDING]
     assert not [text for text in told if "uses Vim" in text or "takes metformin" in text], told
     before = [item.content for item in await concluded(memory, as_of=day(4))]
@@ -220,7 +220,7 @@ async def test_what_is_trusted_less_ends_nothing_that_is_trusted_more(memory: Me
     await tell(memory, [(day(1), "I take metformin.", "", "")])
     known = {item.id for item in await concluded(memory)}
     page = {"role": "user", "name": "Ann", "content": "My doctor took me off metformin.", "sent_at": day(5)}
-    await memory.wait(await memory.add([page], user_id="mei", trust=0.2), user_id="mei")
+    await memory.jobs.wait(await memory.add([page], user_id="mei", trust=0.2), user_id="mei")
     assert known <= {item.id for item in await concluded(memory)}
 
 
@@ -238,7 +238,7 @@ async def test_very_many_endings_at_once_and_very_long_ones(memory: Memory) -> N
     ]
     said += [{"role": "user", "name": "Ann", "content": "我把" + "很多东西" * 3000 + "卖了。", "sent_at": day(5)}]
     said += [{"role": "user", "name": "Ann", "content": "I came off metformin.", "sent_at": day(6)}]
-    await memory.wait(await memory.add(said, user_id="mei"), user_id="mei")
+    await memory.jobs.wait(await memory.add(said, user_id="mei"), user_id="mei")
     assert not [item for item in await concluded(memory) if item.content == "Ann takes metformin"]
 
 

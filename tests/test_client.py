@@ -34,30 +34,48 @@ from jiyi import (
     StoreUnavailable,
     VersionConflict,
 )
-from jiyi.client.elsewhere import NOT_SERVED
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from rest import Running, running
+from support import verbs
 
-# The engine makes these out of other verbs, so they need nothing of their own here.
-COMPOSED = (
-    *("end_session", "add_summary", "record_skill", "observe", "observed", "flush"),
-    *("import_chats", "import_memories"),
+NEXT_TO_THE_STORE = (
+    *("jobs.work", "jobs.counts", "keys.check", "keys.log", "transfer.backup", "usage.most_used"),
+    *("maintenance.reindex", "maintenance.vacuum", "maintenance.verify"),
+    *("workspace.sync", "workspace.status", "workspace.verify", "workspace.rebuild", "workspace.watch"),
 )
-
-VERBS = [name for name in dir(Memory) if not name.startswith("_")]
 
 
 # -- the same verbs ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_of_the_engine_is_here_with_the_same_arguments(verb: str) -> None:
-    own, engines = getattr(jiyi.client.Memory, verb), getattr(Memory, verb)
-    assert inspect.signature(own) == inspect.signature(engines)
-    assert own.__doc__
-    here = verb in NOT_SERVED or own.__module__.startswith("jiyi.client")
-    assert here != (verb in COMPOSED), f"{verb} would ask for a store: a client has none"
+def verb_of(memory: Any, name: str) -> Any:
+    for part in name.split("."):
+        memory = getattr(memory, part)
+    return memory
+
+
+def test_every_verb_of_the_engine_is_here_with_the_same_arguments() -> None:
+    memory = jiyi.client.Memory("http://127.0.0.1:1")
+    for name, verb in verbs(Memory).items():
+        own = verb_of(memory, name)
+        expected = list(inspect.signature(verb).parameters.values())[1:]
+        assert list(inspect.signature(own).parameters.values()) == expected, name
+        assert own.__doc__, name
+
+
+class Waiting:
+    """An asynchronous verb or area, called without `await`."""
+
+    def __init__(self, found: Any, runner: asyncio.Runner) -> None:
+        self._found = found
+        self._runner = runner
+
+    def __getattr__(self, verb: str) -> Waiting:
+        return Waiting(getattr(self._found, verb), self._runner)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._runner.run(self._found(*args, **kwargs))
 
 
 class Plain:
@@ -67,12 +85,9 @@ class Plain:
         self._memory = memory
         self._runner = None if isinstance(memory, jiyi.sync.Memory) else asyncio.Runner()
 
-    def __getattr__(self, verb: str) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            answer = getattr(self._memory, verb)(*args, **kwargs)
-            return self._runner.run(answer) if self._runner is not None else answer
-
-        return call
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._memory, name)
+        return found if self._runner is None else Waiting(found, self._runner)
 
     def __enter__(self) -> Plain:
         if self._runner is not None:
@@ -181,11 +196,11 @@ def scenario(memory: Plain, folder: Path) -> Iterator[Any]:
     yield memory.count(layers=["episodic"], **mei)
     yield memory.timeline(**mei)
     yield memory.timeline(time_range=(None, THEN + timedelta(2)), memory_types=["fact"], **mei)
-    yield memory.groups(**mei)
-    yield memory.groups(memory_types=["fact"], **mei)
+    yield memory.usage.groups(**mei)
+    yield memory.usage.groups(memory_types=["fact"], **mei)
     yield memory.sources(talk.memories[0].id, **mei)
     yield memory.relations(kept.id, **mei)
-    yield [(recall.query, len(recall.memory_ids)) for recall in memory.recalls(**mei)]
+    yield [(recall.query, len(recall.memory_ids)) for recall in memory.usage.recalls(**mei)]
 
     changed = memory.update(kept.id, content="吃鱼", valid_to=THEN + timedelta(10_000), version=1, reason="变了", **mei)
     yield changed
@@ -197,46 +212,46 @@ def scenario(memory: Plain, folder: Path) -> Iterator[Any]:
     yield memory.history(kept.id, **mei)
     yield memory.history("home/rome ☂", **mei)
 
-    yield memory.add_synonyms([("k8s", "kubernetes"), ("老王", "王总", 0.9)], **mei)
-    yield memory.add_synonyms([("shared", "common")])
-    yield memory.synonyms(**mei)
-    yield memory.synonyms()
-    yield memory.expand_keywords(["K8S", "过敏"], **mei)
-    yield memory.remove_synonym("k8s", **mei)
-    yield memory.remove_synonym("shared", "common")
+    yield memory.synonyms.add([("k8s", "kubernetes"), ("老王", "王总", 0.9)], **mei)
+    yield memory.synonyms.add([("shared", "common")])
+    yield memory.synonyms.list(**mei)
+    yield memory.synonyms.list()
+    yield memory.synonyms.expand(["K8S", "过敏"], **mei)
+    yield memory.synonyms.remove("k8s", **mei)
+    yield memory.synonyms.remove("shared", "common")
 
     yield memory.observe("我下周三去上海", "好的", session_id="s2", **mei)
-    yield memory.flush()
-    yield memory.observed()
-    yield memory.end_session("s2", **mei)
-    yield memory.add_summary("a trip", session_id="s2", group_id="办公室", **mei)
-    yield memory.record_skill("深度研究", ["web_search", {"tool": "read"}], session_id="s2", note="好", **mei)
-    yield memory.status(first, **mei)
-    yield memory.wait(first.id, timeout=1, **mei)
-    yield memory.jobs(limit=3, **mei)
-    yield memory.jobs(state="failed")
-    yield memory.job(first.id, **mei)
+    yield memory.sessions.flush()
+    yield memory.usage.observed()
+    yield memory.sessions.end("s2", **mei)
+    yield memory.sessions.add_summary("a trip", session_id="s2", group_id="办公室", **mei)
+    yield memory.sessions.record_skill("深度研究", ["web_search", {"tool": "read"}], session_id="s2", note="好", **mei)
+    yield memory.jobs.status(first, **mei)
+    yield memory.jobs.wait(first.id, timeout=1, **mei)
+    yield memory.jobs.list(limit=3, **mei)
+    yield memory.jobs.list(state="failed")
+    yield memory.jobs.get(first.id, **mei)
 
     chat = folder / "chat.jsonl"
     chat.write_text('{"role": "user", "content": "imported", "timestamp": "2024-01-01T00:00:00Z"}\n' * 2, "utf-8")
     steps: list[tuple[int, int]] = []
-    yield memory.import_chats(chat, progress=lambda *step: steps.append(step), **mei)
+    yield memory.transfer.import_chats(chat, progress=lambda *step: steps.append(step), **mei)
     yield steps
     (folder / "mem0.json").write_text('{"results": [{"id": "1", "memory": "from mem0", "user_id": "lin"}]}', "utf-8")
-    yield memory.import_memories(folder / "mem0.json")
+    yield memory.transfer.import_memories(folder / "mem0.json")
     yield memory.list(user_id="lin")
 
     yield memory.stats().by_type
-    yield memory.metrics().by_type
+    yield memory.usage.metrics().by_type
     yield memory.health()
-    yield "jiyi_memories{" in memory.exposition()
+    yield "jiyi_memories{" in memory.usage.prometheus()
     yield sorted(memory.users())
     yield memory.delete("home/rome ☂", **mei)
     yield memory.delete(talk.memories[0].id, with_sources=True, **mei)
     yield memory.delete_all("mei/梅")
     yield memory.count(**mei)
-    yield memory.has_keys()
-    made = memory.create_key("后台", scopes=["read", "admin"], all_users=True)
+    yield memory.keys.exist()
+    made = memory.keys.create("后台", scopes=["read", "admin"], all_users=True)
     yield made.model_copy(update={"key": ""})
 
 
@@ -292,9 +307,9 @@ WRONG: list[Callable[[Plain], Any]] = [
     lambda memory: memory.history("..", user_id="mei"),
     lambda memory: memory.delete(".", user_id="mei"),
     lambda memory: memory.update("a/b", user_id="mei", content="x"),
-    lambda memory: memory.job("../keys", user_id="mei"),
-    lambda memory: memory.status("nothing", user_id="mei"),
-    lambda memory: memory.revoke_key("nothing"),
+    lambda memory: memory.jobs.get("../keys", user_id="mei"),
+    lambda memory: memory.jobs.status("nothing", user_id="mei"),
+    lambda memory: memory.keys.revoke("nothing"),
     lambda memory: memory.add("", user_id="mei"),
     lambda memory: memory.add("\ud800", user_id="mei"),
     lambda memory: memory.add([], user_id="mei"),
@@ -311,11 +326,11 @@ WRONG: list[Callable[[Plain], Any]] = [
     lambda memory: memory.list(user_id="mei", tags="abc"),
     lambda memory: memory.list(user_id="mei", time_range=(THEN, THEN)),
     lambda memory: memory.timeline(user_id="mei", cursor="nonsense"),
-    lambda memory: memory.wait("x", user_id="mei", timeout=-1),
-    lambda memory: memory.jobs(state="nonsense"),
-    lambda memory: memory.add_synonyms([("a", "a")], user_id="mei"),
-    lambda memory: memory.remove_synonym("nothing", user_id="mei"),
-    lambda memory: memory.create_key("x"),
+    lambda memory: memory.jobs.wait("x", user_id="mei", timeout=-1),
+    lambda memory: memory.jobs.list(state="nonsense"),
+    lambda memory: memory.synonyms.add([("a", "a")], user_id="mei"),
+    lambda memory: memory.synonyms.remove("nothing", user_id="mei"),
+    lambda memory: memory.keys.create("x"),
 ]
 
 
@@ -359,55 +374,56 @@ def test_a_failing_part_of_the_server_keeps_its_name(path: Path, face: str) -> N
             memory.search("tea", user_id="mei", search_mode="semantic")
 
 
-@pytest.mark.parametrize("verb", NOT_SERVED)
-async def test_what_only_works_where_the_store_is_says_so(server: Running, verb: str) -> None:
+@pytest.mark.parametrize("verb", NEXT_TO_THE_STORE)
+async def test_what_only_works_next_to_the_store_says_so(server: Running, verb: str) -> None:
     memory = jiyi.client.Memory(server.url)
-    with pytest.raises(AccessDenied, match=f"{verb} is not served to clients: "):
-        await getattr(memory, verb)()
+    with pytest.raises(AccessDenied, match=f"{verb.split('.')[1]} is not served to clients: "):
+        await verb_of(memory, verb)()
 
 
 async def test_what_is_not_told_over_a_server_says_so(server: Running) -> None:
     async with Memory.open(server.url) as memory:
-        for refused in (memory.metrics("mei"), memory.create_key("x", all_users=True, by="me")):
+        for refused in (memory.usage.metrics("mei"), memory.keys.create("x", all_users=True, by="me")):
             with pytest.raises(AccessDenied):
                 await refused
-        with pytest.raises(AccessDenied, match="where the store is"):  # as a verb would that is new in the engine
-            _ = memory._store
 
 
 def test_memories_go_out_into_a_file_and_come_in_again(server: Running, own: Plain, path: Path, face: str) -> None:
     who = f"carried {face}"
     own.add("我吃素，对花生过敏", user_id=who)
     folder = path.parent
-    exported = own.export(folder / "mine.jsonl", user_id=who)
-    there = server.do(server.memory.export(folder / "theirs.jsonl", user_id=who))
+    exported = own.transfer.export(folder / "mine.jsonl", user_id=who)
+    there = server.do(server.memory.transfer.export(folder / "theirs.jsonl", user_id=who))
     assert (folder / "mine.jsonl").read_bytes() == (folder / "theirs.jsonl").read_bytes()
     assert exported == there.model_copy(update={"path": exported.path}) and exported.records["memory"] == 1
     with pytest.raises(InvalidInput, match="there already"):
-        own.export(folder / "mine.jsonl", user_id=who)
-    assert own.export(folder / "mine.md", user_id=who, format="markdown").records == {"fact": 1}
+        own.transfer.export(folder / "mine.jsonl", user_id=who)
+    assert own.transfer.export(folder / "mine.md", user_id=who, format="markdown").records == {"fact": 1}
     own.delete_all(who)
-    report = own.import_memories(folder / "mine.jsonl")
+    report = own.transfer.import_memories(folder / "mine.jsonl")
     assert report.shape == "jiyi" and report.new["memory"] == 1
     assert own.get_many([item.id for item in own.list(user_id=who).items], user_id=who)[0].content.startswith("我吃素")
     with pytest.raises(AccessDenied, match="all users"):
-        own.export(folder / "all.jsonl")
+        own.transfer.export(folder / "all.jsonl")
     (folder / "broken.jsonl").write_bytes((folder / "mine.jsonl").read_bytes()[:-40])
     with pytest.raises(InvalidInput):
-        own.import_memories(folder / "broken.jsonl")
+        own.transfer.import_memories(folder / "broken.jsonl")
 
 
 def test_compressing_looking_after_and_undoing(own: Plain, face: str) -> None:
     who = {"user_id": f"kept {face}"}
     kept = own.add("likes tea", session_id="s1", **who).memories[0]
-    assert own.compress_plan(**who).user_id == who["user_id"]
-    assert own.compress(**who).made == 0
-    assert own.upkeep(**who).users == 1
+    assert own.maintenance.compress_plan(**who).user_id == who["user_id"]
+    assert own.maintenance.compress(**who).made == 0
+    assert own.maintenance.run(**who).users == 1
     own.update(kept.id, content="likes coffee", **who)
-    assert own.undo_plan(kept.id, **who) is not None
-    own.undo(kept.id, **who)
+    assert own.maintenance.undo_plan(kept.id, **who) is not None
+    own.maintenance.undo(kept.id, **who)
     assert own.get(kept.id, **who).content == "likes tea"
-    for refused in (own.upkeep, lambda: own.compress(plan=own.compress_plan(**who), **who)):
+    for refused in (
+        own.maintenance.run,
+        lambda: own.maintenance.compress(plan=own.maintenance.compress_plan(**who), **who),
+    ):
         with pytest.raises(AccessDenied):
             refused()
 
@@ -422,16 +438,21 @@ def test_a_key_decides_and_is_needed_at_once(path: Path, face: str) -> None:
             with pytest.raises(AccessDenied, match="key"):
                 opened(server.url, face, wrong).__enter__()
         with opened(server.url, face, server.key(scopes=["read", "admin"])) as memory:
-            made = memory.create_key("后台", scopes=["read"], user_ids=["mei"])
-            assert made.key.startswith("jiyi_") and memory.revoke_key(made.id).revoked_at is not None
-            assert [one.id for one in memory.keys()][-1] == made.id  # noqa: SIM118 - it is no dict
-            assert [entry.action for entry in memory.audit(limit=2)] == ["key.revoke", "key.create"]
+            made = memory.keys.create("后台", scopes=["read"], user_ids=["mei"])
+            assert made.key.startswith("jiyi_") and memory.keys.revoke(made.id).revoked_at is not None
+            assert [one.id for one in memory.keys.list()][-1] == made.id
+            assert [entry.action for entry in memory.keys.audit(limit=2)] == ["key.revoke", "key.create"]
         with opened(server.url, face, key) as memory:
             kept = memory.add("likes tea", user_id="mei").memories[0]
-            assert memory.users() == ("mei",) and memory.has_keys()
+            assert memory.users() == ("mei",) and memory.keys.exist()
             with pytest.raises(NotFound):
                 memory.count(user_id="lin")
-            for refused in (lambda: memory.delete(kept.id, user_id="mei"), memory.keys, memory.health, memory.jobs):
+            for refused in (
+                lambda: memory.delete(kept.id, user_id="mei"),
+                memory.keys.list,
+                memory.health,
+                memory.jobs.list,
+            ):
                 with pytest.raises(AccessDenied):
                     refused()
 
@@ -534,7 +555,7 @@ def test_an_add_is_sent_again_and_is_done_once(line: Callable[..., BadLine], fac
         receipt = memory.add(said, user_id=who, session_id="s")
         assert receipt.created == 2 and bad.requests == 4
         assert memory.count(user_id=who) == 2
-        assert [job.id for job in memory.jobs(user_id=who)] == [receipt.id]
+        assert [job.id for job in memory.jobs.list(user_id=who)] == [receipt.id]
 
 
 def test_what_only_reads_is_asked_again(line: Callable[..., BadLine], face: str) -> None:
@@ -645,7 +666,7 @@ def test_a_key_cannot_smuggle_a_header(key: str) -> None:
 
 
 def test_what_belongs_to_the_server_is_refused_here(server: Running, path: Path) -> None:
-    with pytest.raises(InvalidInput, match="the server's business"):
+    with pytest.raises(InvalidInput, match="is set on the server"):
         Memory.open(server.url, embedder=WordEmbedder())
     with pytest.raises(InvalidInput, match="is for a server"):
         Memory.open(path, key="x")

@@ -122,12 +122,12 @@ def test_no_name_number_or_date_is_ever_lost(parts: list[tuple[str, str]]) -> No
 async def test_old_and_seldom_used_memories_become_fewer(keeper: Memory, clock: Clock) -> None:
     ids = await tell(keeper, *REPAIRS)
     clock.now += 29 * DAY
-    assert (await keeper.compress_plan(user_id="mei")).bundles == (), "not old enough"
+    assert (await keeper.maintenance.compress_plan(user_id="mei")).bundles == (), "not old enough"
     clock.now += 2 * DAY
     await tell(keeper, "My radio was repaired in the old harbour shop by Eve Stone, it cost 12 euros.")
-    plan = await keeper.compress_plan(user_id="mei")
+    plan = await keeper.maintenance.compress_plan(user_id="mei")
     assert len(await stored(keeper)) == 5, "a plan changes nothing"
-    done = await keeper.compress(user_id="mei")
+    done = await keeper.maintenance.compress(user_id="mei")
     assert done.bundles == plan.bundles and (done.archived, done.made) == (4, 1) and done.left == ()
     [new] = [item for item in await stored(keeper) if item.id in done.memory_ids]
     assert new.content == "2026-01-05: " + " ".join(REPAIRS)
@@ -140,7 +140,7 @@ async def test_old_and_seldom_used_memories_become_fewer(keeper: Memory, clock: 
     last = (await keeper.history(old.id, user_id="mei"))[-1]
     assert (last.action, last.actor, last.reason) == ("archive", "compress", f"compressed into {new.id}")
     assert contents(await keeper.search("guitar", user_id="mei", limit=1)) == ["2026-01-05: " + REPAIRS[3]]
-    assert (await keeper.compress_plan(user_id="mei")).bundles == (), "nothing is left to do"
+    assert (await keeper.maintenance.compress_plan(user_id="mei")).bundles == (), "nothing is left to do"
 
 
 async def test_undo_brings_everything_back(keeper: Memory, clock: Clock) -> None:
@@ -162,13 +162,13 @@ async def test_undo_brings_everything_back(keeper: Memory, clock: Clock) -> None
     )
     before = await everything(keeper)
     clock.now += 40 * DAY
-    done = await keeper.compress(user_id="mei")
+    done = await keeper.maintenance.compress(user_id="mei")
     assert done.made == 2 and done.archived == 10, "small talk goes without leaving anything"
     for memory_id in done.memory_ids:
-        await keeper.undo(memory_id, user_id="mei")
+        await keeper.maintenance.undo(memory_id, user_id="mei")
     silent = next(bundle for bundle in done.bundles if not bundle.texts)
     for member in silent.members:
-        await keeper.undo(member.id, user_id="mei")
+        await keeper.maintenance.undo(member.id, user_id="mei")
     after = await everything(keeper)
     assert {key: after[key] for key in before} == before
     assert {after[key]["status"] for key in after.keys() - before.keys()} == {"archived"}
@@ -178,10 +178,10 @@ async def test_undo_of_one_leaves_what_was_compressed_beside_it(keeper: Memory, 
     repairs = await tell(keeper, *REPAIRS)
     fears = await tell(keeper, "我从小就特别害怕蜘蛛。", "我从小就特别害怕老鼠。", "我从小就特别害怕毒蛇。")
     clock.now += 40 * DAY
-    done = await keeper.compress(user_id="mei")
+    done = await keeper.maintenance.compress(user_id="mei")
     assert done.made == 2
     [one] = [item for item in await stored(keeper) if "蜘蛛" in item.content]
-    await keeper.undo(one.id, user_id="mei")
+    await keeper.maintenance.undo(one.id, user_id="mei")
     assert {(await keeper.get(memory_id, user_id="mei")).status for memory_id in fears} == {"active"}
     assert {(await keeper.get(memory_id, user_id="mei")).status for memory_id in repairs} == {"archived"}
 
@@ -191,8 +191,8 @@ async def test_a_part_that_is_back_already_is_left_as_it_is_when_another_is_dele
 ) -> None:
     ids = await tell(keeper, *REPAIRS)
     clock.now += 40 * DAY
-    await keeper.compress(user_id="mei")
-    await keeper.undo(ids[1], user_id="mei")
+    await keeper.maintenance.compress(user_id="mei")
+    await keeper.maintenance.undo(ids[1], user_id="mei")
     before = await keeper.get(ids[1], user_id="mei")
     assert before.status == "active"
     await keeper.delete(ids[0], user_id="mei")
@@ -203,14 +203,14 @@ async def test_undo_by_time_takes_two_rounds_of_compressing_back(keeper: Memory,
     for month in range(3):
         await tell(keeper, *(f"Trip {month}.{day} to Munich cost {100 * month + day} euros" for day in range(3)))
         clock.now += 31 * DAY if month < 2 else timedelta()
-        await keeper.compress(user_id="mei")
+        await keeper.maintenance.compress(user_id="mei")
     before, moment = await everything(keeper), clock.now
     clock.now += 100 * DAY
-    done = await keeper.compress(user_id="mei")
+    done = await keeper.maintenance.compress(user_id="mei")
     assert done.made == 1
     [item] = await stored(keeper)
     assert item.data["compressed"] == 2 and "Trip 0.0" in item.content and "Trip 2.2" in item.content
-    await keeper.undo(to=moment, user_id="mei")
+    await keeper.maintenance.undo(to=moment, user_id="mei")
     after = await everything(keeper)
     assert {key: after[key] for key in before} == before
 
@@ -222,10 +222,10 @@ async def test_a_source_that_is_taken_back_leaves_what_was_compressed_out_of_it(
     clock.now += DAY
     await tell(keeper, *REPAIRS[2:], actor="crawler")
     clock.now += 40 * DAY
-    assert (await keeper.compress(user_id="mei")).made == 2
+    assert (await keeper.maintenance.compress(user_id="mei")).made == 2
     [others] = [item.content for item in await stored(keeper) if "蜘蛛" in item.content]
     clock.now += DAY
-    await keeper.undo(actor="crawler", user_id="mei")
+    await keeper.maintenance.undo(actor="crawler", user_id="mei")
     assert {item.content for item in await stored(keeper)} == {*REPAIRS[:2], others}
 
 
@@ -241,7 +241,7 @@ async def test_what_is_used_important_named_or_pinned_stays(keeper: Memory, cloc
         clock.now += DAY
         assert (await keeper.search(f"invoice acme {at}", user_id="mei", limit=4)).hits
     clock.now += 80 * DAY
-    assert (await keeper.compress_plan(user_id="mei")).bundles == ()
+    assert (await keeper.maintenance.compress_plan(user_id="mei")).bundles == ()
 
 
 async def test_what_belongs_to_others_stays_apart(keeper: Memory, clock: Clock) -> None:
@@ -250,8 +250,8 @@ async def test_what_belongs_to_others_stays_apart(keeper: Memory, clock: Clock) 
         await tell(keeper, f"{REPAIRS[at]}", **how)
         await keeper.add(REPAIRS[at], user_id="bob")
     clock.now += 40 * DAY
-    assert (await keeper.compress_plan(user_id="mei")).bundles == ()
-    done = await keeper.compress(user_id="bob")
+    assert (await keeper.maintenance.compress_plan(user_id="mei")).bundles == ()
+    done = await keeper.maintenance.compress(user_id="bob")
     assert done.archived == 4
     assert len(await stored(keeper)) == 4
 
@@ -260,7 +260,7 @@ async def test_what_lies_ahead_is_not_old(keeper: Memory, clock: Clock) -> None:
     for at, text in enumerate(REPAIRS):
         await tell(keeper, text, occurred_at=START + (100 + at) * DAY, memory_type="event")
     clock.now += 60 * DAY
-    assert (await keeper.compress_plan(user_id="mei")).bundles == ()
+    assert (await keeper.maintenance.compress_plan(user_id="mei")).bundles == ()
 
 
 # -- what happens meanwhile ------------------------------------------------------------------------------------------
@@ -269,9 +269,9 @@ async def test_what_lies_ahead_is_not_old(keeper: Memory, clock: Clock) -> None:
 async def test_a_member_that_was_changed_meanwhile_drops_out(keeper: Memory, clock: Clock) -> None:
     ids = await tell(keeper, *REPAIRS)
     clock.now += 40 * DAY
-    plan = await keeper.compress_plan(user_id="mei")
+    plan = await keeper.maintenance.compress_plan(user_id="mei")
     await keeper.update(ids[1], user_id="mei", content="My laptop is lost.")
-    done = await keeper.compress(user_id="mei", plan=plan)
+    done = await keeper.maintenance.compress(user_id="mei", plan=plan)
     assert done.left == (ids[1],) and done.archived == 3
     assert {item.content for item in await stored(keeper)} == {
         "My laptop is lost.",
@@ -297,7 +297,7 @@ async def test_a_member_that_is_deleted_at_the_last_moment_drops_out(place: str 
         ids = await tell(memory, *REPAIRS)
         clock.now += 40 * DAY
         embedder.happens = lambda: memory.delete(ids[1], user_id="mei")
-        done = await memory.compress(user_id="mei")
+        done = await memory.maintenance.compress(user_id="mei")
         assert embedder.happens is None and done.left == (ids[1],) and done.archived == 3
         [only] = await stored(memory)
         assert only.content == "2026-01-05: " + " ".join((REPAIRS[0], *REPAIRS[2:]))
@@ -306,9 +306,9 @@ async def test_a_member_that_is_deleted_at_the_last_moment_drops_out(place: str 
 async def test_too_few_that_are_left_stay_as_they_are(keeper: Memory, clock: Clock) -> None:
     ids = await tell(keeper, *REPAIRS[:3])
     clock.now += 40 * DAY
-    plan = await keeper.compress_plan(user_id="mei")
+    plan = await keeper.maintenance.compress_plan(user_id="mei")
     await keeper.delete(ids[0], user_id="mei")
-    done = await keeper.compress(user_id="mei", plan=plan)
+    done = await keeper.maintenance.compress(user_id="mei", plan=plan)
     assert (done.archived, done.left) == (0, (ids[0],))
     assert len(await stored(keeper)) == 2
 
@@ -316,7 +316,7 @@ async def test_too_few_that_are_left_stay_as_they_are(keeper: Memory, clock: Clo
 async def test_two_at_once_do_it_once(keeper: Memory, clock: Clock) -> None:
     await tell(keeper, *REPAIRS)
     clock.now += 40 * DAY
-    both = await asyncio.gather(*(keeper.compress(user_id="mei") for _ in range(2)))
+    both = await asyncio.gather(*(keeper.maintenance.compress(user_id="mei") for _ in range(2)))
     assert sorted(one.made for one in both) == [0, 1]
     assert len(await stored(keeper)) == 1
 
@@ -324,13 +324,13 @@ async def test_two_at_once_do_it_once(keeper: Memory, clock: Clock) -> None:
 async def test_a_plan_can_be_kept_as_json_and_done_later(keeper: Memory, clock: Clock) -> None:
     await tell(keeper, *REPAIRS)
     clock.now += 40 * DAY
-    plan = await keeper.compress_plan(user_id="mei")
+    plan = await keeper.maintenance.compress_plan(user_id="mei")
     again = CompressPlan.model_validate_json(plan.model_dump_json())
     assert again == plan and (plan.before, plan.after) == (4, 1)
     with pytest.raises(InvalidInput, match="another user"):
-        await keeper.compress(user_id="bob", plan=again)
+        await keeper.maintenance.compress(user_id="bob", plan=again)
     clock.now += 10 * DAY
-    assert (await keeper.compress(user_id="mei", plan=again)).bundles == plan.bundles
+    assert (await keeper.maintenance.compress(user_id="mei", plan=again)).bundles == plan.bundles
 
 
 # -- with a language model -------------------------------------------------------------------------------------------
@@ -369,7 +369,7 @@ async def test_a_models_text_is_taken_only_if_nothing_is_lost_or_made_up(
         async with Memory.open(path, settings=settings, embedder=WordEmbedder(512)) as memory:
             await tell(memory, *REPAIRS[:3])
             clock.now += 40 * DAY
-            done = await memory.compress(user_id="mei")
+            done = await memory.maintenance.compress(user_id="mei")
             [bundle] = done.bundles
             [item] = await stored(memory)
     if problem is None:
@@ -390,7 +390,7 @@ async def test_of_a_model_that_tells_each_memory_apart_the_texts_are_joined(
         async with Memory.open(path, settings=settings, embedder=WordEmbedder(512)) as memory:
             await tell(memory, *(text + talk for text in REPAIRS[:3]))
             clock.now += 40 * DAY
-            [bundle] = (await memory.compress(user_id="mei")).bundles
+            [bundle] = (await memory.maintenance.compress(user_id="mei")).bundles
     if talk:
         assert (bundle.made_by, bundle.note) == ("extract", "the compressed memories are no fewer than before")
         assert len(bundle.texts) == 1
@@ -418,7 +418,7 @@ async def test_each_line_of_it_is_found_by_its_own_meaning(keeper: Memory, clock
         await tell(keeper, text)
         clock.now += DAY
     clock.now += 40 * DAY
-    [new] = (await keeper.compress(user_id="mei")).memory_ids
+    [new] = (await keeper.maintenance.compress(user_id="mei")).memory_ids
     await keeper.add("Somebody repaired something of somebody", user_id="mei")
     whole = (await keeper.get(new, user_id="mei")).content
     assert len(whole.splitlines()) == 4
@@ -430,7 +430,7 @@ async def test_each_line_of_it_is_found_by_its_own_meaning(keeper: Memory, clock
         nearness = {part.name: part.value for part in explained.evidence}["meaning"]
         assert nearness > 0.99, "as near as if it stood alone"
     assert ask(place, f"SELECT count(*) FROM embeddings WHERE memory_id = '{new}'") == [(5,)]
-    assert (await keeper.verify(vectors=True)).drift == {}
+    assert (await keeper.maintenance.verify(vectors=True)).drift == {}
     await keeper.update(new, user_id="mei", content="\n".join(whole.splitlines()[:2]))
     assert ask(place, f"SELECT count(*) FROM embeddings WHERE memory_id = '{new}'") == [(3,)]
     await keeper.update(new, user_id="mei", content=REPAIRS[0])
@@ -442,11 +442,11 @@ async def test_vectors_of_lines_are_made_anew_with_the_rest(place: str | Path, k
         await tell(keeper, text)
         clock.now += DAY
     clock.now += 40 * DAY
-    [new] = (await keeper.compress(user_id="mei")).memory_ids
+    [new] = (await keeper.maintenance.compress(user_id="mei")).memory_ids
     parts = f"SELECT dimension, count(*) FROM embeddings WHERE memory_id = '{new}' GROUP BY dimension"
     assert ask(place, parts) == [(512, 5)]
     async with Memory.open(place, embedder=WordEmbedder(64)) as other:
-        await other.reindex()
+        await other.maintenance.reindex()
         assert ask(place, parts) == [(64, 5)]
         hits = (await other.search(REPAIRS[1], user_id="mei", search_mode="semantic")).hits
         assert [hit.id for hit in hits] == [new]
@@ -466,14 +466,14 @@ async def test_what_was_compressed_finds_company_again(keeper: Memory, clock: Cl
     trips = [f"Trip {number} to Munich in the old blue train cost {400 + number} euros" for number in range(20, 38)]
     await tell(keeper, *trips)
     clock.now += 31 * DAY
-    assert (await keeper.compress(user_id="mei")).made == 3
+    assert (await keeper.maintenance.compress(user_id="mei")).made == 3
     assert {item.data["compressed"] for item in await stored(keeper)} == {1}
     clock.now += 70 * DAY
-    await keeper.compress(user_id="mei")
+    await keeper.maintenance.compress(user_id="mei")
     [whole] = await stored(keeper)
     assert whole.data["compressed"] == 2 and all(trip in whole.content for trip in trips)
     clock.now += 150 * DAY
-    assert (await keeper.compress_plan(user_id="mei")).bundles == (), "it rests three times as long"
+    assert (await keeper.maintenance.compress_plan(user_id="mei")).bundles == (), "it rests three times as long"
 
 
 async def test_what_was_used_often_stays_as_long_as_it_is_used(keeper: Memory, clock: Clock) -> None:
@@ -481,11 +481,13 @@ async def test_what_was_used_often_stays_as_long_as_it_is_used(keeper: Memory, c
     for _ in range(5):
         await keeper.search("repaired in the old harbour shop", user_id="mei")
         clock.now += DAY
-    await keeper.recalls(user_id="mei")  # writes what is pending
+    await keeper.usage.recalls(user_id="mei")  # writes what is pending
     clock.now += 60 * DAY
-    assert (await keeper.compress_plan(user_id="mei")).bundles == ()
+    assert (await keeper.maintenance.compress_plan(user_id="mei")).bundles == ()
     clock.now += 40 * DAY
-    assert (await keeper.compress_plan(user_id="mei")).before == 4, "nobody has asked for them in three months"
+    assert (await keeper.maintenance.compress_plan(user_id="mei")).before == 4, (
+        "nobody has asked for them in three months"
+    )
 
 
 async def test_as_of_an_earlier_day_it_tells_what_was_told_by_then(keeper: Memory, clock: Clock) -> None:
@@ -495,7 +497,7 @@ async def test_as_of_an_earlier_day_it_tells_what_was_told_by_then(keeper: Memor
         days.append(clock.now)
         clock.now += DAY
     clock.now += 40 * DAY
-    await keeper.compress(user_id="mei")
+    await keeper.maintenance.compress(user_id="mei")
     for known, day in enumerate(days, 1):
         [then] = (await keeper.list(user_id="mei", as_of=day)).items
         assert [line.partition(": ")[2] for line in then.content.splitlines()] == list(REPAIRS[:known])
@@ -510,9 +512,9 @@ async def test_a_prompt_gets_the_lines_that_are_asked_for(keeper: Memory, clock:
     trips = [f"Trip {number} to Munich in the old blue train cost {400 + number} euros" for number in range(20, 38)]
     await tell(keeper, *trips)
     clock.now += 31 * DAY
-    await keeper.compress(user_id="mei")
+    await keeper.maintenance.compress(user_id="mei")
     clock.now += 70 * DAY
-    await keeper.compress(user_id="mei")
+    await keeper.maintenance.compress(user_id="mei")
     [whole] = await stored(keeper)
     for number in (20, 29, 37):
         block = await keeper.context(f"what did trip {number} cost?", user_id="mei", max_tokens=300)

@@ -270,7 +270,7 @@ async def test_a_server_that_answers_in_another_dimension_for_a_while_is_named(
         receipt = await memory.add("plays chess", user_id="mei")
         assert receipt.state == "extracted" and "8 numbers" in receipt.problems[0]
         endpoint.reply = endpoint.well
-        await memory.reindex()
+        await memory.maintenance.reindex()
         assert contents(await memory.search("chess", user_id="mei", search_mode="semantic", limit=1)) == ["plays chess"]
 
 
@@ -329,7 +329,7 @@ async def test_a_fault_of_the_server_is_an_error_and_the_memories_are_kept(
         assert "openai:m" in receipt.problems[0]
         assert "secret-key" not in receipt.problems[0]
         endpoint.reply = endpoint.well
-        assert await memory.reindex() == 2
+        assert await memory.maintenance.reindex() == 2
         assert contents(await memory.search("chess", user_id="mei", search_mode="semantic", limit=1)) == ["plays chess"]
 
 
@@ -394,7 +394,7 @@ async def test_after_a_change_of_model_words_answer_and_meaning_names_the_way_ou
 async def test_reindexing_tells_its_progress_and_repairs_all_users(old: Path) -> None:
     told: list[tuple[int, int]] = []
     async with Memory.open(old, embedder=WordEmbedder(32, "new")) as memory:
-        assert await memory.reindex(progress=lambda done, whole: told.append((done, whole))) == 7
+        assert await memory.maintenance.reindex(progress=lambda done, whole: told.append((done, whole))) == 7
         assert (told[0], told[-1]) == ((0, 7), (7, 7))
         for user_id in ("mei", "bo"):
             found = await memory.search("tea", user_id=user_id, search_mode="semantic")
@@ -402,18 +402,18 @@ async def test_reindexing_tells_its_progress_and_repairs_all_users(old: Path) ->
             assert found.degraded == ()
         coverage = (await memory.stats()).coverage
         assert (coverage.memories, coverage.embedded, coverage.models) == (7, 7, {"testing:new@32": 7})
-        assert await memory.reindex() == 0
+        assert await memory.maintenance.reindex() == 0
 
 
 async def test_an_archived_memory_that_comes_back_after_a_change_of_model_is_named(old: Path) -> None:
     async with Memory.open(old, embedder=WordEmbedder(32, "new")) as memory:
-        await memory.reindex()
+        await memory.maintenance.reindex()
         [archived] = (await memory.list(user_id="mei", status="archived")).items
         await memory.update(archived.id, user_id="mei", status="active")
         found = await memory.search("tea", user_id="mei")
         assert found.total_found == 7
         assert "1 of 7" in found.degraded[0]
-        assert await memory.reindex() == 1
+        assert await memory.maintenance.reindex() == 1
         assert (await memory.search("tea", user_id="mei")).degraded == ()
 
 
@@ -437,11 +437,11 @@ async def test_an_interrupted_reindexing_goes_on_where_it_stopped(place: Place) 
     embedder = Halfway()
     async with Memory.open(place, embedder=embedder) as memory:
         with pytest.raises(EmbeddingError, match="switched off"):
-            await memory.reindex()
+            await memory.maintenance.reindex()
         done = (await memory.stats()).coverage.embedded
         assert 0 < done < 600
         embedder.failing, embedder.batches = False, [0, 0]
-        assert await memory.reindex() == 600 - done
+        assert await memory.maintenance.reindex() == 600 - done
         assert (await memory.stats()).coverage.embedded == 600
 
 
@@ -458,7 +458,7 @@ async def test_one_text_that_cannot_be_embedded_does_not_hold_up_the_others(plac
     async with Memory.open(place, embedder=ShortOnly()) as memory:
         await memory.add(["likes tea", "plays chess", "long " * 1000], user_id="mei")
         with suppress(EmbeddingError):
-            await memory.reindex()
+            await memory.maintenance.reindex()
         coverage = (await memory.stats()).coverage
         assert (coverage.memories, coverage.embedded) == (3, 2)
 
@@ -487,7 +487,7 @@ async def test_what_changes_while_it_is_embedded_gets_the_vector_of_its_new_text
             await old.delete(chess.id, user_id="mei")
 
         async with Memory.open(place, embedder=Meanwhile(change)) as new:
-            await new.reindex()
+            await new.maintenance.reindex()
             assert contents(await new.search("water", user_id="mei", search_mode="semantic", limit=1)) == [
                 "prefers water"
             ]
@@ -519,5 +519,5 @@ async def test_vectors_of_another_length_under_the_same_name_are_named_too(place
             await memory.search("tea", user_id="mei", search_mode="semantic")
         await memory.add("plays chess", user_id="mei")
         assert contents(await memory.search("chess", user_id="mei")) == ["plays chess"]
-        await memory.reindex()
+        await memory.maintenance.reindex()
         assert contents(await memory.search("tea", user_id="mei", search_mode="semantic", limit=1)) == ["likes tea"]

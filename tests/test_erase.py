@@ -138,7 +138,7 @@ async def plant(memory: Memory, stand_in: NewMemory, members: list[str]) -> None
     archive = Change(values={"status": "archived"}, action="archive", actor="jiyi", reason=None, at=NOW)
     entry = index_entry(stand_in.content, stand_in.summary, (), {}, RULES)
 
-    await memory._store.save(
+    await memory._engine.store.save(
         Addition(
             id="1" * 26, user_id="mei", session_id=None, agent_id=None, group_id=None, idempotency_key=None,
             request_hash="", actor="jiyi", at=NOW, state=ReceiptState.INDEXED, problems=(), model="m", messages=(),
@@ -166,10 +166,10 @@ async def test_a_question_that_only_it_could_answer_is_forgotten(memory: Memory,
     made = (await memory.add(["the key lies under zanzibarquartz", "likes tea"], user_id="mei")).memories[0]
     await memory.search("tea and ZANZIBARQUARTZ", user_id="mei", limit=10)
     await memory.search("tea", user_id="mei", limit=1)
-    await memory.recalls(user_id="mei")
+    await memory.usage.recalls(user_id="mei")
     await memory.delete(made.id, user_id="mei")
     assert rows_with(place, "zanzibarquartz", "ZANZIBARQUARTZ") == {}
-    assert [recall.query for recall in await memory.recalls(user_id="mei")] == ["tea"]
+    assert [recall.query for recall in await memory.usage.recalls(user_id="mei")] == ["tea"]
 
 
 async def test_a_rewritten_memory_waits_for_an_embedder_that_is_down(place: Place) -> None:
@@ -192,7 +192,7 @@ async def test_deleting_a_memory_that_is_not_there_removes_nothing(memory: Memor
 async def test_the_database_can_be_rewritten_while_it_is_open(memory: Memory) -> None:
     made = (await memory.add("likes tea", user_id="mei")).memories[0]
     await memory.delete(made.id, user_id="mei")
-    await memory.vacuum()
+    await memory.maintenance.vacuum()
     assert (await memory.add("likes tea", user_id="mei")).created == 1
 
 
@@ -270,12 +270,12 @@ async def test_the_files_of_a_workspace_have_lost_it_when_delete_returns(path: P
 
     async with Memory.open(path, embedder=WordEmbedder(), workspace=folder) as memory:
         made = (await memory.add(["the key lies under zanzibarquartz", "likes tea"], user_id="mei")).memories[0]
-        await memory.sync_workspace(user_id="mei")
+        await memory.workspace.sync(user_id="mei")
         assert "zanzibarquartz" in written()
         await memory.delete(made.id, user_id="mei")
         assert "zanzibarquartz" not in written()
         assert "likes tea" in written()
         await memory.delete_all("mei")
         assert "likes tea" not in written()
-        await memory.sync_workspace(user_id="mei")
+        await memory.workspace.sync(user_id="mei")
         assert await stored(memory) == []

@@ -42,15 +42,15 @@ async def fill(memory: Memory) -> None:
     made = (await memory.add("likes coffee", user_id="mei", expires_at=NOW + DAY)).memories[0]
     await memory.update(made.id, user_id="mei", content="likes 咖啡", reason="translated", tags=["drink"])
     await memory.update(made.id, user_id="mei", status="archived")
-    await memory.add_synonyms([("tea", "茶")], user_id="mei")
-    await memory.add_synonyms([("car", "车")])
+    await memory.synonyms.add([("tea", "茶")], user_id="mei")
+    await memory.synonyms.add([("car", "车")])
     await memory.search("tea", user_id="mei")
     for name in ODD_NAMES[:4]:
         await memory.add(f"{name!r} plays chess", user_id=name)
 
 
 async def exported(memory: Memory, path: Path, **options: Any) -> bytes:
-    await memory.export(path, overwrite=True, **options)
+    await memory.transfer.export(path, overwrite=True, **options)
     return path.read_bytes()
 
 
@@ -72,7 +72,7 @@ async def test_export_import_export_is_byte_for_byte_the_same(place: Place, tmp_
         await fill(memory)
         first = await exported(memory, tmp_path / "first.jsonl")
     async with opened(other) as memory:
-        report = await memory.import_memories(tmp_path / "first.jsonl")
+        report = await memory.transfer.import_memories(tmp_path / "first.jsonl")
         assert report.read == report.new
         assert report.notes == ()
         assert await exported(memory, tmp_path / "second.jsonl") == first
@@ -87,7 +87,7 @@ async def test_across_databases_and_back(path: Path, database: str, tmp_path: Pa
         await fill(memory)
         first = await exported(memory, tmp_path / "a.jsonl")
     async with opened(database) as memory:
-        await memory.import_memories(tmp_path / "a.jsonl")
+        await memory.transfer.import_memories(tmp_path / "a.jsonl")
         assert await exported(memory, tmp_path / "b.jsonl") == first
         added = await memory.add("the change feed goes on", user_id="mei")
         assert added.created == 1
@@ -98,9 +98,9 @@ async def test_importing_twice_makes_nothing_new(
     memory: Memory, place: Place, tmp_path: Path, some_export: bytes
 ) -> None:
     (tmp_path / "a.jsonl").write_bytes(some_export)
-    await memory.import_memories(tmp_path / "a.jsonl")
+    await memory.transfer.import_memories(tmp_path / "a.jsonl")
     before = dump(place)
-    report = await memory.import_memories(tmp_path / "a.jsonl")
+    report = await memory.transfer.import_memories(tmp_path / "a.jsonl")
     assert set(report.new.values()) == {0}
     assert dump(place) == before
     assert await exported(memory, tmp_path / "b.jsonl") == some_export
@@ -119,16 +119,16 @@ async def test_an_interrupted_import_goes_on(
                     raise KeyboardInterrupt
 
             with pytest.raises(KeyboardInterrupt):
-                await memory.import_memories(tmp_path / "a.jsonl", progress=stop)
+                await memory.transfer.import_memories(tmp_path / "a.jsonl", progress=stop)
     async with opened(tmp_path / "new.db") as memory:
-        await memory.import_memories(tmp_path / "a.jsonl")
+        await memory.transfer.import_memories(tmp_path / "a.jsonl")
         assert await exported(memory, tmp_path / "b.jsonl") == some_export
 
 
 async def test_a_retry_with_its_key_is_known_after_the_move(tmp_path: Path, some_export: bytes) -> None:
     (tmp_path / "a.jsonl").write_bytes(some_export)
     async with opened(tmp_path / "new.db") as other:
-        await other.import_memories(tmp_path / "a.jsonl")
+        await other.transfer.import_memories(tmp_path / "a.jsonl")
         before = len(await stored(other))
         again = await other.add(
             CHAT, user_id="mei", session_id="s", idempotency_key="k", metadata={"z": 1, "a": [1.5, None]}
@@ -139,11 +139,11 @@ async def test_a_retry_with_its_key_is_known_after_the_move(tmp_path: Path, some
 
 async def test_one_users_export_holds_nobody_elses(memory: Memory, tmp_path: Path, some_export: bytes) -> None:
     (tmp_path / "all.jsonl").write_bytes(some_export)
-    await memory.import_memories(tmp_path / "all.jsonl")
+    await memory.transfer.import_memories(tmp_path / "all.jsonl")
     lines = [json.loads(line) for line in (await exported(memory, tmp_path / "m.jsonl", user_id="mei")).splitlines()]
     assert {line["user_id"] for line in lines[:-1]} == {"mei"}
     async with opened(tmp_path / "new.db") as other:
-        await other.import_memories(tmp_path / "all.jsonl", user_id="mei")
+        await other.transfer.import_memories(tmp_path / "all.jsonl", user_id="mei")
         assert await other.users() == ["mei"]
         assert await exported(other, tmp_path / "again.jsonl", user_id="mei") == (tmp_path / "m.jsonl").read_bytes()
 
@@ -156,14 +156,14 @@ async def test_into_a_store_that_knows_some_of_it(tmp_path: Path, some_export: b
         await memory.add(CHAT, user_id="mei", session_id="s")
         await memory.add({"text": "something else", "memory_key": "news"}, user_id="mei")
         before = {item.id: item for item in await stored(memory)}
-        report = await memory.import_memories(tmp_path / "a.jsonl")
+        report = await memory.transfer.import_memories(tmp_path / "a.jsonl")
         after = {item.id: item for item in await stored(memory)}
         assert all(after[name].content == before[name].content for name in before)
         assert 0 < report.new["memory"] < report.read["memory"]
         said = [item.content for item in after.values() if item.valid_to is None]
         assert len(said) == len(set(said))
         assert any("keys that another memory has" in note for note in report.notes)
-        assert (await memory.import_memories(tmp_path / "a.jsonl")).new["memory"] == 0
+        assert (await memory.transfer.import_memories(tmp_path / "a.jsonl")).new["memory"] == 0
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ async def test_a_bad_line_is_named_and_nothing_is_stored(
     (tmp_path / "a.jsonl").write_bytes(b"".join(spoil(some_export.splitlines(keepends=True))))
     async with opened(path) as memory:
         with pytest.raises(InvalidInput, match=r"a\.jsonl") as caught:
-            await memory.import_memories(tmp_path / "a.jsonl")
+            await memory.transfer.import_memories(tmp_path / "a.jsonl")
         assert problem in str(caught.value)
         assert await memory.users() == []
 
@@ -216,7 +216,7 @@ async def test_an_export_is_what_the_store_held_when_it_began(memory: Memory, tm
         await memory.delete_all("user28")
 
     writing = asyncio.create_task(meanwhile())
-    await memory.export(tmp_path / "a.jsonl", progress=advance)
+    await memory.transfer.export(tmp_path / "a.jsonl", progress=advance)
     await writing
     text = (tmp_path / "a.jsonl").read_text(encoding="utf-8")
     assert "early 28 3" in text
@@ -227,12 +227,12 @@ async def test_an_export_is_what_the_store_held_when_it_began(memory: Memory, tm
 async def test_a_file_is_not_replaced_unasked_and_appears_whole(memory: Memory, tmp_path: Path) -> None:
     target = tmp_path / "out" / "a.jsonl"
     with pytest.raises(InvalidInput, match="is not there"):
-        await memory.export(target)
+        await memory.transfer.export(target)
     target.parent.mkdir()
     await memory.add("likes tea", user_id="mei")
-    await memory.export(target)
+    await memory.transfer.export(target)
     with pytest.raises(InvalidInput, match="is there already"):
-        await memory.export(target)
+        await memory.transfer.export(target)
     assert [file.name for file in target.parent.iterdir()] == ["a.jsonl"]
     assert target.stat().st_mode & 0o077 == 0
 
@@ -241,30 +241,30 @@ async def test_a_file_is_not_replaced_unasked_and_appears_whole(memory: Memory, 
 
     before = target.read_bytes()
     with pytest.raises(RuntimeError):
-        await memory.export(target, overwrite=True, progress=fail)
+        await memory.transfer.export(target, overwrite=True, progress=fail)
     assert [file.name for file in target.parent.iterdir()] == ["a.jsonl"]
     assert target.read_bytes() == before
 
 
 async def test_packed_is_the_same(path: Path, memory: Memory, tmp_path: Path, some_export: bytes) -> None:
     (tmp_path / "a.jsonl").write_bytes(some_export)
-    await memory.import_memories(tmp_path / "a.jsonl")
+    await memory.transfer.import_memories(tmp_path / "a.jsonl")
     packed = await exported(memory, tmp_path / "a.jsonl.gz")
     assert gzip.decompress(packed) == some_export
     async with opened(tmp_path / "new.db") as other:
-        await other.import_memories(tmp_path / "a.jsonl.gz")
+        await other.transfer.import_memories(tmp_path / "a.jsonl.gz")
         assert await exported(other, tmp_path / "b.jsonl.gz") == packed
 
 
 async def test_markdown_is_for_people_and_can_be_taken_in(memory: Memory, tmp_path: Path) -> None:
     await memory.add("我对花生\n过敏", user_id="mei", tags=["吃 的"], occurred_at=LONG_AGO)
     await memory.add({"text": "likes tea (green)", "type": "preference"}, user_id="mei", occurred_at=LONG_AGO)
-    done = await memory.export(tmp_path / "mei.md", user_id="mei", format="markdown")
+    done = await memory.transfer.export(tmp_path / "mei.md", user_id="mei", format="markdown")
     assert done.records == {"fact": 1, "preference": 1}
     text = (tmp_path / "mei.md").read_text(encoding="utf-8")
     assert "## fact\n\n- [fact] 我对花生 过敏 #吃-的 (2021-03-04)\n" in text
     async with opened(tmp_path / "new.db") as other:
-        await other.import_memories(tmp_path / "mei.md", user_id="mei")
+        await other.transfer.import_memories(tmp_path / "mei.md", user_id="mei")
         there = {item.content: item for item in await stored(other)}
         assert there["likes tea (green)"].memory_type == "preference"
         assert there["我对花生 过敏"].tags == ("吃-的",)
@@ -273,7 +273,7 @@ async def test_markdown_is_for_people_and_can_be_taken_in(memory: Memory, tmp_pa
 
 async def test_an_unknown_format_is_refused(memory: Memory, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="jsonl, markdown"):
-        await memory.export(tmp_path / "x", format="xml")
+        await memory.transfer.export(tmp_path / "x", format="xml")
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=30).filter(
@@ -299,7 +299,7 @@ def test_whatever_was_said_survives_the_way_out_and_in(
                 await memory.add(text, user_id=user, metadata=metadata, occurred_at=NOW - timedelta(days=1))
             first = await exported(memory, folder / "a.jsonl")
         async with opened(folder / "b.db") as memory:
-            await memory.import_memories(folder / "a.jsonl")
+            await memory.transfer.import_memories(folder / "a.jsonl")
             assert await exported(memory, folder / "b.jsonl") == first
 
     asyncio.run(there_and_back())

@@ -26,14 +26,14 @@ def open_at(path: Path, folder: Path, *, daily_notes: bool) -> Memory:
 @pytest.fixture
 async def daily(path: Path, tmp_path: Path) -> AsyncIterator[Memory]:
     async with open_at(path, tmp_path / "notes", daily_notes=True) as memory:
-        memory._store.after_write = lambda users: None
+        memory._engine.store.after_write = lambda users: None
         yield memory
 
 
 @pytest.fixture
 async def plain(path: Path, tmp_path: Path) -> AsyncIterator[Memory]:
     async with open_at(path, tmp_path / "notes", daily_notes=False) as memory:
-        memory._store.after_write = lambda users: None
+        memory._engine.store.after_write = lambda users: None
         yield memory
 
 
@@ -43,13 +43,13 @@ def context(tmp_path: Path) -> Path:
 
 
 async def sync(memory: Memory, **options: bool) -> SyncReport:
-    [report] = await memory.sync_workspace(user_id="mei", **options)
+    [report] = await memory.workspace.sync(user_id="mei", **options)
     return report
 
 
 async def agreed(memory: Memory) -> None:
     assert (await sync(memory)).steps == ()
-    assert await memory.verify_workspace() == []
+    assert await memory.workspace.verify() == []
 
 
 def write(path: Path, text: str) -> None:
@@ -159,7 +159,7 @@ async def test_episodes_and_tasks_have_no_lines_but_those_that_a_person_writes_s
     assert not (context / "daily").exists()
     assert [item.content for item in await stored(plain)].count("买牛奶") == 1, "that one was known"
     await agreed(plain)
-    await plain.reindex()
+    await plain.maintenance.reindex()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DELETE FROM changes")  # so that everything has to be looked at
         connection.commit()

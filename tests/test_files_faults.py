@@ -70,11 +70,11 @@ async def test_a_full_disk_at_any_call_damages_nothing_and_is_told(
     folder = tmp_path / "notes"
     note = folder / "context/memory.md"
     async with open_at(path, folder) as memory:
-        memory._store.after_write = lambda users: None
+        memory._engine.store.after_write = lambda users: None
         note.parent.mkdir()
         note.write_bytes("# 我的\r\n\r\nprose\n\n## Facts\n\n- by hand\n\nend".encode())
         await memory.add("from the engine", user_id="mei")
-        await memory.sync_workspace()
+        await memory.workspace.sync()
         for step in range(40):
             await memory.add(f"engine {step}", user_id="mei")
             note.write_bytes(note.read_bytes().replace(b"## Facts\n\n", f"## Facts\n\n- by hand {step}\n".encode()))
@@ -82,7 +82,7 @@ async def test_a_full_disk_at_any_call_damages_nothing_and_is_told(
             monkeypatch.setattr(safe, "os", disk)
             monkeypatch.setattr(folders, "os", disk)
             try:
-                [report] = await memory.sync_workspace()
+                [report] = await memory.workspace.sync()
                 problems = report.problems
             except Exception as error:  # noqa: BLE001 - told, too
                 problems = (str(error),)
@@ -93,10 +93,10 @@ async def test_a_full_disk_at_any_call_damages_nothing_and_is_told(
                 assert any(os.strerror(problem) in told or "cannot be used" in told for told in problems), problems
             after = note.read_bytes()
             assert after.startswith("# 我的\r\n\r\nprose\n\n## Facts\n".encode()) and after.endswith(b"\n\nend")
-            await memory.sync_workspace()
+            await memory.workspace.sync()
             text = note.read_bytes().decode()
             assert text.count(f"- by hand {step} <!-- jiyi:") == text.count(f"- engine {step} <!-- jiyi:") == 1
-            assert await memory.verify_workspace() == []
+            assert await memory.workspace.verify() == []
             if not disk.failed:
                 break
         assert not disk.failed and step > 5
@@ -116,9 +116,9 @@ async def test_on_a_disk_that_is_really_full_the_file_stays_and_the_line_comes_l
         pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
     try:
         async with open_at(path, folder) as memory:
-            memory._store.after_write = lambda users: None
+            memory._engine.store.after_write = lambda users: None
             await memory.add("has a cat", user_id="mei")
-            await memory.sync_workspace()
+            await memory.workspace.sync()
             note = folder / "context/memory.md"
             before = note.read_bytes()
             ballast = folder / "ballast"
@@ -126,12 +126,12 @@ async def test_on_a_disk_that_is_really_full_the_file_stays_and_the_line_comes_l
                 while True:
                     os.write(file.fileno(), b"x" * 512)
             await memory.add("has a dog", user_id="mei")
-            [report] = await memory.sync_workspace()
+            [report] = await memory.workspace.sync()
             assert "No space left" in report.problems[0] and note.read_bytes() == before
             assert {item.content for item in await stored(memory)} == {"has a cat", "has a dog"}
             ballast.unlink()
-            await memory.sync_workspace()
-            assert b"has a dog" in note.read_bytes() and await memory.verify_workspace() == []
+            await memory.workspace.sync()
+            assert b"has a dog" in note.read_bytes() and await memory.workspace.verify() == []
     finally:
         subprocess.run(["umount", folder], check=True)
 
@@ -141,12 +141,12 @@ async def test_what_was_written_but_not_noted_is_not_taken_for_a_persons_edit(pa
     async with open_at(path, tmp_path / "ws") as memory:
         made = (await memory.add("the bike is red", user_id="mei", memory_type="fact")).memories[0]
         kept = (await memory.add("the boat is red", user_id="mei", memory_type="fact")).memories[0]
-        await memory.sync_workspace()
+        await memory.workspace.sync()
 
         async def crash(*_: Any, **__: Any) -> None:
             raise OSError(errno.EIO, "gone")
 
-        memory._store.agree = crash  # type: ignore[method-assign]
+        memory._engine.store.agree = crash  # type: ignore[method-assign]
         await memory.update(made.id, user_id="mei", content="the bike is blue")
         await memory.update(kept.id, user_id="mei", content="the boat is blue")
         await memory.add("the car is red", user_id="mei", memory_type="fact")
@@ -158,9 +158,9 @@ async def test_what_was_written_but_not_noted_is_not_taken_for_a_persons_edit(pa
         [car] = [one for one in await stored(memory) if "car" in one.content]
         await memory.update(car.id, user_id="mei", content="the car is green")
     async with open_at(path, tmp_path / "ws") as memory:
-        [done] = await memory.sync_workspace()
+        [done] = await memory.workspace.sync()
         assert done.conflicts == ()
         assert sorted(one.content for one in await stored(memory)) == ["the bike is green", "the car is green"]
-        assert await memory.verify_workspace() == []
+        assert await memory.workspace.verify() == []
     text = note.read_text("utf-8")
     assert "the bike is green" in text and "the car is green" in text and "blue" not in text

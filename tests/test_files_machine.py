@@ -50,7 +50,7 @@ class Stumble:
 
     def __init__(self, machine: Workspace, after: int) -> None:
         self.left = after
-        self.store = machine.memory._store
+        self.store = machine.memory._engine.store
         self.patched: list[tuple[Any, str, Any]] = []
 
     def step(self) -> None:
@@ -158,7 +158,7 @@ class Workspace(RuleBasedStateMachine):
                 workspace=self.folder / "ws",
                 workspace_user=USER,
             )
-            memory._store.after_write = lambda users: None
+            memory._engine.store.after_write = lambda users: None
             return memory
 
         self.memory = self.loop.run(opened())
@@ -204,7 +204,7 @@ class Workspace(RuleBasedStateMachine):
 
     @rule()
     def reindex(self) -> None:
-        self.loop.run(self.memory.reindex())
+        self.loop.run(self.memory.maintenance.reindex())
 
     # -- the person -----------------------------------------------------------------------------------------------
 
@@ -263,25 +263,25 @@ class Workspace(RuleBasedStateMachine):
 
     @rule()
     def rebuild(self) -> None:
-        self.loop.run(self.memory.rebuild_workspace(confirm=True))
+        self.loop.run(self.memory.workspace.rebuild(confirm=True))
 
     @rule(after=st.integers(0, 25))
     def crash(self, after: int) -> None:
         """In the middle of a sync; then the process starts again."""
         with Stumble(self, after), contextlib.suppress(Crash):
-            self.loop.run(self.memory.sync_workspace(confirm=True))
+            self.loop.run(self.memory.workspace.sync(confirm=True))
         self.loop.run(self.memory.close())
         self.open(self.folder / "memory.db")
 
     # -- what must hold -------------------------------------------------------------------------------------------
 
     def agree(self, **options: bool) -> None:
-        self.loop.run(self.memory.sync_workspace(**options))
+        self.loop.run(self.memory.workspace.sync(**options))
         before = {name: self.read(name) for name in FILES}
-        [again] = self.loop.run(self.memory.sync_workspace(**options))
+        [again] = self.loop.run(self.memory.workspace.sync(**options))
         assert again.steps == (), "a second sync changes nothing"
         assert {name: self.read(name) for name in FILES} == before
-        drifts = self.loop.run(self.memory.verify_workspace())
+        drifts = self.loop.run(self.memory.workspace.verify())
         assert [drift for drift in drifts if drift.kind != "file"] == [], "files and index are equal"
         problems = [drift.problem for drift in drifts]
         assert all("left alone" in problem or "is mentioned" in problem for problem in problems), problems
@@ -301,7 +301,7 @@ class Workspace(RuleBasedStateMachine):
 
     def some_memory(self, at: int) -> str | None:
         try:
-            items = self.loop.run(self.memory._store.page(_all(), cursor=None, limit=100)).items
+            items = self.loop.run(self.memory._engine.store.page(_all(), cursor=None, limit=100)).items
         except NotFound:
             return None
         return items[at % len(items)].id if items else None
@@ -317,9 +317,9 @@ class Workspace(RuleBasedStateMachine):
 
 
 def _all() -> Any:
-    from jiyi.read.interpret import scope
+    from jiyi.scope import Filter
 
-    return scope(user_id=USER)
+    return Filter.parse(user_id=USER)
 
 
 Workspace.TestCase.settings = settings(

@@ -20,16 +20,16 @@ def open_at(path: Path, folder: Path, user: str | None = "mei") -> Memory:
 
 
 async def sync(memory: Memory) -> SyncReport:
-    [report] = await memory.sync_workspace(user_id="mei")
+    [report] = await memory.workspace.sync(user_id="mei")
     return report
 
 
 async def fill(path: Path, folder: Path, count: int = 10, user: str | None = "mei") -> None:
     async with open_at(path, folder, user) as memory:
-        memory._store.after_write = lambda users: None
+        memory._engine.store.after_write = lambda users: None
         for at in range(count):
             await memory.add(f"fact number {at}", user_id="mei")
-        await memory.sync_workspace()
+        await memory.workspace.sync()
 
 
 def edit(note: Path, old: str, new: str) -> None:
@@ -69,7 +69,7 @@ async def test_a_folder_without_notes_is_not_begun_anew_while_the_index_knows_li
         shutil.rmtree(folder)
     away.rename(folder)
     async with open_at(path, folder, user) as memory:
-        assert (await sync(memory)).steps == () and await memory.verify_workspace() == []
+        assert (await sync(memory)).steps == () and await memory.workspace.verify() == []
 
 
 async def test_a_new_one_is_begun_if_a_person_says_so_and_gets_every_line(path: Path, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ async def test_notes_without_their_hidden_folder_are_taken_as_they_are(path: Pat
         texts = {item.content for item in await stored(memory)}
         assert {"fact number 33", "fact number 3"} <= texts and len(texts) == 11, "nobody knows which one is newer"
         assert "both are kept" in report.conflicts[0] and await stored(memory, status="archived") == []
-        assert await memory.verify_workspace() == []
+        assert await memory.workspace.verify() == []
 
 
 # -- moved and copied -------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ async def test_a_moved_workspace_stays_what_it_is(path: Path, tmp_path: Path) ->
     edit(moved / "context/memory.md", "number 3", "number 33")
     async with open_at(path, moved) as memory:
         assert [step.action for step in (await sync(memory)).steps] == ["change"]
-        assert await memory.verify_workspace() == []
+        assert await memory.workspace.verify() == []
     assert identity(moved) == before
     link = tmp_path / "link"
     link.symlink_to(moved)
@@ -127,12 +127,12 @@ async def test_a_copy_is_a_workspace_of_its_own_and_undoes_nothing(
     await fill(path, folder)
     shutil.copytree(folder, copy)
     async with open_at(path, folder) as memory:  # life goes on
-        memory._store.after_write = lambda users: None
+        memory._engine.store.after_write = lambda users: None
         await memory.add("came later", user_id="mei")
         edit(folder / "context/memory.md", "number 3", "number 33")
         await sync(memory)
     async with open_at(path, copy) as memory:
-        memory._store.after_write = lambda users: None
+        memory._engine.store.after_write = lambda users: None
         assert "is a copy of" in caplog.text and identity(copy) != identity(folder)
         report = await sync(memory)
         assert await stored(memory, status="archived") == [], "a line that the copy never had was not removed"
@@ -140,12 +140,12 @@ async def test_a_copy_is_a_workspace_of_its_own_and_undoes_nothing(
         assert sorted(texts) == sorted(["came later", "fact number 33", *(f"fact number {at}" for at in range(10))]), (
             "what the copy says otherwise is kept beside what was said since"
         )
-        assert len(report.conflicts) == 1 and await memory.verify_workspace() == []
+        assert len(report.conflicts) == 1 and await memory.workspace.verify() == []
     again = identity(copy)
     async with open_at(path, folder) as memory, open_at(path, copy) as other:
-        await memory.sync_workspace()
-        await other.sync_workspace()
-        assert await memory.verify_workspace() == await other.verify_workspace() == []
+        await memory.workspace.sync()
+        await other.workspace.sync()
+        assert await memory.workspace.verify() == await other.workspace.verify() == []
     assert identity(copy) == again
 
 
@@ -155,7 +155,7 @@ async def test_a_copy_with_an_index_of_its_own_goes_on_by_itself(path: Path, tmp
     shutil.copytree(folder, copy)
     other = Path(shutil.copy(path, tmp_path / "other.db"))
     async with open_at(other, copy) as memory:
-        memory._store.after_write = lambda users: None
+        memory._engine.store.after_write = lambda users: None
         assert (await sync(memory)).steps == ()
         edit(copy / "context/memory.md", "number 3", "number 33")
         assert [step.action for step in (await sync(memory)).steps] == ["change"]

@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 async def memory(path: Path, folder: Path) -> AsyncIterator[Memory]:
     """Files are written when a test says so."""
     async with open_at(path, folder) as memory:
-        memory._store.after_write = lambda users: None
+        memory._engine.store.after_write = lambda users: None
         yield memory
 
 
@@ -42,7 +42,7 @@ def open_at(where: str | Path, folder: Path, **options: object) -> Memory:
 
 
 async def sync(memory: Memory, **options: bool) -> SyncReport:
-    [report] = await memory.sync_workspace(user_id="mei", **options)
+    [report] = await memory.workspace.sync(user_id="mei", **options)
     return report
 
 
@@ -74,7 +74,7 @@ def line_with(path: Path, text: str) -> str:
 async def settled(memory: Memory) -> None:
     """A sync changes nothing any more, neither here nor there."""
     before = await stored(memory)
-    files = memory._workspace().workspace.root
+    files = memory.workspace.files.workspace.root
     texts = {path: path.read_bytes() for path in files.rglob("*.md")}
     assert (await sync(memory)).steps == ()
     assert {path: path.read_bytes() for path in files.rglob("*.md")} == texts
@@ -359,7 +359,7 @@ async def test_a_hand_wins_over_extraction_and_re_extraction_does_not_reset_it(p
         edit(note(folder), (line, line.replace("Berlin", "Hamburg")))
         await sync(memory)
         await memory.add(chat, user_id="mei", session_id="s")
-        await memory.reindex()
+        await memory.maintenance.reindex()
         await sync(memory)
         assert line.replace("Berlin", "Hamburg").split(" <!--")[0] in note(folder).read_text(encoding="utf-8")
         changed = [item for item in await stored(memory) if "Hamburg" in item.content]
@@ -371,7 +371,9 @@ async def test_what_was_deleted_on_one_side_and_edited_on_the_other_is_kept(memo
     ids = [(await memory.add(text, user_id="mei")).memories[0].id for text in ("alpha", "beta", "gamma", "delta")]
     await sync(memory)
     edit(note(folder), ("- alpha", "- alpha by hand"), ("- beta", "- beta by hand"))
-    await erase(memory._store, memory._embedder, memory._rules, "mei", [ids[0]], with_sources=False)  # past the files
+    await erase(
+        memory._engine.store, memory._engine.embedder, memory._engine.rules, "mei", [ids[0]], with_sources=False
+    )  # past the files
     await memory.update(ids[1], user_id="mei", status="archived")
     edit(note(folder), (line_with(note(folder), "gamma") + "\n", ""))
     await memory.update(ids[2], user_id="mei", content="gamma by the engine")
@@ -481,15 +483,15 @@ async def test_each_user_has_a_folder_and_sees_no_other(path: Path, folder: Path
     async with Memory.open(path, settings=verbatim(), embedder=WordEmbedder(64), workspace=folder) as memory:
         for user in users:
             await memory.add(f"secret of {user}"[:200], user_id=user)
-        await memory.sync_workspace()
+        await memory.workspace.sync()
         assert len(list(folder.glob("*/context/memory.md"))) == len(users)
         for user in users:
-            path = folder / memory._workspace().workspace.home(user) / "context/memory.md"
+            path = folder / memory.workspace.files.workspace.home(user) / "context/memory.md"
             text = path.read_text(encoding="utf-8")
             assert text.count("- secret of") == 1
             path.write_text(text + "- by hand\n", encoding="utf-8")
-        assert sorted(memory._workspace().workspace.users()) == sorted(users)
-        await memory.sync_workspace()
+        assert sorted(memory.workspace.files.workspace.users()) == sorted(users)
+        await memory.workspace.sync()
         for user in users:
             assert {item.content for item in await stored(memory, user)} == {f"secret of {user}"[:200], "by hand"}
 
@@ -497,10 +499,10 @@ async def test_each_user_has_a_folder_and_sees_no_other(path: Path, folder: Path
 async def test_a_workspace_of_one_user_leaves_the_others_alone(memory: Memory, folder: Path) -> None:
     await memory.add("mine", user_id="mei")
     await memory.add("not mine", user_id="bob")
-    await memory.sync_workspace()
+    await memory.workspace.sync()
     assert "not mine" not in note(folder).read_text(encoding="utf-8")
     with pytest.raises(InvalidInput, match="is 'mei'"):
-        await memory.sync_workspace(user_id="bob")
+        await memory.workspace.sync(user_id="bob")
 
 
 async def test_a_lost_index_is_brought_back_from_the_files(tmp_path: Path, folder: Path) -> None:
@@ -540,7 +542,7 @@ async def test_a_dry_run_tells_and_changes_nothing(memory: Memory, folder: Path)
     assert report.dry_run and [(step.action, step.text, step.line) for step in report.steps] == [
         ("change", "has a dog", 7)
     ]
-    [status] = await memory.workspace_status()
+    [status] = await memory.workspace.status()
     assert status.pending == report and [file.lines for file in status.files] == [1, 0]
     assert note(folder).read_bytes() == text
 

@@ -29,12 +29,12 @@ def open_at(where: Path, folder: Path, embedder: object = None) -> Memory:
 
 
 async def fill(memory: Memory) -> None:
-    memory._store.after_write = lambda users: None
+    memory._engine.store.after_write = lambda users: None
     await memory.add("早上喝绿茶，不喝咖啡", user_id="mei", memory_type="preference", importance=0.8, tags=["饮食"])
     await memory.add("lives in Berlin, Prenzlauer Berg", user_id="mei")
     await memory.add("有一只叫小黑的猫", user_id="mei", tags=["宠物", "two words"], agent_id="agent 7")
     await memory.add("back up first,\nthen migrate the database", user_id="mei", memory_type="lesson")
-    await memory.sync_workspace()
+    await memory.workspace.sync()
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def _twice(note: Path, text: str) -> str:
 
 @pytest.mark.parametrize("name", [*IN_FILES, *IN_INDEX])
 async def test_each_kind_of_drift_is_found_and_mended(name: str, memory: Memory, path: Path, tmp_path: Path) -> None:
-    assert await memory.verify_workspace(vectors=True) == []
+    assert await memory.workspace.verify(vectors=True) == []
     note = tmp_path / "notes/context/memory.md"
     whole = note.read_bytes()
     if name in IN_FILES:
@@ -118,12 +118,12 @@ async def test_each_kind_of_drift_is_found_and_mended(name: str, memory: Memory,
     else:
         statement, kind = IN_INDEX[name]
         change(path, statement)
-    drifts = await memory.verify_workspace(vectors=True)
+    drifts = await memory.workspace.verify(vectors=True)
     assert kind in {drift.kind for drift in drifts}, drifts
     if kind == "file":
         note.write_bytes(whole)
-    await memory.rebuild_workspace(confirm=True)
-    assert await memory.verify_workspace(vectors=True) == []
+    await memory.workspace.rebuild(confirm=True)
+    assert await memory.workspace.verify(vectors=True) == []
 
 
 def shown(found: SearchResult) -> list[tuple[object, ...]]:
@@ -155,6 +155,6 @@ async def test_a_rebuild_from_the_files_alone_finds_the_same(
         for table in ("terms", "keywords", "embeddings"):
             change(path, f"DELETE FROM {table}")
     async with open_at(path, folder, builtin) as memory:
-        [report] = await memory.rebuild_workspace()
+        [report] = await memory.workspace.rebuild()
         assert report.indexed == 4 and report.problems == ()
         assert [shown(await memory.search(query, user_id="mei")) for query in QUERIES] == before

@@ -32,7 +32,7 @@ async def fill(memory: Memory) -> None:
     await memory.add("早上喝绿茶，不喝咖啡", user_id="mei", memory_type="preference", importance=0.8, tags=["饮食"])
     await memory.add("lives in Berlin, Prenzlauer Berg", user_id="mei")
     await memory.add("back up first,\nthen migrate the database", user_id="mei", memory_type="lesson")
-    await memory.sync_workspace()
+    await memory.workspace.sync()
 
 
 async def soon(holds: Callable[[], bool], what: str, within_s: float = 60) -> None:
@@ -44,7 +44,7 @@ async def soon(holds: Callable[[], bool], what: str, within_s: float = 60) -> No
 
 @asynccontextmanager
 async def watched(memory: Memory, told: list[SyncReport]) -> AsyncIterator[None]:
-    watching = asyncio.create_task(memory.watch_workspace(report=told.append))
+    watching = asyncio.create_task(memory.workspace.watch(report=told.append))
     try:
         yield
     finally:
@@ -115,7 +115,7 @@ async def test_a_pull_that_changes_a_thousand_lines_is_one_pass(path: Path, tmp_
     assert [step.action for step in report.steps] == ["change"] * LINES and not report.problems
     async with open_at(path, here) as memory:
         assert {item.content for item in await stored(memory)} == {f"事实 {at}" for at in range(LINES)}
-        assert await memory.verify_workspace() == []
+        assert await memory.workspace.verify() == []
 
 
 async def test_an_edit_in_the_moment_when_watching_begins_is_not_missed(path: Path, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ async def test_an_edit_in_the_moment_when_watching_begins_is_not_missed(path: Pa
     told: list[SyncReport] = []
     async with open_at(path, folder) as memory:
         await fill(memory)
-        files = memory._workspace()
+        files = memory.workspace.files
         look = files.sync
 
         async def then_an_edit(user_id: str, **options: bool) -> SyncReport:
@@ -162,13 +162,13 @@ async def test_a_caller_reads_what_it_and_a_person_wrote_while_others_watch(path
         finally:
             end.touch()
         assert isinstance((await watcher)[0], int)
-        await memory.sync_workspace()
+        await memory.workspace.sync()
         texts = sorted(item.content for item in await stored(memory))
         words = [workers.spelled(at) for at in range(6)]
         assert [text for text in texts if text.split()[0] in ("said", "changed", "written")] == sorted(
             [f"{verb} {word}" for verb in ("changed", "written") for word in words]
         )
-        assert await memory.verify_workspace() == []
+        assert await memory.workspace.verify() == []
 
 
 async def test_an_edit_that_comes_during_a_sync_is_not_missed(path: Path, tmp_path: Path) -> None:
@@ -177,17 +177,17 @@ async def test_an_edit_that_comes_during_a_sync_is_not_missed(path: Path, tmp_pa
     note = folder / "context/memory.md"
     async with open_at(path, folder) as memory:
         await fill(memory)
-        memory._store.after_write = lambda users: None
-        agree = memory._store.agree
+        memory._engine.store.after_write = lambda users: None
+        agree = memory._engine.store.agree
 
         async def saved_meanwhile(*args: object, **options: object) -> None:
             await agree(*args, **options)  # type: ignore[arg-type]
             note.write_text(note.read_text(encoding="utf-8") + "\n## Skills\n\n- plays the cello\n", encoding="utf-8")
 
-        memory._store.agree = saved_meanwhile  # type: ignore[method-assign]
+        memory._engine.store.agree = saved_meanwhile  # type: ignore[method-assign]
         await memory.add("collects stamps", user_id="mei")
-        await memory.sync_workspace()
-        memory._store.agree = agree  # type: ignore[method-assign]
+        await memory.workspace.sync()
+        memory._engine.store.agree = agree  # type: ignore[method-assign]
         assert contents(await memory.search("cello", user_id="mei"))[0] == "plays the cello"
 
 
@@ -220,12 +220,12 @@ async def test_several_processes_and_a_person_lose_nothing(path: Path, tmp_path:
         await asyncio.sleep(0.1)
     assert await busy == [10, 10]
     async with open_at(path, folder) as memory:
-        await memory.sync_workspace()
+        await memory.workspace.sync()
         found = {item.content for item in await stored(memory)}
         expected = {f"{name} {at}" for name in ("one", "two") for at in range(10)}
         assert expected <= found
         assert {item for item in found if item.startswith("by hand")} == {f"by hand {at}" for at in range(10)}
-        assert await memory.verify_workspace() == []
+        assert await memory.workspace.verify() == []
 
 
 async def test_while_processes_sync_a_person_edits_moves_and_removes_lines(path: Path, tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ async def test_while_processes_sync_a_person_edits_moves_and_removes_lines(path:
     async with open_at(path, folder) as memory:
         for at in range(30):
             await memory.add(f"line {workers.spelled(at)}", user_id="mei")
-        await memory.sync_workspace()
+        await memory.workspace.sync()
         ids = {item.content: item.id for item in await stored(memory)}
     jobs = [(workers.add_and_change, (path, folder, name, 8)) for name in ("one", "two")]
     busy = asyncio.create_task(asyncio.to_thread(crew, [*jobs, (workers.watch_files, (path, folder, end))]))
@@ -258,7 +258,7 @@ async def test_while_processes_sync_a_person_edits_moves_and_removes_lines(path:
     one, two, _ = await busy
     assert isinstance(one, dict) and isinstance(two, dict), (one, two)
     async with open_at(path, folder) as memory:
-        await memory.sync_workspace()
+        await memory.workspace.sync()
         there = {item.id: item for item in await stored(memory)}
         for memory_id, text in (one | two).items():
             assert there[memory_id].content == text
@@ -272,4 +272,4 @@ async def test_while_processes_sync_a_person_edits_moves_and_removes_lines(path:
         for memory_id, item in there.items():
             assert text.count(memory_id) == 1 and f"- {item.content} <!-- jiyi:{memory_id}" in text
         assert all(text.count(f"\nprose {at}\n") == 1 for at in range(10))
-        assert await memory.verify_workspace() == []
+        assert await memory.workspace.verify() == []

@@ -16,7 +16,7 @@ from sqlalchemy import select
 from jiyi import Memory
 from jiyi.index.query import Question
 from jiyi.languages.normalise import normalise
-from jiyi.store.contract import Filter
+from jiyi.scope import Filter
 from jiyi.store.filters import conditions
 from jiyi.store.tables import MemoryRow
 from jiyi.testing import WordEmbedder
@@ -121,9 +121,9 @@ def test_sql_and_numpy_agree_on_every_filter(
             await shared.add(texts, user_id=user_id, **where)
         for one in asked:
             where = Filter(user_id=user_id, **one)
-            async with shared._store._reading(user_id) as session:
+            async with shared._engine.store._reading(user_id) as session:
                 by_sql = await session.scalars(select(MemoryRow.id).where(*conditions(where)))
-            by_numpy = await shared._store.gather(Question(filter=where, model="testing:words@64"))
+            by_numpy = await shared._engine.store.gather(Question(filter=where, model="testing:words@64"))
             assert sorted(by_numpy.ids) == sorted(by_sql), one
 
     runner.run(compare())

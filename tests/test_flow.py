@@ -238,7 +238,7 @@ async def test_observing_returns_at_once_and_loses_nothing(place: Place) -> None
     async with Memory.open(place, embedder=WordEmbedder()) as memory:
         for at in range(20):
             await memory.observe(f"My favourite number is {at}", "Noted.", user_id="mei", session_id="s")
-        assert (await memory.observed()).waiting > 0
+        assert (await memory.usage.observed()).waiting > 0
     async with Memory.open(place, embedder=WordEmbedder()) as memory:  # closing has waited
         assert await memory.count(user_id="mei", memory_types=["message"]) == 40
 
@@ -251,12 +251,12 @@ async def test_observing_raises_nothing_but_counts(path: Path, caplog: pytest.Lo
             await memory.observe("fine", user_id="")
             await memory.observe(None, 7, user_id=None)  # type: ignore[arg-type]
             await memory.observe("I like tea", user_id="mei")
-            counted = await memory.flush()
+            counted = await memory.sessions.flush()
         assert (counted.accepted, counted.failed, counted.waiting) == (1, 4, 0)
         assert caplog.text.count("was not taken in") == 4
-        await memory._store.close()
+        await memory._engine.store.close()
         await memory.observe("the store is gone", user_id="mei")
-        assert (await memory.flush()).failed == 5
+        assert (await memory.sessions.flush()).failed == 5
         with pytest.raises(StoreError):
             await memory.count(user_id="mei")
 
@@ -268,9 +268,9 @@ async def test_the_end_of_a_session_waits_for_its_jobs(place: Place) -> None:
     async with Memory.open(place, embedder=WordEmbedder(), extractor=model) as memory:
         await memory.observe("Mei home = Rome", user_id="mei", session_id="s")
         await memory.observe("Tom home = Oslo", user_id="mei", session_id="t")
-        while not any(job.session_id == "s" for job in await memory.jobs(user_id="mei")):
+        while not any(job.session_id == "s" for job in await memory.jobs.list(user_id="mei")):
             await asyncio.sleep(0.01)
-        ending = asyncio.create_task(memory.end_session("s", user_id="mei"))
+        ending = asyncio.create_task(memory.sessions.end("s", user_id="mei"))
         await asyncio.sleep(0.3)
         assert not ending.done()
         model.gate.set()  # type: ignore[union-attr]
@@ -279,18 +279,22 @@ async def test_the_end_of_a_session_waits_for_its_jobs(place: Place) -> None:
 
 
 async def test_a_summary_is_kept_as_an_episode(memory: Memory) -> None:
-    receipt = await memory.add_summary("We planned the trip to Shanghai", user_id="mei", session_id="s")
+    receipt = await memory.sessions.add_summary("We planned the trip to Shanghai", user_id="mei", session_id="s")
     assert [(one.memory_type, one.session_id) for one in receipt.memories] == [("episode", "s")]
 
 
 async def test_a_skill_that_succeeded_is_found_again(memory: Memory) -> None:
     steps = ["web_search", {"tool": "read_url", "depth": 2}, "summarize"]
-    [skill] = (await memory.record_skill("deep research", steps, user_id="mei", note="took 3 minutes")).memories
+    [skill] = (
+        await memory.sessions.record_skill("deep research", steps, user_id="mei", note="took 3 minutes")
+    ).memories
     assert (skill.memory_type, skill.layer) == ("skill", "procedural")
     assert skill.content == "deep research: web_search → read_url → summarize (took 3 minutes)"
     assert skill.data["workflow"][1] == {"step": 2, "tool": "read_url", "depth": 2}  # type: ignore[index,call-overload]
-    assert (await memory.record_skill("deep research", steps, user_id="mei", note="took 3 minutes")).created == 0
-    await memory.record_skill("deep research", ["ask", "summarize"], user_id="mei")
+    assert (
+        await memory.sessions.record_skill("deep research", steps, user_id="mei", note="took 3 minutes")
+    ).created == 0
+    await memory.sessions.record_skill("deep research", ["ask", "summarize"], user_id="mei")
     assert [one.content for one in await stored(memory)] == ["deep research: ask → summarize"]
     with pytest.raises(ValueError, match="workflow"):
-        await memory.record_skill("x", "web_search", user_id="mei")
+        await memory.sessions.record_skill("x", "web_search", user_id="mei")

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import jiyi.sync as jiyi_sync
 from jiyi import InvalidInput, Memory
-from jiyi.memory import importing
+from jiyi.areas import transfer
 from jiyi.testing import WordEmbedder
 from jiyi.transfer.chats import chat as chats
 from jiyi.transfer.chats import values as streaming
@@ -229,7 +229,7 @@ def zipped(path: Path, **members: object) -> Path:
 
 async def test_a_zip_as_it_was_downloaded(tmp_path: Path, memory: Memory) -> None:
     path = zipped(tmp_path / "export.zip", conversations=[chatgpt_chat()], user={"id": "x"}, message_feedback=[])
-    report = await memory.import_chats(path, user_id="mei")
+    report = await memory.transfer.import_chats(path, user_id="mei")
     assert (report.files, report.conversations, report.messages, report.new) == (1, 1, 3, 3)
     assert [note.partition(" ")[0] for note in report.notes] == ["passed", "passed"]
     assert "user.json" in report.notes[1]
@@ -244,7 +244,7 @@ async def test_a_folder(tmp_path: Path, memory: Memory) -> None:
     written(tmp_path / "in" / "settings.json", {"theme": "dark"})
     (tmp_path / "in" / "notes.txt").write_text("not looked at")
     zipped(tmp_path / "in" / "b.zip", conversations=[claude_chat()])
-    report = await memory.import_chats(str(tmp_path / "in"), user_id="mei")
+    report = await memory.transfer.import_chats(str(tmp_path / "in"), user_id="mei")
     assert (report.files, report.conversations, report.new) == (2, 2, 4)
     assert any("settings.json" in note for note in report.notes)
     assert any("carry no time" in note for note in report.notes)
@@ -260,15 +260,15 @@ async def stored(memory: Memory) -> list[tuple[str, datetime]]:
 
 async def test_twice_makes_nothing_new_and_a_longer_file_only_what_is_new(tmp_path: Path, memory: Memory) -> None:
     path = written(tmp_path / "chat.json", MESSAGES)
-    assert (await memory.import_chats(path, user_id="mei")).new == 2
+    assert (await memory.transfer.import_chats(path, user_id="mei")).new == 2
     everything = await stored(memory)
     count = await memory.count(user_id="mei")
-    assert (await memory.import_chats(path, user_id="mei")).new == 0
+    assert (await memory.transfer.import_chats(path, user_id="mei")).new == 0
     assert await stored(memory) == everything and await memory.count(user_id="mei") == count
     written(path, [*MESSAGES, {"role": "user", "content": "我吃素"}])
-    again = await memory.import_chats(path, user_id="mei")
+    again = await memory.transfer.import_chats(path, user_id="mei")
     assert (again.messages, again.new) == (3, 1)
-    assert (await memory.import_chats(path, user_id="someone else")).new == 3
+    assert (await memory.transfer.import_chats(path, user_id="someone else")).new == 3
 
 
 class Stop(BaseException):
@@ -278,7 +278,7 @@ class Stop(BaseException):
 async def test_interrupted_anywhere_and_started_again_makes_nothing_twice(
     tmp_path: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importing, "AT_ONCE", 2)
+    monkeypatch.setattr(transfer, "BATCH", 2)
     said = [{"role": "user", "content": f"sentence number {n}", "timestamp": 1_700_000_000 + n} for n in range(7)]
     path = written(tmp_path / "chat.json", [{"id": "a", "messages": said[:5]}, {"id": "b", "messages": said[5:]}])
     for steps in range(1, 4):
@@ -289,9 +289,9 @@ async def test_interrupted_anywhere_and_started_again_makes_nothing_twice(
                 raise Stop
 
         with pytest.raises(Stop):
-            await memory.import_chats(path, user_id="mei", progress=stop_after)
+            await memory.transfer.import_chats(path, user_id="mei", progress=stop_after)
     progress: list[int] = []
-    report = await memory.import_chats(path, user_id="mei", progress=lambda done, _: progress.append(done))
+    report = await memory.transfer.import_chats(path, user_id="mei", progress=lambda done, _: progress.append(done))
     assert (report.messages, await memory.count(user_id="mei", memory_types=["message"])) == (7, 7)
     assert progress == [2, 4, 5, 7]
     assert [text for text, _ in await stored(memory)] == [f"sentence number {n}" for n in range(7)]
@@ -304,9 +304,9 @@ def killed_on_the_way(path: Path, store: Path, after: int) -> None:
         if done >= after:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    importing.AT_ONCE = 10
+    transfer.BATCH = 10
     with jiyi_sync.Memory.open(store, embedder=WordEmbedder(64)) as memory:
-        memory.import_chats(path, user_id="mei", progress=kill)
+        memory.transfer.import_chats(path, user_id="mei", progress=kill)
 
 
 async def test_a_killed_import_is_finished_by_the_next(tmp_path: Path, path: Path) -> None:
@@ -319,7 +319,7 @@ async def test_a_killed_import_is_finished_by_the_next(tmp_path: Path, path: Pat
         assert process.exitcode == -signal.SIGKILL
     async with Memory.open(path, embedder=WordEmbedder(64)) as memory:
         assert await memory.count(user_id="mei", memory_types=["message"]) == 60
-        report = await memory.import_chats(file, user_id="mei")
+        report = await memory.transfer.import_chats(file, user_id="mei")
         assert (report.messages, report.new) == (95, 35)
         assert await memory.count(user_id="mei", memory_types=["message"]) == 95
 
@@ -364,7 +364,7 @@ async def test_a_bad_file_is_named_with_its_place_and_nothing_is_stored(
     path = tmp_path / "bad.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InvalidInput, match=problem) as refused:
-        await memory.import_chats(path, user_id="mei")
+        await memory.transfer.import_chats(path, user_id="mei")
     assert "bad.json" in str(refused.value)
     assert await memory.count(user_id="mei") == 0
 
@@ -386,14 +386,14 @@ async def test_files_that_cannot_be_opened(tmp_path: Path, memory: Memory) -> No
     for name, data in bad.items():
         (tmp_path / name).write_bytes(data)
         with pytest.raises(InvalidInput, match=name.replace(".", r"\.")):
-            await memory.import_chats(tmp_path / name, user_id="mei")
+            await memory.transfer.import_chats(tmp_path / name, user_id="mei")
     with pytest.raises(InvalidInput, match="is not there"):
-        await memory.import_chats(tmp_path / "missing.json", user_id="mei")
+        await memory.transfer.import_chats(tmp_path / "missing.json", user_id="mei")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InvalidInput, match="holds no file that ends in"):
-        await memory.import_chats(tmp_path / "empty", user_id="mei")
+        await memory.transfer.import_chats(tmp_path / "empty", user_id="mei")
     with pytest.raises(InvalidInput):  # one that is damaged stops the folder, before anything is stored
-        await memory.import_chats(tmp_path, user_id="mei")
+        await memory.transfer.import_chats(tmp_path, user_id="mei")
     assert await memory.count(user_id="mei") == 0
 
 

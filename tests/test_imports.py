@@ -77,7 +77,7 @@ def save(path: Path, value: Any) -> Path:
 
 
 async def test_mem0_keeps_its_times_users_and_categories(memory: Memory, tmp_path: Path) -> None:
-    report = await memory.import_memories(save(tmp_path / "m.json", MEM0))
+    report = await memory.transfer.import_memories(save(tmp_path / "m.json", MEM0))
     assert (report.shape, report.new) == ("mem0", {"memory": 3})
     (tea,) = await stored(memory, "mei")
     assert (tea.content, tea.tags, tea.agent_id, tea.session_id) == (
@@ -90,26 +90,26 @@ async def test_mem0_keeps_its_times_users_and_categories(memory: Memory, tmp_pat
     assert tea.metadata == {"channel": "app", "mem0": {"id": MEM0["results"][0]["id"]}}  # type: ignore[index]
     assert [item.content for item in await stored(memory, "bo")] == ["对花生过敏"]
     assert [item.content for item in await stored(memory, "default")] == ["mei works at 乐事"]
-    assert (await memory.import_memories(tmp_path / "m.json")).new == {"memory": 0}
+    assert (await memory.transfer.import_memories(tmp_path / "m.json")).new == {"memory": 0}
 
 
 @pytest.mark.parametrize("value", [MEM0["results"], {"results": MEM0["results"]}])
 async def test_with_a_user_nothing_is_written_for_anybody_else(memory: Memory, tmp_path: Path, value: Any) -> None:
-    await memory.import_memories(save(tmp_path / "m.json", value), user_id="ann")
+    await memory.transfer.import_memories(save(tmp_path / "m.json", value), user_id="ann")
     assert await memory.users() == ["ann"]
     assert len(await stored(memory, "ann")) == 2
 
 
 async def test_the_graph_of_the_reference_server(memory: Memory, tmp_path: Path) -> None:
     path = save(tmp_path / "memory.jsonl", "\n".join(json.dumps(line, ensure_ascii=False) for line in GRAPH) + "\n")
-    report = await memory.import_memories(path, user_id="mei")
+    report = await memory.transfer.import_memories(path, user_id="mei")
     assert report.shape == "mcp"
     assert sorted(item.content for item in await stored(memory)) == [
         "Mei works at Acme",
         "Mei: likes tea",
         "Mei: 住在杭州",
     ]
-    assert (await memory.import_memories(path, user_id="mei")).new == {"memory": 0}
+    assert (await memory.transfer.import_memories(path, user_id="mei")).new == {"memory": 0}
 
 
 async def test_a_folder_of_notes(memory: Memory, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ async def test_a_folder_of_notes(memory: Memory, tmp_path: Path) -> None:
     save(notes / "drinks" / "coffee.md", NOTE)
     save(notes / ".obsidian" / "hidden.md", "- [fact] hidden")
     save(notes / "human.md", "The human is called Bo.\n\n- plays chess")
-    report = await memory.import_memories(notes, user_id="mei")
+    report = await memory.transfer.import_memories(notes, user_id="mei")
     assert report.shape == "markdown"
     there = {item.content: item for item in await stored(memory)}
     assert set(there) == {
@@ -147,7 +147,7 @@ async def test_a_folder_of_notes(memory: Memory, tmp_path: Path) -> None:
     }
     light = there["手冲咖啡: I like light roasts"]
     assert (light.memory_type, light.occurred_at) == ("preference", datetime(2023, 1, 2, tzinfo=UTC))
-    assert (await memory.import_memories(notes, user_id="mei")).new == {"memory": 0}
+    assert (await memory.transfer.import_memories(notes, user_id="mei")).new == {"memory": 0}
 
 
 @pytest.mark.parametrize(
@@ -169,14 +169,14 @@ async def test_a_bad_file_is_named_and_nothing_is_stored(
     path: Path, memory: Memory, tmp_path: Path, name: str, text: str, problem: str
 ) -> None:
     with pytest.raises(InvalidInput, match=problem) as caught:
-        await memory.import_memories(save(tmp_path / name, text), user_id="mei")
+        await memory.transfer.import_memories(save(tmp_path / name, text), user_id="mei")
     assert name in str(caught.value)
     assert await memory.users() == []
 
 
 async def test_what_is_not_there_is_named(memory: Memory, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is not there"):
-        await memory.import_memories(tmp_path / "nowhere")
+        await memory.transfer.import_memories(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(

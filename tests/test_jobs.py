@@ -44,14 +44,14 @@ async def test_what_is_accepted_is_found_before_the_model_answers(place: Place) 
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         assert receipt.state is ReceiptState.ACCEPTED and receipt.created == 2
         assert contents(await memory.search("Berlin", user_id="mei")) == ["Mei home = Berlin"]
-        in_vain = await memory.wait(receipt, user_id="mei", timeout=0.05)
+        in_vain = await memory.jobs.wait(receipt, user_id="mei", timeout=0.05)
         assert in_vain.state is ReceiptState.ACCEPTED
-        job = await memory.job(receipt.id, user_id="mei")
+        job = await memory.jobs.get(receipt.id, user_id="mei")
         assert job.attempts == 1 and job.leased_until is not None
         model.gate.set()  # type: ignore[union-attr]
-        done = await memory.wait(receipt.id, user_id="mei")
+        done = await memory.jobs.wait(receipt.id, user_id="mei")
         assert done.state is ReceiptState.INDEXED and [one.memory_type for one in done.memories][-1] == "fact"
-        assert done == await memory.status(receipt, user_id="mei")
+        assert done == await memory.jobs.status(receipt, user_id="mei")
 
 
 async def test_waiting_is_bounded_by_a_setting(place: Place) -> None:
@@ -64,7 +64,7 @@ async def test_a_failing_model_is_asked_again(place: Place) -> None:
     async with open_with(place, model) as memory:
         receipt = await memory.add(TALK, user_id="mei")
         assert receipt.state is ReceiptState.INDEXED and receipt.problems == ()
-        assert (await memory.job(receipt.id, user_id="mei")).attempts == 3
+        assert (await memory.jobs.get(receipt.id, user_id="mei")).attempts == 3
         assert len(await stored(memory, memory_types=["fact"])) == 1
 
 
@@ -75,12 +75,12 @@ async def test_in_the_end_it_fails_visibly_and_can_be_tried_again(place: Place) 
         assert receipt.state is ReceiptState.FAILED
         assert receipt.problems == ("the model is out to lunch",)
         assert len(await stored(memory)) == 2, "what was said is kept"
-        [job] = await memory.jobs(state="failed")
+        [job] = await memory.jobs.list(state="failed")
         assert job.id == receipt.id and job.next_attempt_at is None
-        await memory.retry_job(job.id, user_id="mei")
-        assert (await memory.wait(receipt, user_id="mei")).state is ReceiptState.INDEXED
+        await memory.jobs.retry(job.id, user_id="mei")
+        assert (await memory.jobs.wait(receipt, user_id="mei")).state is ReceiptState.INDEXED
         with pytest.raises(InvalidInput, match="nothing left to do"):
-            await memory.retry_job(job.id, user_id="mei")
+            await memory.jobs.retry(job.id, user_id="mei")
 
 
 async def test_a_cancelled_job_writes_nothing_more(place: Place) -> None:
@@ -89,14 +89,14 @@ async def test_a_cancelled_job_writes_nothing_more(place: Place) -> None:
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         while not model.seen:
             await asyncio.sleep(0.01)
-        await memory.cancel_job(receipt.id, user_id="mei", actor="tom")
+        await memory.jobs.cancel(receipt.id, user_id="mei", actor="tom")
         model.gate.set()  # type: ignore[union-attr]
-        await memory.work()
-        cancelled = await memory.status(receipt, user_id="mei")
+        await memory.jobs.work()
+        cancelled = await memory.jobs.status(receipt, user_id="mei")
         assert cancelled.state is ReceiptState.FAILED and cancelled.problems == ("cancelled by tom",)
         assert await stored(memory, memory_types=["fact"]) == []
         with pytest.raises(InvalidInput, match="nothing to cancel"):
-            await memory.cancel_job(receipt.id, user_id="mei")
+            await memory.jobs.cancel(receipt.id, user_id="mei")
 
 
 async def test_closing_hands_jobs_back_and_opening_goes_on(place: Place) -> None:
@@ -107,10 +107,10 @@ async def test_closing_hands_jobs_back_and_opening_goes_on(place: Place) -> None
             await asyncio.sleep(0.01)
     async with open_with(place, SpelledOut()) as memory:  # nobody asks it to
         for _ in range(200):
-            if (await memory.status(receipt, user_id="mei")).state is ReceiptState.INDEXED:
+            if (await memory.jobs.status(receipt, user_id="mei")).state is ReceiptState.INDEXED:
                 break
             await asyncio.sleep(0.02)
-        assert (await memory.job(receipt.id, user_id="mei")).attempts == 1, "being closed was no attempt"
+        assert (await memory.jobs.get(receipt.id, user_id="mei")).attempts == 1, "being closed was no attempt"
         assert len(await stored(memory, memory_types=["fact"])) == 1
 
 
@@ -120,16 +120,16 @@ async def test_a_lease_that_ran_out_cannot_be_used(place: Place) -> None:
     async with open_with(place, slow, in_process=False) as memory, open_with(place, SpelledOut()) as other:
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         now = utc_now()
-        lease = await memory._store.claim("slow", now, now + timedelta(milliseconds=1))
+        lease = await memory._engine.store.claim("slow", now, now + timedelta(milliseconds=1))
         assert lease is not None and lease.job_id == receipt.id
         await asyncio.sleep(0.01)
-        await other.work()
-        assert (await memory.status(receipt, user_id="mei")).state is ReceiptState.INDEXED
+        await other.jobs.work()
+        assert (await memory.jobs.status(receipt, user_id="mei")).state is ReceiptState.INDEXED
         for late in (
-            memory._store.renew(lease, utc_now(), utc_now()),
-            memory._store.give_up(lease, utc_now(), "x"),
-            memory._store.put_off(lease, utc_now(), utc_now(), "x"),
-            memory._store.release(lease, utc_now()),
+            memory._engine.store.renew(lease, utc_now(), utc_now()),
+            memory._engine.store.give_up(lease, utc_now(), "x"),
+            memory._engine.store.put_off(lease, utc_now(), utc_now(), "x"),
+            memory._engine.store.release(lease, utc_now()),
         ):
             with pytest.raises(LeaseLost):
                 await late
@@ -141,11 +141,11 @@ async def test_jobs_of_one_session_are_done_in_order(place: Place) -> None:
         for city in ("Rome", "Oslo", "Berlin"):
             await memory.add([{"content": f"Mei home = {city}"}], user_id="mei", session_id="s", wait=False)
         now = utc_now()
-        first = await memory._store.claim("a", now, now + timedelta(seconds=9))
+        first = await memory._engine.store.claim("a", now, now + timedelta(seconds=9))
         assert first is not None
-        assert await memory._store.claim("b", now, now + timedelta(seconds=9)) is None
+        assert await memory._engine.store.claim("b", now, now + timedelta(seconds=9)) is None
         await memory.add([{"content": "Tom home = Rome"}], user_id="tom", session_id="s", wait=False)
-        another = await memory._store.claim("b", now + timedelta(seconds=1), now + timedelta(seconds=9))
+        another = await memory._engine.store.claim("b", now + timedelta(seconds=1), now + timedelta(seconds=9))
         assert another is not None and another.user_id == "tom"
 
 
@@ -155,22 +155,22 @@ async def test_a_clock_that_is_set_back_a_day_holds_no_job_up(place: Place) -> N
         await memory.add(TALK, user_id="mei", wait=False)
         ahead = utc_now()
         now = ahead - day
-        taken = await memory._store.claim("a", now, now + lease_time)
+        taken = await memory._engine.store.claim("a", now, now + lease_time)
         assert taken is not None  # it is due, whatever the clock said when it came in
-        assert await memory._store.claim("b", now, now + lease_time) is None
-        await memory._store.release(taken, now)
-        assert await memory._store.claim("dies", ahead, ahead + lease_time) is not None
-        assert await memory._store.claim("b", now, now + lease_time) is not None  # nor is its lease a day long
+        assert await memory._engine.store.claim("b", now, now + lease_time) is None
+        await memory._engine.store.release(taken, now)
+        assert await memory._engine.store.claim("dies", ahead, ahead + lease_time) is not None
+        assert await memory._engine.store.claim("b", now, now + lease_time) is not None  # nor is its lease a day long
 
 
 async def test_a_clock_that_is_set_back_a_day_holds_upkeep_not_up(place: Place) -> None:
     lease_time = timedelta(minutes=5)
     async with open_with(place, SpelledOut(), in_process=False) as memory:
         ahead = utc_now()
-        assert await memory._store.begin_round("a", ahead, ahead + lease_time, forced=True) is not None
-        assert await memory._store.begin_round("b", ahead, ahead + lease_time, forced=True) is None
+        assert await memory._engine.store.begin_round("a", ahead, ahead + lease_time, forced=True) is not None
+        assert await memory._engine.store.begin_round("b", ahead, ahead + lease_time, forced=True) is None
         now = ahead - timedelta(days=1)
-        assert await memory._store.begin_round("b", now, now + lease_time, forced=True) is not None
+        assert await memory._engine.store.begin_round("b", now, now + lease_time, forced=True) is not None
 
 
 async def test_a_job_whose_worker_dies_again_and_again_fails(place: Place) -> None:
@@ -178,9 +178,9 @@ async def test_a_job_whose_worker_dies_again_and_again_fails(place: Place) -> No
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         for _ in range(2):
             now = utc_now()
-            assert await memory._store.claim("dies", now, now) is not None
-        await memory.work()
-        job = await memory.job(receipt.id, user_id="mei")
+            assert await memory._engine.store.claim("dies", now, now) is not None
+        await memory.jobs.work()
+        job = await memory.jobs.get(receipt.id, user_id="mei")
         assert job.state is ReceiptState.FAILED and "its worker died at it, 2 times" in job.problems[0]
 
 
@@ -192,15 +192,15 @@ async def test_deleting_a_user_ends_their_jobs(place: Place) -> None:
             await asyncio.sleep(0.01)
         await memory.delete_all("mei")
         model.gate.set()  # type: ignore[union-attr]
-        await memory.work()
-        assert await stored(memory) == [] and await memory.jobs() == []
+        await memory.jobs.work()
+        assert await stored(memory) == [] and await memory.jobs.list() == []
 
 
 async def test_what_was_deleted_meanwhile_is_not_made_anew(place: Place) -> None:
     async with open_with(place, SpelledOut(), in_process=False) as memory:
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         await memory.delete(receipt.memories[0].id, user_id="mei")
-        await memory.work()
+        await memory.jobs.work()
         assert [one.content for one in await stored(memory)] == ["Noted."]
 
 
@@ -209,27 +209,27 @@ async def test_a_job_of_which_all_messages_are_deleted_says_so(place: Place) -> 
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         for made in receipt.memories:
             await memory.delete(made.id, user_id="mei", with_sources=True)
-        job = await memory.job(receipt.id, user_id="mei")
+        job = await memory.jobs.get(receipt.id, user_id="mei")
         assert (job.state, job.next_attempt_at) == (ReceiptState.FAILED, None)
         assert any("was deleted" in problem for problem in job.problems)
-        assert await memory.work() == 0
+        assert await memory.jobs.work() == 0
 
 
 async def test_a_lease_is_renewed_as_long_as_the_work_goes_on(place: Place) -> None:
     model = SpelledOut(gate=asyncio.Event())
     async with open_with(place, model, lease_s=1.0) as memory:
         receipt = await memory.add(TALK, user_id="mei", wait=False)
-        first = (await memory.job(receipt.id, user_id="mei")).leased_until
+        first = (await memory.jobs.get(receipt.id, user_id="mei")).leased_until
         while first is None:
             await asyncio.sleep(0.02)
-            first = (await memory.job(receipt.id, user_id="mei")).leased_until
+            first = (await memory.jobs.get(receipt.id, user_id="mei")).leased_until
         later: Any = first
         while later <= first:
             await asyncio.sleep(0.05)
-            later = (await memory.job(receipt.id, user_id="mei")).leased_until
+            later = (await memory.jobs.get(receipt.id, user_id="mei")).leased_until
         model.gate.set()  # type: ignore[union-attr]
-        await memory.wait(receipt, user_id="mei")
-        assert (await memory.job(receipt.id, user_id="mei")).attempts == 1
+        await memory.jobs.wait(receipt, user_id="mei")
+        assert (await memory.jobs.get(receipt.id, user_id="mei")).attempts == 1
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["new", "told before"])
@@ -248,9 +248,9 @@ async def test_messages_deleted_while_a_job_works_on_them_are_no_failure(
             await asyncio.sleep(0.01)
         await memory.delete(receipt.memories[0].id, user_id="mei", with_sources=True)
         model.gate.set()
-        done = await memory.wait(receipt, user_id="mei")
+        done = await memory.jobs.wait(receipt, user_id="mei")
         assert (done.state, done.problems) == (ReceiptState.INDEXED, ())
-        assert (await memory.job(receipt.id, user_id="mei")).attempts == 1
+        assert (await memory.jobs.get(receipt.id, user_id="mei")).attempts == 1
         facts = sorted(one.content for one in await stored(memory, memory_types=["fact"]))
         assert facts == (["Mei drink: tea", "Mei home: Berlin"] if known else ["Mei drink: tea"])
     assert [record.message for record in caplog.records if record.levelname == "WARNING"] == []
@@ -259,10 +259,10 @@ async def test_messages_deleted_while_a_job_works_on_them_are_no_failure(
 async def test_one_user_does_not_see_anothers_jobs(place: Place) -> None:
     async with open_with(place, SpelledOut()) as memory:
         receipt = await memory.add(TALK, user_id="mei")
-        for look in (memory.job, memory.retry_job, memory.cancel_job, memory.status, memory.wait):
+        for look in (memory.jobs.get, memory.jobs.retry, memory.jobs.cancel, memory.jobs.status, memory.jobs.wait):
             with pytest.raises(NotFound):
                 await look(receipt.id, user_id="tom")
-        assert await memory.jobs(user_id="tom") == []
+        assert await memory.jobs.list(user_id="tom") == []
 
 
 async def test_what_could_not_be_embedded_is_indexed_once_it_is(place: Place, switch: Any) -> None:
@@ -270,15 +270,15 @@ async def test_what_could_not_be_embedded_is_indexed_once_it_is(place: Place, sw
         receipt = await memory.add("likes tea", user_id="mei")
         assert receipt.state is ReceiptState.EXTRACTED
         switch.failing = False
-        await memory.reindex()
-        assert (await memory.status(receipt, user_id="mei")).state is ReceiptState.INDEXED
+        await memory.maintenance.reindex()
+        assert (await memory.jobs.status(receipt, user_id="mei")).state is ReceiptState.INDEXED
 
 
 async def test_an_idempotency_key_returns_the_job_as_it_stands(place: Place) -> None:
     model = SpelledOut()
     async with open_with(place, model) as memory:
         first = await memory.add(TALK, user_id="mei", idempotency_key="k", wait=False)
-        done = await memory.wait(first, user_id="mei")
+        done = await memory.jobs.wait(first, user_id="mei")
         assert await memory.add(TALK, user_id="mei", idempotency_key="k") == done
         assert len(model.seen) == 1
 
@@ -318,9 +318,9 @@ def test_an_old_store_gets_its_jobs_table_completed(tmp_path: Path) -> None:
 
     async def look() -> None:
         async with Memory.open(path, embedder=WordEmbedder()) as memory:
-            [job] = await memory.jobs()
+            [job] = await memory.jobs.list()
             assert (job.id, job.state, job.next_attempt_at) == ("j1", "indexed", None)
-            assert await memory.work() == 0
+            assert await memory.jobs.work() == 0
 
     asyncio.run(look())
 
@@ -336,7 +336,7 @@ async def test_several_worker_processes_do_each_job_once(place: Place) -> None:
     assert [problem for problem in told if isinstance(problem, str)] == []
     assert sorted(text for given in told for text in given) == sorted(said)
     async with open_with(place, SpelledOut(), in_process=False) as memory:
-        jobs = await memory.jobs(limit=100)
+        jobs = await memory.jobs.list(limit=100)
         assert {(job.state, job.attempts) for job in jobs} == {(ReceiptState.INDEXED, 1)}
         facts = [
             one.content for user in range(3) for one in await stored(memory, f"user {user}", memory_types=["fact"])

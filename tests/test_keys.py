@@ -7,25 +7,25 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jiyi import InvalidInput, Memory, Message, NotFound
+from jiyi.areas import keys as keys_module
 from jiyi.keys import id_in
-from jiyi.memory import keys as keys_module
 from jiyi.models import utc_now
 
 
 async def test_a_key_opens_until_it_is_withdrawn(memory: Memory) -> None:
-    assert not await memory.has_keys()
-    made = await memory.create_key("phone", user_ids=["林梅", "mei"], expires_at=utc_now() + timedelta(days=1))
+    assert not await memory.keys.exist()
+    made = await memory.keys.create("phone", user_ids=["林梅", "mei"], expires_at=utc_now() + timedelta(days=1))
     assert id_in(made.key) == made.id and made.scopes == ("read", "write") and not made.all_users
-    found = await memory.check_key(made.key)
+    found = await memory.keys.check(made.key)
     assert found is not None and found.user_ids == ("林梅", "mei")
-    assert await memory.check_key(made.key[:-1] + "_") is None
-    assert await memory.check_key("nonsense") is None
-    assert (await memory.revoke_key(made.id)).revoked_at is not None
-    assert await memory.check_key(made.key) is None and await memory.has_keys()
-    assert [key.id for key in await memory.keys()] == [made.id]
-    assert [entry.action for entry in await memory.audit()] == ["key.revoke", "key.create"]
+    assert await memory.keys.check(made.key[:-1] + "_") is None
+    assert await memory.keys.check("nonsense") is None
+    assert (await memory.keys.revoke(made.id)).revoked_at is not None
+    assert await memory.keys.check(made.key) is None and await memory.keys.exist()
+    assert [key.id for key in await memory.keys.list()] == [made.id]
+    assert [entry.action for entry in await memory.keys.audit()] == ["key.revoke", "key.create"]
     with pytest.raises(NotFound):
-        await memory.revoke_key("nothing")
+        await memory.keys.revoke("nothing")
 
 
 @pytest.mark.parametrize(
@@ -41,17 +41,17 @@ async def test_a_key_opens_until_it_is_withdrawn(memory: Memory) -> None:
 )
 async def test_a_key_says_what_it_is_for(path: object, memory: Memory, wrong: dict[str, object], argument: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        await memory.create_key("x", **wrong)  # type: ignore[arg-type]
+        await memory.keys.create("x", **wrong)  # type: ignore[arg-type]
     assert refused.value.argument.startswith(argument)
-    assert not await memory.has_keys()
+    assert not await memory.keys.exist()
 
 
 async def test_the_audit_log_forgets_what_is_oldest(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys_module, "AUDIT_KEPT", 3)
+    monkeypatch.setattr(keys_module, "AUDIT_LIMIT", 3)
     for number in range(5):
-        await memory.note_audit("test", detail=str(number))
-    assert [entry.detail for entry in await memory.audit()] == ["4", "3", "2"]
-    assert [entry.detail for entry in await memory.audit(limit=1)] == ["4"]
+        await memory.keys.log("test", detail=str(number))
+    assert [entry.detail for entry in await memory.keys.audit()] == ["4", "3", "2"]
+    assert [entry.detail for entry in await memory.keys.audit(limit=1)] == ["4"]
 
 
 async def test_a_memory_names_its_messages_word_for_word(memory: Memory) -> None:
@@ -93,7 +93,7 @@ async def test_health_is_good_and_tells_what_is_not(memory: Memory, deaf_memory:
     await memory.add("likes tea", user_id="mei")
     healthy = await memory.health()
     assert healthy.ready and [check.name for check in healthy.checks] == ["store", "jobs", "embedder", "cache"]
-    assert (await memory.job_counts()).by_state == {"indexed": 1}
+    assert (await memory.jobs.counts()).by_state == {"indexed": 1}
     deaf = await deaf_memory.health()
     assert not deaf.ready and [check.name for check in deaf.checks if not check.ok] == ["embedder"]
     await memory.close()

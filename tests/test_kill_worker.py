@@ -37,10 +37,10 @@ async def test_a_killed_worker_loses_nothing_and_leaves_nothing_twice(path: Path
     assert killed.returncode == -9, stage
     assert_whole(path)
     async with Memory.open(path, settings=settings, embedder=WordEmbedder(), extractor=SpelledOut()) as memory:
-        before = await memory.job(receipt.id, user_id="mei")
+        before = await memory.jobs.get(receipt.id, user_id="mei")
         assert before.state is (ReceiptState.INDEXED if stage == "saved" else ReceiptState.ACCEPTED)
-        await memory.work()  # takes over as soon as the lease of the dead has run out
-        done = await memory.status(receipt, user_id="mei")
+        await memory.jobs.work()  # takes over as soon as the lease of the dead has run out
+        done = await memory.jobs.status(receipt, user_id="mei")
         assert done.state is ReceiptState.INDEXED
         assert [one.content for one in reversed(await stored(memory, memory_types=["message"]))] == [
             message["content"] for message in TALK

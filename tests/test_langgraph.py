@@ -358,7 +358,7 @@ def test_items_are_memories_among_the_others_of_the_user(path: Path) -> None:
         store = JiyiStore(memory, user_id="mei")
         store.put(("memories", "mei"), "1", {"text": "drinks green tea"})
         assert len(memory.search("tea", user_id="mei").hits) == 2
-        assert memory.groups(user_id="mei") == {"langgraph:memories.mei": 1}
+        assert memory.usage.groups(user_id="mei") == {"langgraph:memories.mei": 1}
         assert [item.key for item in store.search((), query="tea")] == ["1"]
         assert memory.search("tea", user_id="bo").searched == 0
 

@@ -264,12 +264,12 @@ async def test_whatever_a_model_does_what_was_said_is_kept_and_nothing_wrong_is_
         assert receipt.state is ReceiptState.FAILED
         [problem] = receipt.problems
         assert len(problem) > 10
-        [job] = await memory.jobs(state="failed")
+        [job] = await memory.jobs.list(state="failed")
         assert (job.problems, job.id) == ((problem,), receipt.id)
         assert job.attempts in (1, 2)
         server.behave(GOOD)  # somebody mends it
-        await memory.retry_job(receipt.id, user_id="mei")
-        done = await memory.wait(receipt, user_id="mei")
+        await memory.jobs.retry(receipt.id, user_id="mei")
+        done = await memory.jobs.wait(receipt, user_id="mei")
         assert done.state is ReceiptState.INDEXED
         assert [item.content for item in done.memories if item.memory_type == "fact"] == [TRUE]
 
@@ -322,11 +322,11 @@ async def test_a_spent_budget_is_waited_out_and_uses_up_no_attempt(server: Fault
             receipt = await memory.add(more, user_id="mei", session_id=f"s{number}", wait=False)
             while receipt.state is ReceiptState.ACCEPTED and not receipt.problems:
                 await asyncio.sleep(0.01)
-                receipt = await memory.status(receipt, user_id="mei")
+                receipt = await memory.jobs.status(receipt, user_id="mei")
             if receipt.state is ReceiptState.ACCEPTED:
                 break
         assert "budget is spent" in receipt.problems[0]
-        job = await memory.job(receipt.id, user_id="mei")
+        job = await memory.jobs.get(receipt.id, user_id="mei")
         assert job.attempts == 0
         assert job.next_attempt_at is not None
         assert timedelta() < job.next_attempt_at - datetime.now(UTC) <= timedelta(hours=1)
@@ -361,7 +361,7 @@ async def test_when_a_model_fails_for_good_rules_can_do_without_it(
         extraction={"fallback": fallback},
     )
     memory = Memory.open(path, settings=settings, embedder=WordEmbedder())
-    flow = memory._flow
+    flow = memory._engine.pipeline
     monkeypatch.setattr(
         memory, "_flow", type(flow)(**{**{n: getattr(flow, n) for n in flow.__slots__}, "extractors": (Plain(),)})
     )

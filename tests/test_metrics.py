@@ -67,7 +67,7 @@ async def test_searches_adds_and_tools_are_counted(memory: Memory) -> None:
     tools.turn()
     await tools.call("search_memories", {"query": "花生"})
     await tools.call("search_memories", "{broken")
-    now = await memory.metrics()
+    now = await memory.usage.metrics()
     assert now.memories == 2 and now.average_importance == pytest.approx(0.6)
     assert now.by_importance[9] == 1 and now.by_importance[3] == 1 and sum(now.by_importance) == 2
     assert now.search.count == 4 and now.add.count == 2 and now.keyword_extraction.count == 2
@@ -76,14 +76,14 @@ async def test_searches_adds_and_tools_are_counted(memory: Memory) -> None:
     assert (now.tool_calls, now.tool_use_rate) == (2, 0.5)
     assert now.index_coverage == now.vector_coverage == 1.0
     assert sum(now.added_by_day.values()) == 2
-    assert (await memory.metrics("mei")).memories == 1
+    assert (await memory.usage.metrics("mei")).memories == 1
 
     numbers = await MemoryMetrics(memory).collect("mei")
     assert numbers["total_memories"] == 1 and numbers["avg_importance"] == pytest.approx(0.9)
     assert numbers["retrieval_latency_p50"] <= numbers["retrieval_latency_p99"]
     assert numbers["cache_hit_rate"] == now.cache_hit_rate
 
-    text = await memory.exposition()
+    text = await memory.usage.prometheus()
     assert 'jiyi_tool_calls_total{tool="search_memories",outcome="failed"} 1' in text
     assert 'jiyi_searches_total{outcome="nothing"} 1' in text
     assert "jiyi_users 2" in text
@@ -94,7 +94,7 @@ async def test_a_failed_search_is_a_failure(deaf_memory: Memory) -> None:
     await deaf_memory.add("x", user_id="mei")
     with pytest.raises(Exception, match=r".+"):
         await deaf_memory.search("x", user_id="mei", search_mode="semantic")
-    assert (await deaf_memory.metrics()).failures == {"search": 1}
+    assert (await deaf_memory.usage.metrics()).failures == {"search": 1}
 
 
 def test_every_measure_is_documented() -> None:

@@ -145,7 +145,7 @@ async def test_a_synonym_finds_and_is_named(memory: Memory) -> None:
 async def test_ones_own_synonyms_are_used_and_nobody_elses(memory: Memory) -> None:
     await memory.add("kubernetes upgrade", user_id="mei")
     await memory.add("kubernetes upgrade", user_id="bo")
-    await memory.add_synonyms([("zorblax", "kubernetes")], user_id="mei")
+    await memory.synonyms.add([("zorblax", "kubernetes")], user_id="mei")
     assert len((await memory.search("zorblax", user_id="mei", search_mode="keyword")).hits) == 1
     assert (await memory.search("zorblax", user_id="bo", search_mode="keyword")).hits == ()
 

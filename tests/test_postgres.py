@@ -77,8 +77,8 @@ async def two_users(database: str) -> str:
             said = [{"role": "user", "content": f"{user_id} likes tea", "name": user_id}]
             receipt = await memory.add(said, user_id=user_id, session_id="s", tags=["drink"])
             await memory.update(receipt.memories[0].id, user_id=user_id, importance=0.9)
-            await memory.add_synonyms([("tea", f"tea of {user_id}")], user_id=user_id)
-        await memory.add_synonyms([("tea", "shared tea")])
+            await memory.synonyms.add([("tea", f"tea of {user_id}")], user_id=user_id)
+        await memory.synonyms.add([("tea", "shared tea")])
     return database
 
 
@@ -143,18 +143,18 @@ async def test_every_table_of_users_is_guarded_even_from_its_owner(database: str
 
 async def test_a_superuser_is_told_that_the_wall_is_off(admin: str, database: str, caplog: Any) -> None:
     async with open_at(database) as memory:
-        assert (await memory._store.info()).details["row-level security"] == "on"
+        assert (await memory._engine.store.info()).details["row-level security"] == "on"
     assert not caplog.records
     with caplog.at_level(logging.WARNING):
         async with open_at(admin) as memory:
-            assert (await memory._store.info()).details["row-level security"].startswith("off")
+            assert (await memory._engine.store.info()).details["row-level security"].startswith("off")
     assert "bypass row-level security" in caplog.text
     assert PASSWORD not in caplog.text
 
 
 async def test_a_superuser_can_step_down_in_the_url(admin: str) -> None:
     async with open_at(f"{admin}?role={ROLE}") as memory:
-        assert (await memory._store.info()).details["row-level security"] == "on"
+        assert (await memory._engine.store.info()).details["row-level security"] == "on"
 
 
 # -- errors ---------------------------------------------------------------------------------------------------------
@@ -250,14 +250,14 @@ async def test_a_read_only_server_answers_and_says_why_it_does_not_write(databas
     async with open_at(database, recalls={"enabled": False}) as memory:
         assert contents(await memory.search("tea", user_id="mei")) == ["likes tea"]
         assert await memory.count(user_id="mei") == 1
-        assert await memory.status(receipt, user_id="mei") == receipt
+        assert await memory.jobs.status(receipt, user_id="mei") == receipt
         with pytest.raises(StoreUnavailable, match="connect to the primary"):
             await memory.add("likes coffee", user_id="mei")
 
 
 async def test_a_full_pool_is_named_and_recovers(database: str) -> None:
     async with open_at(database, postgres={"pool_size": 1, "pool_timeout_s": 0.2}) as memory:
-        async with memory._store._reading("mei"):
+        async with memory._engine.store._reading("mei"):
             with pytest.raises(StoreUnavailable, match=r"postgres\.pool_size"):
                 await memory.count(user_id="mei")
         assert await memory.count(user_id="mei") == 0
@@ -265,7 +265,7 @@ async def test_a_full_pool_is_named_and_recovers(database: str) -> None:
 
 async def test_a_writer_that_waits_too_long_is_told(database: str) -> None:
     async with open_at(database) as one, open_at(database, busy_timeout_s=0.2) as other:
-        async with one._store._writing(["mei"]):
+        async with one._engine.store._writing(["mei"]):
             with pytest.raises(StoreUnavailable, match="locked for too long"):
                 await other.add("likes tea", user_id="mei")
             await other.add("likes tea", user_id="bo")  # other users do not wait
@@ -287,7 +287,7 @@ async def test_ended_connections_are_replaced(database: str, admin: str) -> None
 async def test_a_connection_that_ends_halfway_is_named(database: str, admin: str) -> None:
     async with open_at(database) as memory, raw(admin) as connection:
         with pytest.raises(ConnectionLost, match="may or may not be kept"):
-            async with memory._store._writing(["mei"]) as session:
+            async with memory._engine.store._writing(["mei"]) as session:
                 await connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
                     " AND datname = current_database()"
@@ -390,7 +390,7 @@ async def test_vectors_come_back_bit_by_bit(database: str) -> None:
 
     async with Memory.open(database, embedder=Odd(64), settings=load_settings()) as memory:
         await memory.add("likes tea", user_id="mei")
-        async with memory._store._reading("mei") as session:
+        async with memory._engine.store._reading("mei") as session:
             (loaded,) = [row.vector for row in await hot._rows(session, "mei", Odd(64).id)]
     ((told,),) = ask(database, "SELECT vector::text FROM embeddings")
     assert np.array_equal(np.frombuffer(loaded, "<f4"), np.array(told.strip("[]").split(","), np.float32))

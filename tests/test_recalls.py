@@ -25,7 +25,7 @@ async def test_a_search_is_recorded_with_what_it_found_and_when(memory: Memory) 
     await two(memory)
     found = await memory.search("green tea", user_id="mei")
     again = await memory.search("绿茶", user_id="mei")
-    newest, oldest = await memory.recalls(user_id="mei")
+    newest, oldest = await memory.usage.recalls(user_id="mei")
     assert (oldest.query, oldest.memory_ids) == ("green tea", tuple(hit.id for hit in found.hits))
     assert (newest.query, newest.memory_ids) == ("绿茶", tuple(hit.id for hit in again.hits))
     assert oldest.user_id == "mei"
@@ -36,26 +36,26 @@ async def test_recalls_are_read_newest_first_from_a_moment_on_up_to_a_limit(memo
     await two(memory)
     for number in range(4):
         await memory.search(f"tea {number}", user_id="mei")
-    everything = await memory.recalls(user_id="mei")
+    everything = await memory.usage.recalls(user_id="mei")
     assert [recall.query for recall in everything] == ["tea 3", "tea 2", "tea 1", "tea 0"]
-    assert await memory.recalls(user_id="mei", limit=2) == everything[:2]
-    assert await memory.recalls(user_id="mei", since=everything[1].recalled_at) == everything[:2]
+    assert await memory.usage.recalls(user_id="mei", limit=2) == everything[:2]
+    assert await memory.usage.recalls(user_id="mei", since=everything[1].recalled_at) == everything[:2]
     later = everything[0].recalled_at + timedelta(seconds=1)
-    assert await memory.recalls(user_id="mei", since=later) == []
+    assert await memory.usage.recalls(user_id="mei", since=later) == []
 
 
 async def test_recalls_check_what_they_are_given(memory: Memory) -> None:
     for wrong in ({"user_id": ""}, {"user_id": "mei", "limit": 0}, {"user_id": "mei", "since": 5}):
         with pytest.raises(InvalidInput):
-            await memory.recalls(**wrong)
+            await memory.usage.recalls(**wrong)
 
 
 async def test_one_user_does_not_see_what_another_asked(memory: Memory) -> None:
     await two(memory)
     await two(memory, "bo")
     await memory.search("green tea", user_id="bo")
-    assert await memory.recalls(user_id="mei") == []
-    assert len(await memory.recalls(user_id="bo")) == 1
+    assert await memory.usage.recalls(user_id="mei") == []
+    assert len(await memory.usage.recalls(user_id="bo")) == 1
     assert {kept.access_count for kept in await stored(memory)} == {0}
 
 
@@ -63,13 +63,13 @@ async def test_a_search_that_found_nothing_is_no_recall(memory: Memory) -> None:
     await two(memory)
     await memory.search("xylophone", user_id="mei", search_mode="keyword")
     await memory.search("anything", user_id="nobody")
-    assert await memory.recalls(user_id="mei") == await memory.recalls(user_id="nobody") == []
+    assert await memory.usage.recalls(user_id="mei") == await memory.usage.recalls(user_id="nobody") == []
 
 
 async def test_a_context_is_a_recall_and_names_its_best_memories_only(memory: Memory) -> None:
     await memory.add([f"tea number {number}" for number in range(40)], user_id="mei")
     await memory.context("tea", user_id="mei")
-    [recall] = await memory.recalls(user_id="mei")
+    [recall] = await memory.usage.recalls(user_id="mei")
     assert len(recall.memory_ids) == accesses.MOST_NOTED == 20
 
 
@@ -78,7 +78,7 @@ async def test_accesses_are_counted_without_a_trace_in_history_or_feed(memory: M
     before = dump(path)
     for _ in range(3):
         await memory.search("tea", user_id="mei")
-    last = (await memory.recalls(user_id="mei"))[0]
+    last = (await memory.usage.recalls(user_id="mei"))[0]
     after = await memory.get(made.id, user_id="mei")
     assert (after.access_count, after.last_accessed_at) == (3, last.recalled_at)
     assert after.model_copy(update={"access_count": 0, "last_accessed_at": None}) == made
@@ -91,8 +91,8 @@ async def test_an_earlier_access_noted_late_does_not_turn_the_clock_back(memory:
     async with Memory.open(path, embedder=WordEmbedder(512)) as other:
         await memory.search("tea", user_id="mei")
         await other.search("tea", user_id="mei")
-        newest = (await other.recalls(user_id="mei"))[0]
-        await memory.recalls(user_id="mei")
+        newest = (await other.usage.recalls(user_id="mei"))[0]
+        await memory.usage.recalls(user_id="mei")
         kept = await memory.get(made.id, user_id="mei")
         assert (kept.access_count, kept.last_accessed_at) == (2, newest.recalled_at)
 
@@ -122,7 +122,7 @@ async def test_recording_can_be_switched_off(path: Path) -> None:
     async with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
         await two(memory)
         await memory.search("green tea", user_id="mei")
-        assert await memory.recalls(user_id="mei") == []
+        assert await memory.usage.recalls(user_id="mei") == []
         assert {kept.access_count for kept in await stored(memory)} == {0}
 
 
@@ -136,9 +136,9 @@ async def test_only_the_newest_recalls_of_each_user_are_kept(path: Path) -> None
         for number in range(8):
             await memory.search(f"tea {number}", user_id="mei")
             if number % 3 == 0:
-                await memory.recalls(user_id="mei")
-        assert [recall.query for recall in await memory.recalls(user_id="mei")] == ["tea 7", "tea 6", "tea 5"]
-        assert len(await memory.recalls(user_id="bo")) == 1
+                await memory.usage.recalls(user_id="mei")
+        assert [recall.query for recall in await memory.usage.recalls(user_id="mei")] == ["tea 7", "tea 6", "tea 5"]
+        assert len(await memory.usage.recalls(user_id="bo")) == 1
 
 
 async def test_what_cannot_be_written_now_is_written_later(path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -149,11 +149,11 @@ async def test_what_cannot_be_written_now_is_written_later(path: Path, caplog: p
         rival = sqlite3.connect(path, isolation_level=None)
         rival.execute("BEGIN IMMEDIATE")
         assert (await memory.search("green tea", user_id="mei")).hits
-        await memory._accesses._try_to_flush()
+        await memory._engine.accesses._try_to_flush()
         assert "1 recalls wait to be written" in caplog.text
         rival.execute("ROLLBACK")
         rival.close()
-        assert [recall.query for recall in await memory.recalls(user_id="mei")] == ["green tea"]
+        assert [recall.query for recall in await memory.usage.recalls(user_id="mei")] == ["green tea"]
 
 
 async def test_a_pile_that_cannot_be_written_is_bounded(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ async def test_a_pile_that_cannot_be_written_is_bounded(memory: Memory, monkeypa
     await two(memory)
     for number in range(5):
         await memory.search(f"tea {number}", user_id="mei")
-    assert [recall.query for recall in await memory.recalls(user_id="mei")] == ["tea 4", "tea 3", "tea 2"]
+    assert [recall.query for recall in await memory.usage.recalls(user_id="mei")] == ["tea 4", "tea 3", "tea 2"]
 
 
 # -- delete means gone ----------------------------------------------------------------------------------------------
@@ -174,9 +174,9 @@ async def test_a_deleted_memory_takes_along_the_recalls_that_name_it(memory: Mem
     await memory.search("where is the zanzibarquartz", user_id="mei", search_mode="keyword")
     await memory.search("green tea", user_id="mei", search_mode="keyword")
     if written:
-        assert len(await memory.recalls(user_id="mei")) == 2
+        assert len(await memory.usage.recalls(user_id="mei")) == 2
     await memory.delete(secret.id, user_id="mei")
-    [left] = await memory.recalls(user_id="mei")
+    [left] = await memory.usage.recalls(user_id="mei")
     assert (left.query, left.memory_ids) == ("green tea", (other.id,))
     assert rows_with(path, "zanzibarquartz") == {}
     assert b"zanzibarquartz" not in file_bytes(path)
@@ -187,9 +187,9 @@ async def test_an_erased_user_leaves_no_recall(memory: Memory, path: Path, writt
     await two(memory, "zanzibar")
     await memory.search("quartzquestion tea", user_id="zanzibar")
     if written:
-        assert len(await memory.recalls(user_id="zanzibar")) == 1
+        assert len(await memory.usage.recalls(user_id="zanzibar")) == 1
     await memory.delete_all("zanzibar")
-    assert await memory.recalls(user_id="zanzibar") == []
+    assert await memory.usage.recalls(user_id="zanzibar") == []
     assert rows_with(path, "quartzquestion", "zanzibar") == {}
     assert b"quartzquestion" not in file_bytes(path)
 
@@ -201,7 +201,7 @@ async def test_another_process_does_not_write_a_recall_of_what_was_deleted_meanw
     async with Memory.open(path, embedder=WordEmbedder(512)) as other:
         await other.search("green tea zanzibarquartz", user_id="mei")
         await memory.delete(made.id, user_id="mei")
-        assert await other.recalls(user_id="mei") == []
+        assert await other.usage.recalls(user_id="mei") == []
     assert rows_with(path, "zanzibarquartz") == {}
 
 
@@ -231,6 +231,6 @@ async def test_a_search_that_looks_back_does_not_know_of_later_accesses(memory: 
     await memory.add("likes green tea", user_id="mei", occurred_at=LONG_AGO)
     asked = {"user_id": "mei", "asked_at": LONG_AGO + timedelta(days=60), "explain": True}
     first = await memory.search("green tea", **asked)
-    await memory.recalls(user_id="mei")
+    await memory.usage.recalls(user_id="mei")
     await memory.update(first.hits[0].id, user_id="mei", metadata={"so it is": "loaded anew"})
     assert (await memory.search("green tea", **asked)).hits[0].explanation == first.hits[0].explanation

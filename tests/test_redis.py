@@ -75,7 +75,7 @@ async def test_every_write_is_seen_whoever_made_it(pair: tuple[Memory, Memory]) 
     await other.update(made.id, user_id="mei", content="hates tea")
     for memory in pair:
         assert contents(await memory.search("tea", user_id="mei")) == ["hates tea"]
-    await one.add_synonyms([("tea", "茶")])
+    await one.synonyms.add([("tea", "茶")])
     for memory in pair:
         assert "茶" in (await memory.search("tea", user_id="mei")).expanded_keywords
     await one.delete(made.id, user_id="mei")
@@ -92,25 +92,29 @@ async def test_hot_memories_are_shared_and_never_out_of_date(pair: tuple[Memory,
     one, other = pair
     receipt = await one.add(["likes jasmine tea", "喜欢喝咖啡", "plays the piano"], user_id="mei")
     tea, coffee, piano = (memory.id for memory in receipt.memories)
-    assert await one.hot(user_id="mei") == []
+    assert await one.usage.most_used(user_id="mei") == []
     for query, times in (("jasmine", 3), ("咖啡", 2), ("piano", 1)):
         for _ in range(times):
             await one.search(query, user_id="mei", search_mode="keyword", limit=1)
-    assert [memory.id for memory in await one.hot(user_id="mei")] == [tea, coffee, piano]
-    assert [memory.id for memory in await one.hot(user_id="mei", limit=3)] == [tea, coffee, piano]
-    assert [memory.id for memory in await one.hot(user_id="mei", limit=1)] == [tea]
+    assert [memory.id for memory in await one.usage.most_used(user_id="mei")] == [tea, coffee, piano]
+    assert [memory.id for memory in await one.usage.most_used(user_id="mei", limit=3)] == [tea, coffee, piano]
+    assert [memory.id for memory in await one.usage.most_used(user_id="mei", limit=1)] == [tea]
     for _ in range(9):
         await other.search("piano", user_id="mei", search_mode="keyword", limit=1)
-    assert [memory.id for memory in await other.hot(user_id="mei", limit=3)] == [tea, coffee, piano], "for an hour"
-    assert [memory.id for memory in await other.hot(user_id="mei")] == [piano, tea, coffee], "it is not full"
+    assert [memory.id for memory in await other.usage.most_used(user_id="mei", limit=3)] == [tea, coffee, piano], (
+        "for an hour"
+    )
+    assert [memory.id for memory in await other.usage.most_used(user_id="mei")] == [piano, tea, coffee], (
+        "it is not full"
+    )
     await one.update(tea, user_id="mei", content="likes green tea")
-    assert [memory.id for memory in await other.hot(user_id="mei", limit=3)] == [piano, tea, coffee]
-    assert [memory.content for memory in await other.hot(user_id="mei")][1] == "likes green tea"
+    assert [memory.id for memory in await other.usage.most_used(user_id="mei", limit=3)] == [piano, tea, coffee]
+    assert [memory.content for memory in await other.usage.most_used(user_id="mei")][1] == "likes green tea"
     await one.delete(tea, user_id="mei")
-    assert [memory.id for memory in await other.hot(user_id="mei")] == [piano, coffee]
+    assert [memory.id for memory in await other.usage.most_used(user_id="mei")] == [piano, coffee]
     assert tea.encode() not in everything_in(redis_url)
     assert b"piano" not in everything_in(redis_url)
-    assert await other.hot(user_id="bob") == []
+    assert await other.usage.most_used(user_id="bob") == []
 
 
 async def test_hot_memories_without_redis(place: str | Path, own_redis: RedisServer) -> None:
@@ -118,7 +122,7 @@ async def test_hot_memories_without_redis(place: str | Path, own_redis: RedisSer
         receipt = await memory.add("likes tea", user_id="mei")
         await memory.search("tea", user_id="mei")
         own_redis.end(signal.SIGKILL)
-        assert [one.id for one in await memory.hot(user_id="mei")] == [one.id for one in receipt.memories]
+        assert [one.id for one in await memory.usage.most_used(user_id="mei")] == [one.id for one in receipt.memories]
 
 
 async def test_two_stores_on_one_redis_do_not_mix(path: Path, tmp_path: Path, redis_url: str) -> None:
@@ -138,7 +142,7 @@ async def test_two_stores_on_one_redis_do_not_mix(path: Path, tmp_path: Path, re
 async def test_redis_holds_no_text_and_no_name(pair: tuple[Memory, Memory], redis_url: str) -> None:
     one, _ = pair
     await one.add("the zanzibarquartz is red", user_id="zanzibar-mei", tags=["zanzibartag"])
-    await one.add_synonyms([("zanzibarquartz", "zanzibarstone")], user_id="zanzibar-mei")
+    await one.synonyms.add([("zanzibarquartz", "zanzibarstone")], user_id="zanzibar-mei")
     found = await one.search("where is the zanzibarquartz?", user_id="zanzibar-mei")
     assert "zanzibarstone" in found.expanded_keywords
     held = everything_in(redis_url)

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from conftest import verbatim
 from jiyi import Memory
+from jiyi.areas.maintenance import upkeep_of
 from jiyi.errors import StoreError
 from jiyi.keep import renew
 from jiyi.languages.version import WORDS_VERSION
@@ -69,8 +70,8 @@ async def make_older(memory: Memory, user_id: str) -> None:
         await session.execute(update(TermsRow).where(mine).values(words_version=0))
         await session.execute(update(KeywordRow).where(KeywordRow.user_id == user_id).values(weight=0.01))
 
-    await memory._store._write([user_id], work)
-    memory._store._hot.forget(user_id)
+    await memory._engine.store._write([user_id], work)
+    memory._engine.store._hot.forget(user_id)
 
 
 async def test_upkeep_indexes_what_an_earlier_version_indexed(memory: Memory, place: str | Path) -> None:
@@ -82,40 +83,40 @@ async def test_upkeep_indexes_what_an_earlier_version_indexed(memory: Memory, pl
         assert contents(await other.search("jasmine", **query)) == []
         assert (await memory.stats("mei")).coverage.outdated == (await memory.stats()).coverage.outdated == 3
         assert (await memory.stats("bob")).coverage.outdated == 0
-        assert (await memory.upkeep(user_id="mei")).indexed == 3
+        assert (await memory.maintenance.run(user_id="mei")).indexed == 3
         assert (await memory.stats()).coverage.outdated == 0
         assert contents(await other.search("jasmine", **query))[0] == "likes jasmine tea"
         assert contents(await other.search("咖啡", **query))[0] == "喜欢喝咖啡"
-    assert (await memory.upkeep()).indexed == 0
-    assert (await memory.verify()).drift == {}
+    assert (await memory.maintenance.run()).indexed == 0
+    assert (await memory.maintenance.verify()).drift == {}
 
 
 async def test_a_run_that_was_stopped_goes_on(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renew, "AT_ONCE", 2)
     await memory.add([f"fact number {number}" for number in range(7)], user_id="mei")
     await make_older(memory, "mei")
-    whole, left = memory._store.repair, iter([True, True, False])
+    whole, left = memory._engine.store.repair, iter([True, True, False])
 
     async def stopped(wanted: object) -> object:
         if not next(left, True):
             raise StoreError("the power went out")
         return await whole(wanted)
 
-    monkeypatch.setattr(memory._store, "repair", stopped)
+    monkeypatch.setattr(memory._engine.store, "repair", stopped)
     with pytest.raises(StoreError):
-        await memory.upkeep(user_id="mei")
+        await memory.maintenance.run(user_id="mei")
     assert (await memory.stats()).coverage.outdated == 3
-    assert (await memory.upkeep(user_id="mei")).indexed == 3
-    assert (await memory.verify()).drift == {}
+    assert (await memory.maintenance.run(user_id="mei")).indexed == 3
+    assert (await memory.maintenance.verify()).drift == {}
 
 
 async def test_a_new_version_does_not_wait_for_the_next_round(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     await memory.add("likes tea", user_id="mei")
-    assert await memory._upkeep().round(forced=False) is not None
-    assert await memory._upkeep().round(forced=False) is None  # it is not time yet
+    assert await upkeep_of(memory._engine).round(forced=False) is not None
+    assert await upkeep_of(memory._engine).round(forced=False) is None  # it is not time yet
     for module in (rows, reads, checking, rounds):
         monkeypatch.setattr(module, "WORDS_VERSION", WORDS_VERSION + 1)
-    done = await memory._upkeep().round(forced=False)
+    done = await upkeep_of(memory._engine).round(forced=False)
     assert done is not None
     assert done.indexed == 1
-    assert await memory._upkeep().round(forced=False) is None
+    assert await upkeep_of(memory._engine).round(forced=False) is None

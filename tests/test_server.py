@@ -370,7 +370,7 @@ def test_it_is_not_ready_when_a_job_has_failed_or_nobody_does_it(server: Running
             for name, value in values.items():
                 setattr(job, name, value)
 
-        server.do(server.memory._store._write([], work))
+        server.do(server.memory._engine.store._write([], work))
 
     change(state="failed", updated_at=utc_now())
     ready = web.get("/readyz")
@@ -451,4 +451,4 @@ def test_it_works_on_postgresql_too(database: str, tmp_path: Path) -> None:
             assert web.get("/v1/timeline").json()["items"][0]["importance"] == 1
             assert web.delete(address).status_code == 200
             assert web.get("/readyz").status_code == 200
-        assert server.do(server.memory.audit())[0].action == "memory.delete"
+        assert server.do(server.memory.keys.audit())[0].action == "memory.delete"

@@ -99,7 +99,7 @@ def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
             "made up": f"jiyi_{'0' * 26}_{'A' * 43}",
             "none": None,
         }
-        server.do(server.memory.revoke_key(id_in(str(keys["all users, withdrawn"]))))
+        server.do(server.memory.keys.revoke(id_in(str(keys["all users, withdrawn"]))))
         with ExitStack() as open_clients:
             clients = {kind: open_clients.enter_context(server.client(key)) for kind, key in keys.items()}
             yield Setup(server, theirs, clients)

@@ -74,7 +74,7 @@ def test_from_the_first_key_on_every_request_must_show_one(path: Path) -> None:
         assert nobody.get("/v1/whoami", headers={"Authorization": f"Basic {key}"}).status_code == 401
         told = nobody.get("/v1/whoami", headers={"Authorization": f"bearer {key}"}).json()
         assert told["scopes"] == ["read"] and told["user_ids"] == ["mei"] and told["default_user"] == "mei"
-        server.do(server.memory.revoke_key(id_in(key)))
+        server.do(server.memory.keys.revoke(id_in(key)))
         assert nobody.get("/v1/whoami", headers={"Authorization": f"Bearer {key}"}).status_code == 401
         assert nobody.get("/v1/whoami").status_code == 401, "that all were withdrawn does not open the door"
 
@@ -94,8 +94,8 @@ def test_a_key_ends_when_it_said(server: Running) -> None:
     async def end(session: Any) -> None:
         (await session.get(ApiKeyRow, id_in(key))).expires_at = utc_now()
 
-    server.do(server.memory._store._write([], end))
-    server.memory._known_keys = None  # rather than wait for a second
+    server.do(server.memory._engine.store._write([], end))
+    server.memory.keys._cached = None  # rather than wait for a second
     with server.client(key) as web:
         assert web.get("/v1/whoami").status_code == 401
     with pytest.raises(InvalidInput, match="in the past"):
@@ -334,7 +334,7 @@ def test_an_unexpected_failure_tells_nothing_but_where_to_look(
     async def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("postgresql://mei:hunter2@db/jiyi is broken")
 
-    monkeypatch.setattr(server.memory, "groups", broken)
+    monkeypatch.setattr(server.memory.usage, "groups", broken)
     answer = web.get("/v1/groups")
     assert code(answer) == (500, "internal") and "hunter2" not in answer.text and "broken" not in answer.text
     assert answer.json()["request_id"] == answer.headers["x-request-id"]

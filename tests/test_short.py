@@ -27,7 +27,7 @@ async def filled(memory: Memory) -> None:
     for number, (said, _) in enumerate(SAID):
         text = f"Well, you know how it is on Sundays in the old town{CHATTER}. {said}. Yes, really{CHATTER}!"
         message = {"role": "user", "content": text}
-        await memory.wait(await memory.add([message], user_id="mei", session_id=f"s{number}"), user_id="mei")
+        await memory.jobs.wait(await memory.add([message], user_id="mei", session_id=f"s{number}"), user_id="mei")
 
 
 async def test_where_not_all_fit_the_best_are_told_as_they_were_said_and_others_in_short(place: str | Path) -> None:

@@ -18,8 +18,8 @@ from jiyi.index.succession import ABOUT, NOBODY, Gists
 from jiyi.index.user_index import UserIndex
 from jiyi.models import to_micros
 from jiyi.read.past import asks_for_the_past
+from jiyi.scope import Filter
 from jiyi.settings import load_settings
-from jiyi.store.contract import Filter
 from test_userindex import row_of
 
 BEGAN = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -30,7 +30,7 @@ Place = str | Path
 async def tell(memory: Memory, *said: str) -> None:
     for number, text in enumerate(said):
         message = {"role": "user", "content": text, "sent_at": BEGAN + timedelta(days=30 * number)}
-        await memory.wait(await memory.add([message], user_id="mei", session_id=f"s{number}"), user_id="mei")
+        await memory.jobs.wait(await memory.add([message], user_id="mei", session_id=f"s{number}"), user_id="mei")
 
 
 async def found(memory: Memory, query: str, **filters: object) -> list[Hit]:

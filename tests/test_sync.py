@@ -19,28 +19,20 @@ import jiyi.sync
 from jiyi import NotAStore, NotFound, StoreError
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
-from support import Place, contents
+from support import Place, contents, verbs
 
 
 def open_at(place: Place, embedder: Any = None) -> jiyi.sync.Memory:
     return jiyi.sync.Memory.open(place, settings=load_settings(), embedder=embedder or WordEmbedder())
 
 
-def public(face: type) -> dict[str, Any]:
-    return {name: value for name, value in inspect.getmembers(face) if not name.startswith("_")}
-
-
-def test_both_faces_have_the_same_verbs() -> None:
-    assert set(public(jiyi.sync.Memory)) == set(public(jiyi.Memory)) | {"settings"}
-
-
-@pytest.mark.parametrize("verb", [name for name in public(jiyi.Memory) if name != "settings"])
-def test_every_verb_has_the_same_signature_and_is_not_a_coroutine(verb: str) -> None:
-    one, other = getattr(jiyi.Memory, verb), getattr(jiyi.sync.Memory, verb)
-    assert inspect.signature(one).parameters == inspect.signature(other).parameters
-    assert not inspect.iscoroutinefunction(other)
-    assert inspect.iscoroutinefunction(one) == (verb != "open")
-    assert other.__doc__
+def test_every_verb_has_the_same_signature_and_is_not_a_coroutine() -> None:
+    for name, verb in verbs(jiyi.Memory).items():
+        area, _, own_name = name.rpartition(".")
+        other = getattr(getattr(jiyi.sync, area.title()) if area else jiyi.sync.Memory, own_name)
+        assert inspect.signature(verb).parameters == inspect.signature(other).parameters, name
+        assert not inspect.iscoroutinefunction(other), name
+        assert other.__doc__, name
 
 
 def test_every_verb_works(tmp_path: Path) -> None:
@@ -54,10 +46,10 @@ def test_every_verb_works(tmp_path: Path) -> None:
         assert memory.update(made.id, user_id="mei", content="likes coffee").version == 2
         assert memory.restore(made.id, user_id="mei").content == "likes tea"
         assert len(memory.history(made.id, user_id="mei")) == 3
-        assert memory.groups(user_id="mei") == {}
+        assert memory.usage.groups(user_id="mei") == {}
         assert memory.users() == ["mei"]
         assert memory.stats().memories == 1
-        assert memory.reindex() == 0
+        assert memory.maintenance.reindex() == 0
         assert memory.delete(made.id, user_id="mei").memories == 1
         with pytest.raises(NotFound):
             memory.get(made.id, user_id="mei")

@@ -210,73 +210,73 @@ def pairs_of(found: Any) -> set[tuple[str, str, float, bool]]:
 
 
 async def synonyms_of(memory: Memory, user_id: str, *words: str) -> dict[str, tuple[str, ...]]:
-    return dict((await memory.expand_keywords(words, user_id=user_id)).by_word)
+    return dict((await memory.synonyms.expand(words, user_id=user_id)).by_word)
 
 
 async def test_a_pair_holds_in_both_directions_and_in_every_dress(memory: Memory) -> None:
-    assert await memory.add_synonyms([("K8s", "Kubernetes", 0.9)], user_id="mei") == 1
+    assert await memory.synonyms.add([("K8s", "Kubernetes", 0.9)], user_id="mei") == 1
     assert await synonyms_of(memory, "mei", "ｋ８Ｓ") == {"k8s": ("kubernetes",)}
     assert await synonyms_of(memory, "mei", "KUBERNETES") == {"kubernetes": ("k8s",)}
-    [pair] = await memory.synonyms(user_id="mei")
+    [pair] = await memory.synonyms.list(user_id="mei")
     assert pair == Synonym(keyword="k8s", synonym="kubernetes", similarity=0.9, shared=False)
 
 
 async def test_adding_again_counts_only_what_changes(memory: Memory, place: Place) -> None:
-    assert await memory.add_synonyms([("a", "b"), ("b", "a"), ("c", "d", 0.5)], user_id="mei") == 2
+    assert await memory.synonyms.add([("a", "b"), ("b", "a"), ("c", "d", 0.5)], user_id="mei") == 2
     before = dump(place)
-    assert await memory.add_synonyms([("B", "A"), ("d", "c", 0.5)], user_id="mei") == 0
+    assert await memory.synonyms.add([("B", "A"), ("d", "c", 0.5)], user_id="mei") == 0
     assert dump(place) == before, "nothing was written, not even to the change feed"
-    assert await memory.add_synonyms([("b", "a", 0.4)], user_id="mei") == 1
-    assert pairs_of(await memory.synonyms(user_id="mei")) == {("a", "b", 0.4, False), ("c", "d", 0.5, False)}
+    assert await memory.synonyms.add([("b", "a", 0.4)], user_id="mei") == 1
+    assert pairs_of(await memory.synonyms.list(user_id="mei")) == {("a", "b", 0.4, False), ("c", "d", 0.5, False)}
 
 
 async def test_nobody_sees_anothers_synonyms_and_everybody_the_shared_ones(memory: Memory) -> None:
-    await memory.add_synonyms([("boss", "王总")], user_id="mei")
-    await memory.add_synonyms([("okr", "目标管理")])
+    await memory.synonyms.add([("boss", "王总")], user_id="mei")
+    await memory.synonyms.add([("okr", "目标管理")])
     for user in ("mei2", "Mei", "li"):
-        assert pairs_of(await memory.synonyms(user_id=user)) == {("okr", "目标管理", 0.8, True)}
+        assert pairs_of(await memory.synonyms.list(user_id=user)) == {("okr", "目标管理", 0.8, True)}
         assert await synonyms_of(memory, user, "boss", "王总") == {"boss": ("老板", "上司")}
         assert (await synonyms_of(memory, user, "okr"))["okr"] == ("目标管理",)
-    assert pairs_of(await memory.synonyms()) == {("okr", "目标管理", 0.8, True)}
+    assert pairs_of(await memory.synonyms.list()) == {("okr", "目标管理", 0.8, True)}
     assert (await synonyms_of(memory, "mei", "boss"))["boss"][0] == "王总", "before the built-in ones"
 
 
 async def test_ones_own_word_outweighs_the_shared_one(memory: Memory) -> None:
-    await memory.add_synonyms([("xx", "shared", 0.9), ("xx", "both", 0.95)])
-    await memory.add_synonyms([("xx", "own", 0.7), ("xx", "both", 0.1)], user_id="mei")
+    await memory.synonyms.add([("xx", "shared", 0.9), ("xx", "both", 0.95)])
+    await memory.synonyms.add([("xx", "own", 0.7), ("xx", "both", 0.1)], user_id="mei")
     assert await synonyms_of(memory, "mei", "xx") == {"xx": ("shared", "own", "both")}
     assert await synonyms_of(memory, "li", "xx") == {"xx": ("both", "shared")}
 
 
 async def test_removing(memory: Memory) -> None:
-    await memory.add_synonyms([("a", "b"), ("a", "c"), ("d", "a")], user_id="mei")
-    await memory.add_synonyms([("a", "b")])
-    assert await memory.remove_synonym("B", "A", user_id="mei") == 1
+    await memory.synonyms.add([("a", "b"), ("a", "c"), ("d", "a")], user_id="mei")
+    await memory.synonyms.add([("a", "b")])
+    assert await memory.synonyms.remove("B", "A", user_id="mei") == 1
     assert await synonyms_of(memory, "mei", "b") == {"b": ("a",)}, "the shared one"
-    assert await memory.remove_synonym("a", user_id="mei") == 2
-    assert pairs_of(await memory.synonyms(user_id="mei")) == {("a", "b", 0.8, True)}
+    assert await memory.synonyms.remove("a", user_id="mei") == 2
+    assert pairs_of(await memory.synonyms.list(user_id="mei")) == {("a", "b", 0.8, True)}
     with pytest.raises(NotFound, match="user 'mei' has no synonyms of their own: 'a'"):
-        await memory.remove_synonym("a", user_id="mei")
+        await memory.synonyms.remove("a", user_id="mei")
     with pytest.raises(NotFound, match="no shared synonyms: 'a' and 'd'"):
-        await memory.remove_synonym("a", "d")
-    assert await memory.remove_synonym("a") == 1
-    assert list(await memory.synonyms(user_id="mei")) == []
+        await memory.synonyms.remove("a", "d")
+    assert await memory.synonyms.remove("a") == 1
+    assert list(await memory.synonyms.list(user_id="mei")) == []
 
 
 async def test_deleting_a_user_takes_the_users_synonyms_and_no_others(memory: Memory, place: Place) -> None:
-    await memory.add_synonyms([("secretword", "b")], user_id="mei")
-    await memory.add_synonyms([("a", "b")], user_id="li")
-    await memory.add_synonyms([("a", "c")])
+    await memory.synonyms.add([("secretword", "b")], user_id="mei")
+    await memory.synonyms.add([("a", "b")], user_id="li")
+    await memory.synonyms.add([("a", "c")])
     await memory.delete_all("mei")
     assert rows_with(place, "secretword") == {}
-    assert len(await memory.synonyms(user_id="mei")) == 1 and len(await memory.synonyms(user_id="li")) == 2
+    assert len(await memory.synonyms.list(user_id="mei")) == 1 and len(await memory.synonyms.list(user_id="li")) == 2
 
 
 async def test_the_change_feed_says_that_answers_may_change(memory: Memory, place: Place) -> None:
     await memory.add("tea", user_id="mei")
     await memory.search("tea", user_id="mei")
-    await memory.add_synonyms([("a", "b")], user_id="mei")
-    await memory.add_synonyms([("a", "b")])
+    await memory.synonyms.add([("a", "b")], user_id="mei")
+    await memory.synonyms.add([("a", "b")])
     assert [row[1:4] for row in dump(place)["changes"]][1:] == [("mei", "", "synonyms"), ("", "", "synonyms")]
     assert (await memory.search("tea", user_id="mei")).total_found == 1
     assert list(await memory.users()) == ["mei"]
@@ -284,17 +284,17 @@ async def test_the_change_feed_says_that_answers_may_change(memory: Memory, plac
 
 @pytest.mark.parametrize("odd", ["%", "_", "'; DROP TABLE synonyms;--", "a" * 256, "🧠", "\\", "c++"])
 async def test_odd_words_are_literal(memory: Memory, odd: str) -> None:
-    await memory.add_synonyms([(odd, "plain")], user_id="mei")
+    await memory.synonyms.add([(odd, "plain")], user_id="mei")
     assert await synonyms_of(memory, "mei", odd) == {odd.lower(): ("plain",)}
     assert await synonyms_of(memory, "mei", "anything") == {}
-    assert await memory.remove_synonym(odd, user_id="mei") == 1
+    assert await memory.synonyms.remove(odd, user_id="mei") == 1
 
 
 async def test_many_pairs_are_taken_in(memory: Memory) -> None:
     pairs = [(f"k{number}", f"s{number}") for number in range(3000)]
-    assert await memory.add_synonyms(pairs, user_id="mei") == 3000
-    assert await memory.add_synonyms(pairs, user_id="mei") == 0
-    assert len(await memory.synonyms(user_id="mei")) == 3000
+    assert await memory.synonyms.add(pairs, user_id="mei") == 3000
+    assert await memory.synonyms.add(pairs, user_id="mei") == 0
+    assert len(await memory.synonyms.list(user_id="mei")) == 3000
 
 
 # -- expansion ------------------------------------------------------------------------------------------------------
@@ -335,12 +335,12 @@ async def test_related_words_come_from_ones_own_memories(memory: Memory) -> None
         await memory.add(text, user_id="mei")
     for number in range(8):
         await memory.add(f"tea number{number}", user_id="mei")
-    found = await memory.expand_keywords(["berlin"], user_id="mei")
+    found = await memory.synonyms.expand(["berlin"], user_id="mei")
     assert found.original == ("berlin",) and found.related == ("anna",)
-    assert (await memory.expand_keywords(["berlin"], user_id="li")).related == ()
+    assert (await memory.synonyms.expand(["berlin"], user_id="li")).related == ()
     for item in (await memory.list(user_id="mei")).items:
         await memory.update(item.id, user_id="mei", status="archived")
-    assert (await memory.expand_keywords(["berlin"], user_id="mei")).related == ()
+    assert (await memory.synonyms.expand(["berlin"], user_id="mei")).related == ()
 
 
 # -- the command line -----------------------------------------------------------------------------------------------

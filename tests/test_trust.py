@@ -49,7 +49,7 @@ async def test_the_same_words_from_both_are_two_memories(memory: Memory) -> None
     assert (await memory.add("likes tea", user_id="mei")).created == 1
     assert (await memory.add("likes tea", user_id="mei", trust=0.2)).created == 0
     assert [item.trust for item in await stored(memory, min_trust=0.5)] == [1.0]
-    verified = await memory.verify()
+    verified = await memory.maintenance.verify()
     assert verified.drift == {}
 
 
@@ -69,16 +69,16 @@ async def test_what_is_trusted_less_ends_nothing_and_grows_nothing(place: Place,
         assert all("Paris" not in item.content for item in after.values())
         poison = [item for item in await stored(memory) if item.id not in before]
         assert poison and all(item.trust == 0.2 for item in poison)
-        assert (await memory.verify()).drift == {}
-        await memory.undo(session_id="web", user_id="mei")
+        assert (await memory.maintenance.verify()).drift == {}
+        await memory.maintenance.undo(session_id="web", user_id="mei")
         assert {item.id for item in await stored(memory)} == set(before)
 
 
 async def test_trust_survives_export_and_import(path: Path, tmp_path: Path) -> None:
     async with Memory.open(path, embedder=WordEmbedder()) as memory:
         await memory.add("the PIN is 0000", user_id="mei", trust=0.2)
-        await memory.export(tmp_path / "all.jsonl")
+        await memory.transfer.export(tmp_path / "all.jsonl")
     async with Memory.open(tmp_path / "other.db", embedder=WordEmbedder()) as other:
-        await other.import_memories(tmp_path / "all.jsonl")
+        await other.transfer.import_memories(tmp_path / "all.jsonl")
         assert [item.trust for item in await stored(other)] == [0.2]
         assert (await other.add("the PIN is 0000", user_id="mei", trust=0.2)).created == 0

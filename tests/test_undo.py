@@ -53,10 +53,10 @@ async def test_what_a_session_brought_is_taken_back_and_what_it_ended_holds_agai
     clock.now += DAY
     await keeper.add(said("I live in Lisbon now."), user_id="mei", session_id="s2")
     assert facts(await stored(keeper)) == {"The user lives in Lisbon now"}
-    plan = await keeper.undo_plan(session_id="s2", user_id="mei")
+    plan = await keeper.maintenance.undo_plan(session_id="s2", user_id="mei")
     assert facts(await stored(keeper)) == {"The user lives in Lisbon now"}, "a plan changes nothing"
     clock.now += DAY
-    done = await keeper.undo(session_id="s2", user_id="mei", by="mei")
+    done = await keeper.maintenance.undo(session_id="s2", user_id="mei", by="mei")
     assert done.steps == plan.steps
     assert facts(await stored(keeper)) == {"The user lives in Berlin"}
     assert "Lisbon" not in str(contents(await keeper.search("where do I live?", user_id="mei")))
@@ -72,10 +72,10 @@ async def test_an_undo_can_be_undone(keeper: Memory, clock: Clock) -> None:
     await keeper.add(said("I live in Lisbon now."), user_id="mei", session_id="s2")
     before = await everything(keeper)
     clock.now += DAY
-    await keeper.undo(session_id="s1", user_id="mei")
+    await keeper.maintenance.undo(session_id="s1", user_id="mei")
     assert facts(await stored(keeper)) == {"The user lives in Lisbon now"}
     clock.now += DAY
-    await keeper.undo(to=START + 1.5 * DAY, user_id="mei")
+    await keeper.maintenance.undo(to=START + 1.5 * DAY, user_id="mei")
     assert await everything(keeper) == before
 
 
@@ -90,8 +90,8 @@ async def test_as_it_was_on_monday(keeper: Memory, clock: Clock) -> None:
     await keeper.add("The sky is green", user_id="mei")
     await keeper.add("Bob's own", user_id="bob")
     clock.now += DAY
-    plan = await keeper.undo_plan(to=monday, user_id="mei")
-    done = await keeper.undo(user_id="mei", plan=plan)
+    plan = await keeper.maintenance.undo_plan(to=monday, user_id="mei")
+    done = await keeper.maintenance.undo(user_id="mei", plan=plan)
     assert done.steps == plan.steps and {step.does for step in done.steps} == {"archive", "restore", "change"}
     now = await everything(keeper)
     assert {key: now[key] for key in on_monday} == on_monday
@@ -104,10 +104,10 @@ async def test_one_memorys_last_change(keeper: Memory, clock: Clock) -> None:
     item = (await keeper.add("The meeting is at 10:00", user_id="mei")).memories[0]
     clock.now += DAY
     await keeper.update(item.id, user_id="mei", content="The meeting is at 11:00")
-    await keeper.undo(item.id, user_id="mei")
+    await keeper.maintenance.undo(item.id, user_id="mei")
     assert (await keeper.get(item.id, user_id="mei")).content == "The meeting is at 10:00"
     fresh = (await keeper.add("Coffee is bad", user_id="mei")).memories[0]
-    await keeper.undo(fresh.id, user_id="mei")
+    await keeper.maintenance.undo(fresh.id, user_id="mei")
     assert (await keeper.get(fresh.id, user_id="mei")).status == "archived"
 
 
@@ -119,27 +119,27 @@ async def test_an_actor_and_a_document_can_be_rolled_back(keeper: Memory, clock:
     await keeper.add(
         [{"role": "user", "content": "My cat is called Momo."}], user_id="mei", metadata={"document": "notes.pdf"}
     )
-    assert len((await keeper.undo(actor="crawler", user_id="mei")).steps) == 1
-    done = await keeper.undo(metadata={"document": "notes.pdf"}, user_id="mei")
+    assert len((await keeper.maintenance.undo(actor="crawler", user_id="mei")).steps) == 1
+    done = await keeper.maintenance.undo(metadata={"document": "notes.pdf"}, user_id="mei")
     assert done.steps and all("Momo" in step.text or "cat" in step.text for step in done.steps)
     assert {item.content for item in await stored(keeper)} == {"Mei likes tea"}
-    assert (await keeper.undo(actor="crawler", user_id="bob")).steps == ()
+    assert (await keeper.maintenance.undo(actor="crawler", user_id="bob")).steps == ()
 
 
 async def test_what_a_person_changed_since_stays(keeper: Memory, clock: Clock) -> None:
     item = (await keeper.add("The code is 1234", user_id="mei", session_id="s1")).memories[0]
     clock.now += DAY
     await keeper.update(item.id, user_id="mei", content="The code is 9876")
-    done = await keeper.undo(session_id="s1", user_id="mei")
+    done = await keeper.maintenance.undo(session_id="s1", user_id="mei")
     assert done.steps == () and "changed it" in done.left[0]
     assert (await keeper.get(item.id, user_id="mei")).content == "The code is 9876"
 
 
 async def test_what_was_written_after_the_plan_stays(keeper: Memory, clock: Clock) -> None:
     item = (await keeper.add("The code is 1234", user_id="mei", session_id="s1")).memories[0]
-    plan = await keeper.undo_plan(session_id="s1", user_id="mei")
+    plan = await keeper.maintenance.undo_plan(session_id="s1", user_id="mei")
     await keeper.update(item.id, user_id="mei", importance=0.9)
-    done = await keeper.undo(user_id="mei", plan=plan)
+    done = await keeper.maintenance.undo(user_id="mei", plan=plan)
     assert done.steps == () and "version 2" in done.left[0]
     assert (await keeper.get(item.id, user_id="mei")).status == "active"
 
@@ -150,7 +150,7 @@ async def test_what_was_said_again_meanwhile_is_not_there_twice(keeper: Memory, 
     await keeper.update(item.id, user_id="mei", status="archived")
     clock.now += DAY
     await keeper.add("Tea is good", user_id="mei")
-    done = await keeper.undo(item.id, user_id="mei")
+    done = await keeper.maintenance.undo(item.id, user_id="mei")
     assert done.steps == () and "says the same already" in done.left[0]
     assert len(await stored(keeper)) == 1
 
@@ -161,11 +161,11 @@ async def test_what_was_said_again_meanwhile_is_not_there_twice(keeper: Memory, 
 )
 async def test_what_to_undo_has_to_be_said(keeper: Memory, arguments: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
-        await keeper.undo(user_id="mei", **arguments)  # type: ignore[arg-type]
+        await keeper.maintenance.undo(user_id="mei", **arguments)  # type: ignore[arg-type]
 
 
 async def test_a_plan_of_another_user_is_refused(keeper: Memory) -> None:
     await keeper.add("x", user_id="mei", session_id="s1")
-    plan = await keeper.undo_plan(session_id="s1", user_id="mei")
+    plan = await keeper.maintenance.undo_plan(session_id="s1", user_id="mei")
     with pytest.raises(InvalidInput, match="another user"):
-        await keeper.undo(user_id="bob", plan=plan)
+        await keeper.maintenance.undo(user_id="bob", plan=plan)

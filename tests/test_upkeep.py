@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from jiyi import Memory
+from jiyi.areas.jobs import maintain
+from jiyi.areas.maintenance import upkeep_of
 from jiyi.keep import upkeep
 from jiyi.settings import load_settings
 from jiyi.store.contract import LeaseLost
@@ -44,17 +46,17 @@ async def test_what_has_run_out_is_archived_and_says_why(place: str | Path, cloc
         own = await memory.add("ls: 4 files", user_id="mei", memory_type="command_output", expires_at=START + 99 * DAY)
         await memory.add("Tea is good", user_id="mei")
         clock.now += 8 * DAY
-        done = await memory.upkeep()
+        done = await memory.maintenance.run()
         assert (done.users, done.expired, done.problems) == (1, 2, ())
         why = [(await memory.history(one.id, user_id="mei"))[-1].reason for one in (short, typed)]
         assert why == ["it expired on 2026-01-07", "memories of type command_output last 7 days"]
         assert {item.content for item in await stored(memory)} == {"ls: 4 files", "Tea is good"}
         assert (await memory.get(own.memories[0].id, user_id="mei")).status == "active"
         assert {item.content for item in await stored(memory, status="archived")} == {"The code is 77", "ls: 3 files"}
-        await memory.undo(typed.id, user_id="mei")
+        await memory.maintenance.undo(typed.id, user_id="mei")
         await memory.update(typed.id, user_id="mei", expires_at=clock.now + DAY)
         assert len(await stored(memory)) == 3, "it can be brought back, with an end of its own"
-        await memory.undo(short.id, user_id="mei")
+        await memory.maintenance.undo(short.id, user_id="mei")
         await memory.update(short.id, user_id="mei", expires_at=None)
         assert "The code is 77" in {item.content for item in await stored(memory)}, "or with none"
 
@@ -71,9 +73,9 @@ async def test_a_types_time_is_over_before_upkeep_comes(place: str | Path, clock
         assert [hit.summary for hit in (await memory.search("ls", user_id="mei")).hits] == ["ls: 4 files"]
         assert [item.content for item in await stored(memory)] == ["ls: 4 files"]
         assert await memory.count(user_id="mei") == 1
-        looked = await memory.upkeep(dry_run=True)
+        looked = await memory.maintenance.run(dry_run=True)
         assert (looked.users, looked.expired, looked.compressed) == (1, 1, 0)
-        assert (await memory.upkeep()).expired == 1
+        assert (await memory.maintenance.run()).expired == 1
         assert [item.content for item in await stored(memory, status="archived")] == ["ls: 3 files"]
 
 
@@ -83,10 +85,10 @@ async def test_a_dry_run_counts_what_is_then_done_and_changes_nothing(place: str
             await memory.add(similar(6), user_id=user_id)
             await memory.add("started", user_id=user_id, memory_type="log")
         clock.now += 31 * DAY
-        looked = await memory.upkeep(dry_run=True)
-        assert (await memory.upkeep(user_id="mei", dry_run=True)).users == 1
+        looked = await memory.maintenance.run(dry_run=True)
+        assert (await memory.maintenance.run(user_id="mei", dry_run=True)).users == 1
         assert len(await stored(memory)) == 6 and await stored(memory, status="archived") == []
-        assert looked == await memory.upkeep() and looked.compressed == 12 and looked.expired == 2
+        assert looked == await memory.maintenance.run() and looked.compressed == 12 and looked.expired == 2
 
 
 async def test_types_have_policies_of_their_own(place: str | Path, clock: Clock) -> None:
@@ -96,9 +98,9 @@ async def test_types_have_policies_of_their_own(place: str | Path, clock: Clock)
             for text in similar(3):
                 await memory.add(text, user_id="mei", memory_type=memory_type)
         clock.now += 5 * DAY
-        assert (await memory.upkeep()).compressed == 3
+        assert (await memory.maintenance.run()).compressed == 3
         clock.now += 30 * DAY
-        assert (await memory.upkeep()).compressed == 6
+        assert (await memory.maintenance.run()).compressed == 6
         left = [item.memory_type for item in await stored(memory)]
         assert sorted(left) == ["fact", "log", "note", "note", "note", "skill"]
 
@@ -114,7 +116,7 @@ async def test_decay_changes_ranking_and_nothing_else(path: Path, clock: Clock) 
             clock.now = START + 20 * DAY
             found = await memory.search("harbour open", user_id="mei", explain=True)
             assert next(hit.memory_type for hit in found.hits) == first
-            assert len(found.hits) == 2 and (await memory.upkeep()).expired == 0
+            assert len(found.hits) == 2 and (await memory.maintenance.run()).expired == 0
             clock.now = START
 
 
@@ -124,11 +126,11 @@ async def test_every_user_gets_a_turn_and_the_round_is_one_processs(place: str |
             for text in similar(3):
                 await memory.add(text, user_id=user)
         clock.now += 40 * DAY
-        both = await asyncio.gather(memory.upkeep(), other.upkeep())
+        both = await asyncio.gather(memory.maintenance.run(), other.maintenance.run())
         assert sorted(one.users for one in both) == [0, 4]
         assert "another process is at it" in str([one.problems for one in both])
         assert sum(one.made for one in both) == 4
-        assert await memory.jobs() and all(job.user_id for job in await memory.jobs()), "it is no user's job"
+        assert await memory.jobs.list() and all(job.user_id for job in await memory.jobs.list()), "it is no user's job"
 
 
 async def test_a_round_goes_on_where_it_was_broken_off(place: str | Path, clock: Clock) -> None:
@@ -138,7 +140,7 @@ async def test_a_round_goes_on_where_it_was_broken_off(place: str | Path, clock:
             for text in similar(3):
                 await memory.add(text, user_id=user)
         clock.now += 40 * DAY
-        first = memory._upkeep()
+        first = upkeep_of(memory._engine)
         turn, seen = first._turn, []
 
         async def dies_at_the_third(user_id: str, tally: Any) -> bool:
@@ -151,7 +153,7 @@ async def test_a_round_goes_on_where_it_was_broken_off(place: str | Path, clock:
         with pytest.raises(KeyboardInterrupt):
             await first.round(forced=False)
         assert rows_with(place, *users)["jobs"] == 18 + 2, "where it has come to names nobody"
-        second = memory._upkeep()
+        second = upkeep_of(memory._engine)
         assert await second.round(forced=True) is None, "the lease holds"
         clock.now += timedelta(minutes=6)
         done = await second.round(forced=False)
@@ -173,7 +175,7 @@ async def test_one_with_very_much_does_not_keep_others_waiting(
             for text in similar(number):
                 await memory.add(text, user_id=user)
         clock.now += 40 * DAY
-        upkeep = memory._upkeep()
+        upkeep = upkeep_of(memory._engine)
         order: list[str] = []
         turn = upkeep._turn
 
@@ -192,14 +194,14 @@ async def test_a_worker_looks_after_memories_by_itself(path: Path, clock: Clock)
         for text in similar(3):
             await memory.add(text, user_id="mei")
         clock.now += 40 * DAY
-        working = asyncio.create_task(memory.work(until_idle=False))
+        working = asyncio.create_task(memory.jobs.work(until_idle=False))
         while len(await stored(memory)) != 1:
             await asyncio.sleep(0.02)
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
     async with opened(path, interval_hours=None) as memory:
-        await memory.upkeep(user_id="mei")
-        await asyncio.wait_for(memory._keep_in_order(), 5)
+        await memory.maintenance.run(user_id="mei")
+        await asyncio.wait_for(maintain(memory._engine), 5)
 
 
 async def test_who_stood_still_for_longer_than_the_lease_is_told_so(
@@ -207,5 +209,5 @@ async def test_who_stood_still_for_longer_than_the_lease_is_told_so(
 ) -> None:
     await memory.add("something", user_id="mei")
     monkeypatch.setattr(upkeep, "LEASE", timedelta(0))
-    done = await memory.upkeep()
+    done = await memory.maintenance.run()
     assert done.problems == ("another process is at it",)

@@ -27,8 +27,8 @@ from jiyi.index.row import IndexRow
 from jiyi.index.user_index import UserIndex
 from jiyi.languages.keywords import query_keywords
 from jiyi.languages.tokens import apart, tokens
+from jiyi.scope import Filter
 from jiyi.settings import load_settings
-from jiyi.store.contract import Filter
 from jiyi.store.rows import index_values
 from jiyi.testing import WordEmbedder
 from jiyi.write.index import KeywordRules, index_entry
@@ -239,7 +239,7 @@ def test_an_index_that_is_mostly_dead_says_so() -> None:
 
 async def gone_at_once(memory: Memory, items: Sequence[MemoryItem]) -> None:
     """In one transaction; nothing was made of them that would have to be told anew."""
-    await memory._store.erase("mei", [one.id for one in items], with_sources=False, rewrite=lambda *_: [])
+    await memory._engine.store.erase("mei", [one.id for one in items], with_sources=False, rewrite=lambda *_: [])
 
 
 async def test_a_mostly_dead_index_is_loaded_anew(memory: Memory) -> None:
@@ -248,7 +248,7 @@ async def test_a_mostly_dead_index_is_loaded_anew(memory: Memory) -> None:
     await gone_at_once(memory, made[:800])
     assert (await memory.search("tea", user_id="mei")).searched == 300  # catches up
     assert (await memory.search("some tea", user_id="mei")).searched == 300  # loads anew; a kept answer would not
-    index = memory._store._hot._users["mei"]
+    index = memory._engine.store._hot._users["mei"]
     assert index._size == 300
 
 
@@ -276,7 +276,7 @@ async def test_users_beyond_the_budget_are_found_all_the_same(place: Place) -> N
         for _ in range(2):
             for user in "abc":
                 assert (await memory.search("tea", user_id=user)).total_found == 1
-        assert len(memory._store._hot._users) == 1
+        assert len(memory._engine.store._hot._users) == 1
 
 
 class TwoProcesses(RuleBasedStateMachine):
@@ -346,7 +346,7 @@ class TwoProcesses(RuleBasedStateMachine):
     @invariant()
     def the_copy_is_what_the_file_says(self) -> None:
         query = "tea 咖啡 user_id run"
-        store = self.both[0]._store
+        store = self.both[0]._engine.store
         anew = HotUsers(store._reading, budget=1 << 30)
         for filter_ in (ANYWHERE, replace(ANYWHERE, session_id="s"), replace(ANYWHERE, tags=("tea", "咖啡"))):
             question = Question(

@@ -57,7 +57,7 @@ async def _plant(url: str, statement: str) -> None:
 
 
 async def test_a_store_that_jiyi_wrote_is_sound(learning: Memory) -> None:
-    found = await learning.verify(vectors=True)
+    found = await learning.maintenance.verify(vectors=True)
     assert (found.drift, found.sound) == ({}, True)
     assert found.memories >= 10
     assert found.coverage.embedded == found.coverage.memories == found.coverage.with_keywords
@@ -84,15 +84,15 @@ EVERYWHERE = {
 async def test_drift_is_found_and_repaired(path: Path, learning: Memory, name: str) -> None:
     kind, statement = EVERYWHERE[name]
     plant(path, statement)
-    found = await learning.verify()
+    found = await learning.maintenance.verify()
     assert kind in found.drift, found
     assert not found.sound
     assert found.repaired == {}
     assert any(example.startswith(f"{kind}: ") for example in found.examples)
-    mended = await learning.verify(repair=True)
+    mended = await learning.maintenance.verify(repair=True)
     assert mended.repaired == mended.drift == found.drift
     assert mended.sound
-    again = await learning.verify(vectors=name != "other text")
+    again = await learning.maintenance.verify(vectors=name != "other text")
     assert again.drift == {}
     assert contents(await learning.search("go", user_id="mei"))
 
@@ -100,11 +100,11 @@ async def test_drift_is_found_and_repaired(path: Path, learning: Memory, name: s
 async def test_all_of_it_at_once_on_either_database(learning: Memory, place: Place) -> None:
     for name in sorted(EVERYWHERE, key=lambda name: name == "other text"):  # the others know the memory by its text
         plant(place, EVERYWHERE[name][1])
-    found = await learning.verify()
+    found = await learning.maintenance.verify()
     assert found.drift.keys() == {kind for kind, _ in EVERYWHERE.values()}
-    mended = await learning.verify(repair=True)
+    mended = await learning.maintenance.verify(repair=True)
     assert mended.repaired == mended.drift == found.drift
-    assert (await learning.verify()).drift == {}
+    assert (await learning.maintenance.verify()).drift == {}
     assert contents(await learning.search("football", user_id="mei"))[0] == "plays football"
 
 
@@ -123,16 +123,16 @@ async def test_rows_past_the_databases_own_checks(path: Path, learning: Memory, 
     """PostgreSQL does not let even its owner write these."""
     kind, statement = ON_A_FILE[name]
     plant(path, statement)
-    assert kind in (await learning.verify()).drift
-    assert (await learning.verify(repair=True)).sound
-    assert (await learning.verify()).drift == {}
+    assert kind in (await learning.maintenance.verify()).drift
+    assert (await learning.maintenance.verify(repair=True)).sound
+    assert (await learning.maintenance.verify()).drift == {}
 
 
 async def test_a_broken_vector(path: Path, learning: Memory) -> None:
     bad = np.full(64, np.nan, np.float32).tobytes()
     plant(path, f"UPDATE embeddings SET vector = ? WHERE memory_id = {FACT}", bad)
-    assert (await learning.verify()).drift == {"vectors": 1}
-    assert (await learning.verify(repair=True)).sound
+    assert (await learning.maintenance.verify()).drift == {"vectors": 1}
+    assert (await learning.maintenance.verify(repair=True)).sound
     found = await learning.search("chess", user_id="mei", search_mode="semantic", limit=1)
     assert contents(found) == ["likes chess"]
 
@@ -141,17 +141,17 @@ async def test_a_vector_of_another_text_is_found_if_asked(path: Path, learning: 
     other = np.zeros(64, np.float32)
     other[3] = 1
     plant(path, f"UPDATE embeddings SET vector = ? WHERE memory_id = {FACT}", other.tobytes())
-    assert (await learning.verify()).drift == {}
-    assert (await learning.verify(vectors=True)).drift == {"vectors": 1}
-    assert (await learning.verify(vectors=True, repair=True)).sound
-    assert (await learning.verify(vectors=True)).drift == {}
+    assert (await learning.maintenance.verify()).drift == {}
+    assert (await learning.maintenance.verify(vectors=True)).drift == {"vectors": 1}
+    assert (await learning.maintenance.verify(vectors=True, repair=True)).sound
+    assert (await learning.maintenance.verify(vectors=True)).drift == {}
 
 
 async def test_a_repair_makes_the_same_answer_as_before(path: Path, learning: Memory) -> None:
     before = dump(path)
     for statement in ("DELETE FROM terms", "DELETE FROM keywords", "DELETE FROM embeddings"):
         plant(path, statement)
-    mended = await learning.verify(repair=True)
+    mended = await learning.maintenance.verify(repair=True)
     assert mended.sound
     assert mended.coverage.embedded == mended.coverage.memories
     after = dump(path)
@@ -163,22 +163,22 @@ async def test_another_process_sees_the_repair(learning: Memory, place: Place) -
     plant(place, f"DELETE FROM terms WHERE memory_id = {FACT}")
     async with Memory.open(place, embedder=WordEmbedder(64)) as other:
         assert "likes chess" not in contents(await other.search("chess", user_id="mei", search_mode="keyword"))
-        await learning.verify(repair=True)
+        await learning.maintenance.verify(repair=True)
         assert "likes chess" in contents(await other.search("chess", user_id="mei", search_mode="keyword"))
 
 
 async def test_one_user_at_a_time(learning: Memory, place: Place) -> None:
     plant(place, "UPDATE terms SET length = 0")
-    mine = await learning.verify(user_id="bo", repair=True)
+    mine = await learning.maintenance.verify(user_id="bo", repair=True)
     assert mine.drift == {"terms": 2}
-    left = await learning.verify()
+    left = await learning.maintenance.verify()
     assert all("'bo'" not in example for example in left.examples)
     assert left.drift["terms"] > 2
 
 
 async def test_a_hash_that_another_memory_has_is_not_taken(path: Path, learning: Memory) -> None:
     plant(path, f"UPDATE memories SET dedupe_hash = 'x', content = 'plays go', summary = 'plays go' WHERE id = {FACT}")
-    found = await learning.verify(repair=True)
+    found = await learning.maintenance.verify(repair=True)
     assert found.drift["hashes"] == 1
     assert not found.sound
 
@@ -186,6 +186,6 @@ async def test_a_hash_that_another_memory_has_is_not_taken(path: Path, learning:
 async def test_coverage_is_shown_where_the_embedder_failed(path: Path) -> None:
     async with Memory.open(path, embedder=FailingEmbedder()) as memory:
         await memory.add("likes tea", user_id="mei")
-        found = await memory.verify()
+        found = await memory.maintenance.verify()
         assert (found.coverage.memories, found.coverage.embedded) == (1, 0)
         assert found.drift == {"vectors": 1}

@@ -174,15 +174,15 @@ def write_until_killed(place: Place, log: Path, number: int) -> None:
                     ]
                     receipt = await memory.add(said, user_id="mei")
                     acknowledged.writelines(f"+{made.id}\n" for made in receipt.memories)
-                    acknowledged.flush()
+                    acknowledged.sessions.flush()
                     os.fsync(acknowledged.fileno())
                     if turn % 5 == 4:
                         await memory.update(receipt.memories[0].id, user_id="mei", content=f"changed {turn}")
                         acknowledged.write(f"?{receipt.memories[1].id}\n")  # from here on it may be gone
-                        acknowledged.flush()
+                        acknowledged.sessions.flush()
                         await memory.delete(receipt.memories[1].id, user_id="mei")
                         acknowledged.write(f"-{receipt.memories[1].id}\n")
-                        acknowledged.flush()
+                        acknowledged.sessions.flush()
                     turn += 1
 
     asyncio.run(write())
@@ -203,7 +203,7 @@ async def watch_files(place: Place, folder: Path, until: Path) -> int:
     """Keep files and index equal until there is such a file. → how many syncs did something"""
     told: list[object] = []
     async with _with_files(place, folder) as memory:
-        watching = asyncio.create_task(memory.watch_workspace(report=told.append))
+        watching = asyncio.create_task(memory.workspace.watch(report=told.append))
         until.with_suffix(".begun").touch()
         while not until.exists():
             await asyncio.sleep(0.05)
@@ -226,7 +226,7 @@ async def add_and_change(place: Place, folder: Path, name: str, count: int) -> d
             for memory_id in list(said)[-2:]:
                 now = (await memory.get(memory_id, user_id="mei")).content
                 assert now == said[memory_id], f"{now!r} instead of {said[memory_id]!r}"
-            await memory.sync_workspace()
+            await memory.workspace.sync()
     return said
 
 
@@ -237,5 +237,5 @@ async def do_jobs(place: Place) -> list[str]:
     model = SpelledOut()
     settings = load_settings(jobs={"in_process": False, "concurrency": 3})
     async with Memory.open(place, settings=settings, embedder=WordEmbedder(), extractor=model) as memory:
-        await memory.work(until_idle=True)
+        await memory.jobs.work(until_idle=True)
     return [message.text for unit in model.seen for message in unit.messages]

@@ -74,9 +74,9 @@ def load_everything(scratch: Path) -> None:
         async with Memory.open(scratch / "first.db", embedder=WordEmbedder(16), workspace=scratch / "first") as memory:
             made = await memory.add([{"role": "user", "content": "I moved to Oslo. 我喜欢喝茶。"}], user_id="u")
             await memory.update(made.memories[0].id, user_id="u", content="I moved to Bergen")
-            await memory.compress(user_id="u")
+            await memory.maintenance.compress(user_id="u")
             await memory.delete(made.memories[0].id, user_id="u")
-            await memory.verify()
+            await memory.maintenance.verify()
 
     warm(once)
 

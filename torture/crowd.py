@@ -111,9 +111,9 @@ class Member:
             case "list":
                 await memory.list(user_id=user, limit=20)
             case "compress":
-                await memory.compress(user_id=user)
+                await memory.maintenance.compress(user_id=user)
             case "sync":
-                await memory.sync_workspace(user_id=user)
+                await memory.workspace.sync(user_id=user)
         return {}
 
 
@@ -170,9 +170,9 @@ async def look(place: str, folder: Path, lines: list[dict[str, Any]], told: Path
         there = [row for user in USERS for row in await _rows(memory, user)]
         broken += [": ".join(each) for each in compared(Ledger.of(lines), there)]
         broken += _twice(lines, there)
-        await memory.sync_workspace()
-        broken += [f"other: files: {drift}" for drift in (await memory.verify_workspace())[:5]]
-        drift = (await memory.verify()).drift
+        await memory.workspace.sync()
+        broken += [f"other: files: {drift}" for drift in (await memory.workspace.verify())[:5]]
+        drift = (await memory.maintenance.verify()).drift
         broken += [f"other: verify: {drift}"] if drift else []
     told.write_text("\n".join(broken), "utf-8")  # noqa: ASYNC240
 

@@ -108,8 +108,8 @@ async def _model(trial: Trial, server: FaultServer, path: Path, names: list[str]
         server.behave(GOOD)
         done = receipt
         for _ in range(5 if receipt.state is ReceiptState.FAILED else 0):
-            await memory.retry_job(receipt.id, user_id="mei")
-            done = await memory.wait(receipt, user_id="mei")
+            await memory.jobs.retry(receipt.id, user_id="mei")
+            done = await memory.jobs.wait(receipt, user_id="mei")
             if done.state is not ReceiptState.FAILED:
                 break
         if done.state is not ReceiptState.INDEXED or await _made(memory) != [TRUE]:
@@ -156,7 +156,7 @@ async def _embeddings(trial: Trial, server: FaultServer, path: Path, names: list
                 trial.breaks("false success", f"{what}: a search without vectors does not say so")
         await _no_wrong_vector(trial, memory, what)
         server.behave(VECTORS["well"])
-        await memory.reindex()
+        await memory.maintenance.reindex()
         await _no_wrong_vector(trial, memory, f"{what}, mended")
         coverage = (await memory.stats("mei")).coverage
         if coverage.embedded != coverage.memories or coverage.memories != 1 + len(names) * (len(FACTS) - 1):
@@ -179,7 +179,7 @@ async def vectors_of(memory: Memory) -> dict[str, Any]:
 
     from jiyi.store.tables import EmbeddingRow
 
-    async with memory._store._reading("mei") as session:
+    async with memory._engine.store._reading("mei") as session:
         rows = await session.execute(select(EmbeddingRow.memory_id, EmbeddingRow.vector))
         return {memory_id: np.asarray(vector) for memory_id, vector in rows}
 

@@ -41,7 +41,7 @@ async def _all_there(memory: Memory, acknowledged: list[str]) -> None:
             await memory.get(memory_id, user_id=USER)
         except NotFound:
             raise Broken(f"lost: {memory_id} was acknowledged") from None
-    drift = (await memory.verify()).drift
+    drift = (await memory.maintenance.verify()).drift
     if drift:
         raise Broken(f"verify: {drift}")
 
@@ -136,7 +136,9 @@ async def jumping_clock(folder: Path) -> None:
             receipt = await memory.add(talk, user_id=USER, session_id="s", wait=False)
             acknowledged += [made.id for made in receipt.memories]
             now = utc_now()
-            claimed = await memory._store.claim("dies", now, now + timedelta(seconds=1))  # and is not heard of again
+            claimed = await memory._engine.store.claim(
+                "dies", now, now + timedelta(seconds=1)
+            )  # and is not heard of again
             if claimed is None:
                 raise Broken(f"job {number} is not due at {ahead:+.0f} s")
             await memory.update(kept.id, user_id=USER, content=f"version {number}")
@@ -146,13 +148,13 @@ async def jumping_clock(folder: Path) -> None:
             if (short.id in found) != (ahead <= 0):
                 raise Broken(f"what expires in six hours is found, or is not, at {ahead:+.0f} s")
             shim.clock(ahead - DAY)
-            await asyncio.wait_for(memory.work(), 20)
+            await asyncio.wait_for(memory.jobs.work(), 20)
         shim.clock(0)
-        await asyncio.wait_for(memory.work(), 20)
+        await asyncio.wait_for(memory.jobs.work(), 20)
         versions = [change.version for change in await memory.history(kept.id, user_id=USER)]
         if versions != list(range(1, 9)):
             raise Broken(f"the history has the versions {versions}")
-        open_jobs = (await memory.job_counts()).by_state.get("accepted", 0)
+        open_jobs = (await memory.jobs.counts()).by_state.get("accepted", 0)
         liked = (await memory.list(user_id=USER, memory_types=["preference"])).items
         if open_jobs or len(liked) != 7:
             raise Broken(f"{open_jobs} jobs are left, and {len(liked)} of 7 did something")

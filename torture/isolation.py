@@ -81,16 +81,16 @@ async def _owned(memory: Memory, folder: Path) -> Theirs:
     bird = {"text": f"the {CANARY} sings", "memory_key": "bird", "metadata": {"x": CANARY}, "tags": ["bird"]}
     [kept] = (await memory.add(bird, user_id=OWNER)).memories
     await memory.update(kept.id, user_id=OWNER, content=f"the {CANARY} sings well")
-    await memory.add_synonyms([("sings", CANARY)], user_id=OWNER)
+    await memory.synonyms.add([("sings", CANARY)], user_id=OWNER)
     await memory.search("what sings", user_id=OWNER)
     (folder / "chat.json").write_text(json.dumps([{"role": "user", "content": "I play chess"}]), "utf-8")
     theirs = Theirs(kept.id, "bird", receipt.id, SESSION, folder / "theirs.jsonl", folder)
-    await memory.export(theirs.export, user_id=OWNER)
+    await memory.transfer.export(theirs.export, user_id=OWNER)
     return theirs
 
 
 async def _export(memory: Memory, folder: Path) -> str:
-    await memory.export(folder / "now.jsonl", user_id=OWNER, overwrite=True)
+    await memory.transfer.export(folder / "now.jsonl", user_id=OWNER, overwrite=True)
     return (folder / "now.jsonl").read_text("utf-8")
 
 

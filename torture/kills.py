@@ -142,9 +142,9 @@ class Writer:
         elif verb == "drop":
             await memory.delete(asked["id"], user_id=user)
         elif verb == "synonym":
-            await memory.add_synonyms([(asked["slot"], "tea")], user_id=user)
+            await memory.synonyms.add([(asked["slot"], "tea")], user_id=user)
         elif verb == "compress":
-            await memory.compress(user_id=user)
+            await memory.maintenance.compress(user_id=user)
         elif verb == "forget":
             await memory.delete_all(user)
         if not self.too_early:
@@ -177,12 +177,12 @@ async def look(folder: Path, files: bool, to_the_end: bool, told: Path) -> None:
         if to_the_end:
             broken += await _jobs_done(memory, Ledger.of(log.read()), folder)
         if files:
-            await memory.sync_workspace()
-            broken += [f"other: files: {drift}" for drift in await memory.verify_workspace()]
+            await memory.workspace.sync()
+            broken += [f"other: files: {drift}" for drift in await memory.workspace.verify()]
             for user in USERS:
                 text = next((folder / "files").glob(f"*{user}*/context/memory.md")).read_text("utf-8")
                 broken += [] if PROSE in text else [f"lost: the person's own lines in the file of {user}"]
-        drift = (await memory.verify()).drift
+        drift = (await memory.maintenance.verify()).drift
         broken += [f"other: verify: {drift}"] if drift else []
     told.write_text("\n".join(broken), "utf-8")  # noqa: ASYNC240
 
@@ -190,13 +190,13 @@ async def look(folder: Path, files: bool, to_the_end: bool, told: Path) -> None:
 async def _jobs_done(memory: Memory, ledger: Ledger, folder: Path) -> list[str]:
     """Every talk that was acknowledged becomes one preference, and only one."""
     until = time.monotonic() + 60
-    while (await memory.job_counts()).by_state.get("accepted") and time.monotonic() < until:
-        await memory.work()
+    while (await memory.jobs.counts()).by_state.get("accepted") and time.monotonic() < until:
+        await memory.jobs.work()
         await asyncio.sleep(0.05)
-    counts = (await memory.job_counts()).by_state
+    counts = (await memory.jobs.counts()).by_state
     broken = [f"other: {counts['accepted']} jobs are not done"] if counts.get("accepted") else []
     for user in USERS:  # what was deleted before it was looked at has nothing to become, and says so
-        failed = await memory.jobs(user_id=user, state="failed", limit=1000)
+        failed = await memory.jobs.list(user_id=user, state="failed", limit=1000)
         broken += [f"other: a job has failed: {job.problems}" for job in failed if job.problems != (GONE,)]
     made = [content for _, _, content, _ in rows(folder / "memory.db")]
     for slot, said in ledger.said.items():

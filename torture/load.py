@@ -139,7 +139,7 @@ class Load:
             self.busy.discard(chosen)
 
     async def _upkeep(self, user: str) -> None:
-        done = await self.memory.upkeep(user_id=user)
+        done = await self.memory.maintenance.run(user_id=user)
         self.trial.counts["memories compressed"] += done.compressed
 
     def _chosen(self) -> str | None:

@@ -81,7 +81,7 @@ class Machine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "memory"):
-            assert self.do(self.memory.verify(vectors=True)).drift == {}
+            assert self.do(self.memory.maintenance.verify(vectors=True)).drift == {}
             for memory in (self.memory, *self.left):
                 self.runner.run(_quietly(memory.close()))
         self.runner.close()
@@ -109,7 +109,7 @@ class Machine(RuleBasedStateMachine):
         again = self.do(self.memory.add(given, user_id=user, session_id=session, idempotency_key=once))
         assert again.id == receipt.id and [item.id for item in again.memories] == [item.id for item in receipt.memories]
         assert self.do(self.memory.add(given, user_id=user, session_id=session)).created == 0
-        assert self.do(self.memory.status(receipt, user_id=user)).state is ReceiptState.INDEXED
+        assert self.do(self.memory.jobs.status(receipt, user_id=user)).state is ReceiptState.INDEXED
         self.put(Kept(user, key, text, session, tuple(sorted(tags))))
 
     @rule(user=users, said=st.lists(words, min_size=1, max_size=3), session=st.sampled_from(["s", "t"]))
@@ -160,7 +160,7 @@ class Machine(RuleBasedStateMachine):
         every = [one for one in self.kept.values() if one.before]
         one = every[number % len(every)]
         if undo:
-            self.do(self.memory.undo(one.key, user_id=one.user))
+            self.do(self.memory.maintenance.undo(one.key, user_id=one.user))
         else:
             self.do(self.memory.restore(one.key, user_id=one.user))
         now, then = one.state(), one.before[-1]
@@ -195,12 +195,12 @@ class Machine(RuleBasedStateMachine):
     @rule(user=users, word=words)
     def teach(self, user: str, word: str) -> None:
         if word in self.synonyms[user]:
-            assert self.do(self.memory.remove_synonym(word, user_id=user)) > 0
+            assert self.do(self.memory.synonyms.remove(word, user_id=user)) > 0
             self.synonyms[user].discard(word)
         else:
-            self.do(self.memory.add_synonyms([(word, f"{word}like")], user_id=user))
+            self.do(self.memory.synonyms.add([(word, f"{word}like")], user_id=user))
             self.synonyms[user].add(word)
-        found = self.do(self.memory.synonyms(user_id=user))
+        found = self.do(self.memory.synonyms.list(user_id=user))
         assert len(found) == len(self.synonyms[user])
 
     # -- looking ------------------------------------------------------------------------------------------------------
@@ -265,18 +265,18 @@ class Machine(RuleBasedStateMachine):
         """All of it into a file and into another store, which is the one from then on."""
         self.counts["moves"] += 1
         file = Path(self.folder.name) / f"{self.number} {self.counts['moves']}.jsonl"
-        self.do(self.memory.export(file))
+        self.do(self.memory.transfer.export(file))
         self.left.append(self.memory)
         self.where = self.runner.run(_awaited(type(self).place()))
         self.memory = self.opened()
         if self.kept:
-            self.do(self.memory.import_memories(file))
+            self.do(self.memory.transfer.import_memories(file))
             again = file.with_suffix(".again.jsonl")
-            self.do(self.memory.export(again))
+            self.do(self.memory.transfer.export(again))
             assert again.read_bytes() == file.read_bytes()
         else:
             with suppress(InvalidInput):
-                self.do(self.memory.import_memories(file))
+                self.do(self.memory.transfer.import_memories(file))
 
 
 async def _awaited(verb: Any) -> Any:

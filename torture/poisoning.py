@@ -145,7 +145,7 @@ async def _rolled_back(trial: Trial, memory: Memory, kind: str) -> None:
     trusted = await memory.list(user_id="mei", min_trust=0.5, limit=1000)
     if [item.content for item in trusted.items] != ["I live in Berlin."]:
         trial.breaks("other", f"{kind}: what is trusted is now {[item.content for item in trusted.items]}")
-    await memory.undo(session_id="web", user_id="mei")
+    await memory.maintenance.undo(session_id="web", user_id="mei")
     left = [item.content for item in (await memory.list(user_id="mei", limit=1000)).items]
     if left != ["I live in Berlin."]:
         trial.breaks("leak", f"{kind}: after the rollback there is still {left[:3]}")

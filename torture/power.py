@@ -83,8 +83,8 @@ async def session(place: Path, log: Log, record: int, seed: str) -> None:
                     gone = own.pop(rng.randrange(len(own)))
                     await noted(memory.delete(gone, user_id=USER), verb="drop", id=gone)
                 elif chance < 0.6:
-                    await noted(memory.sync_workspace(), verb="sync")
-            await memory.sync_workspace()
+                    await noted(memory.workspace.sync(), verb="sync")
+            await memory.workspace.sync()
 
 
 def _record(trial: Trial, number: int) -> tuple[Path, Path, Path]:
@@ -185,9 +185,9 @@ def _look(here: Path, ledger: Ledger, versions: set[bytes]) -> tuple[str, list[A
 async def go_on(here: Path) -> None:
     """Jiyi opens what is left, finds all in order, and goes on."""
     async with opened(here) as memory:
-        await memory.sync_workspace(restore=True)
-        assert await memory.verify_workspace() == []
-        found = await memory.verify()
+        await memory.workspace.sync(restore=True)
+        assert await memory.workspace.verify() == []
+        found = await memory.maintenance.verify()
         assert not found.drift, found.drift
         await memory.add("life goes on", user_id=USER, memory_type="fact")
         [hit, *_] = (await memory.search("life goes on", user_id=USER)).hits

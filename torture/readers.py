@@ -27,8 +27,9 @@ from jiyi.languages.tokens import tokens
 from jiyi.llm.keywords import read_expansion
 from jiyi.llm.reading import read_object
 from jiyi.models import CandidateMemory, Message
-from jiyi.read.interpret import interpret, scope
+from jiyi.read.interpret import interpret
 from jiyi.read.people import asks_assistant, people_named, without_names
+from jiyi.scope import Filter
 from jiyi.synonyms import parse_synonyms
 from jiyi.text.fence import CLOSING, NOTICES, OPENING, blank_context, harmless, is_context, strip_context
 from jiyi.transfer.chats.files import find_sources, read_chats
@@ -182,7 +183,14 @@ def _proposed(proposals: Any) -> None:
 
 def _query(text: str) -> None:
     interpret(
-        text, scope(user_id="mei"), mode="hybrid", keywords=None, at_least=0, limit=5, explain=False, with_synonyms=True
+        text,
+        Filter.parse(user_id="mei"),
+        mode="hybrid",
+        keywords=None,
+        at_least=0,
+        limit=5,
+        explain=False,
+        with_synonyms=True,
     )
     for span in dates(text, AT):
         assert text[span.at[0] : span.at[1]] == span.text and span.start < span.end, "a time that does not stand there"
@@ -200,7 +208,7 @@ def _filters(text: str) -> None:
     if isinstance(given, dict):
         known = {"user_id", "session_id", "agent_id", "group_id", "memory_types", "layers", "tags", "time_range"}
         known |= {"time_range_days", "as_of", "asked_at", "status"}
-        where = scope(**{"user_id": "mei", **{name: value for name, value in given.items() if name in known}})
+        where = Filter.parse(**{"user_id": "mei", **{name: value for name, value in given.items() if name in known}})
         assert where.user_id == given.get("user_id", "mei"), "another user"
 
 

@@ -126,14 +126,14 @@ def _rss_mb() -> float:
 async def _afterwards(load: Load) -> None:
     """All jobs come to an end by themselves."""
     until = monotonic() + 120
-    counts = await load.memory.job_counts()
+    counts = await load.memory.jobs.counts()
     while counts.by_state.get("accepted", 0) and monotonic() < until:
         await asyncio.sleep(0.5)
-        counts = await load.memory.job_counts()
+        counts = await load.memory.jobs.counts()
     load.trial.counts["jobs"] = sum(counts.by_state.values())
     if counts.by_state.get("accepted", 0):
         load.trial.breaks("other", f"{counts.by_state['accepted']} jobs are accepted at the end")
-    for job in await load.memory.jobs(state="failed", limit=1000):
+    for job in await load.memory.jobs.list(state="failed", limit=1000):
         if job.problems != (GONE,):  # what was deleted before it was looked at has nothing to become, and says so
             load.trial.breaks("other", f"a job has failed: {job.problems}")
 
@@ -148,7 +148,7 @@ async def _reopened(path: Path, real: BuiltinEmbedder, load: Load) -> None:
             except NotFound:
                 trial.breaks("lost", f"memory {memory_id} of {owner}")
         trial.counts["acknowledged and looked for at the end"] = len(load.kept)
-        found = await memory.verify()
+        found = await memory.maintenance.verify()
         trial.counts["memories verified at the end"] = found.memories
         if found.drift:
             trial.breaks("other", f"verify: {found.drift}")

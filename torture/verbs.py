@@ -71,16 +71,16 @@ async def _say(memory: Memory, place: Place) -> None:
 
 async def _upkeep(memory: Memory, place: Place) -> None:
     for _ in range(100):
-        if "another process is at it" not in (await memory.upkeep()).problems:
+        if "another process is at it" not in (await memory.maintenance.run()).problems:
             return
         await asyncio.sleep(0.1)  # its lease ends
     raise TimeoutError
 
 
 async def _observe(memory: Memory, place: Place) -> None:
-    before = (await memory.observed()).failed
+    before = (await memory.usage.observed()).failed
     await memory.observe("我搬到成都了", "好", user_id="mei")
-    if (await memory.flush()).failed > before:  # it breaks no chat, and counts
+    if (await memory.sessions.flush()).failed > before:  # it breaks no chat, and counts
         raise StoreUnavailable("it was not taken in")
 
 
@@ -94,12 +94,12 @@ async def _edit_and_sync(memory: Memory, place: Place) -> None:
             edited.replace(note)
         except OSError as error:
             raise WorkspaceError(f"the person's own editor says: {error}") from error
-    await memory.sync_workspace(user_id="mei")
+    await memory.workspace.sync(user_id="mei")
 
 
 async def _revoke(memory: Memory, place: Place) -> None:
-    [key] = [key for key in await memory.keys() if key.name == "old"]
-    await memory.revoke_key(key.id)
+    [key] = [key for key in await memory.keys.list() if key.name == "old"]
+    await memory.keys.revoke(key.id)
 
 
 async def _restore_backup(memory: Memory, place: Place) -> None:
@@ -108,20 +108,20 @@ async def _restore_backup(memory: Memory, place: Place) -> None:
 
 
 async def _job(memory: Memory, session_id: str) -> str:
-    return next(job.id for job in await memory.jobs(user_id="waits") if job.session_id == session_id)
+    return next(job.id for job in await memory.jobs.list(user_id="waits") if job.session_id == session_id)
 
 
 async def _cancel(memory: Memory, place: Place) -> None:
-    await memory.cancel_job(await _job(memory, "open"), user_id="waits")
+    await memory.jobs.cancel(await _job(memory, "open"), user_id="waits")
 
 
 async def _retry(memory: Memory, place: Place) -> None:
-    await memory.retry_job(await _job(memory, "given up"), user_id="waits")
+    await memory.jobs.retry(await _job(memory, "given up"), user_id="waits")
 
 
 async def _retry_and_wait(memory: Memory, place: Place) -> None:
-    job = await memory.retry_job(await _job(memory, "given up"), user_id="waits")
-    await memory.wait(job.id, user_id="waits")
+    job = await memory.jobs.retry(await _job(memory, "given up"), user_id="waits")
+    await memory.jobs.wait(job.id, user_id="waits")
 
 
 async def _new_store(memory: Memory, place: Place) -> None:
@@ -131,7 +131,7 @@ async def _new_store(memory: Memory, place: Place) -> None:
     async with new as made:
         if not await made.users():
             await made.add("the first one", user_id="mei", memory_type="fact")
-        problems = [problem for report in await made.sync_workspace(user_id="mei") for problem in report.problems]
+        problems = [problem for report in await made.workspace.sync(user_id="mei") for problem in report.problems]
         if problems:  # what could not be written is told there
             raise WorkspaceError("; ".join(problems))
 
@@ -154,36 +154,43 @@ VERBS = (
     Verb("delete", _drop, repeats=False),
     Verb("delete with its sources", _drop_with_sources, repeats=False),
     Verb("delete_all", lambda memory, _: memory.delete_all("mei")),
-    Verb("add_synonyms", lambda memory, _: memory.add_synonyms([("k8s", "kubernetes"), ("老王", "王总")])),
-    Verb("remove_synonym", lambda memory, _: memory.remove_synonym("tea"), repeats=False),
-    Verb("compress", lambda memory, _: memory.compress(user_id="old"), steps=True),
+    Verb("add_synonyms", lambda memory, _: memory.synonyms.add([("k8s", "kubernetes"), ("老王", "王总")])),
+    Verb("remove_synonym", lambda memory, _: memory.synonyms.remove("tea"), repeats=False),
+    Verb("compress", lambda memory, _: memory.maintenance.compress(user_id="old"), steps=True),
     Verb("upkeep", _upkeep, steps=True),
-    Verb("undo", lambda memory, _: memory.undo(session_id="s0", user_id="mei"), steps=True, repeats=False),
+    Verb("undo", lambda memory, _: memory.maintenance.undo(session_id="s0", user_id="mei"), steps=True, repeats=False),
     Verb("cancel_job", _cancel, waiting=True, repeats=False),
     Verb("retry_job", _retry, waiting=True),
     Verb("retry_job, and the job", _retry_and_wait, waiting=True, deferred=True, steps=True, repeats=False),
-    Verb("add_summary", lambda memory, _: memory.add_summary("they spoke of tea, 茶", user_id="mei", session_id="s0")),
-    Verb("note_audit", lambda memory, _: memory.note_audit("looked", target="mei"), repeats=False),
+    Verb(
+        "add_summary",
+        lambda memory, _: memory.sessions.add_summary("they spoke of tea, 茶", user_id="mei", session_id="s0"),
+    ),
+    Verb("note_audit", lambda memory, _: memory.keys.log("looked", target="mei"), repeats=False),
     Verb("open a new store", _new_store, steps=True),
     Verb("migrate_store", lambda _, place: migrate_store(place / "memory.db", place / "moved.db"), steps=True),
-    Verb("record_skill", lambda memory, _: memory.record_skill("research", ["search", "read"], user_id="mei")),
+    Verb("record_skill", lambda memory, _: memory.sessions.record_skill("research", ["search", "read"], user_id="mei")),
     Verb("observe", _observe),
-    Verb("import_memories", lambda memory, place: memory.import_memories(place / "export.jsonl"), steps=True),
-    Verb("import_chats", lambda memory, place: memory.import_chats(place / "chat.json", user_id="mei"), steps=True),
-    Verb("export", lambda memory, place: memory.export(place / "out.jsonl", overwrite=True)),
-    Verb("backup", lambda memory, place: memory.backup(place / "out.db", overwrite=True)),
+    Verb("import_memories", lambda memory, place: memory.transfer.import_memories(place / "export.jsonl"), steps=True),
+    Verb(
+        "import_chats",
+        lambda memory, place: memory.transfer.import_chats(place / "chat.json", user_id="mei"),
+        steps=True,
+    ),
+    Verb("export", lambda memory, place: memory.transfer.export(place / "out.jsonl", overwrite=True)),
+    Verb("backup", lambda memory, place: memory.transfer.backup(place / "out.db", overwrite=True)),
     Verb("restore_backup", _restore_backup),
-    Verb("create_key", lambda memory, _: memory.create_key("new", all_users=True), steps=True, repeats=False),
+    Verb("create_key", lambda memory, _: memory.keys.create("new", all_users=True), steps=True, repeats=False),
     Verb("revoke_key", _revoke, steps=True),
-    Verb("reindex", lambda memory, _: memory.reindex(), steps=True),
-    Verb("verify and repair", lambda memory, _: memory.verify(repair=True), steps=True),
-    Verb("vacuum", lambda memory, _: memory.vacuum()),
+    Verb("reindex", lambda memory, _: memory.maintenance.reindex(), steps=True),
+    Verb("verify and repair", lambda memory, _: memory.maintenance.verify(repair=True), steps=True),
+    Verb("vacuum", lambda memory, _: memory.maintenance.vacuum()),
     Verb("search, noted", lambda memory, _: memory.search("bicycle", user_id="mei"), steps=True, repeats=False),
     Verb("add with files", _say, files=True, steps=True),
     Verb("update with files", _change, files=True, steps=True, repeats=False),
     Verb("delete with files", _drop, files=True, steps=True, repeats=False),
     Verb("sync_workspace", _edit_and_sync, files=True, steps=True),
-    Verb("rebuild_workspace", lambda memory, _: memory.rebuild_workspace(user_id="mei"), files=True, steps=True),
+    Verb("rebuild_workspace", lambda memory, _: memory.workspace.rebuild(user_id="mei"), files=True, steps=True),
 )
 
 
@@ -221,9 +228,9 @@ async def prepare(place: Place, *, files: bool, waiting: bool) -> None:
     (place / "chat.json").write_text(json.dumps([{**one, "content": f"earlier: {one['content']}"} for one in TALK]))
     async with opened(place, Verb("", _say)) as memory:
         await memory.add("a memory of somebody else", user_id="other")
-        await memory.export(place / "export.jsonl")
+        await memory.transfer.export(place / "export.jsonl")
         await memory.delete_all("other")
-        await memory.backup(place / "earlier.db")
+        await memory.transfer.backup(place / "earlier.db")
     async with opened(place, Verb("", _say, files=files)) as memory:
         for thing in ("bicycle", "umbrella", "camera"):
             await memory.add(f"the {thing} is in the cellar, 地下室", user_id="mei", memory_type="fact")
@@ -234,8 +241,8 @@ async def prepare(place: Place, *, files: bool, waiting: bool) -> None:
                 f"they walked to the lake, {number} kilometres", user_id="old", memory_type="fact", occurred_at=LONG_AGO
             )
         await memory.add("gone soon", user_id="old", expires_at=LONG_AGO)
-        await memory.add_synonyms([("tea", "茶")])
-        await memory.create_key("old", all_users=True)
+        await memory.synonyms.add([("tea", "茶")])
+        await memory.keys.create("old", all_users=True)
     if waiting:
         await _leave_jobs(place)
     old = int(LONG_AGO.timestamp() * 1_000_000)
@@ -252,7 +259,7 @@ async def _leave_jobs(place: Place) -> None:
         for session_id in ("open", "given up"):
             said = [{"role": "user", "content": f"{session_id} likes oolong"}]
             await memory.add(said, user_id="waits", session_id=session_id, wait=False)
-        await memory.cancel_job(await _job(memory, "given up"), user_id="waits")
+        await memory.jobs.cancel(await _job(memory, "given up"), user_id="waits")
 
 
 LOOKED_AT = (

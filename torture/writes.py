@@ -100,7 +100,7 @@ async def rehearse(place: Path, verb: Verb) -> None:
         await verb.do(memory, place)
     async with opened(place, verb) as memory:
         await _settle(memory, verb)
-        await memory.verify()
+        await memory.maintenance.verify()
 
 
 async def once_more(place: Path, verb: Verb, after: Counter[str]) -> None:
@@ -108,7 +108,11 @@ async def once_more(place: Path, verb: Verb, after: Counter[str]) -> None:
     async with opened(place, verb) as memory:
         await _settle(memory, verb)
         if verb.name not in ("verify and repair", "reindex"):
-            drift = {kind: number for kind, number in (await memory.verify()).drift.items() if "vector" not in kind}
+            drift = {
+                kind: number
+                for kind, number in (await memory.maintenance.verify()).drift.items()
+                if "vector" not in kind
+            }
             assert not drift, drift
         if verb.repeats or not done(held(place), after):
             await _again(memory, verb, place)
@@ -136,12 +140,12 @@ async def _settle(memory: object, verb: Verb) -> None:
     """Jobs come to their end, and files follow the memories."""
     if verb.deferred:
         for _ in range(100):
-            await memory.work()  # type: ignore[attr-defined]
-            if not (await memory.job_counts()).by_state.get("accepted"):  # type: ignore[attr-defined]
+            await memory.jobs.work()  # type: ignore[attr-defined]
+            if not (await memory.jobs.counts()).by_state.get("accepted"):  # type: ignore[attr-defined]
                 break
             await asyncio.sleep(0.05)
     if verb.files:
-        await memory.sync_workspace(user_id="mei")  # type: ignore[attr-defined]
+        await memory.workspace.sync(user_id="mei")  # type: ignore[attr-defined]
 
 
 def _note(told: Path, what: str) -> None:

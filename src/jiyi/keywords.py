@@ -76,7 +76,7 @@ class KeywordExtractor:
         self._memory = memory
         self._user_id = None if user_id is None else validation.name("user_id", user_id)
         self._llm = llm
-        self._model = memory._llm if memory is not None and llm is None else None
+        self._model = memory.llm if memory is not None and llm is None else None
         self._prompts = Prompts(None, "production") if self._model is None else self._model.prompts
         self._min_weight = validation.share("min_weight", min_weight)
 
@@ -127,7 +127,7 @@ class KeywordExtractor:
         if self._memory is None or self._user_id is None:
             found = expand(words, {})
         else:
-            found = await self._memory.expand_keywords(words, user_id=self._user_id)
+            found = await self._memory.synonyms.expand(words, user_id=self._user_id)
         synonyms, related = found.synonyms, found.related
         if words and (include_synonyms or include_semantic):
             more, concepts = await self._expansion_by_llm(found)

@@ -250,9 +250,15 @@ class Metrics(Value):
     failures: dict[str, int] = Field(description="calls that raised an error, by what was being done")
 
 
+class Usage(Protocol):
+    async def metrics(self, user_id: str | None = None) -> Metrics: ...
+
+
 class Measured(Protocol):
-    async def metrics(self, user_id: str | None = None) -> Metrics:
-        """All that was measured."""
+    """A memory."""
+
+    @property
+    def usage(self) -> Usage: ...
 
 
 class MemoryMetrics:
@@ -262,7 +268,7 @@ class MemoryMetrics:
         self._memory = memory
 
     async def collect(self, user_id: str | None = None) -> dict[str, Any]:
-        found = await self._memory.metrics(user_id)
+        found = await self._memory.usage.metrics(user_id)
         return {
             "total_memories": found.memories,
             "by_type": found.by_type,

@@ -1,11 +1,11 @@
-"""The same memory for synchronous callers.
+"""`Memory` for synchronous callers.
 
     from jiyi.sync import Memory
 
     with Memory.open() as memory:
         memory.add("我吃素，对花生过敏", user_id="mei")
 
-Each verb hands over to the asynchronous engine, which runs in a thread of its own.
+Each verb delegates to the asynchronous engine, which runs in a thread of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from . import memory as engine
+from .areas import jobs, keys, maintenance, sessions, synonyms, transfer, usage, workspace
 from .errors import StoreError
 from .store.contract import CLOSED
 
@@ -30,20 +31,95 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
-def _verb(
-    verb: Callable[Concatenate[engine.Memory, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Memory, P], T]:
+def _verb(verb: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
     @wraps(verb)
-    def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        work: Coroutine[Any, Any, T] = getattr(self._memory, verb.__name__)(*args, **kwargs)  # a client has its own
-        return self._run(work)
+    def call(self: Memory | Area, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        result: T = self._run(getattr(self._memory, verb.__name__)(*args, **kwargs))
+        return result
 
     return call
 
 
-async def _cancel_the_rest() -> None:
+class Area:
+    def __init__(self, area: Any, run: Run) -> None:
+        self._memory = area
+        self._run = run
+
+
+class Jobs(Area):
+    status = _verb(jobs.Jobs.status)
+    wait = _verb(jobs.Jobs.wait)
+    list = _verb(jobs.Jobs.list)
+    get = _verb(jobs.Jobs.get)
+    retry = _verb(jobs.Jobs.retry)
+    cancel = _verb(jobs.Jobs.cancel)
+    counts = _verb(jobs.Jobs.counts)
+    work = _verb(jobs.Jobs.work)
+
+
+class Keys(Area):
+    create = _verb(keys.Keys.create)
+    list = _verb(keys.Keys.list)
+    revoke = _verb(keys.Keys.revoke)
+    check = _verb(keys.Keys.check)
+    exist = _verb(keys.Keys.exist)
+    audit = _verb(keys.Keys.audit)
+    log = _verb(keys.Keys.log)
+
+
+class Synonyms(Area):
+    add = _verb(synonyms.Synonyms.add)
+    list = _verb(synonyms.Synonyms.list)
+    remove = _verb(synonyms.Synonyms.remove)
+    expand = _verb(synonyms.Synonyms.expand)
+
+
+class Workspace(Area):
+    sync = _verb(workspace.Workspace.sync)
+    status = _verb(workspace.Workspace.status)
+    verify = _verb(workspace.Workspace.verify)
+    rebuild = _verb(workspace.Workspace.rebuild)
+    watch = _verb(workspace.Workspace.watch)
+
+
+class Maintenance(Area):
+    compress_plan = _verb(maintenance.Maintenance.compress_plan)
+    compress = _verb(maintenance.Maintenance.compress)
+    run = _verb(maintenance.Maintenance.run)
+    undo_plan = _verb(maintenance.Maintenance.undo_plan)
+    undo = _verb(maintenance.Maintenance.undo)
+    reindex = _verb(maintenance.Maintenance.reindex)
+    verify = _verb(maintenance.Maintenance.verify)
+    vacuum = _verb(maintenance.Maintenance.vacuum)
+
+
+class Transfer(Area):
+    export = _verb(transfer.Transfer.export)
+    backup = _verb(transfer.Transfer.backup)
+    import_chats = _verb(transfer.Transfer.import_chats)
+    import_memories = _verb(transfer.Transfer.import_memories)
+
+
+class Sessions(Area):
+    end = _verb(sessions.Sessions.end)
+    add_summary = _verb(sessions.Sessions.add_summary)
+    record_skill = _verb(sessions.Sessions.record_skill)
+    flush = _verb(sessions.Sessions.flush)
+
+
+class Usage(Area):
+    recalls = _verb(usage.Usage.recalls)
+    most_used = _verb(usage.Usage.most_used)
+    groups = _verb(usage.Usage.groups)
+    observed = _verb(usage.Usage.observed)
+    metrics = _verb(usage.Usage.metrics)
+    prometheus = _verb(usage.Usage.prometheus)
+
+
+async def _cancel_tasks() -> None:
     rest = asyncio.all_tasks() - {asyncio.current_task()}
     for task in rest:
         task.cancel()
@@ -51,13 +127,21 @@ async def _cancel_the_rest() -> None:
 
 
 class Memory:
-    """A long-term memory; see `jiyi.Memory` for its verbs."""
+    """A long-term memory; see `jiyi.Memory` for its verbs and areas."""
 
     def __init__(self, memory: engine.Memory) -> None:
         self._memory = memory
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="jiyi", daemon=True)
         self._thread.start()
+        self.jobs = Jobs(memory.jobs, self._run)
+        self.keys = Keys(memory.keys, self._run)
+        self.synonyms = Synonyms(memory.synonyms, self._run)
+        self.workspace = Workspace(memory.workspace, self._run)
+        self.maintenance = Maintenance(memory.maintenance, self._run)
+        self.transfer = Transfer(memory.transfer, self._run)
+        self.sessions = Sessions(memory.sessions, self._run)
+        self.usage = Usage(memory.usage, self._run)
         try:
             self._run(memory.__aenter__())
         except BaseException:
@@ -76,7 +160,7 @@ class Memory:
         workspace_user: str | None = None,
         key: str | None = None,
     ) -> Self:
-        """A memory at a path or URL, open at once; use it in a `with` block, or close it."""
+        """Open a memory at a path or URL; use it in a `with` block, or close it."""
         memory = engine.Memory.open(
             where,
             settings=settings,
@@ -93,73 +177,27 @@ class Memory:
         return self._memory.settings
 
     add = _verb(engine.Memory.add)
+    observe = _verb(engine.Memory.observe)
     update = _verb(engine.Memory.update)
     restore = _verb(engine.Memory.restore)
     delete = _verb(engine.Memory.delete)
     delete_all = _verb(engine.Memory.delete_all)
-    vacuum = _verb(engine.Memory.vacuum)
     search = _verb(engine.Memory.search)
     context = _verb(engine.Memory.context)
     get = _verb(engine.Memory.get)
     get_many = _verb(engine.Memory.get_many)
     list = _verb(engine.Memory.list)
     count = _verb(engine.Memory.count)
-    groups = _verb(engine.Memory.groups)
-    users = _verb(engine.Memory.users)
-    history = _verb(engine.Memory.history)
-    recalls = _verb(engine.Memory.recalls)
-    relations = _verb(engine.Memory.relations)
-    sources = _verb(engine.Memory.sources)
     timeline = _verb(engine.Memory.timeline)
+    history = _verb(engine.Memory.history)
+    sources = _verb(engine.Memory.sources)
+    relations = _verb(engine.Memory.relations)
+    users = _verb(engine.Memory.users)
     stats = _verb(engine.Memory.stats)
-    metrics = _verb(engine.Memory.metrics)
-    exposition = _verb(engine.Memory.exposition)
-    observe = _verb(engine.Memory.observe)
-    observed = _verb(engine.Memory.observed)
-    flush = _verb(engine.Memory.flush)
-    end_session = _verb(engine.Memory.end_session)
-    add_summary = _verb(engine.Memory.add_summary)
-    record_skill = _verb(engine.Memory.record_skill)
-    status = _verb(engine.Memory.status)
-    wait = _verb(engine.Memory.wait)
-    jobs = _verb(engine.Memory.jobs)
-    job = _verb(engine.Memory.job)
-    retry_job = _verb(engine.Memory.retry_job)
-    cancel_job = _verb(engine.Memory.cancel_job)
-    work = _verb(engine.Memory.work)
-    import_chats = _verb(engine.Memory.import_chats)
-    import_memories = _verb(engine.Memory.import_memories)
-    export = _verb(engine.Memory.export)
-    backup = _verb(engine.Memory.backup)
-    compress_plan = _verb(engine.Memory.compress_plan)
-    compress = _verb(engine.Memory.compress)
-    upkeep = _verb(engine.Memory.upkeep)
-    undo_plan = _verb(engine.Memory.undo_plan)
-    undo = _verb(engine.Memory.undo)
-    hot = _verb(engine.Memory.hot)
-    reindex = _verb(engine.Memory.reindex)
-    verify = _verb(engine.Memory.verify)
     health = _verb(engine.Memory.health)
-    job_counts = _verb(engine.Memory.job_counts)
-    add_synonyms = _verb(engine.Memory.add_synonyms)
-    synonyms = _verb(engine.Memory.synonyms)
-    remove_synonym = _verb(engine.Memory.remove_synonym)
-    expand_keywords = _verb(engine.Memory.expand_keywords)
-    create_key = _verb(engine.Memory.create_key)
-    keys = _verb(engine.Memory.keys)
-    revoke_key = _verb(engine.Memory.revoke_key)
-    check_key = _verb(engine.Memory.check_key)
-    has_keys = _verb(engine.Memory.has_keys)
-    audit = _verb(engine.Memory.audit)
-    note_audit = _verb(engine.Memory.note_audit)
-    sync_workspace = _verb(engine.Memory.sync_workspace)
-    workspace_status = _verb(engine.Memory.workspace_status)
-    verify_workspace = _verb(engine.Memory.verify_workspace)
-    rebuild_workspace = _verb(engine.Memory.rebuild_workspace)
-    watch_workspace = _verb(engine.Memory.watch_workspace)
 
     def close(self) -> None:
-        """Let go of the database; closing twice does no harm."""
+        """Close the database; closing twice does no harm."""
         if not self._loop.is_closed():
             try:
                 self._run(self._memory.close())
@@ -175,7 +213,7 @@ class Memory:
         self.close()
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start something in the engine's thread; adapters that serve both kinds of callers wait for it their way."""
+        """Start a coroutine in the engine's thread."""
         if self._loop.is_closed():
             work.close()
             raise StoreError(CLOSED)
@@ -188,7 +226,7 @@ class Memory:
             raise StoreError(CLOSED) from None
 
     def _stop(self) -> None:
-        asyncio.run_coroutine_threadsafe(_cancel_the_rest(), self._loop).result()
+        asyncio.run_coroutine_threadsafe(_cancel_tasks(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -158,7 +158,7 @@ class MemoryFolder:
 
     @property
     def _workspace(self) -> Workspace:
-        return self._memory._workspace().workspace
+        return self._memory.workspace.files.workspace
 
     def _at(self, path: str) -> Path:
         """Where a path of the model's lies. Nothing outside of this user's folder can be named."""
@@ -213,7 +213,7 @@ class MemoryFolder:
     async def _take_in(self, gone: str | None = None) -> str:
         """Bring files and memories to agree; `gone` was taken away on purpose. → what the model should know of it"""
         told: list[str] = []
-        for done in await self._memory.sync_workspace(user_id=self._user_id):
+        for done in await self._memory.workspace.sync(user_id=self._user_id):
             told += [*done.conflicts, *done.problems]
             if done.withheld:
                 told.append(f"{done.withheld} memories are kept although their lines are gone: too many at once")

@@ -39,7 +39,9 @@ class MemoryHooks:
         text = strip_context(summary).strip()
         if not text:
             return None
-        return await self._take("a summary", self._memory.add_summary(text, session_id=session_id, **self._whose))
+        return await self._take(
+            "a summary", self._memory.sessions.add_summary(text, session_id=session_id, **self._whose)
+        )
 
     async def on_session_end(
         self,
@@ -71,7 +73,7 @@ class MemoryHooks:
         session_id: str | None = None,
     ) -> Receipt | None:
         """A skill worked: its workflow becomes a `skill` memory. A step is a name, or an object with a `tool`."""
-        recording = self._memory.record_skill(
+        recording = self._memory.sessions.record_skill(
             skill_name, list(workflow), note=task, session_id=session_id, **self._whose
         )
         return await self._take("a skill", recording)

@@ -191,7 +191,7 @@ class Items:
         self._fields = None if fields is None else validation.names("fields", fields)
 
     async def namespaces(self, user_id: str) -> list[Namespace]:
-        groups = await self._memory.groups(user_id=user_id, memory_types=TYPES)
+        groups = await self._memory.usage.groups(user_id=user_id, memory_types=TYPES)
         return sorted(namespace_of(group) for group in groups if group.startswith(GROUP))
 
     async def get(self, user_id: str, ops: Sequence[GetOp]) -> list[Item | None]:

@@ -63,7 +63,7 @@ def import_(
         return
     with progress("reading") as advance:
         report = call(
-            lambda memory, user_id: memory.import_chats(
+            lambda memory, user_id: memory.transfer.import_chats(
                 path,
                 user_id=user_id,
                 agent_id=agent_id,
@@ -80,7 +80,9 @@ def import_(
 def _import_memories(path: Path, user: str | None, store: str | None, as_json: bool) -> None:
     with progress("reading") as advance:
         report = call(
-            lambda memory, _: memory.import_memories(path, user_id=user, progress=advance), store=store, user=user
+            lambda memory, _: memory.transfer.import_memories(path, user_id=user, progress=advance),
+            store=store,
+            user=user,
         )
     warn(report.notes)
     show(report, _told_memories, as_json)
@@ -107,7 +109,9 @@ def export(
     """
     with progress("exporting") as advance:
         done = call(
-            lambda memory, _: memory.export(path, user_id=user, format=format_, overwrite=force, progress=advance),
+            lambda memory, _: memory.transfer.export(
+                path, user_id=user, format=format_, overwrite=force, progress=advance
+            ),
             store=store,
         )
     show(done, _told_export, as_json)
@@ -127,7 +131,7 @@ def backup(path: Target, force: Force = False, store: opt.Store = None, as_json:
     from .render import backup_line
 
     with progress("copying") as advance:
-        done = call(lambda memory, _: memory.backup(path, overwrite=force, progress=advance), store=store)
+        done = call(lambda memory, _: memory.transfer.backup(path, overwrite=force, progress=advance), store=store)
     show(done, backup_line, as_json)
 
 

@@ -49,7 +49,7 @@ def list_(
     $ jiyi jobs list --state failed
     $ jiyi jobs list --user 林梅 --json
     """
-    found = call(lambda memory, _: memory.jobs(user_id=user, state=state, limit=limit), store=store)
+    found = call(lambda memory, _: memory.jobs.list(user_id=user, state=state, limit=limit), store=store)
     if not found and not as_json:
         err().print("no such jobs")
         return
@@ -70,7 +70,7 @@ def show_(job_id: JobId, user: opt.User = None, store: opt.Store = None, as_json
     $ jiyi jobs show JOB
     $ jiyi jobs show JOB --user 林梅 --json
     """
-    found = call(lambda memory, user_id: memory.job(job_id, user_id=user_id), store=store, user=user)
+    found = call(lambda memory, user_id: memory.jobs.get(job_id, user_id=user_id), store=store, user=user)
     from .render import job_card
 
     show(found, job_card, as_json)
@@ -84,7 +84,7 @@ def retry(job_id: JobId, user: opt.User = None, store: opt.Store = None, as_json
     $ jiyi jobs retry JOB
     $ jiyi jobs retry JOB --user 林梅
     """
-    found = call(lambda memory, user_id: memory.retry_job(job_id, user_id=user_id), store=store, user=user)
+    found = call(lambda memory, user_id: memory.jobs.retry(job_id, user_id=user_id), store=store, user=user)
     show(found, lambda job: f"job {job.id} is {job.state} and will be tried again", as_json)
 
 
@@ -96,7 +96,7 @@ def cancel(job_id: JobId, user: opt.User = None, store: opt.Store = None, as_jso
     $ jiyi jobs cancel JOB
     $ jiyi jobs cancel JOB --user 林梅
     """
-    found = call(lambda memory, user_id: memory.cancel_job(job_id, user_id=user_id), store=store, user=user)
+    found = call(lambda memory, user_id: memory.jobs.cancel(job_id, user_id=user_id), store=store, user=user)
     show(found, lambda job: f"job {job.id} will not be done", as_json)
 
 
@@ -113,5 +113,5 @@ def worker(once: Once = False, store: opt.Store = None, as_json: opt.Json = Fals
     """
     if not once:
         err().print("waiting for jobs; Ctrl-C stops")
-    done = call(lambda memory, _: memory.work(until_idle=once), store=store)
+    done = call(lambda memory, _: memory.jobs.work(until_idle=once), store=store)
     show({"done": done}, lambda _: f"{counted(done, 'job', 'jobs')} done", as_json)

@@ -55,12 +55,12 @@ def compress(
     from .plans import compress_plan, compressed
 
     if dry_run:
-        found = call(lambda memory, user_id: memory.compress_plan(user_id=user_id), store=store, user=user)
+        found = call(lambda memory, user_id: memory.maintenance.compress_plan(user_id=user_id), store=store, user=user)
         show(found, compress_plan, as_json)
         return
     given = _read(CompressPlan, plan)
     who = given.user_id if given is not None and user is None else user
-    done = call(lambda memory, user_id: memory.compress(user_id=user_id, plan=given), store=store, user=who)
+    done = call(lambda memory, user_id: memory.maintenance.compress(user_id=user_id, plan=given), store=store, user=who)
     show(done, compressed, as_json)
     warn(f"{memory_id} was changed meanwhile and stays as it is" for memory_id in done.left)
 
@@ -79,7 +79,7 @@ def upkeep(
     stopped with Ctrl-C and goes on from there the next time.
     """
     with err().status("looking after memories …"):
-        done = call(lambda memory, _: memory.upkeep(user_id=user, dry_run=dry_run), store=store)
+        done = call(lambda memory, _: memory.maintenance.run(user_id=user, dry_run=dry_run), store=store)
     show(done, _to_do if dry_run else _upkept, as_json)
     warn(done.problems)
 
@@ -137,14 +137,18 @@ def undo(
     }
     if dry_run:
         found = call(
-            lambda memory, user_id: memory.undo_plan(memory_id, user_id=user_id, **what), store=store, user=user
+            lambda memory, user_id: memory.maintenance.undo_plan(memory_id, user_id=user_id, **what),
+            store=store,
+            user=user,
         )
         show(found, undo_plan, as_json)
         return
     given = _read(UndoPlan, plan)
     who = given.user_id if given is not None and user is None else user
     done = call(
-        lambda memory, user_id: memory.undo(memory_id, user_id=user_id, plan=given, **what), store=store, user=who
+        lambda memory, user_id: memory.maintenance.undo(memory_id, user_id=user_id, plan=given, **what),
+        store=store,
+        user=who,
     )
     show(done, undone, as_json)
     warn(done.left)

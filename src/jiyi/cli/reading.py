@@ -195,7 +195,7 @@ def stats(
     from .render import stats_table
 
     async def both(memory: Memory, _: str) -> tuple[Stats, Metrics]:
-        return await memory.stats(user), await memory.metrics(user)
+        return await memory.stats(user), await memory.usage.metrics(user)
 
     held, measured = call(both, store=store)
     if as_json:

@@ -102,7 +102,7 @@ def create(
     $ jiyi keys create report --for mei --for 林梅 --scope read --expires-at 2030-01-01
     """
     made = call(
-        lambda memory, _: memory.create_key(
+        lambda memory, _: memory.keys.create(
             name,
             scopes=scopes or ("read", "write"),
             user_ids=users or (),
@@ -129,7 +129,7 @@ def list_(store: opt.Store = None, as_json: opt.Json = False) -> None:
             return f"withdrawn {when(key.revoked_at)}"
         return "open" if key.expires_at is None else f"until {when(key.expires_at)}"
 
-    found = call(lambda memory, _: memory.keys(), store=store)
+    found = call(lambda memory, _: memory.keys.list(), store=store)
     table = columns("id", "name", "may", "for", "state")
     for key in found:
         whose = "all users" if key.all_users else ", ".join(map(plain, key.user_ids))
@@ -145,5 +145,5 @@ def revoke(key_id: KeyId, store: opt.Store = None, as_json: opt.Json = False) ->
     $ jiyi keys revoke KEY_ID
     $ jiyi keys revoke KEY_ID --store ./记忆.db
     """
-    found = call(lambda memory, _: memory.revoke_key(key_id), store=store)
+    found = call(lambda memory, _: memory.keys.revoke(key_id), store=store)
     show(found, lambda key: f"key {key.id} ({plain(key.name)}) opens nothing any more", as_json)

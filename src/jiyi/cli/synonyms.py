@@ -59,7 +59,7 @@ def import_(
 
     pairs = parse_synonyms(_read(file), name="stdin" if str(file) == "-" else str(file))
     added = call(
-        lambda memory, user_id: memory.add_synonyms(pairs, user_id=None if shared else user_id), store=store, user=user
+        lambda memory, user_id: memory.synonyms.add(pairs, user_id=None if shared else user_id), store=store, user=user
     )
     known = f", {len(pairs) - added:,} known already" if added < len(pairs) else ""
     show({"pairs": len(pairs), "added": added}, lambda _: f"{counted(added, 'pair', 'pairs')} added{known}", as_json)
@@ -78,7 +78,9 @@ def list_(
     $ jiyi synonyms list --shared
     $ jiyi synonyms list --user 林梅 --json
     """
-    found = call(lambda memory, user_id: memory.synonyms(user_id=None if shared else user_id), store=store, user=user)
+    found = call(
+        lambda memory, user_id: memory.synonyms.list(user_id=None if shared else user_id), store=store, user=user
+    )
     if not found and not as_json:
         err().print("no synonyms were brought yet; the built-in ones are always there")
         return
@@ -107,7 +109,7 @@ def remove(
     $ jiyi synonyms remove 咖啡 coffee --shared
     """
     removed = call(
-        lambda memory, user_id: memory.remove_synonym(word, synonym, user_id=None if shared else user_id),
+        lambda memory, user_id: memory.synonyms.remove(word, synonym, user_id=None if shared else user_id),
         store=store,
         user=user,
     )

@@ -53,7 +53,7 @@ def reindex(
     with Progress(*columns, console=err()) as bar:
         task = bar.add_task("embedding", total=None)
         embedded = call(
-            lambda memory, _: memory.reindex(
+            lambda memory, _: memory.maintenance.reindex(
                 progress=lambda done, whole: bar.update(task, completed=done, total=whole)
             ),
             store=store,
@@ -90,7 +90,7 @@ def verify(
 
     with progress("verifying") as advance:
         found = call(
-            lambda memory, _: memory.verify(user_id=user, repair=repair, vectors=vectors, progress=advance),
+            lambda memory, _: memory.maintenance.verify(user_id=user, repair=repair, vectors=vectors, progress=advance),
             store=store,
         )
     show(found, verification, as_json)
@@ -109,7 +109,7 @@ def vacuum(store: opt.Store = None, as_json: opt.Json = False) -> None:
     meanwhile. It says what it could not reach, and what would.
     """
     with err().status("rewriting …"):
-        left = call(lambda memory, _: memory.vacuum(), store=store)
+        left = call(lambda memory, _: memory.maintenance.vacuum(), store=store)
     warn(left)
     show({"left": list(left)}, lambda _: "rewritten" + (", but not everything was reached" if left else ""), as_json)
 

@@ -107,7 +107,7 @@ def watch(folder: Folder = None, store: opt.Store = None) -> None:
     found = _opened(folder)
     err().print(f"watching {found.root}; Ctrl-C ends it")
     try:
-        call(lambda memory, _: memory.watch_workspace(report=_show_report), store=store, workspace=found.root)
+        call(lambda memory, _: memory.workspace.watch(report=_show_report), store=store, workspace=found.root)
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise typer.Exit(0) from None
 
@@ -126,7 +126,7 @@ def status(
     $ jiyi workspace status 笔记 --json
     """
     found = _opened(folder)
-    states = call(lambda memory, _: memory.workspace_status(user_id=user), store=store, workspace=found.root)
+    states = call(lambda memory, _: memory.workspace.status(user_id=user), store=store, workspace=found.root)
     show(list(states), lambda _: "\n".join(map(_state, states)) or "nobody has files or memories yet", as_json)
 
 
@@ -148,7 +148,7 @@ def verify(
     """
     found = _opened(folder)
     drifts = call(
-        lambda memory, _: memory.verify_workspace(user_id=user, vectors=vectors), store=store, workspace=found.root
+        lambda memory, _: memory.workspace.verify(user_id=user, vectors=vectors), store=store, workspace=found.root
     )
     show(list(drifts), lambda _: "\n".join(map(_drift, drifts)) or "files and index agree", as_json)
     raise typer.Exit(1 if drifts else 0)
@@ -172,7 +172,7 @@ def rebuild(
     """
     found = _opened(folder)
     done = call(
-        lambda memory, _: memory.rebuild_workspace(user_id=user, confirm=confirm), store=store, workspace=found.root
+        lambda memory, _: memory.workspace.rebuild(user_id=user, confirm=confirm), store=store, workspace=found.root
     )
     indexed = sum(report.indexed for report in done)
     _show_reports(done, f"{counted(indexed, 'memory', 'memories')} indexed anew", as_json)
@@ -198,7 +198,7 @@ def _sync(
 ) -> None:
     found = _opened(folder)
     done = call(
-        lambda memory, _: memory.sync_workspace(user_id=user, dry_run=dry_run, confirm=confirm, restore=restore),
+        lambda memory, _: memory.workspace.sync(user_id=user, dry_run=dry_run, confirm=confirm, restore=restore),
         store=store,
         workspace=found.root,
     )

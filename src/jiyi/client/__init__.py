@@ -1,53 +1,80 @@
-"""The same memory, behind a server: `Memory` has the engine's verbs and asks over HTTP.
+"""A memory on a server: the same verbs and areas as `jiyi.Memory`, over HTTP.
 
     async with jiyi.client.Memory("https://memory.example.org", key="jiyi_…") as memory:
         await memory.add("我吃素，对花生过敏", user_id="mei")
 
-`Memory.open("http://…")` gives one, also that of `jiyi.sync`, so a program need not know where its memory lies.
+`Memory.open("http://…")` returns one, also that of `jiyi.sync`.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import re
+from collections.abc import Generator, Sequence
+from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Self
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+
+from pydantic import JsonValue
 
 from .. import memory as engine
-from ..errors import AccessDenied, InvalidInput
+from .. import validation
+from ..areas.sessions import Sessions, TurnQueue
+from ..errors import InvalidInput
+from ..ids import new_id
 from ..metrics import Meter
+from ..models import (
+    Deletion,
+    Health,
+    MemoryItem,
+    Page,
+    Receipt,
+    ReceiptState,
+    Relation,
+    Revision,
+    SearchResult,
+    SourceMessage,
+    Stats,
+)
 from ..settings import load_settings
+from ..write.accept import Accepted, What, accept
+from ..write.change import Changes, changed_fields
+from . import areas
+from .calls import OWN_ID, memory_id_of, served
 from .connection import Connection, is_address
-from .elsewhere import Elsewhere
-from .finding import Finding
-from .keeping import Keeping
-from .keys import Keys
-from .words import Words
-from .working import Working
-from .writing import Writing
 
 if TYPE_CHECKING:
+    from ..areas.jobs import Jobs
     from ..embed import Embedder
     from ..settings import Settings
     from ..write.drafts import Extractor
 
 __all__ = ["Memory"]
 
+NO_MEMORIES = Page(items=(), next_cursor=None)
 
-class Memory(Writing, Finding, Words, Working, Keeping, Keys, Elsewhere, engine.Memory):
-    """A memory on a server. What the engine makes out of other verbs (`observe`, `end_session`, `add_summary`,
-    `record_skill`, `import_chats`) works as it does there, out of these."""
+
+class Memory:
+    """A memory on a server."""
 
     def __init__(self, url: str, *, key: str | None = None, settings: Settings | None = None) -> None:
-        """Nothing is asked before it is opened or used. Without `key`, the setting `client.key` counts."""
+        """Nothing is sent before it is opened or used. Without `key`, the setting `client.key` counts."""
         self.settings = settings = settings or load_settings()
         self.where = url
         self.meter = Meter()
-        kept = settings.client.key
-        self._server = Connection(url, key or (None if kept is None else kept.get_secret_value()), settings.client)
-        self._llm = self._files = None  # the server's is its own
-        self._turns = deque()
-        self._observing = None
-        self._accepted = self._failed = 0
+        self.llm = None  # the server's is not accessible
+        secret = settings.client.key
+        self._server = Connection(url, key or (None if secret is None else secret.get_secret_value()), settings.client)
+        self.jobs = areas.Jobs(self._server, settings)
+        self.keys = areas.Keys(self._server)
+        self.synonyms = areas.Synonyms(self._server, settings)
+        self.workspace = areas.Workspace(self._server)
+        self.maintenance = areas.Maintenance(self._server)
+        self.transfer = areas.Transfer(self._server, self.add, self.count, settings)
+        self._turns = TurnQueue(self.add)
+        self.sessions = Sessions(self.add, cast("Jobs", self.jobs), self._turns)
+        self.usage = areas.Usage(self._server, self._turns)
 
     @classmethod
     def open(
@@ -61,32 +88,183 @@ class Memory(Writing, Finding, Words, Working, Keeping, Keys, Elsewhere, engine.
         workspace_user: str | None = None,
         key: str | None = None,
     ) -> Self:
-        """The memory of the server at this address."""
+        """Return the memory of the server at this address."""
         settings = settings or load_settings()
         address = str(where or settings.url or "")
         if not is_address(address):
             raise InvalidInput("where", f"must be the address of a server (http://… or https://…), not {address!r}")
-        theirs = {
+        of_server = {
             "embedder": embedder,
             "extractor": extractor,
             "workspace": workspace,
             "workspace_user": workspace_user,
         }
-        for name, given in theirs.items():
+        for name, given in of_server.items():
             if given is not None:
-                raise InvalidInput(name, "is the server's business: set it there")
+                raise InvalidInput(name, "is set on the server")
         return cls(address, key=key, settings=settings)
 
-    async def _start(self) -> None:
-        """Ask who we are, so that a wrong address or key is noticed here."""
-        await self._server.open()
-
     async def close(self) -> None:
-        """Let go of the connections. What was observed is taken in first."""
-        await self.flush()
+        """Store observed turns and close the connections."""
+        await self._turns.flush()
         await self._server.close()
 
-    @property
-    def _store(self) -> NoReturn:  # type: ignore[override]
-        """There is none here. A verb of the engine that is not among a client's would ask for it."""
-        raise AccessDenied("this is not served to clients: do it where the store is")
+    async def __aenter__(self) -> Self:
+        await self._server.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.__aenter__().__await__()
+
+    search = served(engine.Memory.search, "POST", "/v1/search", SearchResult, repeatable=True)
+    context = served(engine.Memory.context, "POST", "/v1/context", str, field="context", repeatable=True)
+    get = served(engine.Memory.get, "GET", "/v1/memories/{memory_id}", MemoryItem)
+    get_many = served(
+        engine.Memory.get_many, "POST", "/v1/fetch", tuple[MemoryItem, ...], field="memories", repeatable=True
+    )
+    list = served(engine.Memory.list, "GET", "/v1/memories", Page, empty=NO_MEMORIES)
+    count = served(
+        engine.Memory.count,
+        "GET",
+        "/v1/memories",
+        int,
+        field="total",
+        empty=0,
+        extra={"limit": 1, "include_total": True},
+    )
+    timeline = served(engine.Memory.timeline, "GET", "/v1/timeline", Page, empty=NO_MEMORIES)
+    history = served(
+        engine.Memory.history, "GET", "/v1/memories/{memory_id}/history", tuple[Revision, ...], field="items"
+    )
+    sources = served(
+        engine.Memory.sources, "GET", "/v1/memories/{memory_id}/sources", tuple[SourceMessage, ...], field="items"
+    )
+    relations = served(
+        engine.Memory.relations, "GET", "/v1/memories/{memory_id}/relations", tuple[Relation, ...], field="items"
+    )
+    users = served(engine.Memory.users, "GET", "/v1/users", tuple[str, ...], field="users")
+    stats = served(engine.Memory.stats, "GET", "/v1/stats", Stats, all_users=True)
+    health = served(engine.Memory.health, "GET", "/v1/health", Health)
+    restore = served(engine.Memory.restore, "POST", "/v1/memories/{memory_id}/restore", MemoryItem)
+    delete = served(engine.Memory.delete, "DELETE", "/v1/memories/{memory_id}", Deletion)
+    delete_all = served(engine.Memory.delete_all, "DELETE", "/v1/memories", Deletion, extra={"all": True})
+
+    async def add(
+        self,
+        what: What,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+        memory_type: str | None = None,
+        importance: float | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: dict[str, JsonValue] | None = None,
+        occurred_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        trust: float = 1.0,
+        idempotency_key: str | None = None,
+        wait: bool = True,
+        actor: str = "user",
+    ) -> Receipt:
+        """Add a statement, a message, a conversation, or ready candidates; see `jiyi.Memory.add`.
+
+        Every call carries an idempotency key, so that it can be sent again when the connection is lost.
+        """
+        accepted = accept(what)
+        body = {
+            "messages": accepted.messages or None,
+            "candidates": accepted.candidates or None,
+            "session_id": session_id,
+            "agent_id": agent_id,
+            "group_id": group_id,
+            "memory_type": memory_type,
+            "importance": importance,
+            "tags": tags,
+            "metadata": metadata,
+            "occurred_at": validation.optional_time("occurred_at", occurred_at),
+            "expires_at": validation.optional_time("expires_at", expires_at),
+            "trust": trust,
+            "wait": False,  # waiting is done from here, in short requests
+            "actor": validation.name("actor", actor),
+        }
+        receipt = await self._server.ask(
+            "POST",
+            "/v1/memories",
+            Receipt,
+            params={"user_id": validation.name("user_id", user_id)},
+            body=body,
+            headers={"Idempotency-Key": _header_key(idempotency_key)},
+            repeatable=True,
+        )
+        if receipt.state is ReceiptState.ACCEPTED and wait:
+            receipt = await self.jobs.wait(receipt, user_id=user_id)
+        return _with_own_numbers(receipt, accepted)
+
+    async def observe(
+        self,
+        user_text: str,
+        assistant_text: str | None = None,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+        metadata: dict[str, JsonValue] | None = None,
+    ) -> None:
+        """Add a turn of a chat in the background; see `jiyi.Memory.observe`."""
+        scope = {"user_id": user_id, "session_id": session_id, "agent_id": agent_id, "group_id": group_id}
+        self._turns.put(user_text, assistant_text, **scope, metadata=metadata)
+
+    async def update(
+        self,
+        memory_id: str,
+        *,
+        user_id: str,
+        version: int | None = None,
+        actor: str = "user",
+        reason: str | None = None,
+        **changes: Unpack[Changes],
+    ) -> MemoryItem:
+        """Change some fields of a memory; see `jiyi.Memory.update`.
+
+        Only with `version` is it sent again when the connection is lost.
+        """
+        body = {**changed_fields(**changes), "reason": reason, "actor": validation.name("actor", actor)}
+        params = {"user_id": validation.name("user_id", user_id)}
+        if version is not None:
+            validation.whole("version", version, highest=10**9)
+        if not OWN_ID.fullmatch(validation.name("memory_id", memory_id)):
+            memory_id = await memory_id_of(self._server, memory_id, user_id)
+        return await self._server.ask(
+            "PATCH",
+            f"/v1/memories/{memory_id}",
+            MemoryItem,
+            params=params,
+            body=body,
+            headers={} if version is None else {"If-Match": f'"{version}"'},
+            repeatable=version is not None,
+        )
+
+
+def _header_key(key: str | None) -> str:
+    """Return an idempotency key for a header, which takes ASCII only: others are hashed."""
+    if key is None:
+        return new_id()
+    ascii_only = re.fullmatch("[!-~]+", validation.name("idempotency_key", key))
+    return key if ascii_only else f"sha256:{sha256(key.encode()).hexdigest()}"
+
+
+def _with_own_numbers(receipt: Receipt, accepted: Accepted) -> Receipt:
+    """Number the problems by the caller's list: the server has not seen the entries skipped here."""
+    if not accepted.problems:
+        return receipt
+    numbered_there = accept(accepted.messages or accepted.candidates).problems
+    others = tuple(problem for problem in receipt.problems if problem not in numbered_there)
+    return receipt.model_copy(update={"problems": (*accepted.problems, *others)})

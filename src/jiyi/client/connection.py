@@ -1,4 +1,4 @@
-"""Requests to a server: who asks, how long to wait, and what may be asked again."""
+"""HTTP requests to a server: authentication, timeouts, retries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from ..errors import (
     ConnectionLost,
@@ -28,7 +28,7 @@ from ..http_guards import is_loopback
 from ..keys import Scope
 from ..settings import ClientSettings
 from ..store.contract import CLOSED
-from .problems import error_in, retry_after
+from .errors import error_in, retry_after
 
 if TYPE_CHECKING:
     import httpx
@@ -46,7 +46,7 @@ PASSING = frozenset({502, 503, 504})  # may have been done halfway: only what is
 
 
 class WhoAmI(BaseModel):
-    """What the key opens."""
+    """The permissions of the key."""
 
     scopes: tuple[Scope, ...]
     all_users: bool
@@ -102,16 +102,21 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         repeatable: bool = False,
     ) -> T:
-        """One answer, as a value. `repeatable`: it does no harm if the server gets it twice."""
+        """Send a request and parse the answer. `repeatable`: it does no harm if the server gets it twice."""
         answer = await self.answer(method, path, params=params, body=body, headers=headers or {}, repeatable=repeatable)
-        return self._value(answer, path, kind)
+        return self.parse(answer, path, TypeAdapter(kind))
 
-    def _value(self, answer: httpx.Response, path: str, kind: type[T]) -> T:
+    def parse(self, answer: httpx.Response, path: str, adapter: TypeAdapter[T], field: str | None = None) -> T:
+        """Return the answer, or one field of it, as a value. Fields that only a newer server knows are ignored."""
         try:
-            # A newer server may tell more than is known here.
-            return TypeAdapter(kind).validate_json(answer.content, extra="ignore")
-        except ValidationError as error:
-            what = error.errors(include_url=False, include_input=False)[0]["msg"]
+            if field is None:
+                return adapter.validate_json(answer.content, extra="ignore")
+            content = from_json(answer.content)
+            if not isinstance(content, dict) or field not in content:
+                raise ValueError(f"{field} is missing")
+            return adapter.validate_json(to_json(content[field]), extra="ignore")
+        except ValueError as error:
+            what = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else error
             raise ServerError(f"{self._url}{path} answered something unknown ({what}): is it a Jiyi server?") from None
 
     async def answer(
@@ -199,7 +204,7 @@ class Connection:
             raise self._failure(error) from None
         if not answer.is_success:
             raise error_in(answer, self._url)
-        return self._value(answer, path, kind)
+        return self.parse(answer, path, TypeAdapter(kind))
 
     def _client(self) -> httpx.AsyncClient:
         if self._closed:

@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ..store.contract import Filter
+from ..scope import Filter
 from ..store.filters import conditions
 from ..store.reads import chunks, vector_of_memory
 from ..store.tables import Base, EmbeddingRow, MemoryRow

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..store.contract import Filter
+from ..scope import Filter
 
 Floats = NDArray[np.floating[Any]]
 

@@ -14,7 +14,7 @@ from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, null, or_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..languages.normalise import normalise
-from ..store.contract import Lifetimes
+from ..scope import Lifetimes
 from ..store.reads import GIST, MESSAGE, chunks, vector_of_memory, worked_out
 from ..store.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow, erased
 from ..text.passages import COMPRESSED

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..models import from_micros, to_micros
-from ..store.contract import Filter, Lifetimes
+from ..scope import Filter, Lifetimes
 from ..store.types import COUNTS, HASHES, WEIGHTS
 from ..text.hashes import term_hash
 from .episodes import Episodes, episodes

@@ -29,7 +29,11 @@ from ..cache import Cache
 from ..embed import Embedder
 from ..languages.times import dates
 from ..models import CacheUse, MemoryItem, SearchResult, utc_now
-from ..store.contract import Filter, Outset, Tip
+from ..scope import Filter
+from ..store.contract import (
+    Outset,
+    Tip,
+)
 from .accesses import Accesses
 from .assemble import hit
 from .earlier import as_they_were

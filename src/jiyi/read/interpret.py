@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from .. import validation
+from ..errors import LlmError
 from ..languages.keywords import query_keywords
 from ..languages.normalise import normalise
-from ..models import Layer, SearchMode, Status, utc_now
-from ..store.contract import Filter, Lifetimes
+from ..models import SearchMode
+from ..scope import Filter
 from .score import LEGS
 from .turns import quoted, turns
 
-TimeRange = tuple[datetime | None, datetime | None]
+if TYPE_CHECKING:
+    from ..llm.keywords import Expander
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,39 +64,12 @@ def interpret(
     )
 
 
-def scope(
-    *,
-    user_id: str,
-    session_id: str | None = None,
-    agent_id: str | None = None,
-    group_id: str | None = None,
-    memory_types: Sequence[str] | None = None,
-    layers: Sequence[Layer] | None = None,
-    tags: Sequence[str] | None = None,
-    time_range: TimeRange | None = None,
-    time_range_days: int | None = None,
-    as_of: datetime | None = None,
-    asked_at: datetime | None = None,
-    status: Status = "active",
-    min_trust: float | None = None,
-    lifetimes: Lifetimes = (),
-) -> Filter:
-    """The filters that `search`, `list` and `count` share. An empty list of types, layers or tags matches nothing."""
-    now = utc_now() if asked_at is None else validation.time("asked_at", asked_at)
-    start, end = validation.time_span(time_range, time_range_days, now)
-    return Filter(
-        user_id=validation.name("user_id", user_id),
-        session_id=validation.optional_name("session_id", session_id),
-        agent_id=validation.optional_name("agent_id", agent_id),
-        group_id=validation.optional_name("group_id", group_id),
-        memory_types=None if memory_types is None else validation.names("memory_types", memory_types),
-        layers=None if layers is None else validation.layers("layers", layers),
-        tags=None if tags is None else tuple(normalise(tag) for tag in validation.tags("tags", tags)),
-        occurred_from=start,
-        occurred_to=end,
-        as_of=validation.optional_time("as_of", as_of),
-        now=now,
-        status=validation.status("status", status),
-        min_trust=0.0 if min_trust is None else validation.share("min_trust", min_trust),
-        lifetimes=lifetimes,
-    )
+async def with_llm_synonyms(inquiry: Inquiry, expander: Expander | None) -> tuple[Inquiry, str | None]:
+    """Add the synonyms that a language model suggests. Returns the problem if it fails; the search goes on."""
+    if expander is None or not inquiry.with_synonyms:
+        return inquiry, None
+    try:
+        found = await expander.expand(inquiry.query, user_id=inquiry.filter.user_id)
+    except LlmError as error:
+        return inquiry, f"searched without the language model's synonyms: {error}"
+    return replace(inquiry, other_words=tuple(found.synonyms.items())), None

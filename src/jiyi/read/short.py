@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..models import MemoryItem
 from ..text.budget import token_bound
+
+if TYPE_CHECKING:
+    from ..scope import Filter
+    from ..store.base import Store
 
 WHOLE = 3  # the best ones are told in their own words
 
@@ -22,3 +27,9 @@ def in_short(memories: Sequence[MemoryItem], gists: Mapping[str, Sequence[Memory
             yield memory
         else:
             yield from short
+
+
+async def shorten(memories: Sequence[MemoryItem], where: Filter, store: Store) -> Sequence[MemoryItem]:
+    """Replace messages by the memories derived from them, except for the best ones."""
+    messages = [memory.id for memory in memories if memory.memory_type == "message"]
+    return list(in_short(memories, await store.gists(where, messages)))

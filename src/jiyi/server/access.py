@@ -60,9 +60,9 @@ class Access:
 
 async def admit(memory: Memory, secret: str | None, *, keyless: bool) -> Access | None:
     """What a key opens; None: nothing. As long as no key was ever made, `keyless` says whether none is needed."""
-    if keyless and not await memory.has_keys():
+    if keyless and not await memory.keys.exist():
         return Access(key=None, default_user=memory.settings.user)
-    key = None if secret is None else await memory.check_key(secret)
+    key = None if secret is None else await memory.keys.check(secret)
     if key is None:
         return None
     only = key.user_ids[0] if len(key.user_ids) == 1 and not key.all_users else None

@@ -225,7 +225,7 @@ class Door:
             return
         self._noted_at = monotonic()
         try:
-            await self._memory.note_audit("key.refused", detail=f"from {client}")
+            await self._memory.keys.log("key.refused", detail=f"from {client}")
         except JiyiError as error:
             logger.error("a refused key was not noted: %s", error)
 

@@ -28,7 +28,7 @@ async def serve(
     memory: Memory, *, host: str, port: int, allowed_hosts: Sequence[str] = (), ready: Callable[[str, bool], None]
 ) -> None:
     """Until it is stopped. `ready` is told the address, and whether a key is needed, once clients can connect."""
-    needs_key = await memory.has_keys()
+    needs_key = await memory.keys.exist()
     if not needs_key and not is_loopback(host):
         raise InvalidInput(
             "--host", f"{host} can be reached from other machines: make a key first (`jiyi keys create --help`)"

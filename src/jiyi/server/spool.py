@@ -154,7 +154,7 @@ class Spool:
     async def _import(self, upload: Upload, file: Path, progress: Callable[[int, int], None]) -> None:
         """As what it is; nothing is written for anybody else, whatever the file says."""
         if await asyncio.to_thread(shape_of, file) == "chats":
-            upload.report = await self._memory.import_chats(
+            upload.report = await self._memory.transfer.import_chats(
                 file,
                 user_id=upload.user_id,
                 agent_id=upload.agent_id,
@@ -163,7 +163,7 @@ class Spool:
                 actor=upload.actor,
             )
         else:
-            upload.memories = await self._memory.import_memories(
+            upload.memories = await self._memory.transfer.import_memories(
                 file,
                 user_id=upload.user_id,
                 progress=lambda _, done, total: progress(done, total),

@@ -31,6 +31,7 @@ from ..models import (
     SourceMessage,
     Stats,
 )
+from ..scope import Filter, Lifetimes, Scope
 from ..synonyms import Company, Pair, Synonym
 from . import (
     additions,
@@ -61,13 +62,10 @@ from .contract import (
     Filed,
     FileLook,
     FileWork,
-    Filter,
     IndexEntry,
     Lease,
-    Lifetimes,
     Outset,
     Past,
-    Place,
     SlotEntry,
     StoredMessage,
     StoreInfo,
@@ -111,7 +109,7 @@ class Store(Keeping):
     async def complete(self, lease: Lease, addition: Addition) -> None:
         await self._write([lease.user_id], lambda session: additions.complete(session, lease, addition))
 
-    async def tail(self, place: Place, limit: int, *, before: str | None = None) -> list[StoredMessage]:
+    async def tail(self, place: Scope, limit: int, *, before: str | None = None) -> list[StoredMessage]:
         async with self._reading(place.user_id) as session:
             return await units.tail(session, place, limit, before=before)
 

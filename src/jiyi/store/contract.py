@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,27 +22,6 @@ SAID = "said:"  # a message, which does not come back when it was edited or arch
 PAST = "past:"  # a statement that was over already when it was added
 BY_A_PERSON = ("update", "restore")  # actions; what extraction does has other names
 EXTRACTED = "extracted"  # the source of memories that an extractor found
-Lifetimes = tuple[tuple[str, timedelta], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """Which memories of one user are meant. What is None does not restrict."""
-
-    user_id: str
-    session_id: str | None = None
-    agent_id: str | None = None
-    group_id: str | None = None
-    memory_types: tuple[str, ...] | None = None
-    layers: tuple[Layer, ...] | None = None
-    tags: tuple[str, ...] | None = None  # any of them, normalised
-    occurred_from: datetime | None = None
-    occurred_to: datetime | None = None  # exclusive
-    as_of: datetime | None = None  # valid at that moment; None: not superseded
-    now: datetime  # what has expired by now is out
-    lifetimes: Lifetimes = ()  # by type, of what has no end of its own
-    status: Status = "active"
-    min_trust: float = 0.0
 
 
 class Stale(Exception):
@@ -69,16 +48,6 @@ class StoredMessage(NewMessage):
     """A message as it is kept, and the unit that it belongs to."""
 
     unit_id: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a conversation takes place; messages of one place follow each other."""
-
-    user_id: str
-    session_id: str | None
-    agent_id: str | None
-    group_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

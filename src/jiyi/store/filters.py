@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, exists, or_
 
-from .contract import Filter
+from ..scope import Filter
 from .tables import KeywordRow, MemoryRow
 
 

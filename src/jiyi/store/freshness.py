@@ -7,7 +7,8 @@ from datetime import datetime
 from sqlalchemy import and_, bindparam, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from .contract import Lifetimes, Tip
+from ..scope import Lifetimes
+from .contract import Tip
 from .tables import SHARED, ChangeRow, MemoryRow, erased
 
 # Built once: every search runs it. Each newest number is one look at an index; so is the entry behind it.

@@ -27,9 +27,10 @@ from sqlalchemy.orm import aliased
 from ..errors import IdempotencyConflict, InvalidInput, NotFound
 from ..languages.version import WORDS_VERSION
 from ..models import Coverage, MemoryItem, Page, Receipt, Revision, SourceMessage, from_micros, to_micros
+from ..scope import Filter
 from ..text.passages import passages
 from . import rows
-from .contract import EXTRACTED, PAST, SAID, Filter, Unembedded
+from .contract import EXTRACTED, PAST, SAID, Unembedded
 from .filters import conditions
 from .tables import (
     EmbeddingRow,

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from ..index.query import Candidates, Question
 from ..index.ram import HotUsers, Outside
+from ..scope import Lifetimes
 from .base import Store
-from .contract import Lifetimes, Outset
+from .contract import Outset
 from .erasing import Erasure
 
 

@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from ..errors import NotFound
 from ..languages.normalise import normalise
 from ..models import utc_now
+from ..scope import Filter
 from ..synonyms import Company, Pair, Synonym, in_order
-from .contract import Filter
 from .filters import conditions
 from .reads import chunks
 from .tables import SHARED, ChangeRow, KeywordRow, MemoryRow, SynonymRow

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from .contract import Place, StoredMessage
+from ..scope import Scope
+from .contract import (
+    StoredMessage,
+)
 from .reads import chunks
 from .tables import MessageRow, UnitMessageRow, UnitRow
 
 
-def _in(place: Place) -> list[ColumnElement[bool]]:
+def _in(place: Scope) -> list[ColumnElement[bool]]:
     names = {"session_id": place.session_id, "agent_id": place.agent_id, "group_id": place.group_id}
     return [MessageRow.user_id == place.user_id, *(getattr(MessageRow, name) == value for name, value in names.items())]
 
@@ -24,7 +27,7 @@ def _with_unit() -> Select[MessageRow, str | None]:
     )
 
 
-async def tail(session: AsyncSession, place: Place, limit: int, *, before: str | None = None) -> list[StoredMessage]:
+async def tail(session: AsyncSession, place: Scope, limit: int, *, before: str | None = None) -> list[StoredMessage]:
     """The newest messages of a place, oldest first; those before a message, if one is named."""
     statement = _with_unit().where(*_in(place)).order_by(MessageRow.id.desc()).limit(limit)
     if before is not None:

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 from ..languages.normalise import normalise
 from ..models import MemoryItem, utc_now
-from ..store.contract import Filter
+from ..scope import Filter
 from .atomic_file import written
 from .export import Advance
 

@@ -16,7 +16,8 @@ import numpy as np
 from ..errors import LlmError
 from ..index.query import Question
 from ..models import MemoryItem
-from ..store.contract import BY_A_PERSON, Change, ChangedMemory, Effects, Filter, NewMemory, NewRelation, Place, Source
+from ..scope import Filter, Scope
+from ..store.contract import BY_A_PERSON, Change, ChangedMemory, Effects, NewMemory, NewRelation, Source
 from ..text.hashes import hamming
 from ..text.summary import summarise
 from .grow import GROWING
@@ -61,7 +62,7 @@ class _Outcome:
 
 
 async def judge_alike(
-    memories: Sequence[NewMemory], effects: Effects, place: Place, at: datetime, flow: Flow
+    memories: Sequence[NewMemory], effects: Effects, place: Scope, at: datetime, flow: Flow
 ) -> tuple[tuple[NewMemory, ...], Effects, tuple[str, ...], tuple[str, ...]]:
     """→ the memories that are left, what they do to others, which of those said it already, and what went wrong"""
     pairs = await _pairs(memories, effects, place, at, flow) if flow.judge is not None else []
@@ -88,7 +89,7 @@ async def judge_alike(
 
 
 async def _pairs(
-    memories: Sequence[NewMemory], effects: Effects, place: Place, at: datetime, flow: Flow
+    memories: Sequence[NewMemory], effects: Effects, place: Scope, at: datetime, flow: Flow
 ) -> list[tuple[NewMemory, MemoryItem, float]]:
     """Each new memory with the one of its kind that is most alike, if that is alike enough and nobody has edited it."""
     touched = {one.id for one in effects.changes} | effects.evidence.keys()
@@ -113,7 +114,7 @@ async def _pairs(
     return sorted(found, key=lambda pair: -pair[2])[:MOST_JUDGED]
 
 
-def _alike(new: NewMemory, old: MemoryItem, likeness: float, place: Place, flow: Flow) -> bool:
+def _alike(new: NewMemory, old: MemoryItem, likeness: float, place: Scope, flow: Flow) -> bool:
     if (old.agent_id, old.group_id) != (place.agent_id, place.group_id) or old.valid_to is not None:
         return False
     if old.trust != new.trust:

@@ -13,7 +13,8 @@ from pydantic import JsonValue
 
 from ..ids import new_id
 from ..models import CandidateMemory, layer_of
-from ..store.contract import EXTRACTED, PAST, SAID, NewMemory, NewMessage, Place, Source
+from ..scope import Scope
+from ..store.contract import EXTRACTED, PAST, SAID, NewMemory, NewMessage, Source
 from ..text.fence import strip_context
 from ..text.summary import summarise
 from .accept import INSTRUCTIONS
@@ -38,8 +39,8 @@ class Context:
     trust: float = 1.0
 
     @property
-    def place(self) -> Place:
-        return Place(user_id=self.user_id, session_id=self.session_id, agent_id=self.agent_id, group_id=self.group_id)
+    def place(self) -> Scope:
+        return Scope(user_id=self.user_id, session_id=self.session_id, agent_id=self.agent_id, group_id=self.group_id)
 
 
 def verbatim(message: NewMessage, context: Context) -> NewMemory | None:

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from pydantic import JsonValue
 
 from .. import validation
 from ..embed import Embedder
 from ..errors import InvalidInput, NotFound, VersionConflict
-from ..models import MemoryItem, Revision, layer_of, utc_now
+from ..models import UNSET, MemoryItem, Revision, Status, Unset, layer_of, utc_now
 from ..store.contract import EXTRACTED, Change
 from ..text.summary import summarise
 from .hashes import statement_hash
@@ -24,6 +26,61 @@ FOUND_BY = frozenset({"content", "summary", "tags"})  # a change of these change
 TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at")
 TRIES = 100
 MAX_VERSION = 10**9
+
+
+class Changes(TypedDict, total=False):
+    """The fields that `update` changes, as callers pass them. None, or leaving it out, keeps a field."""
+
+    content: str | None
+    summary: str | None
+    memory_type: str | None
+    importance: float | None
+    tags: Sequence[str] | None
+    metadata: dict[str, JsonValue] | None
+    occurred_at: datetime | None
+    valid_to: datetime | Unset | None  # None removes it
+    expires_at: datetime | Unset | None  # None removes it
+    status: Status | None
+
+
+def changed_fields(
+    *,
+    content: str | None = None,
+    summary: str | None = None,
+    memory_type: str | None = None,
+    importance: float | None = None,
+    tags: Sequence[str] | None = None,
+    metadata: dict[str, JsonValue] | None = None,
+    occurred_at: datetime | None = None,
+    valid_to: datetime | Unset | None = UNSET,
+    expires_at: datetime | Unset | None = UNSET,
+    status: Status | None = None,
+) -> dict[str, Any]:
+    """Return the fields to change, validated."""
+    given: dict[str, Any] = {}
+    if content is not None:
+        given["content"] = validation.text("content", content)
+    if summary is not None:
+        given["summary"] = validation.text("summary", summary)
+    if memory_type is not None:
+        given["memory_type"] = validation.memory_type("memory_type", memory_type)
+    if importance is not None:
+        given["importance"] = validation.share("importance", importance)
+    if tags is not None:
+        given["tags"] = list(validation.tags("tags", tags))
+    if metadata is not None:
+        given["metadata"] = validation.json_object("metadata", metadata)
+    if occurred_at is not None:
+        given["occurred_at"] = validation.time("occurred_at", occurred_at)
+    if not isinstance(valid_to, Unset):
+        given["valid_to"] = validation.optional_time("valid_to", valid_to)
+    if not isinstance(expires_at, Unset):
+        given["expires_at"] = validation.optional_time("expires_at", expires_at)
+    if status is not None:
+        given["status"] = validation.status("status", status)
+    if not given:
+        raise InvalidInput("update", "names nothing to change")
+    return given
 
 
 async def change(

@@ -9,7 +9,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from ..ids import new_id
-from ..store.contract import Place, StoredMessage, UnitPart
+from ..scope import Scope
+from ..store.contract import StoredMessage, UnitPart
 from ..text.fence import blank_context
 from ..text.summary import summarise
 from .accept import INSTRUCTIONS
@@ -36,7 +37,7 @@ class Derived:
 async def derive(
     new: Sequence[NewMessage],
     before: Sequence[StoredMessage],
-    place: Place,
+    place: Scope,
     extractors: Sequence[Extractor],
     settings: ExtractionSettings,
 ) -> Derived:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..languages.normalise import normalise
 from ..languages.script import HAN
 from ..languages.tokens import is_stop_word
-from ..store.contract import Place
+from ..scope import Scope
 from .extractors.over import by_name, does_away, done_again, goes_on_with_noun, leaves, one_of_these, parted, uncounted
 from .facts import THE_USER, Fact, beside, fact_of, whom
 from .reconcile import Proposed
@@ -42,7 +42,7 @@ Told = tuple[Mapping[str, Any], str]  # a memory's data, and its slot
 
 
 async def name_endings(
-    proposed: Sequence[Proposed], place: Place, is_user: frozenset[str], store: Store
+    proposed: Sequence[Proposed], place: Scope, is_user: frozenset[str], store: Store
 ) -> list[Proposed]:
     """Each with the facts that it ends by their names. What was worth keeping only for that goes, if it ends none."""
     proposed = [_with_what_goes(one) for one in proposed]
@@ -102,7 +102,7 @@ def _can_end(one: Proposed) -> bool:
 class _Here:
     """Where, and by whom, something is said to be over."""
 
-    place: Place
+    place: Scope
     is_user: frozenset[str]  # names, normalised, under which the user is spoken of
 
     def ended(self, one: Proposed, known: Sequence[Told]) -> Iterator[Fact]:

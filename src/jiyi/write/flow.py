@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..embed import Embedder
 from ..languages.normalise import normalise
 from ..metrics import Meter
+from ..scope import Scope
 from ..store.contract import (
     NO_EFFECTS,
     Change,
@@ -19,7 +20,6 @@ from ..store.contract import (
     IndexEntry,
     NewMemory,
     NewMessage,
-    Place,
     UnitPart,
 )
 from .build import Context, derived
@@ -116,7 +116,7 @@ def _stated(stated: Sequence[NewMemory], context: Context) -> list[Proposed]:
     return [one for plain in _plain(stated) for one in found.get(plain.memory.id, [plain])]
 
 
-def _facts(memory: NewMemory, place: Place, is_user: frozenset[str]) -> tuple[Fact, ...]:
+def _facts(memory: NewMemory, place: Scope, is_user: frozenset[str]) -> tuple[Fact, ...]:
     fact = fact_told(memory, place, is_user)
     return () if fact is None else (fact,)
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from ..ids import new_id
 from ..models import Message
-from ..store.contract import Follows, NewMessage, Place, StoredMessage
+from ..scope import Scope
+from ..store.contract import Follows, NewMessage, StoredMessage
 from .hashes import identity
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ Likeness = tuple[str, str | None, str]
 
 
 async def identify(
-    given: Sequence[Message], place: Place, sent_at: datetime, store: Store
+    given: Sequence[Message], place: Scope, sent_at: datetime, store: Store
 ) -> tuple[list[NewMessage], Follows | None]:
     """The messages; those taken in before are `StoredMessage`s. And what that hangs on, if it is the order."""
     hashes = _hashes(given, place)
@@ -50,7 +51,7 @@ async def identify(
     return found, follows
 
 
-def _hashes(given: Sequence[Message], place: Place) -> list[str | None]:
+def _hashes(given: Sequence[Message], place: Scope) -> list[str | None]:
     """An identity for each message that carries one; the same thing said twice at one moment counts up."""
     seen: Counter[str] = Counter()
     hashes: list[str | None] = []

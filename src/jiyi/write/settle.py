@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from ..store.contract import NewMemory, Place, SlotEntry, Source
+from ..scope import Scope
+from ..store.contract import NewMemory, SlotEntry, Source
 from .facts import Fact, fact_in, fact_of, whom
 from .grow import GROWING, PROFILES, Grown, grow, tells
 from .reconcile import Proposed, Reconciled, reconcile
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 DATED = frozenset({"event", "task"})  # the same on another day is another one
 
 
-def fact_told(memory: NewMemory, place: Place, is_user: frozenset[str]) -> Fact | None:
+def fact_told(memory: NewMemory, place: Scope, is_user: frozenset[str]) -> Fact | None:
     on = memory.occurred_at.date() if memory.memory_type in DATED else None
     return fact_of(
         memory.data, agent_id=place.agent_id, group_id=place.group_id, is_user=is_user, on=on, trust=memory.trust

@@ -49,7 +49,7 @@ async def stats(caller: Reader, user_id: UserId = None, all_users: AllUsers = Fa
 @router.get("/v1/metrics", response_model=ServerMetrics, summary="How the server is doing, for charts")
 async def metrics(caller: Reader) -> Response:
     caller.access.need_all_users()
-    return reply(caller.house.measures.figures(await caller.memory.metrics()))
+    return reply(caller.house.measures.figures(await caller.memory.usage.metrics()))
 
 
 @router.get("/v1/health", response_model=Health, summary="What works and what does not, with reasons")
@@ -61,8 +61,8 @@ async def health(caller: Reader) -> Response:
 @router.get("/metrics", response_class=PlainTextResponse, summary="The same for Prometheus")
 async def exposition(caller: Reader) -> Response:
     caller.access.need_all_users()
-    own = prometheus(tuple(caller.house.measures.samples(await caller.memory.job_counts())))
-    return Response(await caller.memory.exposition() + own, media_type="text/plain; version=0.0.4")
+    own = prometheus(tuple(caller.house.measures.samples(await caller.memory.jobs.counts())))
+    return Response(await caller.memory.usage.prometheus() + own, media_type="text/plain; version=0.0.4")
 
 
 def without_reasons(found: Health) -> Health:

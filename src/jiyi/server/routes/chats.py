@@ -71,7 +71,7 @@ async def export(caller: UserReader, format_: Annotated[ExportFormat, Query(alia
     """As jsonl nothing is lost, and `POST /v1/imports` takes it in again; markdown is for people."""
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="jiyi-export-"))
     try:
-        written = await caller.memory.export(folder / "memories", user_id=caller.user_id, format=format_)
+        written = await caller.memory.transfer.export(folder / "memories", user_id=caller.user_id, format=format_)
     except BaseException:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         raise

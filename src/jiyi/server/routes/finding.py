@@ -24,5 +24,5 @@ async def context(caller: UserReader, body: ContextBody) -> Response:
 
 @router.get("/recalls", response_model=Listing[Recall], summary="What was asked, and which memories came back")
 async def recalls(caller: UserReader, since: Time | None = None, limit: Limit = 100) -> Response:
-    found = await caller.memory.recalls(user_id=caller.user_id, since=since, limit=limit)
+    found = await caller.memory.usage.recalls(user_id=caller.user_id, since=since, limit=limit)
     return reply(Listing[Recall](items=list(found)))

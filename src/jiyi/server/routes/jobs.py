@@ -32,7 +32,7 @@ async def list_jobs(
     limit: Limit = 100,
 ) -> Response:
     whose = one_or_all(caller, user_id, all_users)
-    return reply(Listing[Job](items=list(await caller.memory.jobs(user_id=whose, state=state, limit=limit))))
+    return reply(Listing[Job](items=list(await caller.memory.jobs.list(user_id=whose, state=state, limit=limit))))
 
 
 def one_or_all(caller: Caller, user_id: str | None, all_users: bool) -> str | None:
@@ -45,7 +45,7 @@ def one_or_all(caller: Caller, user_id: str | None, all_users: bool) -> str | No
 
 @router.get("/jobs/{job_id}", response_model=Job, summary="One job")
 async def get_job(caller: UserReader, job_id: JobId) -> Response:
-    return reply(await caller.memory.job(job_id, user_id=caller.user_id))
+    return reply(await caller.memory.jobs.get(job_id, user_id=caller.user_id))
 
 
 @router.get("/jobs/{job_id}/receipt", response_model=Receipt, summary="How far an add has come by now")
@@ -54,23 +54,23 @@ async def get_receipt(
     job_id: JobId,
     wait_s: Annotated[float, Query(ge=0, le=30, description="wait for its end, at most this long")] = 0,
 ) -> Response:
-    return reply(await caller.memory.wait(job_id, user_id=caller.user_id, timeout=wait_s))
+    return reply(await caller.memory.jobs.wait(job_id, user_id=caller.user_id, timeout=wait_s))
 
 
 @router.post("/jobs/{job_id}/retry", response_model=Job, summary="Try a job again, now")
 async def retry_job(caller: UserWriter, job_id: JobId) -> Response:
-    return reply(await caller.memory.retry_job(job_id, user_id=caller.user_id))
+    return reply(await caller.memory.jobs.retry(job_id, user_id=caller.user_id))
 
 
 @router.post("/jobs/{job_id}/cancel", response_model=Job, summary="End a job that is not done")
 async def cancel_job(caller: UserWriter, job_id: JobId) -> Response:
     actor = caller.access.actor(None)
-    return reply(await caller.memory.cancel_job(job_id, user_id=caller.user_id, actor=actor))
+    return reply(await caller.memory.jobs.cancel(job_id, user_id=caller.user_id, actor=actor))
 
 
 @router.get("/jobs/{job_id}/events", response_class=Response, responses=STREAM, summary="A job's progress, as it goes")
 async def follow_job(caller: UserReader, job_id: JobId) -> Response:
-    look = partial(caller.memory.job, job_id, user_id=caller.user_id)
+    look = partial(caller.memory.jobs.get, job_id, user_id=caller.user_id)
     await look()  # so that a job that is not there is a 404, not an empty stream
     streams = caller.house.streams
     return stream(follow("job", look, lambda job: job.next_attempt_at is None, streams), streams)

@@ -18,28 +18,28 @@ router = APIRouter(prefix="/v1", tags=["keeping"], route_class=JsonRoute)
 
 @router.post("/compress/plan", response_model=CompressPlan, summary="What compressing would do now")
 async def plan_compress(caller: UserReader) -> Response:
-    return reply(await caller.memory.compress_plan(user_id=caller.user_id))
+    return reply(await caller.memory.maintenance.compress_plan(user_id=caller.user_id))
 
 
 @router.post("/compress", response_model=Compressed, summary="Let few memories take the place of many old, unused ones")
 async def compress(caller: UserWriter) -> Response:
     actor = caller.access.actor("compress")
-    return reply(await caller.memory.compress(user_id=caller.user_id, actor=actor))
+    return reply(await caller.memory.maintenance.compress(user_id=caller.user_id, actor=actor))
 
 
 @router.post("/upkeep/plan", response_model=Upkept, summary="What there is to archive and to compress")
 async def plan_upkeep(caller: UserReader) -> Response:
-    return reply(await caller.memory.upkeep(user_id=caller.user_id, dry_run=True))
+    return reply(await caller.memory.maintenance.run(user_id=caller.user_id, dry_run=True))
 
 
 @router.post("/upkeep", response_model=Upkept, summary="Archive what has run out, and compress")
 async def upkeep(caller: UserWriter) -> Response:
-    return reply(await caller.memory.upkeep(user_id=caller.user_id))
+    return reply(await caller.memory.maintenance.run(user_id=caller.user_id))
 
 
 @router.post("/undo/plan", response_model=UndoPlan, summary="What undoing would do")
 async def plan_undo(caller: UserReader, body: UndoBody) -> Response:
-    return reply(await caller.memory.undo_plan(user_id=caller.user_id, **dict(body)))
+    return reply(await caller.memory.maintenance.undo_plan(user_id=caller.user_id, **dict(body)))
 
 
 @router.post(
@@ -47,4 +47,4 @@ async def plan_undo(caller: UserReader, body: UndoBody) -> Response:
 )
 async def undo(caller: UserWriter, body: UndoBody) -> Response:
     by = caller.access.actor(None)
-    return reply(await caller.memory.undo(user_id=caller.user_id, by=by, **dict(body)))
+    return reply(await caller.memory.maintenance.undo(user_id=caller.user_id, by=by, **dict(body)))

@@ -40,7 +40,7 @@ async def create_key(caller: Admin, body: KeyBody) -> Response:
         )
         if not wanted.within(own):
             raise Refused(403, "scope_missing", "a key cannot open more than the one that it is made with")
-    made = await caller.memory.create_key(
+    made = await caller.memory.keys.create(
         body.name,
         scopes=body.scopes,
         user_ids=body.user_ids,
@@ -55,15 +55,15 @@ async def create_key(caller: Admin, body: KeyBody) -> Response:
 async def revoke_key(caller: Admin, key_id: KeyId) -> Response:
     if key_id not in [key.id for key in await _visible(caller)]:
         raise NotFound(f"there is no key {key_id!r}")
-    return reply(await caller.memory.revoke_key(key_id, by=caller.access.key_id))
+    return reply(await caller.memory.keys.revoke(key_id, by=caller.access.key_id))
 
 
 @router.get("/audit", response_model=Listing[AuditEntry], summary="What was done with keys, the newest first")
 async def audit(caller: Admin, limit: Limit = 100) -> Response:
     caller.access.need_all_users()
-    return reply(Listing[AuditEntry](items=list(await caller.memory.audit(limit=limit))))
+    return reply(Listing[AuditEntry](items=list(await caller.memory.keys.audit(limit=limit))))
 
 
 async def _visible(caller: Caller) -> list[ApiKey]:
     own = caller.access.key
-    return [key for key in await caller.memory.keys() if own is None or key.within(own)]
+    return [key for key in await caller.memory.keys.list() if own is None or key.within(own)]

@@ -153,7 +153,7 @@ async def note_deletion(caller: UserCaller, action: str, target: str | None, del
     """The audit log keeps that something was deleted and with which key: not what, and not whose it was."""
     known = target if target is not None and re.fullmatch("[0-9a-z]{26}", target) else None
     detail = f"{deletion.memories} memories, {deletion.messages} messages"
-    await caller.memory.note_audit(action, target=known, detail=detail, by=caller.access.key_id)
+    await caller.memory.keys.log(action, target=known, detail=detail, by=caller.access.key_id)
 
 
 @router.get("/memories/{memory_id}/history", response_model=Listing[Revision], summary="Every change of a memory")
@@ -237,4 +237,4 @@ async def get_profile(caller: UserReader, limit: Limit = 100, cursor: Cursor = N
 
 @router.get("/groups", response_model=Groups, summary="The groups of a user, with how many memories each has")
 async def get_groups(caller: UserReader, memory_types: Types = None) -> Response:
-    return reply(Groups(groups=await caller.memory.groups(user_id=caller.user_id, memory_types=memory_types)))
+    return reply(Groups(groups=await caller.memory.usage.groups(user_id=caller.user_id, memory_types=memory_types)))

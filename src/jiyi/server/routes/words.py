@@ -14,7 +14,7 @@ router = APIRouter(prefix="/v1", tags=["words"], route_class=JsonRoute)
 
 @router.post("/keywords/expand", response_model=ExpansionReply, summary="Other words for these")
 async def expand(caller: UserReader, body: ExpandBody) -> Response:
-    found = await caller.memory.expand_keywords(body.keywords, user_id=caller.user_id)
+    found = await caller.memory.synonyms.expand(body.keywords, user_id=caller.user_id)
     told = ExpansionReply(
         original=found.original, synonyms=found.synonyms, related=found.related, by_word=dict(found.by_word)
     )
@@ -23,20 +23,20 @@ async def expand(caller: UserReader, body: ExpandBody) -> Response:
 
 @router.get("/synonyms", response_model=Listing[Synonym], summary="The user's own pairs and the shared ones")
 async def list_synonyms(caller: UserReader) -> Response:
-    return reply(Listing[Synonym](items=list(await caller.memory.synonyms(user_id=caller.user_id))))
+    return reply(Listing[Synonym](items=list(await caller.memory.synonyms.list(user_id=caller.user_id))))
 
 
 @router.post("/synonyms", response_model=Changed, summary="Teach it words that mean the same")
 async def add_synonyms(caller: UserWriter, body: SynonymsBody) -> Response:
     pairs = [(pair.keyword, pair.synonym, pair.similarity) for pair in body.pairs]
-    return reply(Changed(changed=await caller.memory.add_synonyms(pairs, user_id=_whose(caller, body.shared))))
+    return reply(Changed(changed=await caller.memory.synonyms.add(pairs, user_id=_whose(caller, body.shared))))
 
 
 @router.delete("/synonyms", response_model=Removed, summary="Remove a pair, or all pairs of a word")
 async def remove_synonyms(
     caller: UserWriter, keyword: Name, synonym: Name | None = None, shared: bool = False
 ) -> Response:
-    removed = await caller.memory.remove_synonym(keyword, synonym, user_id=_whose(caller, shared))
+    removed = await caller.memory.synonyms.remove(keyword, synonym, user_id=_whose(caller, shared))
     return reply(Removed(removed=removed))
 
 

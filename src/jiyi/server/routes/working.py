@@ -40,13 +40,13 @@ async def add_turn(caller: UserWriter, body: TurnBody, idempotency_key: Idempote
 
 @router.post("/sessions/end", response_model=Listing[Receipt], summary="The end of a session: wait for its jobs")
 async def end_session(caller: UserWriter, body: SessionEndBody) -> Response:
-    receipts = await caller.memory.end_session(body.session_id, user_id=caller.user_id)
+    receipts = await caller.memory.sessions.end(body.session_id, user_id=caller.user_id)
     return reply(Listing[Receipt](items=list(receipts)))
 
 
 @router.post("/summaries", response_model=Receipt, status_code=201, responses=LATER, summary="Keep a context summary")
 async def add_summary(caller: UserWriter, body: SummaryBody) -> Response:
-    receipt = await caller.memory.add_summary(
+    receipt = await caller.memory.sessions.add_summary(
         body.summary, user_id=caller.user_id, session_id=body.session_id, agent_id=body.agent_id
     )
     return reply_receipt(receipt)
@@ -54,7 +54,7 @@ async def add_summary(caller: UserWriter, body: SummaryBody) -> Response:
 
 @router.post("/skills", response_model=Receipt, status_code=201, responses=LATER, summary="A skill has succeeded")
 async def record_skill(caller: UserWriter, body: SkillBody) -> Response:
-    receipt = await caller.memory.record_skill(
+    receipt = await caller.memory.sessions.record_skill(
         body.name,
         body.workflow,
         user_id=caller.user_id,

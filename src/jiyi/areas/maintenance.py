@@ -1,0 +1,186 @@
+"""Maintenance: compress, expire, undo, reindex, verify, vacuum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+from .. import validation
+from ..engine import Engine
+from ..errors import InvalidInput
+from ..keep import undo as undoing
+from ..keep.compress import Compressor
+from ..keep.plans import Compressed, CompressPlan, Undone, UndoPlan, Upkept
+from ..keep.upkeep import Progress, Upkeep
+from ..keep.values import Verification
+from ..models import utc_now
+from ..store.contract import LeaseLost
+from ..store.undo import Undoing
+from ..write.reindex import Progress as ReindexProgress
+from ..write.reindex import reindex_embeddings
+
+
+class Maintenance:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def compress_plan(self, *, user_id: str) -> CompressPlan:
+        """Plan which old, rarely used memories `compress` would replace by a few. Nothing is changed.
+
+        plan = await memory.maintenance.compress_plan(user_id="mei")
+        await memory.maintenance.compress(user_id="mei", plan=plan)
+        """
+        user_id = validation.name("user_id", user_id)
+        await self._engine.accesses.flush()  # a memory recalled a moment ago is not unused
+        return await _compressor(self._engine).plan(user_id, utc_now())
+
+    async def compress(self, *, user_id: str, plan: CompressPlan | None = None, actor: str = "compress") -> Compressed:
+        """Replace old, rarely used memories by a few that keep their names, numbers and dates.
+
+        With a plan, exactly that is done, except for memories changed since. The originals are archived, and `undo` of
+        a new memory brings them back.
+        """
+        user_id, actor = validation.name("user_id", user_id), validation.name("actor", actor)
+        if plan is not None and plan.user_id != user_id:
+            raise InvalidInput("plan", f"was made for another user than {user_id!r}")
+        plan = plan or await self.compress_plan(user_id=user_id)
+        return await _compressor(self._engine).apply(plan, now=utc_now(), actor=actor)
+
+    async def run(
+        self, *, user_id: str | None = None, dry_run: bool = False, progress: Progress | None = None
+    ) -> Upkept:
+        """Archive expired memories and compress old, unused ones, for one user or for all.
+
+        `jiyi worker` does this by itself, every `maintenance.interval_hours`. Only one process does it at a time;
+        another one gets a note in `problems`. `dry_run` only counts what there is to do.
+        """
+        user_id = validation.optional_name("user_id", user_id)
+        await self._engine.accesses.flush()  # a memory recalled a moment ago is not unused
+        if dry_run:
+            return await upkeep_of(self._engine).look(user_id, progress)
+        if user_id is not None:
+            return await upkeep_of(self._engine).of(user_id)
+        try:
+            done = await upkeep_of(self._engine).round(forced=True, progress=progress)
+        except LeaseLost:  # this process was suspended for so long that another one has taken over
+            done = None
+        busy = ("another process is at it",)
+        return done or Upkept(users=0, expired=0, compressed=0, made=0, problems=busy)
+
+    async def undo_plan(
+        self,
+        memory_id: str | None = None,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        since: datetime | None = None,
+        to: datetime | None = None,
+    ) -> UndoPlan:
+        """Plan what `undo` would do with the same arguments. Nothing is changed."""
+        what = Undoing(
+            user_id=validation.name("user_id", user_id),
+            memory_id=validation.optional_name("memory_id", memory_id),
+            session_id=validation.optional_name("session_id", session_id),
+            actor=validation.optional_name("actor", actor),
+            metadata={} if metadata is None else _names("metadata", metadata),
+            since=validation.optional_time("since", since),
+            after=validation.optional_time("to", to),
+        )
+        source = what.session_id or what.actor or what.metadata
+        if (what.memory_id is not None) + (what.after is not None) + bool(source) != 1:
+            problem = "name one of: a memory_id, a time `to`, or a source (session_id, actor or metadata)"
+            raise InvalidInput("undo", problem)
+        if what.since is not None and not source:
+            raise InvalidInput("since", "needs a source: session_id, actor or metadata")
+        return await undoing.plan(what, utc_now(), self._engine.store)
+
+    async def undo(
+        self,
+        memory_id: str | None = None,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        since: datetime | None = None,
+        to: datetime | None = None,
+        plan: UndoPlan | None = None,
+        by: str = "user",
+    ) -> Undone:
+        """Undo the last change of a memory, everything from a source (a session, an actor, some metadata), or
+        everything after a time. Nothing is deleted: an undo is part of the history and can itself be undone.
+
+            await memory.maintenance.undo(session_id="s7", user_id="mei")
+            await memory.maintenance.undo(to=datetime(2026, 3, 2, tzinfo=UTC), user_id="mei")
+        """
+        by = validation.name("by", by)
+        if plan is None:
+            plan = await self.undo_plan(
+                memory_id,
+                user_id=user_id,
+                session_id=session_id,
+                actor=actor,
+                metadata=metadata,
+                since=since,
+                to=to,
+            )
+        elif plan.user_id != validation.name("user_id", user_id):
+            raise InvalidInput("plan", f"was made for another user than {user_id!r}")
+        engine = self._engine
+        return await undoing.apply(plan, actor=by, store=engine.store, embedder=engine.embedder, rules=engine.rules)
+
+    async def reindex(self, *, progress: ReindexProgress | None = None) -> int:
+        """Embed every memory that has no vector of the current embedder. It can be interrupted and resumed."""
+        return await reindex_embeddings(self._engine.store, self._engine.embedder, progress)
+
+    async def verify(
+        self,
+        *,
+        user_id: str | None = None,
+        repair: bool = False,
+        vectors: bool = False,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> Verification:
+        """Compare the index with the memories, for one user or for all, and repair it if asked.
+
+        `vectors` embeds every text again to compare, which is slow. Others can read and write meanwhile.
+
+            found = await memory.maintenance.verify(repair=True)
+        """
+        from ..keep.verify import verify
+
+        return await verify(
+            self._engine.store,
+            self._engine.embedder,
+            self._engine.rules,
+            validation.optional_name("user_id", user_id),
+            repair=repair,
+            vectors=vectors,
+            advance=progress or (lambda what, done, whole: None),
+        )
+
+    async def vacuum(self) -> Sequence[str]:
+        """Rewrite the database without deleted data. Writers wait meanwhile. Returns notes on what is left."""
+        return tuple(await self._engine.store.vacuum())
+
+
+def upkeep_of(engine: Engine) -> Upkeep:
+    return Upkeep(engine.store, _compressor(engine), engine.rules, engine.settings.maintenance, engine.meter)
+
+
+def _compressor(engine: Engine) -> Compressor:
+    return Compressor(
+        store=engine.store,
+        embedder=engine.embedder,
+        rules=engine.rules,
+        settings=engine.settings.maintenance,
+        llm=engine.llm,
+    )
+
+
+def _names(argument: str, values: Mapping[str, str]) -> dict[str, str]:
+    return {
+        validation.name(argument, name): validation.text(f"{argument}.{name}", value) for name, value in values.items()
+    }

@@ -1,0 +1,376 @@
+"""The areas of a memory on a server."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from time import monotonic
+from typing import IO, cast
+
+from pydantic import BaseModel
+
+from .. import validation
+from ..areas import jobs, keys, maintenance, sessions, synonyms, transfer, usage, workspace
+from ..areas.transfer import FORMATS, Add, Advance, Count
+from ..errors import AccessDenied, InvalidInput
+from ..keep.plans import Compressed, CompressPlan, Undone, UndoPlan, Upkept
+from ..keep.upkeep import Progress
+from ..keep.values import Exported, MemoryImport
+from ..keys import ApiKey, AuditEntry, NewKey
+from ..metrics import Metrics
+from ..models import ImportReport, Job, Observed, Recall, Receipt, ReceiptState, Stats
+from ..read.expand import Expansion
+from ..settings import Settings
+from ..store.records import EXPORT
+from ..synonyms import GivenPair, Synonym, checked
+from ..transfer.atomic_file import free, written
+from .calls import served, unsupported
+from .connection import Connection
+
+LONGEST_POLL_S = 20.0  # the server lets a request wait for 30 seconds
+IMPORT_POLL_S = 0.3
+CHUNK = 1024 * 1024
+MAX_PAIRS = 2_000  # synonyms in one request
+NO_WORKSPACE = "a workspace is a folder next to the store: run `jiyi workspace` there"
+
+
+class Area:
+    def __init__(self, server: Connection) -> None:
+        self._server = server
+
+
+class Jobs(Area):
+    def __init__(self, server: Connection, settings: Settings) -> None:
+        super().__init__(server)
+        self._settings = settings.jobs
+
+    list = served(jobs.Jobs.list, "GET", "/v1/jobs", tuple[Job, ...], field="items", all_users=True)
+    get = served(jobs.Jobs.get, "GET", "/v1/jobs/{job_id}", Job)
+    retry = served(jobs.Jobs.retry, "POST", "/v1/jobs/{job_id}/retry", Job)
+    counts = unsupported(jobs.Jobs.counts, "`health` reports whether jobs get done")
+    work = unsupported(jobs.Jobs.work, "the server does the jobs; for more workers run `jiyi worker` next to the store")
+    _cancel = served(jobs.Jobs.get, "POST", "/v1/jobs/{job_id}/cancel", Job)
+
+    async def cancel(self, job_id: str, *, user_id: str, actor: str = "user") -> Job:
+        """Cancel an unfinished job. The server records the key, not `actor`."""
+        validation.name("actor", actor)
+        return await self._cancel(job_id, user_id=user_id)
+
+    async def status(self, receipt: Receipt | str, *, user_id: str) -> Receipt:
+        """Return the current receipt of an `add`."""
+        return await self.wait(receipt, user_id=user_id, timeout=0)
+
+    async def wait(
+        self,
+        receipt: Receipt | str,
+        *,
+        user_id: str,
+        timeout: float | None = None,  # noqa: ASYNC109 - reaching it is not an error
+    ) -> Receipt:
+        """Wait until the jobs of an `add` are done or the timeout has passed; then its state is still accepted."""
+        deadline = monotonic() + jobs.wait_seconds(timeout, self._settings.wait_timeout_s)
+        job_id = jobs.receipt_id(receipt)
+        while True:
+            left = max(0.0, deadline - monotonic())
+            now = await self._receipt(job_id, user_id=user_id, wait_s=min(left, LONGEST_POLL_S))
+            if now.state is not ReceiptState.ACCEPTED or left <= LONGEST_POLL_S:
+                return now
+
+    async def _receipt_of(self, job_id: str, *, user_id: str, wait_s: float) -> Receipt:
+        raise NotImplementedError  # the signature of the call below
+
+    _receipt = served(_receipt_of, "GET", "/v1/jobs/{job_id}/receipt", Receipt)
+
+
+class Keys(Area):
+    list = served(keys.Keys.list, "GET", "/v1/keys", tuple[ApiKey, ...], field="items")
+    audit = served(keys.Keys.audit, "GET", "/v1/audit", tuple[AuditEntry, ...], field="items")
+    check = unsupported(keys.Keys.check, "open a client with that key: it is refused if it is not valid")
+    log = unsupported(keys.Keys.log, "the server writes its audit log itself")
+    _create = served(keys.Keys.create, "POST", "/v1/keys", NewKey)
+    _revoke = served(keys.Keys.revoke, "DELETE", "/v1/keys/{key_id}", ApiKey)
+
+    async def create(
+        self,
+        name: str,
+        *,
+        scopes: Sequence[str] = ("read", "write"),
+        user_ids: Sequence[str] = (),
+        all_users: bool = False,
+        expires_at: datetime | None = None,
+        by: str | None = None,
+    ) -> NewKey:
+        """Create a key with at most the permissions of our own."""
+        _not_given("by", by, "the server records the key of the request")
+        users = validation.names("user_ids", user_ids, most=validation.MAX_LIMIT)
+        return await self._create(name, scopes=scopes, user_ids=users, all_users=all_users, expires_at=expires_at)
+
+    async def revoke(self, key_id: str, *, by: str | None = None) -> ApiKey:
+        """Revoke a key."""
+        _not_given("by", by, "the server records the key of the request")
+        return await self._revoke(key_id)
+
+    async def exist(self) -> bool:
+        """Return True if the server asks for a key."""
+        return (await self._server.who()).keys_needed
+
+
+class Synonyms(Area):
+    def __init__(self, server: Connection, settings: Settings) -> None:
+        super().__init__(server)
+        self._default_user = settings.user
+
+    expand = served(synonyms.Synonyms.expand, "POST", "/v1/keywords/expand", Expansion, repeatable=True)
+
+    async def add(self, pairs: Iterable[GivenPair], *, user_id: str | None = None) -> int:
+        """Add pairs of synonyms for one user or, without `user_id`, for all. Returns how many are new or changed."""
+        given = [
+            {"keyword": one, "synonym": other, "similarity": similarity}
+            for (one, other), similarity in checked(pairs).items()
+        ]
+        changed = 0
+        for start in range(0, len(given), MAX_PAIRS):
+            body = {"pairs": given[start : start + MAX_PAIRS], "shared": user_id is None}
+            # Not repeatable: a second request would count nothing as new.
+            done = await self._server.ask(
+                "POST", "/v1/synonyms", dict[str, int], params={"user_id": await self._user(user_id)}, body=body
+            )
+            changed += done["changed"]
+        return changed
+
+    async def list(self, *, user_id: str | None = None) -> Sequence[Synonym]:
+        """List a user's own and the shared pairs or, without `user_id`, the shared ones."""
+        params = {"user_id": await self._user(user_id)}
+        found = (await self._server.ask("GET", "/v1/synonyms", _Synonyms, params=params, repeatable=True)).items
+        return [pair for pair in found if user_id is not None or pair.shared]
+
+    async def remove(self, keyword: str, synonym: str | None = None, *, user_id: str | None = None) -> int:
+        """Remove one pair, or all pairs of a word; without `user_id`, shared ones. Returns how many."""
+        params = {
+            "user_id": await self._user(user_id),
+            "keyword": validation.name("keyword", keyword),
+            "synonym": validation.optional_name("synonym", synonym),
+            "shared": user_id is None,
+        }
+        return (await self._server.ask("DELETE", "/v1/synonyms", dict[str, int], params=params))["removed"]
+
+    async def _user(self, user_id: str | None) -> str:
+        """Return the user of a request. Requests about shared synonyms name one, too."""
+        if user_id is not None:
+            return validation.name("user_id", user_id)
+        return (await self._server.who()).default_user or self._default_user
+
+
+class _Synonyms(BaseModel):
+    items: tuple[Synonym, ...]
+
+
+class Workspace(Area):
+    sync = unsupported(workspace.Workspace.sync, NO_WORKSPACE)
+    status = unsupported(workspace.Workspace.status, NO_WORKSPACE)
+    verify = unsupported(workspace.Workspace.verify, NO_WORKSPACE)
+    rebuild = unsupported(workspace.Workspace.rebuild, NO_WORKSPACE)
+    watch = unsupported(workspace.Workspace.watch, NO_WORKSPACE)
+
+
+class Maintenance(Area):
+    compress_plan = served(
+        maintenance.Maintenance.compress_plan, "POST", "/v1/compress/plan", CompressPlan, repeatable=True
+    )
+    undo_plan = served(maintenance.Maintenance.undo_plan, "POST", "/v1/undo/plan", UndoPlan, repeatable=True)
+    reindex = unsupported(maintenance.Maintenance.reindex, "run `jiyi reindex` next to the store")
+    verify = unsupported(maintenance.Maintenance.verify, "run `jiyi verify` next to the store")
+    vacuum = unsupported(maintenance.Maintenance.vacuum, "run `jiyi vacuum` next to the store")
+    _compress = served(maintenance.Maintenance.compress_plan, "POST", "/v1/compress", Compressed)
+    _undo = served(maintenance.Maintenance.undo_plan, "POST", "/v1/undo", Undone)
+
+    async def compress(self, *, user_id: str, plan: CompressPlan | None = None, actor: str = "compress") -> Compressed:
+        """Replace old, rarely used memories by a few, by a plan that the server makes."""
+        validation.name("actor", actor)
+        _not_given("plan", plan, "the server makes its own plan when it acts")
+        return cast(Compressed, await self._compress(user_id=user_id))
+
+    async def run(
+        self, *, user_id: str | None = None, dry_run: bool = False, progress: Progress | None = None
+    ) -> Upkept:
+        """Archive expired memories and compress old, unused ones of one user."""
+        if user_id is None:
+            raise AccessDenied("maintenance of all users is not served: run `jiyi worker` next to the store")
+        path, params = "/v1/upkeep/plan" if dry_run else "/v1/upkeep", {"user_id": validation.name("user_id", user_id)}
+        return await self._server.ask("POST", path, Upkept, params=params, repeatable=dry_run)
+
+    async def undo(
+        self,
+        memory_id: str | None = None,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        actor: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        since: datetime | None = None,
+        to: datetime | None = None,
+        plan: UndoPlan | None = None,
+        by: str = "user",
+    ) -> Undone:
+        """Undo a change, everything from a source, or everything after a time. The server records the key."""
+        validation.name("by", by)
+        _not_given("plan", plan, "the server makes its own plan when it acts")
+        done = await self._undo(
+            memory_id, user_id=user_id, session_id=session_id, actor=actor, metadata=metadata, since=since, to=to
+        )
+        return cast(Undone, done)
+
+
+class Usage(Area):
+    def __init__(self, server: Connection, turns: sessions.TurnQueue) -> None:
+        super().__init__(server)
+        self._turns = turns
+
+    recalls = served(usage.Usage.recalls, "GET", "/v1/recalls", tuple[Recall, ...], field="items")
+    groups = served(usage.Usage.groups, "GET", "/v1/groups", dict[str, int], field="groups", empty={})
+    most_used = unsupported(usage.Usage.most_used, "`usage.recalls` lists what is recalled, `list` all memories")
+
+    async def observed(self) -> Observed:
+        """Count the observed turns that were stored, failed, or are still queued."""
+        return self._turns.counts()
+
+    async def metrics(self, user_id: str | None = None) -> Metrics:
+        """Return figures on the store and on the server since it was opened; of all users only."""
+        _not_given("user_id", user_id, "a server has figures of all users only; `stats` has those of one")
+        return (await self._server.get("/v1/metrics", _Metrics)).memory
+
+    async def prometheus(self) -> str:
+        """Return all metrics of the server in Prometheus' text format."""
+        answer = await self._server.answer("GET", "/metrics", headers={"Accept": "text/plain"}, repeatable=True)
+        return answer.text
+
+
+class _Metrics(BaseModel):
+    memory: Metrics
+
+
+class Transfer(Area):
+    def __init__(self, server: Connection, add: Add, count: Count, settings: Settings) -> None:
+        super().__init__(server)
+        self._add = add
+        self._count = count
+        self._default_user = settings.user
+
+    backup = unsupported(transfer.Transfer.backup, "run `jiyi backup` next to the store")
+
+    async def export(
+        self,
+        path: str | Path,
+        *,
+        user_id: str | None = None,
+        format: str = "jsonl",  # noqa: A002 - the word that people look for
+        overwrite: bool = False,
+        progress: Advance | None = None,
+    ) -> Exported:
+        """Write all memories of one user to a local file."""
+        if user_id is None:
+            raise AccessDenied("export of all users is not served: run `jiyi export` next to the store")
+        validation.choice("format", format, FORMATS)
+        params = {"user_id": validation.name("user_id", user_id)}
+        target = free("path", Path(path), overwrite=overwrite)
+        with written(target) as file:
+            await self._server.download("/v1/export", {**params, "format": format}, file.write)
+        if format == "jsonl":
+            records = await asyncio.to_thread(_record_counts, target)
+        else:
+            held = await self._server.get("/v1/stats", Stats, **params)
+            records = {name: number for name, number in held.by_type.items() if name != "message"}
+        if progress is not None:
+            total = sum(records.values())
+            progress("exporting", total, total)
+        return Exported(path=str(target), format=format, records=records, size_bytes=target.stat().st_size)
+
+    async def import_chats(
+        self,
+        path: str | Path,
+        *,
+        user_id: str,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+        progress: Progress | None = None,
+        actor: str = "import",
+    ) -> ImportReport:
+        """Import past chats from a local file or folder; see `Transfer.import_chats` of the engine."""
+        scope = {"user_id": user_id, "agent_id": agent_id, "group_id": group_id}
+        return await transfer.import_chats(Path(path), self._add, self._count, scope, progress, actor)
+
+    async def import_memories(
+        self,
+        path: str | Path,
+        *,
+        user_id: str | None = None,
+        progress: Advance | None = None,
+        actor: str = "import",
+    ) -> MemoryImport:
+        """Import memories from a local file or folder; see `Transfer.import_memories` of the engine."""
+        validation.optional_name("user_id", user_id)
+        validation.name("actor", actor)
+        source, advance = Path(path), progress or (lambda what, done, whole: None)
+        shape = await transfer.memory_shape(source)
+        if shape == "jiyi":
+            return await self._upload(source, user_id, advance)
+        return await transfer.import_foreign(source, shape, self._add, user_id, self._default_user, actor, advance)
+
+    async def _upload(self, path: Path, user_id: str | None, advance: Advance) -> MemoryImport:
+        user_id = user_id or await asyncio.to_thread(_user_of, path)
+        if user_id is None:
+            raise AccessDenied("an export of all users is not taken by a server: name one, with user_id")
+        params = {"user_id": validation.name("user_id", user_id)}
+        now = await self._server.upload("/v1/imports", {**params, "filename": path.name}, _chunks(path), _Import)
+        while now.state == "running":
+            await asyncio.sleep(IMPORT_POLL_S)
+            now = await self._server.get(f"/v1/imports/{now.id}", _Import, **params)
+            advance("importing", now.done, now.total or now.done)
+        if now.memories is None:
+            raise InvalidInput(str(path), (now.problem or "was not imported").removeprefix(f"{path.name}: "))
+        return now.memories
+
+
+class _Import(BaseModel):
+    id: str
+    state: str
+    done: int
+    total: int | None
+    memories: MemoryImport | None
+    problem: str | None
+
+
+def _not_given(argument: str, value: object, why: str) -> None:
+    if value is not None:
+        raise AccessDenied(f"leave `{argument}` out: {why}")
+
+
+def _open(path: Path) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(path, "rb")) if path.name.endswith(".gz") else path.open("rb")
+
+
+def _record_counts(path: Path) -> dict[str, int]:
+    with _open(path) as lines:
+        counted = Counter(str(json.loads(line)["kind"]) for line in lines)
+    return {kind: number for kind, number in counted.items() if kind not in (EXPORT, "end")}
+
+
+def _user_of(path: Path) -> str | None:
+    """Return the user named in the first line of an export; None if it is of all users."""
+    try:
+        with _open(path) as lines:
+            found = json.loads(lines.readline()).get("user_id")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+async def _chunks(path: Path) -> AsyncIterator[bytes]:
+    with await asyncio.to_thread(path.open, "rb") as file:
+        while chunk := await asyncio.to_thread(file.read, CHUNK):
+            yield chunk

@@ -1,0 +1,135 @@
+"""Verbs as HTTP calls: a verb of the engine, its route, and the type of its result."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import quote
+
+from pydantic import BaseModel, TypeAdapter
+
+from .. import validation
+from ..errors import AccessDenied, NotFound
+from ..models import MemoryItem, utc_now
+from ..scope import Filter
+from .connection import Connection
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Verb = Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]
+
+OWN_ID = re.compile("[0-9a-z]{26}")
+
+
+def served(
+    verb: Verb[P, T],
+    method: str,
+    path: str,
+    result: Any,
+    *,
+    field: str | None = None,
+    repeatable: bool = False,
+    all_users: bool = False,
+    empty: Any = None,
+    extra: Mapping[str, Any] | None = None,
+) -> Verb[P, T]:
+    """Make a verb that sends its arguments to a route and returns the answer, or one `field` of it, as `result`.
+
+    `user_id` goes into the query string, and with GET and DELETE so do all other arguments. `repeatable`: the request
+    may be sent twice. `all_users`: without a user, ask for all of them. `empty`: the result if a filter is an empty
+    list, which a query string cannot express.
+    """
+    signature = inspect.signature(verb)
+    adapter: TypeAdapter[Any] = TypeAdapter(result)
+    in_query = method in ("GET", "DELETE")
+
+    @wraps(verb)
+    async def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        given = _arguments(signature.bind(self, *args, **kwargs))
+        params: dict[str, Any] = {}
+        if "user_id" in given:
+            params["user_id"] = validation.name("user_id", given.pop("user_id"))
+        elif all_users:
+            params["all_users"] = True
+        address = await _address(self._server, path, given, params.get("user_id", ""))
+        if in_query:
+            if any(isinstance(value, (tuple, list)) and not value for value in given.values()):
+                return empty  # type: ignore[no-any-return]
+            params |= _in_query(given)
+        answer = await self._server.answer(
+            method,
+            address,
+            params=params | dict(extra or {}),
+            body=None if in_query else given,
+            headers={},
+            repeatable=repeatable or method == "GET",
+        )
+        return self._server.parse(answer, address, adapter, field)  # type: ignore[no-any-return]
+
+    return call
+
+
+def unsupported(verb: Verb[P, T], instead: str) -> Verb[P, T]:
+    """Make a verb that needs the store itself and says where to run it."""
+
+    @wraps(verb)
+    async def refuse(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        raise AccessDenied(f"{verb.__name__} is not served to clients: {instead}")
+
+    return refuse
+
+
+def _arguments(bound: inspect.BoundArguments) -> dict[str, Any]:
+    """Return the given arguments that are not None, with filters checked as the engine checks them."""
+    given = dict(bound.arguments)
+    del given["self"]
+    filters = given.pop("filters", {})
+    if "user_id" in given:
+        Filter.parse(user_id=given["user_id"] or "?", **filters)
+    if given.get("memory_types") is not None:
+        given["memory_types"] = validation.names("memory_types", given["memory_types"])
+    return {name: value for name, value in {**given, **filters}.items() if value is not None}
+
+
+def _in_query(given: dict[str, Any]) -> dict[str, Any]:
+    params = {name: value for name, value in given.items() if name not in ("time_range", "time_range_days")}
+    since, until = validation.time_span(given.get("time_range"), given.get("time_range_days"), utc_now())
+    return params | {"since": since, "until": until}
+
+
+async def _address(server: Connection, path: str, given: dict[str, Any], user_id: str) -> str:
+    """Fill in the path. Ids consist of letters and digits; a `memory_key`, which may not, is looked up."""
+    if "{memory_id}" in path:
+        memory_id = validation.name("memory_id", given.pop("memory_id"))
+        if not OWN_ID.fullmatch(memory_id):
+            memory_id = await memory_id_of(server, memory_id, user_id)
+        return path.format(memory_id=quote(memory_id, safe=""))
+    for name in ("job_id", "key_id"):
+        if f"{{{name}}}" in path:
+            value = validation.name(name, given.pop(name))
+            if not (value.isalnum() and value.isascii()):
+                of_user = f"user {user_id!r} has no job" if name == "job_id" else "there is no key"
+                raise NotFound(f"{of_user} {value!r}")
+            return path.format(**{name: value})
+    return path
+
+
+class _Fetched(BaseModel):
+    memories: tuple[MemoryItem, ...]
+
+
+async def memory_id_of(server: Connection, memory_key: str, user_id: str) -> str:
+    found = await server.ask(
+        "POST",
+        "/v1/fetch",
+        _Fetched,
+        params={"user_id": user_id},
+        body={"memory_ids": [memory_key]},
+        repeatable=True,
+    )
+    if not found.memories:
+        raise NotFound(f"user {user_id!r} has no memory {memory_key!r}")
+    return found.memories[0].id

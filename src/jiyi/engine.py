@@ -1,0 +1,165 @@
+"""The parts that verbs and areas share, built from settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .cache import resolve as resolve_caches
+from .embed import Embedder, resolve
+from .embed.remembered import RememberedQueries
+from .errors import JiyiError
+from .keep.policies import Policies
+from .llm import resolve as resolve_llm
+from .metrics import Meter
+from .models import Deletion
+from .read.accesses import Accesses
+from .read.cached import Answers, Period
+from .read.presets import PRESETS, TYPE_PRIORITIES
+from .read.search import Ranking
+from .scope import Lifetimes
+from .text_cache import clear_text_caches
+from .write.builtin import BuiltinExtractor
+from .write.flow import Flow
+from .write.index import KeywordRules
+
+if TYPE_CHECKING:
+    from .files.keeper import Files
+    from .llm.client import Llm
+    from .llm.keywords import Expander
+    from .settings import Settings
+    from .store.base import Store
+    from .write.drafts import Extractor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    settings: Settings
+    store: Store
+    embedder: Embedder
+    meter: Meter
+    rules: KeywordRules
+    pipeline: Flow
+    answers: Answers
+    accesses: Accesses
+    lifetimes: Lifetimes
+    llm: Llm | None
+    expander: Expander | None
+    files: Files | None
+
+    @classmethod
+    def build(
+        cls,
+        where: str | Path | None,
+        *,
+        settings: Settings,
+        embedder: Embedder | None = None,
+        extractor: Extractor | None = None,
+        workspace: str | Path | None = None,
+        workspace_user: str | None = None,
+    ) -> Engine:
+        """Resolve every part that the settings name. Nothing is opened yet."""
+        from .store import open_store
+
+        store, meter = open_store(where or settings.url, settings), Meter()
+        embedder = embedder or resolve(settings)
+        if settings.cache.max_query_vectors:
+            embedder = RememberedQueries(embedder, settings.cache.max_query_vectors)
+        rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
+        expander = judge = None
+        llm = resolve_llm(settings, store, meter)
+        if llm is not None:
+            from .write.llm import LlmExtractor, LlmJudge  # imported late because their validators are slow to build
+
+            extractor = extractor or LlmExtractor(llm)
+            judge = LlmJudge(llm)
+            if settings.search.expand_with_llm:
+                from .llm.keywords import Expander
+
+                expander = Expander(llm)
+        pipeline = Flow(
+            store=store,
+            embedder=embedder,
+            keyword_rules=rules,
+            settings=settings.extraction,
+            extractors=(BuiltinExtractor(),),
+            slow_extractor=extractor,
+            judge=judge,
+            meter=meter,
+        )
+        ranking = _ranking(settings)
+        accesses = Accesses(store, on=settings.recalls.enabled, keep=settings.recalls.max_per_user)
+        period = Period.of(settings.cache.ttl_s, ranking.weights.half_life_days)
+        return cls(
+            settings=settings,
+            store=store,
+            embedder=embedder,
+            meter=meter,
+            rules=rules,
+            pipeline=pipeline,
+            answers=Answers(store, embedder, ranking, accesses, resolve_caches(settings), period),
+            accesses=accesses,
+            lifetimes=tuple(sorted(Policies(settings=settings.maintenance).lifetimes.items())),
+            llm=llm,
+            expander=expander,
+            files=_files(settings, workspace, workspace_user),
+        )
+
+    async def start(self) -> None:
+        await self.store.start()
+        if self.files is not None:
+            try:
+                await self.files.start(self.store, self.embedder, self.rules)
+            except BaseException:
+                await self.store.close()
+                raise
+
+    async def close(self) -> None:
+        """Write what is pending and close the database."""
+        if self.llm is not None:
+            await self.llm.close()
+        if self.files is not None:
+            await self.files.close()
+        await self.accesses.close()
+        await self.answers.close()
+        await self.store.close()
+
+    async def sync_files(self, user_id: str) -> str | None:
+        """Apply edits that people made in workspace files before reading. Returns the problem, if any."""
+        return None if self.files is None else await self.files.fresh(user_id)
+
+    async def forget_traces(self, user_id: str, done: Deletion) -> Deletion:
+        """Remove copies of deleted data outside the database: caches, remembered queries, workspace files."""
+        clear_text_caches()
+        removed, notes = dict(done.removed), list(done.notes)
+        if isinstance(self.embedder, RememberedQueries):
+            self.embedder.forget()
+        if answers := await self.answers.forget(user_id):
+            removed["kept answers"] = answers
+        if self.files is not None and self.files.workspace.covers(user_id):
+            try:
+                notes += (await self.files.sync(user_id)).problems
+            except (JiyiError, OSError) as error:
+                notes.append(f"it may still be in the files: {error} — run `jiyi workspace sync`")
+        return done.model_copy(update={"removed": removed, "notes": tuple(notes)})
+
+
+def _ranking(settings: Settings) -> Ranking:
+    preset = settings.search.preset
+    half_lives = {name: policy.half_life_days for name, policy in settings.maintenance.types.items()}
+    return Ranking(
+        preset=preset,
+        weights=PRESETS[preset].but(settings.search),
+        priorities=TYPE_PRIORITIES,
+        half_lives={name: days for name, days in half_lives.items() if days is not None},
+    )
+
+
+def _files(settings: Settings, workspace: str | Path | None, user: str | None) -> Files | None:
+    folder = settings.workspace.path if workspace is None else Path(workspace)
+    if folder is None:
+        return None
+    from .files.keeper import Files
+
+    return Files(folder, user or settings.workspace.user, settings)

@@ -1,0 +1,60 @@
+"""Health checks of a running memory."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from time import monotonic
+
+from .embed import embed_documents
+from .engine import Engine
+from .errors import JiyiError
+from .models import Check, Health, JobCounts, utc_now
+
+FAILED_JOBS_S = 900.0  # for which a failed job counts
+MIN_STALLED_S = 120.0  # a due job that no worker has taken for longer is stalled
+EMBEDDER_EVERY_S = 60.0  # a working embedder is tested again after this time, a failing one at once
+EMBEDDER_TIMEOUT_S = 10.0
+
+
+class HealthCheck:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._embedder_worked_at = float("-inf")
+
+    async def __call__(self) -> Health:
+        checks: list[Check] = []
+        try:
+            counts = await self._engine.store.job_counts(utc_now())
+            checks += [Check(name="store", ok=True), self._check_jobs(counts)]
+        except JiyiError as error:
+            checks.append(Check(name="store", ok=False, problem=str(error)))
+        checks.append(await self._check_embedder())
+        cache = self._engine.answers.use()
+        # Without a cache searches are slower, not wrong.
+        checks.append(Check(name="cache", ok=True, problem="; ".join(cache.problems) or None))
+        return Health(ready=all(check.ok for check in checks), checks=tuple(checks))
+
+    def _check_jobs(self, counts: JobCounts) -> Check:
+        now, settings = utc_now(), self._engine.settings
+        if counts.failed_at is not None and now - counts.failed_at < timedelta(seconds=FAILED_JOBS_S):
+            failed = counts.by_state.get("failed", 0)
+            problem = f"{failed:,} jobs have failed, the last at {counts.failed_at:%Y-%m-%d %H:%M:%S} UTC: see the jobs"
+            return Check(name="jobs", ok=False, problem=problem)
+        patience = timedelta(seconds=max(MIN_STALLED_S, 2 * settings.jobs.lease_s))
+        if counts.waiting_since is not None and now - counts.waiting_since > patience:
+            since = f"{counts.waiting_since:%Y-%m-%d %H:%M:%S} UTC"
+            return Check(name="jobs", ok=False, problem=f"a job is due since {since} and no worker runs: `jiyi worker`")
+        return Check(name="jobs", ok=True)
+
+    async def _check_embedder(self) -> Check:
+        if monotonic() - self._embedder_worked_at > EMBEDDER_EVERY_S:
+            try:
+                async with asyncio.timeout(EMBEDDER_TIMEOUT_S):
+                    await embed_documents(self._engine.embedder, ["ready"])
+            except TimeoutError:
+                return Check(name="embedder", ok=False, problem=f"no answer in {EMBEDDER_TIMEOUT_S:.0f} seconds")
+            except JiyiError as error:
+                return Check(name="embedder", ok=False, problem=str(error))
+            self._embedder_worked_at = monotonic()
+        return Check(name="embedder", ok=True)

@@ -1,0 +1,483 @@
+"""The class `Memory`: each verb validates its arguments and runs its stages, which are in `write` and `read`."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast, get_args
+
+from pydantic import JsonValue
+
+from . import validation
+from .areas.jobs import BackgroundJobs, Jobs
+from .areas.keys import Keys
+from .areas.maintenance import Maintenance
+from .areas.sessions import Sessions, TurnQueue
+from .areas.synonyms import Synonyms
+from .areas.transfer import Transfer
+from .areas.usage import Usage
+from .areas.workspace import Workspace
+from .engine import Engine
+from .errors import InvalidInput
+from .health import HealthCheck
+from .languages.script import language as language_of
+from .models import (
+    Deletion,
+    Health,
+    MemoryItem,
+    Page,
+    Receipt,
+    ReceiptState,
+    Relation,
+    Revision,
+    SearchMode,
+    SearchResult,
+    SourceMessage,
+    Stats,
+    Status,
+)
+from .read.context import ContextLanguage, Style, log_degraded, render_context
+from .read.earlier import as_they_were
+from .read.interpret import interpret, with_llm_synonyms
+from .read.pointing import to_the_point
+from .read.short import shorten, tokens_of
+from .scope import Filter, Filters, TimeRange
+from .write.accept import What, accept
+from .write.add import add
+from .write.build import Context
+from .write.change import Changes, change, changed_fields, earlier_state, existing
+
+if TYPE_CHECKING:
+    from .embed import Embedder
+    from .settings import Settings
+    from .write.drafts import Extractor
+
+__all__ = ["Memory"]
+
+
+class Memory:
+    """A long-term memory.
+
+    async with Memory.open() as memory:
+        await memory.add("我吃素，对花生过敏", user_id="mei")
+        found = await memory.search("what can she eat?", user_id="mei")
+
+    Less common operations are in the areas `jobs`, `keys`, `synonyms`, `workspace`, `maintenance`, `transfer`,
+    `sessions` and `usage`.
+    """
+
+    def __init__(self, engine: Engine, where: str | None = None) -> None:
+        self.settings = engine.settings
+        self.meter = engine.meter
+        self.llm = engine.llm
+        self.where = where  # as given to `open`; None: as in the settings
+        self._engine = engine
+        self._background = BackgroundJobs(engine)
+        self._turns = TurnQueue(self.add)
+        self._change = partial(change, store=engine.store, embedder=engine.embedder, rules=engine.rules)
+        self._health = HealthCheck(engine)
+        self.jobs = Jobs(engine, self._background)
+        self.keys = Keys(engine)
+        self.synonyms = Synonyms(engine)
+        self.workspace = Workspace(engine)
+        self.maintenance = Maintenance(engine)
+        self.transfer = Transfer(engine, self.add, self.count)
+        self.sessions = Sessions(self.add, self.jobs, self._turns)
+        self.usage = Usage(engine, self._turns)
+
+    @classmethod
+    def open(
+        cls,
+        where: str | Path | None = None,
+        *,
+        settings: Settings | None = None,
+        embedder: Embedder | None = None,
+        extractor: Extractor | None = None,
+        workspace: str | Path | None = None,
+        workspace_user: str | None = None,
+        key: str | None = None,
+    ) -> Self:
+        """Open a memory at a path or URL, by default a file in the user's data directory. An `http://` or `https://`
+        URL names a server (`jiyi serve`); `key` is its API key.
+
+        With a `workspace`, a folder, memories are also files that people can edit: DIR/context/memory.md of the
+        `workspace_user`, or DIR/<user>/context/memory.md of each user.
+
+        Use it as `async with Memory.open() as memory:`, or as `memory = await Memory.open()` with a later
+        `await memory.close()`.
+        """
+        from .settings import load_settings
+
+        settings = settings or load_settings()
+        parts: dict[str, Any] = {
+            "settings": settings,
+            "embedder": embedder,
+            "extractor": extractor,
+            "workspace": workspace,
+            "workspace_user": workspace_user,
+        }
+        if str(where or settings.url or "").lower().startswith(("http://", "https://")):
+            from .client import Memory as Client
+
+            return cast("Self", Client.open(where, **parts, key=key))  # it has the same verbs and areas
+        if key is not None:
+            raise InvalidInput("key", "is for a server: a file or a database has none")
+        return cls(Engine.build(where, **parts), None if where is None else str(where))
+
+    async def close(self) -> None:
+        """Store observed turns and pending writes, and close the database. Unfinished jobs stay in it."""
+        await self._turns.flush()
+        await self._background.stop()
+        await self._engine.close()
+
+    async def __aenter__(self) -> Self:
+        await self._engine.start()
+        await self._background.resume()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.__aenter__().__await__()
+
+    # -- write --------------------------------------------------------------------------------------------------------
+
+    async def add(
+        self,
+        what: What,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+        memory_type: str | None = None,
+        importance: float | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: dict[str, JsonValue] | None = None,
+        occurred_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        trust: float = 1.0,
+        idempotency_key: str | None = None,
+        wait: bool = True,
+        actor: str = "user",
+    ) -> Receipt:
+        """Add a statement, a message, a conversation, or ready candidates.
+
+        When it returns, everything is durable. Adding the same again creates nothing new; with an `idempotency_key`
+        a repeated call returns the first one's receipt. With a language model, memories are extracted after `add` has
+        accepted the messages; `wait=False` does not wait for that, and `jobs.status` and `jobs.wait` follow it.
+
+        `trust` is how far the source is trusted, a web page less than the user. Less trusted memories never confirm,
+        end or extend more trusted ones, and `min_trust` filters them out of a search.
+
+            await memory.add("I moved to Berlin in May", user_id="mei")
+            await memory.add([{"role": "user", "content": "下周三去上海出差"}], user_id="mei", session_id="s1")
+        """
+        context = Context(
+            user_id=validation.name("user_id", user_id),
+            session_id=validation.optional_name("session_id", session_id),
+            agent_id=validation.optional_name("agent_id", agent_id),
+            group_id=validation.optional_name("group_id", group_id),
+            memory_type=None if memory_type is None else validation.memory_type("memory_type", memory_type),
+            importance=None if importance is None else validation.share("importance", importance),
+            tags=() if tags is None else validation.tags("tags", tags),
+            metadata={} if metadata is None else validation.json_object("metadata", metadata),
+            occurred_at=validation.optional_time("occurred_at", occurred_at),
+            expires_at=validation.optional_time("expires_at", expires_at),
+            trust=validation.share("trust", trust),
+        )
+        accepted = accept(what)
+        if accepted.messages and memory_type is not None:
+            raise InvalidInput("memory_type", "is for statements; messages are kept verbatim, as type message")
+        key, actor = validation.optional_name("idempotency_key", idempotency_key), validation.name("actor", actor)
+        with self.meter.timing("add"):
+            receipt = await add(accepted, context, idempotency_key=key, actor=actor, flow=self._engine.pipeline)
+        self.meter.count("memories_made_total", by=receipt.created)
+        if receipt.state is ReceiptState.ACCEPTED:
+            self._background.wake()
+            if wait:
+                receipt = await self.jobs.wait(receipt, user_id=user_id)
+        return receipt
+
+    async def observe(
+        self,
+        user_text: str,
+        assistant_text: str | None = None,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+        metadata: dict[str, JsonValue] | None = None,
+    ) -> None:
+        """Add a turn of a chat in the background.
+
+        It returns at once and raises nothing; turns are stored one after the other. Failures are logged and counted in
+        `usage.observed`. `sessions.flush` and `close` wait for queued turns.
+
+            await memory.observe("我下周三去上海", "好的，需要订酒店吗？", user_id="mei", session_id="s1")
+        """
+        scope = {"user_id": user_id, "session_id": session_id, "agent_id": agent_id, "group_id": group_id}
+        self._turns.put(user_text, assistant_text, **scope, metadata=metadata)
+
+    async def update(
+        self,
+        memory_id: str,
+        *,
+        user_id: str,
+        version: int | None = None,
+        actor: str = "user",
+        reason: str | None = None,
+        **changes: Unpack[Changes],
+    ) -> MemoryItem:
+        """Change some fields of a memory; the previous state stays in its history.
+
+        Fields: `content`, `summary`, `memory_type`, `importance`, `tags`, `metadata`, `occurred_at`, `valid_to`,
+        `expires_at`, `status`. With `version`, only that version is changed; if it is not the current one,
+        `VersionConflict` is raised.
+
+            await memory.update(memory_id, user_id="mei", content="likes coffee", version=3)
+        """
+        given = changed_fields(**changes)
+        action = "archive" if given.get("status") == "archived" else "update"
+        return await self._change(
+            memory_id, given, user_id=user_id, version=version, action=action, actor=actor, reason=reason
+        )
+
+    async def restore(
+        self,
+        memory_id: str,
+        *,
+        user_id: str,
+        version: int | None = None,
+        actor: str = "user",
+        reason: str | None = None,
+    ) -> MemoryItem:
+        """Restore an earlier version of a memory, by default the one before its last change."""
+        changes = await self.history(memory_id, user_id=user_id)
+        wanted = None if version is None else validation.whole("version", version, highest=10**9)
+        number, given = earlier_state(changes, wanted)
+        return await self._change(
+            memory_id,
+            given,
+            user_id=user_id,
+            version=changes[-1].version,
+            action="restore",
+            actor=actor,
+            reason=reason or f"back to version {number}",
+        )
+
+    async def delete(self, memory_id: str, *, user_id: str, with_sources: bool = False) -> Deletion:
+        """Delete a memory with its history. This cannot be undone.
+
+        Profiles and episodes lose the lines that came from it. Source messages are deleted with the last memory that
+        needs them; `with_sources` deletes them now, with everything derived from them alone.
+
+            gone = await memory.delete(found.hits[0].id, user_id="mei")
+        """
+        from .keep.erase import erase
+
+        memory, engine = await self.get(memory_id, user_id=user_id), self._engine
+        done = await erase(
+            engine.store, engine.embedder, engine.rules, user_id, [memory.id], with_sources=bool(with_sources)
+        )
+        return await engine.forget_traces(user_id, done)
+
+    async def delete_all(self, user_id: str) -> Deletion:
+        """Delete everything of exactly this user. This cannot be undone."""
+        from .keep.erase import erase_all
+
+        done = await erase_all(self._engine.store, validation.name("user_id", user_id))
+        return await self._engine.forget_traces(user_id, done)
+
+    # -- search -------------------------------------------------------------------------------------------------------
+
+    async def search(
+        self,
+        query: str,
+        *,
+        user_id: str,
+        search_mode: SearchMode | None = None,
+        keywords: Sequence[str] | None = None,
+        min_relevance_score: float = 0.0,
+        limit: int = 5,
+        asked_at: datetime | None = None,
+        explain: bool = False,
+        **filters: Unpack[Filters],
+    ) -> SearchResult:
+        """Search memories: `hybrid` (the default), `keyword` or `semantic`.
+
+        Filters: `session_id`, `agent_id`, `group_id`, `memory_types`, `layers`, `tags` (any of those named),
+        `time_range` or `time_range_days` (when it happened), `as_of` (valid at that time), `min_trust` (by default
+        `search.min_trust`). They apply in every mode and before the limit. `asked_at` replaces the current time.
+
+            found = await memory.search("咖啡", user_id="mei", limit=3, explain=True)
+        """
+        engine, settings = self._engine, self.settings
+        where = self._search_filter(user_id, asked_at, filters)
+        inquiry = interpret(
+            query,
+            where,
+            mode=settings.search.default_mode if search_mode is None else search_mode,
+            keywords=keywords,
+            at_least=min_relevance_score,
+            limit=limit,
+            explain=explain,
+            with_synonyms=settings.extraction.enable_synonym_expansion,
+        )
+        unread = await engine.sync_files(where.user_id)
+        # The last days are different ones at each moment, so that such a result cannot be cached.
+        cacheable = filters.get("time_range_days") is None or asked_at is not None
+        with self.meter.timing("search", inquiry.mode):
+            inquiry, problem = await with_llm_synonyms(inquiry, engine.expander)
+            found = await engine.answers.search(inquiry, asked_at=asked_at, lasting=cacheable)
+        if notes := tuple(note for note in (problem, unread) if note):
+            found = found.model_copy(update={"degraded": (*found.degraded, *notes)})
+        self.meter.count("searches_total", "degraded" if found.degraded else "found" if found.hits else "nothing")
+        if found.hits:
+            self.meter.observe("search_relevance", found.hits[0].relevance_score)
+        return found
+
+    async def context(
+        self,
+        query: str,
+        *,
+        user_id: str,
+        max_tokens: int = 1500,
+        style: Style = "sections",
+        language: ContextLanguage | None = None,
+        min_relevance_score: float = 0.0,
+        asked_at: datetime | None = None,
+        **filters: Unpack[Filters],
+    ) -> str:
+        """Return the best memories for a query as one block for a prompt, fenced as data, within `max_tokens`.
+
+        Its language is that of the query unless one is named; the filters are those of `search`. If nothing is found,
+        it is the empty string.
+
+            prompt = await memory.context("晚饭吃什么？", user_id="mei", max_tokens=400)
+        """
+        validation.whole("max_tokens", max_tokens, highest=1_000_000)
+        validation.choice("style", style, get_args(Style))
+        if language is not None:
+            validation.choice("language", language, get_args(ContextLanguage))
+        limit = min(max(max_tokens // 10, 10), validation.MAX_LIMIT)
+        found = await self.search(
+            query,
+            user_id=user_id,
+            min_relevance_score=min_relevance_score,
+            limit=limit,
+            asked_at=asked_at,
+            **filters,
+        )
+        log_degraded(found.degraded)
+        at = filters.get("as_of") or asked_at
+        memories = await self.get_many([hit.id for hit in found.hits], user_id=user_id)
+        memories = [to_the_point(memory, query) for memory in as_they_were(memories, at)]
+        if filters.get("memory_types") is None and tokens_of(memories) > max_tokens:
+            where = replace(self._search_filter(user_id, asked_at, filters), session_id=None)
+            memories = await shorten(memories, where, self._engine.store)
+        spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
+        return render_context(memories, max_tokens=max_tokens, style=style, language=spoken, as_of=at)
+
+    def _search_filter(self, user_id: str, asked_at: datetime | None, filters: Filters) -> Filter:
+        where = Filter.parse(user_id=user_id, asked_at=asked_at, lifetimes=self._engine.lifetimes, **filters)
+        return (
+            where if filters.get("min_trust") is not None else replace(where, min_trust=self.settings.search.min_trust)
+        )
+
+    # -- read ---------------------------------------------------------------------------------------------------------
+
+    async def get(self, memory_id: str, *, user_id: str) -> MemoryItem:
+        """Return one memory by its id or `memory_key`."""
+        await self._engine.sync_files(validation.name("user_id", user_id))
+        return await existing(self._engine.store, user_id, validation.name("memory_id", memory_id))
+
+    async def get_many(self, memory_ids: Sequence[str], *, user_id: str) -> Sequence[MemoryItem]:
+        """Return several memories in the given order; ids that this user does not have are left out."""
+        ids = validation.names("memory_ids", memory_ids, most=validation.MAX_LIMIT)
+        await self._engine.sync_files(validation.name("user_id", user_id))
+        return await self._engine.store.get(user_id, ids)
+
+    async def list(
+        self,
+        *,
+        user_id: str,
+        status: Status = "active",
+        limit: int = 100,
+        cursor: str | None = None,
+        **filters: Unpack[Filters],
+    ) -> Page:
+        """List memories, newest first. The next page is `cursor=page.next_cursor`; additions do not shift it.
+
+        The filters are those of `search`.
+        """
+        where = Filter.parse(user_id=user_id, status=status, lifetimes=self._engine.lifetimes, **filters)
+        cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
+        await self._engine.sync_files(where.user_id)
+        page = await self._engine.store.page(where, cursor=cursor, limit=limit)
+        return page.model_copy(update={"items": tuple(as_they_were(page.items, where.as_of))})
+
+    async def count(self, *, user_id: str, status: Status = "active", **filters: Unpack[Filters]) -> int:
+        """Count memories; the filters are those of `list`."""
+        where = Filter.parse(user_id=user_id, status=status, lifetimes=self._engine.lifetimes, **filters)
+        await self._engine.sync_files(where.user_id)
+        return await self._engine.store.count(where)
+
+    async def timeline(
+        self,
+        *,
+        user_id: str,
+        time_range: TimeRange | None = None,
+        memory_types: Sequence[str] | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """List memories that were valid at some time in `time_range`, including ended and superseded ones, by start,
+        latest first.
+
+        Messages are left out unless `memory_types` names them. For one point in time use `list(as_of=…)`.
+        """
+        where = Filter.parse(user_id=user_id, memory_types=memory_types, time_range=time_range)
+        cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
+        return await self._engine.store.timeline(where, cursor=cursor, limit=limit)
+
+    async def history(self, memory_id: str, *, user_id: str) -> Sequence[Revision]:
+        """List every change of a memory, oldest first: who, when, why, before, after."""
+        return await self._engine.store.history(*_ids(user_id, memory_id))
+
+    async def sources(self, memory_id: str, *, user_id: str) -> Sequence[SourceMessage]:
+        """List the messages that a memory came from, verbatim. A statement has none: it is its own source."""
+        return await self._engine.store.sources(*_ids(user_id, memory_id))
+
+    async def relations(self, memory_id: str, *, user_id: str) -> Sequence[Relation]:
+        """List the memories that a memory supports, contradicts or refines, or that do so to it."""
+        return await self._engine.store.relations(*_ids(user_id, memory_id))
+
+    async def users(self) -> Sequence[str]:
+        """List the ids of all users that have memories or messages."""
+        return await self._engine.store.users()
+
+    async def stats(self, user_id: str | None = None) -> Stats:
+        """Count what the store holds, of one user or of all."""
+        engine = self._engine
+        held = await engine.store.stats(engine.embedder.id, validation.optional_name("user_id", user_id))
+        return held.model_copy(update={"cache": engine.answers.use()})
+
+    async def health(self) -> Health:
+        """Check that the store answers, that jobs get done, and that texts can be embedded.
+
+        A failed job counts for 15 minutes.
+        """
+        return await self._health()
+
+
+def _ids(user_id: str, memory_id: str) -> tuple[str, str]:
+    return validation.name("user_id", user_id), validation.name("memory_id", memory_id)
