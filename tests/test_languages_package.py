@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-MODULES = ["normalise", "zh.traditional", "script", "stop_words", "words", "tokens", "keywords"]
+MODULES = ["normalise", "script", "words", "tokens", "keywords", "registry", "sentences", "synonyms"]
 
 
 @pytest.mark.parametrize("name", MODULES)

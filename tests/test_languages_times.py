@@ -14,10 +14,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from jiyi.languages.numbers import chinese_number
-from jiyi.languages.times import TimeSpan, _folded, _scanners, dates
+from jiyi.languages.dates import TimeSpan, _folded, _scanners, dates
+from jiyi.languages.registry import LANGUAGES
 from jiyi.languages.times.calendar import Calendar
 from jiyi.languages.times.scan import scan
+from jiyi.languages.zh.numbers import chinese_number
 
 # A Wednesday.
 NOW = datetime(2023, 6, 14, 10, tzinfo=timezone(timedelta(hours=8)))
@@ -542,7 +543,7 @@ def test_any_moment_will_do(text: str, now: datetime) -> None:
         check(text, dates(text, now, future=future), now)
 
 
-EVERYWHERE = [replace(scanner, family=scanner.family._replace(core="")) for scanner in _scanners()[1]]
+EVERYWHERE = [replace(scanner, family=scanner.family._replace(core="")) for scanner in _scanners(LANGUAGES)]
 
 
 @given(texts)
@@ -550,7 +551,7 @@ EVERYWHERE = [replace(scanner, family=scanner.family._replace(core="")) for scan
 def test_looking_only_around_the_cores_finds_everything(text: str) -> None:
     folded = _folded(text)
     assert len(folded) == len(folded.lower()) == len(text)
-    assert scan(folded, _scanners()[1], Calendar(NOW)) == scan(folded, EVERYWHERE, Calendar(NOW))
+    assert scan(folded, _scanners(LANGUAGES), Calendar(NOW)) == scan(folded, EVERYWHERE, Calendar(NOW))
 
 
 def ordinal(day: int) -> str:
@@ -635,12 +636,12 @@ def test_nothing_is_compiled_until_it_is_needed() -> None:
     code = (
         "import re, sys; compile = re._compiler.compile; "
         "re._compiler.compile = lambda *a: sys.exit('early') if 'month' in str(a) or '月' in str(a) else compile(*a); "
-        "import jiyi.languages.times; print({'numpy', 'rjieba', 'zoneinfo'} & set(sys.modules))"
+        "import jiyi.languages.dates; print({'numpy', 'rjieba', 'zoneinfo'} & set(sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
-@pytest.mark.parametrize("name", ["times", "numbers"])
+@pytest.mark.parametrize("name", ["dates", "zh.numbers"])
 def test_examples_run(name: str) -> None:
     assert doctest.testmod(import_module(f"jiyi.languages.{name}")).failed == 0
 

@@ -5,8 +5,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jiyi.languages.normalise import plain
-from jiyi.languages.stop_words import CHINESE, PARTICLES, STOP_PAIRS
-from jiyi.languages.tokens import is_stop_word, tokens
+from jiyi.languages.tokens import tokens
+from jiyi.languages.words import is_stop_word
+from jiyi.languages.zh.words import PARTICLES, STOP_PAIRS
+from jiyi.languages.zh.words import STOP_WORDS as CHINESE
 
 any_text = st.text(alphabet=st.characters(exclude_categories=()))
 chinese = st.text(alphabet=st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5), min_size=2)

@@ -19,10 +19,10 @@ from jiyi import InvalidInput, JiyiError
 from jiyi.files.document import CannotParse, bullet_text, inserted, parse
 from jiyi.files.format import Home, Note, canonical, read_home, read_note
 from jiyi.files.headings import heading_line
+from jiyi.languages.dates import dates
 from jiyi.languages.keywords import keywords
 from jiyi.languages.normalise import normalise
 from jiyi.languages.script import language
-from jiyi.languages.times import dates
 from jiyi.languages.tokens import tokens
 from jiyi.llm.keywords import read_expansion
 from jiyi.llm.reading import read_object

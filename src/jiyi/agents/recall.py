@@ -15,10 +15,10 @@ from pydantic import ValidationError
 
 from .. import validation
 from ..errors import InvalidInput
+from ..languages.dates import dates
 from ..languages.keywords import query_keywords
 from ..languages.script import language as language_of
 from ..languages.sentences import split_sentences
-from ..languages.times import dates
 from ..memory import Memory
 from ..models import Hit, SearchMode, SearchResult, Value, utc_now
 from ..text.fence import harmless

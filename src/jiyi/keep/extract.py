@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from ..languages.dates import dates
 from ..languages.script import language
-from ..languages.stop_words import CHINESE
-from ..languages.times import dates
 from ..languages.tokens import tokens
+from ..languages.zh.words import STOP_WORDS
 from ..text_cache import text_cache
 from .particulars import particulars
 
@@ -101,7 +101,7 @@ def _day_of(line: str, at: datetime) -> tuple[datetime, str]:
 
 def _words(text: str) -> frozenset[str]:
     """Stems, and single characters of Chinese."""
-    return frozenset(term for term in tokens(text) if (len(term) == 1 or term.isascii()) and term not in CHINESE)
+    return frozenset(term for term in tokens(text) if (len(term) == 1 or term.isascii()) and term not in STOP_WORDS)
 
 
 def _joined(kept: list[_Sentence], new: _Sentence) -> list[_Sentence]:

@@ -8,9 +8,10 @@ from functools import cache
 from typing import Any
 from unicodedata import normalize
 
+from ..languages.en.numbers import english_number
+from ..languages.en.words import STOP_WORDS
 from ..languages.normalise import fold_traditional
-from ..languages.numbers import chinese_number, english_number
-from ..languages.stop_words import ENGLISH
+from ..languages.zh.numbers import chinese_number
 from ..text_cache import text_cache
 
 
@@ -91,7 +92,7 @@ def _latin_names(text: str) -> Iterable[str]:
         marked = any(char.isdigit() for char in plain) or plain[1:] != plain[1:].lower()  # iPhone, K8s, USB
         name = marked or plain in _MONTHS_AND_DAYS or (plain[0].isupper() and not begins)
         among_chinese = not text.isascii() and any("\u4e00" <= char <= "\u9fff" for char in text[:200])
-        stop = plain.lower() in ENGLISH and plain not in _MONTHS_AND_DAYS
+        stop = plain.lower() in STOP_WORDS and plain not in _MONTHS_AND_DAYS
         if (name or among_chinese) and not stop and len(plain) > 1 and not plain.startswith("I'"):
             yield plain.lower()
 

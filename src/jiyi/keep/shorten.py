@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import LlmBadReply
+from ..languages.dates import dates
 from ..languages.script import language
-from ..languages.times import dates
 from ..llm.client import Llm
 from ..llm.prompts import PromptLanguage
 from ..llm.reading import read_object

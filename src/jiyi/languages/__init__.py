@@ -1,5 +1,16 @@
 """Words, sentences, numbers and dates of the languages that Jiyi reads.
 
+English and Chinese have a folder each; a text in any other language is stored, divided, searched and rendered as it
+is. To add a language:
+
+1. Make a folder such as `de/` with an `__init__.py` that defines a `Language`: `GERMAN = Language(code="de", ...)`.
+   Fields that are left out stay neutral, so a name and a few stop words are a start.
+2. Add it to `LANGUAGES` in `registry.py`; take its function words out of `neutral.py`, and let `script.language`
+   return its code.
+3. Dates: give `dates=DateRules(...)` rules like those of `en/dates.py`. Each is a pattern and a function that returns
+   the range; `times/` has the calendar and the search.
+4. Add its sentences to the tables of `tests/test_languages_*.py`.
+
 >>> from datetime import UTC, datetime
 >>> sentences("I'm 34. I live in Rome.")
 [(0, 7), (8, 23)]
@@ -8,8 +19,20 @@
 ('2026-12-20', 'December 20', (9, 20))
 """
 
+from .base import Language
+from .dates import TimeSpan, dates
+from .registry import LANGUAGES, NEUTRAL, cue, language_named
 from .script import language
 from .sentences import sentences
-from .times import TimeSpan, dates
 
-__all__ = ["TimeSpan", "dates", "language", "sentences"]
+__all__ = [
+    "LANGUAGES",
+    "NEUTRAL",
+    "Language",
+    "TimeSpan",
+    "cue",
+    "dates",
+    "language",
+    "language_named",
+    "sentences",
+]

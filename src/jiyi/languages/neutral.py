@@ -5,11 +5,11 @@ Such a text is stored, divided, searched and rendered as it is; nothing in it is
 
 from __future__ import annotations
 
-from .stop_words import words
+from .base import word_set
 
 # Function words of common languages in Latin letters, without those that are English words too: enough to tell that a
 # sentence is not English.
-FUNCTION_WORDS = words("""
+FUNCTION_WORDS = word_set("""
     ich und der das ist nicht ein eine einen mit für auf dem von zu wir sie auch habe mein meine wie nach sind wohne
     je tu il nous vous les des est et une dans pour pas que qui avec sur mon mes suis le du aux cette sont chez où
     el los las una por para con mi yo del como pero muy estoy soy vivo tengo está dónde qué

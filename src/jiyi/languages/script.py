@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
+from .en.words import STOP_WORDS
 from .neutral import FUNCTION_WORDS
-from .stop_words import ENGLISH
 
 Script = Literal["han", "cjk", "latin", "number", "other"]
 Language = Literal["zh", "en", "mixed", "other"]
@@ -71,7 +71,7 @@ def language(text: str) -> Language:
         elif script == "latin":
             latin += min(len(piece), _LATIN_WORD_CAP)
             # "IT" or "A" in capitals may well be a name; "I" never is.
-            english_grammar |= piece == "I" or piece in ENGLISH
+            english_grammar |= piece == "I" or piece in STOP_WORDS
         elif script == "cjk":
             cjk += _HAN_WEIGHT * len(piece)
         elif script == "other":
@@ -92,7 +92,7 @@ def _is_foreign(text: str) -> bool:
     """Return True if Latin text has more function words of other languages than English ones."""
     foreign = english = 0
     for word in _LATIN_WORD.findall(text[:_LONGEST_LOOK].lower()):
-        if word in ENGLISH:
+        if word in STOP_WORDS:
             english += 1
         elif word in FUNCTION_WORDS or not word.isascii():
             foreign += 1

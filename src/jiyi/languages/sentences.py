@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .en.abbreviations import ALWAYS, BEFORE_NUMBER, MAY_END, TIME_OF_DAY
+from .en.words import END_UNLESS_NUMBER, MAY_END, NEVER_END, STOP_WORDS, TIME_OF_DAY
 from .script import language
-from .stop_words import ENGLISH
 
 # Marks that end a sentence wherever they stand: Chinese, Arabic, Devanagari, Armenian, Burmese, Khmer, Ethiopic.
 _ALWAYS_ENDS = "。！？；｡؟۔।॥։။។።"
@@ -22,7 +21,7 @@ _MARKS = re.compile(rf"[{re.escape(_ENDS)}]+[{re.escape(_CLOSERS)}]*")
 _EMOJI = r"[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
 _TRAILING_EMOJI = re.compile(rf"[ \t]{{0,4}}(?:{_EMOJI}[\u200d\ufe0f\U0001f3fb-\U0001f3ff]*)+")
 _LINE = re.compile(r"[^\r\n\u2028\u2029]+")
-_BULLET = re.compile(r"[ \t]*(?:[-*+•·▪◦–—>]+[ \t]+|[•·▪◦])?")
+_BULLET = re.compile(r"[ \t]{0,40}(?:[-*+•·▪◦–—>]{1,3}[ \t]{1,8}|[•·▪◦])?")
 _LIST_NUMBER = re.compile(
     r"(?:\(?[0-9]{1,2}[.)）、]|[（(][一二三四五六七八九十]{1,2}[)）]|[一二三四五六七八九十]{1,2}、)[ \t]*(?=\S)"
 )
@@ -151,13 +150,13 @@ def _full_stop_ends(text: str, start: int, at: int, follower: str, known_languag
     found = _WORD_BEFORE.search(text[max(start, at - _LONGEST_WORD) : at])
     word = found[1].lower() if found else ""
     first = follower[:1]
-    is_function_word = follower.replace("’", "'").split("'")[0].lower() in ENGLISH
+    is_function_word = follower.replace("’", "'").split("'")[0].lower() in STOP_WORDS
     if word.isdecimal():
         # "Am 3. Mai": many languages write ordinals with a full stop.
         ordinal = known_language == "other" and int(word[:4]) <= 31 and first.isupper() and not is_function_word
         return not ordinal
-    if word in ALWAYS or word in BEFORE_NUMBER:
-        return word in BEFORE_NUMBER and not first.isdigit()
+    if word in NEVER_END or word in END_UNLESS_NUMBER:
+        return word in END_UNLESS_NUMBER and not first.isdigit()
     if word in TIME_OF_DAY:
         # "At 3 p.m. I will call."
         return not first.islower() and not (is_function_word and text.count(" ", start, min(at, start + 60)) < 3)

@@ -8,16 +8,15 @@ from itertools import islice
 from operator import add
 
 from ..text_cache import text_cache
+from .en.words import STOP_WORDS, stem
 from .normalise import fold_case
 from .script import HAN, UNSPACED
-from .stop_words import CHINESE, ENGLISH, PARTICLES, STOP_PAIRS, is_stop_word
 from .words import inner_parts, is_spelled_plainly, parts, pieces, prepared, without_contraction
-
-__all__ = ["apart", "is_stop_word", "tokens"]
+from .zh.segment import characters_and_pairs, long_words
 
 _LONGEST_TERM = 64
-_DECIMAL = re.compile(r"\d+(?:,\d{3})*\.\d+")
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_DECIMAL = re.compile(r"\d{1,24}(?:,\d{3}){0,12}\.\d{1,24}")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3}){1,12}(?:\.\d{1,24})?")
 
 
 def tokens(text: str) -> list[str]:
@@ -36,8 +35,7 @@ def tokens(text: str) -> list[str]:
                 # The cache must not hold on to huge strings.
                 found += _word_terms(piece) if len(piece) <= _LONGEST_TERM else _word_terms.__wrapped__(piece)
             case "han":
-                found += [char for char in piece if char not in PARTICLES]
-                found += [pair for pair in map(add, piece, islice(piece, 1, None)) if pair not in STOP_PAIRS]
+                found += characters_and_pairs(piece)
                 if len(piece) > 2:
                     han.append(piece)
             case "unspaced":
@@ -46,8 +44,7 @@ def tokens(text: str) -> list[str]:
             case _:
                 found.append(piece)
     if han:
-        # Words of two characters are pairs already.
-        found += [bounded(word) for word in _segmenter()(" ".join(han)) if len(word) > 2 and word not in CHINESE]
+        found += map(bounded, long_words(" ".join(han)))
     # "The Who" or "的" alone must still be findable.
     return found or [bounded(fold_case(span.group())) for span in pieces(text)]
 
@@ -74,7 +71,7 @@ def bounded(term: str) -> str:
 def _word_terms(word: str) -> tuple[str, ...]:
     word = without_contraction(word)
     folded = fold_case(word)
-    if folded in ENGLISH or folded.endswith("n't"):
+    if folded in STOP_WORDS or folded.endswith("n't"):
         return ()
     if is_spelled_plainly(word):
         return _plain_terms(folded)
@@ -90,29 +87,13 @@ def _word_terms(word: str) -> tuple[str, ...]:
 
 
 def _plain_terms(folded: str) -> tuple[str, ...]:
-    if folded in ENGLISH:
+    if folded in STOP_WORDS:
         return ()
     if folded.isascii() and folded.isalpha():
-        return (bounded(_stemmer()(folded)),)
+        return (bounded(stem(folded)),)
     return (bounded(folded),)
-
-
-@cache
-def _stemmer() -> Callable[[str], str]:
-    from Stemmer import Stemmer
-
-    # Without its own cache a stemmer has no state between calls that threads could spoil; ours is above.
-    stem: Callable[[str], str] = Stemmer("english", 0).stemWord
-    return stem
 
 
 @cache
 def _unspaced() -> Callable[[str], re.Match[str] | None]:
     return re.compile(f"[{HAN}{UNSPACED}]").match
-
-
-@cache
-def _segmenter() -> Callable[[str], list[str]]:
-    from rjieba import cut
-
-    return cut

@@ -4,8 +4,11 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from .normalise import plain
+from .en.words import STOP_WORDS
+from .normalise import normalise, plain
 from .script import HAN, UNSPACED
+from .zh.words import PARTICLES
+from .zh.words import STOP_WORDS as CHINESE_STOP_WORDS
 
 # Combining marks, which \w leaves out: without them Hindi or pointed Hebrew would fall apart.
 _MARKS = (
@@ -90,3 +93,10 @@ def inner_parts(part: str) -> list[str]:
         if len(stretch) > 1 or (has_word and stretch.isdigit()):
             found += [stretch, *inner_parts(stretch)]
     return found
+
+
+def is_stop_word(word: str) -> bool:
+    """Return True if a word is too common to search for."""
+    folded = normalise(word)
+    english = folded.removesuffix("'s") in STOP_WORDS or folded.endswith("n't")
+    return english or folded in CHINESE_STOP_WORDS or folded in PARTICLES

@@ -27,7 +27,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from .. import __version__
 from ..cache import Cache
 from ..embed import Embedder
-from ..languages.times import dates
+from ..languages.dates import dates
 from ..models import CacheUse, MemoryItem, SearchResult, utc_now
 from ..scope import Filter
 from ..store.contract import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from ..languages import cue
 from ..languages.normalise import normalise
 
 # roles, which stand for a name
@@ -30,19 +31,7 @@ def without_names(query: str, names: frozenset[str]) -> str:
 
 def asks_assistant(query: str) -> bool:
     """Whether a question is about what the assistant itself has said."""
-    return _ASKS_ASSISTANT.search(query) is not None
-
-
-_SAYING = "said|told|mention|recommend|suggest|gave|given|advis|wrote|list|provid|explain|describ|shar|show|came up"
-_ASKS_ASSISTANT = re.compile(
-    rf"(?<!can )(?<!could )(?<!would )(?<!will )\byou(?:'ve| have| had)? (?:\w+ )?(?:{_SAYING})"
-    r"|\b(?:our|the|that) (?:last |previous |earlier |past )?(?:conversation|chat|discussion|talk)"
-    r"|\bwe (?:\w+ )?(?:talk|discuss|chat|spoke|decid|went over)|\bremind me"
-    r"|\byour (?:\w+ )?(?:suggestion|recommendation|advice|answer|list|reply|explanation)"
-    r"|[你您](?:之前|上次|刚才|曾经|以前)?.{0,4}(?:说|推荐|建议|告诉|提到|讲|给我|列)"
-    r"|我们(?:之前|上次|刚才|以前).{0,4}(?:聊|说|谈|讨论)",
-    re.IGNORECASE,
-)
+    return cue("assistant_question").search(query) is not None
 
 
 def _pattern(name: str) -> re.Pattern[str]:

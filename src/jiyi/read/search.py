@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError, EmbeddingModelChanged
 from ..index.query import Candidates, Question
+from ..languages.dates import dates
 from ..languages.script import language
-from ..languages.times import dates
 from ..languages.tokens import apart, tokens
 from ..models import MemoryItem, SearchResult
 from ..store.contract import Outset

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from unicodedata import normalize
 
-from ..languages.stop_words import ENGLISH
+from ..languages.en.words import STOP_WORDS
 from ..text_cache import text_cache
 
 # Prices are in quarters of a token, so that sums are exact.
@@ -93,7 +93,7 @@ def _part(part: str, *, alone: bool) -> int:
     if part.isupper():
         return min(size, 1 + size // 2) * _TOKEN
     folded = part.lower()
-    if folded in ENGLISH:
+    if folded in STOP_WORDS:
         return _TOKEN
     uncommon = sum(folded[at : at + 2] not in _COMMON_PAIRS for at in range(size - 1))
     return min(size * _TOKEN, max(_TOKEN, size + uncommon * _TOKEN))

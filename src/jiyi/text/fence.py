@@ -54,10 +54,10 @@ def harmless(text: str) -> str:
 # -- known again ------------------------------------------------------------------------------------------------------
 
 # On a line of its own; a prompt that was put into JSON has \n for the end of the line.
-_FENCE = re.compile(rf"{OPENING}(?=[ \t]*\r?(?:\n|\\n))|{CLOSING}")
-_LINE_END = re.compile(r"(?:[ \t]*\r?(?:\n|\\n))?")
+_FENCE = re.compile(rf"{OPENING}(?=[ \t]{{0,80}}\r?(?:\n|\\n))|{CLOSING}")
+_LINE_END = re.compile(r"(?:[ \t]{0,80}\r?(?:\n|\\n))?")
 _CUT_SHORT = re.compile(
-    rf"{OPENING}[ \t]*\r?\n(?:{'|'.join(map(re.escape, NOTICES.values()))})[ \t]*"
+    rf"{OPENING}[ \t]{{0,80}}\r?\n(?:{'|'.join(map(re.escape, NOTICES.values()))})[ \t]{{0,80}}"
     r"(?:\r?\n(?:- [^\n]*|##? [^\n]*|\[(?:Memory|记忆要点)\]|(?=\r?\n## )))*(?:\r?\n)?"
 )
 

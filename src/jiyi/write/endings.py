@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..languages.normalise import normalise
 from ..languages.script import HAN
-from ..languages.tokens import is_stop_word
+from ..languages.words import is_stop_word
 from ..scope import Scope
 from .extractors.over import by_name, does_away, done_again, goes_on_with_noun, leaves, one_of_these, parted, uncounted
 from .facts import THE_USER, Fact, beside, fact_of, whom

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic_core import PydanticCustomError
 
 from ... import validation
-from ...languages.times import dates
+from ...languages.dates import dates
 from ...models import utc_now
 
 MOST_HITS = 20

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ..numbers import ENGLISH_NUMBER, english_number
 from ..times.calendar import DAY, Amount, Calendar, DayPart, Part, Unit, edge, halves, in_day, one_day
 from ..times.scan import Family, Rule
 from .dates import DIRECTION, MONTH_NAMES, SHORT_WEEKDAY_NAMES, WEEKDAY_NAMES, direction, step, weekday_number
+from .numbers import ENGLISH_NUMBER, english_number
 
 _WEEKDAY = rf"(?P<wd>{WEEKDAY_NAMES})"
 # Every Friday is no time, and a Black Friday none of the usual ones.

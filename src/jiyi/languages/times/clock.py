@@ -1,142 +1,113 @@
-"""Times of day, as far as they say more about a day: yesterday at 7 pm, 昨天下午三点半."""
+"""Times of day beside a day: yesterday at 7 pm, 昨天下午三点半."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import cache
+from types import MappingProxyType
 from typing import NamedTuple
 
-from ..numbers import chinese_number
 from .calendar import DayPart, Part, in_day
 from .scan import Atom
 
-_CHINESE_PARTS: dict[str, DayPart] = {
-    "凌晨": "dawn", "清晨": "morning", "一大早": "morning", "大清早": "morning", "早上": "morning", "早晨": "morning",
-    "上午": "morning", "中午": "noon", "午后": "afternoon", "下午": "afternoon", "傍晚": "dusk", "晚上": "night",
-    "夜里": "night", "半夜": "night", "深夜": "night", "夜晚": "night", "早": "morning", "晚": "night",
-}  # fmt: skip
-_ENGLISH_PARTS: dict[str, DayPart] = {
-    "morning": "morning",
-    "afternoon": "afternoon",
-    "evening": "evening",
-    "night": "night",
-    "noon": "noon",
-}
-# 今天晚点 is later today, 今天早饭 a meal.
-_PART_AFTER = (
-    r"(?:,? (?:in the |at )?(?P<en>morning|afternoon|evening|night|noon)(?![A-Za-z0-9_])"
-    r"|的? ?(?P<zh>凌晨|清晨|一大早|大清早|早上|早晨|上午|中午|午后|下午|傍晚|晚上|夜里|半夜|深夜|夜晚"
-    r"|早(?![点餐饭就已些期日知安教退市])|晚(?![点餐饭会安年期婚些于一宴辈])))"
-)
-_PART_BEFORE = r"(?:the )?(?P<en>morning|afternoon|evening|night) of \Z"
 
-_HOUR = "(?P<h>[01]?[0-9]|2[0-3])"
-_MINUTE = "(?P<min>[0-5][0-9])"
-_AM_PM = r"(?P<ap>[ap])\.?m(?:\.(?! [A-Z]))?(?![A-Za-z0-9_])"
-_AT = r"(?:,? (?:at|around|about|by) |,? |, ?)"
-_CHINESE_HOUR = "(?P<h>[0-9]{1,2}|二十[一二三]?|十[一二三四五六七八九]?|[一二两三四五六七八九零])"
-_CHINESE_MINUTE = "(?P<min>[0-5]?[0-9]|[零〇]?[一二三四五六七八九]|[二三四五]?十[一二三四五六七八九]?)"
-_PAST_HOUR = rf"(?:(?P<half>半)|(?P<quarter>[一三])刻| ?{_CHINESE_MINUTE}分|整)?"
-# 昨天一点也不累 and 今天三点建议 have no hour in them.
-_NO_HOUR = "(?![点儿心评击赞头餐菜名滴缀子也都没意建要原])"
-_CLOCKS_AFTER = (
-    rf"{_AT}{_HOUR}(?::{_MINUTE})? ?{_AM_PM}",
-    rf"(?:{_AT}|T|的?){_HOUR}:{_MINUTE}(?::[0-5][0-9](?:\.[0-9]{{1,9}})?)?(?![:0-9A-Za-z_])",
-    r" (?:at|around|about) (?P<h>1[0-2]|[1-9])(?: o'clock)?(?![:0-9A-Za-z_%.]| [a-z])",
-    rf"的? ?{_CHINESE_HOUR} ?(?:点钟?|时(?![候间刻代常])){_PAST_HOUR}{_NO_HOUR}",
+class Clock(NamedTuple):
+    """A time as it is written. `exact` is True if it is by the 24 hours; "7:30" may be morning or evening."""
+
+    hour: int
+    minute: int | None = None
+    half: str | None = None  # a or p
+    exact: bool = False
+
+
+def read_clock(match: re.Match[str], _part: DayPart | None) -> Clock | None:
+    """Read a time in digits from the groups h, min and ap."""
+    said = match.groupdict()
+    minute = said.get("min")
+    return Clock(int(said["h"]), int(minute) if minute else None, said.get("ap"), bool(minute) and len(said["h"]) == 2)
+
+
+ReadClock = Callable[[re.Match[str], DayPart | None], Clock | None]
+
+
+class ClockRules(NamedTuple):
+    """Words for times of day. A space in a pattern is one blank; the group `part` is a key of `parts`."""
+
+    parts: Mapping[str, DayPart] = MappingProxyType({})
+    part_after: str = "(?!)"
+    part_before: str = "(?!)"
+    after: tuple[tuple[str, ReadClock], ...] = ()
+    before: tuple[tuple[str, ReadClock], ...] = ()
+
+
+_DIGITS_AFTER = (
+    r"(?:T|,? |, ?|)(?P<h>[01]?[0-9]|2[0-3]):(?P<min>[0-5][0-9])(?::[0-5][0-9](?:\.[0-9]{1,9})?)?(?![:0-9A-Za-z_])"
 )
-_CLOCKS_BEFORE = (
-    rf"(?:(?:at|around|about) )?{_HOUR}(?::{_MINUTE})? ?{_AM_PM},? (?:on )?\Z",
-    rf"(?P<h>[01][0-9]|2[0-3]):{_MINUTE} on \Z",
-)
+_START = "(?<![0-9A-Za-z_.:$-])"
 _LONGEST_BEFORE = 32
-
-
-class _Patterns(NamedTuple):
-    part_after: re.Pattern[str]
-    part_before: re.Pattern[str]
-    clocks_after: list[re.Pattern[str]]
-    clocks_before: list[re.Pattern[str]]
-
-
-@cache
-def _patterns() -> _Patterns:
-    def ready(pattern: str) -> re.Pattern[str]:
-        # A space stands for a blank, not for the end of a line.
-        return re.compile(pattern.replace(" ", r"[ \t]"), re.IGNORECASE | re.ASCII)
-
-    start = "(?<![0-9A-Za-z_.:$-])"
-    return _Patterns(
-        ready(_PART_AFTER),
-        ready(start + _PART_BEFORE),
-        [ready(clock) for clock in _CLOCKS_AFTER],
-        [ready(start + clock) for clock in _CLOCKS_BEFORE],
-    )
-
-
-def refined(text: str, atom: Atom, free: int) -> Atom:
-    """The time with the time of day that is written beside it; text before `free` belongs to another."""
-    if atom.part.grain != "day" and not atom.part.part:
-        return atom
-    patterns = _patterns()
-    # After a date in digits an hour is by the 24 hours too: 2023-05-07 9:30.
-    in_digits = text[atom.start : atom.end].translate(_NO_SEPARATORS).isdecimal()
-    if atom.part.grain == "day" and (found := patterns.part_after.match(text, atom.end)):
-        atom = Atom(in_day(atom.part, _part_name(found)), atom.start, found.end())
-    for clock in patterns.clocks_after:
-        if (found := clock.match(text, atom.end)) and (part := _at(found, atom.part, exact=in_digits)):
-            return Atom(part, atom.start, found.end())
-    return _refined_before(text, atom, free) if atom.part.grain == "day" else atom
-
-
 _NO_SEPARATORS = {ord(char): None for char in "-/."}
 
 
-def _refined_before(text: str, atom: Atom, free: int) -> Atom:
+@cache
+def _pattern(pattern: str) -> re.Pattern[str]:
+    # A space stands for a blank, not for the end of a line.
+    return re.compile(pattern.replace(" ", r"[ \t]"), re.IGNORECASE | re.ASCII)
+
+
+def refined(text: str, atom: Atom, free: int, rules: Sequence[ClockRules]) -> Atom:
+    """Return the time with the time of day written beside it; text before `free` belongs to another time."""
+    if atom.part.grain != "day" and not atom.part.part:
+        return atom
+    # After a date in digits an hour is by the 24 hours too: 2023-05-07 9:30.
+    in_digits = text[atom.start : atom.end].translate(_NO_SEPARATORS).isdecimal()
+    if atom.part.grain == "day":
+        for rule in rules:
+            if found := _pattern(rule.part_after).match(text, atom.end):
+                atom = Atom(in_day(atom.part, rule.parts[found["part"].lower()]), atom.start, found.end())
+                break
+    clocks = [*(clock for rule in rules for clock in rule.after), (_DIGITS_AFTER, read_clock)]
+    for pattern, read in clocks:
+        if (found := _pattern(pattern).match(text, atom.end)) and (
+            part := _at(read(found, atom.part.part), atom.part, exact=in_digits)
+        ):
+            return Atom(part, atom.start, found.end())
+    return _refined_before(text, atom, free, rules) if atom.part.grain == "day" else atom
+
+
+def _refined_before(text: str, atom: Atom, free: int, rules: Sequence[ClockRules]) -> Atom:
     lowest = max(free, atom.start - _LONGEST_BEFORE)
     before = text[lowest : atom.start]
     if not before.endswith((" ", "\t")):
         return atom
-    patterns = _patterns()
-    if found := patterns.part_before.search(before):
-        return Atom(in_day(atom.part, _part_name(found)), lowest + found.start(), atom.end)
-    for clock in patterns.clocks_before:
-        if (found := clock.search(before)) and (part := _at(found, atom.part, exact=True)):
-            return Atom(part, lowest + found.start(), atom.end)
+    for rule in rules:
+        if found := _pattern(_START + rule.part_before).search(before):
+            return Atom(in_day(atom.part, rule.parts[found["part"].lower()]), lowest + found.start(), atom.end)
+        for pattern, read in rule.before:
+            if (found := _pattern(_START + pattern).search(before)) and (
+                part := _at(read(found, None), atom.part, exact=True)
+            ):
+                return Atom(part, lowest + found.start(), atom.end)
     return atom
 
 
-def _part_name(found: re.Match[str]) -> DayPart:
-    said = found[found.lastindex or 0]
-    return _CHINESE_PARTS.get(said) or _ENGLISH_PARTS[said.lower()]
-
-
-def _at(found: re.Match[str], day: Part, *, exact: bool) -> Part | None:
-    """That time of the day, unless it could be in the morning or in the afternoon."""
-    said = found.groupdict()
-    # 19:30 and 07:30 are by the 24 hours; 7:30 and 三点 may be either.
-    exact = exact or (said["h"].isdecimal() and len(said["h"]) == 2 and bool(said.get("min")))
-    hour = _hour(chinese_number(said["h"]), said.get("ap"), day.part, exact=exact)
+def _at(clock: Clock | None, day: Part, *, exact: bool) -> Part | None:
+    """Return that time of the day, or None if it could be in the morning or in the afternoon."""
+    if clock is None:
+        return None
+    hour = _hour(clock.hour, clock.half, day.part, exact=exact or clock.exact)
     if hour is None:
         return None
     start = day.start.replace(hour=0) + timedelta(hours=hour)
-    minutes = {"一": 15, "三": 45}.get(said.get("quarter") or "")
-    if said.get("half"):
-        minutes = 30
-    elif said.get("min"):
-        minutes = chinese_number(said["min"].lstrip("零〇"))
-    if minutes is None:
-        # 昨晚一点没吃: more often a bit than an hour.
-        if said["h"] == "一" and day.part == "night" and found[0].endswith("点"):
-            return None
+    if clock.minute is None:
         return day._replace(start=start, end=start + timedelta(hours=1), grain="hour")
-    start += timedelta(minutes=minutes)
+    start += timedelta(minutes=clock.minute)
     return day._replace(start=start, end=start + timedelta(minutes=1), grain="minute")
 
 
 def _hour(hour: int, half: str | None, part: DayPart | None, *, exact: bool) -> int | None:
-    """The hour since midnight."""
+    """Return the hour since midnight."""
     if half:
         return hour % 12 + (12 if half.lower() == "p" else 0) if 1 <= hour <= 12 else None
     if hour > 12 or part is None:

@@ -1,1 +1,31 @@
 """Chinese."""
+
+from __future__ import annotations
+
+from ..base import Language
+from ..times.rules import DateRules
+from . import dates, relative_dates
+from .clock import CLOCK
+from .numbers import chinese_number
+from .ranges import RANGES
+from .words import STOP_WORDS
+
+CHINESE = Language(
+    code="zh",
+    name="Chinese",
+    script="han",
+    joiner="",
+    stop_words=STOP_WORDS,
+    first_person="我|咱",
+    negation="[不没未无非别]",
+    past_question=(
+        "以前|之前|先前|此前|原来|原先|原本|从前|过去|曾经|曾[在是有]|当初|当时|那时|最初|起初|一开始|早先|历史|旧(?!金山)"
+        "|上一[个份任次]|前一[个份任次]|变化|改变|换过|改过"
+    ),
+    assistant_question=(
+        "[你您](?:之前|上次|刚才|曾经|以前)?.{0,4}(?:说|推荐|建议|告诉|提到|讲|给我|列)"
+        "|我们(?:之前|上次|刚才|以前).{0,4}(?:聊|说|谈|讨论)"
+    ),
+    dates=DateRules(families=dates.FAMILIES + relative_dates.FAMILIES, gap=r"[ \t]{0,2}", clock=CLOCK, ranges=RANGES),
+    number=chinese_number,
+)

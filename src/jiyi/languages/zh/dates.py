@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..numbers import chinese_number, chinese_year
 from ..times.calendar import DAY, Calendar, Part, edge, one_day, third
 from ..times.scan import Family, Rule
+from .numbers import chinese_number, chinese_year
 
 _HAN_NUMBER = "零〇一二两三四五六七八九十百"
 # Not the end of a longer number.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ..numbers import CHINESE_NUMBER, chinese_number
 from ..times.calendar import DAY, MOST, Amount, Calendar, DayPart, Part, Unit, halves, in_day, one_day
 from ..times.scan import Family, Rule
 from .dates import DAY_NUMBER, NO_NUMBER, THIRD, WEEKDAYS, part_of_month
+from .numbers import CHINESE_NUMBER, chinese_number
 
 _UNITS: dict[str, Unit] = {
     "分钟": "minute", "小时": "hour", "钟头": "hour", "天": "day", "周": "week", "星期": "week", "礼拜": "week",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from ...languages.times import TimeSpan
+from ...languages.dates import TimeSpan
 from ..drafts import Evidence, Said
 
 # Of whom something can be remembered; the rest is about the world.

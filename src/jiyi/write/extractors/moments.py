@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from ...languages.times import TimeSpan, dates
+from ...languages.dates import TimeSpan, dates
 from .open_dates import open_dates
 
 # Without one of these a text speaks of no time, and need not be searched.

@@ -7,7 +7,7 @@ from calendar import monthrange
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 
-from ...languages.times import TimeSpan
+from ...languages.dates import TimeSpan
 from ...languages.times.calendar import Grain
 from .lexicon import named
 

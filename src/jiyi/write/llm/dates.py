@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from ...languages.times import TimeSpan
+from ...languages.dates import TimeSpan
 from ...llm.prompts import PromptLanguage
 from ..extractors.moments import absolute, times_in
 

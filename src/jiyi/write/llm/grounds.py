@@ -13,12 +13,14 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from unicodedata import normalize
 
+from ...languages.dates import TimeSpan, dates
+from ...languages.en import ENGLISH
+from ...languages.en.numbers import english_number
 from ...languages.normalise import fold_traditional
-from ...languages.numbers import chinese_number, english_number
 from ...languages.script import language
-from ...languages.stop_words import CHINESE, ENGLISH
-from ...languages.times import TimeSpan, dates
 from ...languages.tokens import tokens
+from ...languages.zh import CHINESE
+from ...languages.zh.numbers import chinese_number
 from ...text.fence import strip_context
 from ...text_cache import text_cache
 from ..drafts import Evidence, Said
@@ -232,7 +234,7 @@ class Grounds:
     def _check_names(self, text: str) -> None:
         for name in _CAPITALISED.findall(text):
             word = re.sub(r"['’]s?$", "", name)
-            if word.lower() in _CALENDAR or word.lower() in ENGLISH or self.knows(word):
+            if word.lower() in _CALENDAR or word.lower() in ENGLISH.stop_words or self.knows(word):
                 continue
             if not set(tokens(word)) <= self._words:
                 raise Unsupported("a name that was not said", word)
@@ -291,7 +293,7 @@ def _squeezed(text: str) -> tuple[str, list[int]]:
 
 def _content_words(text: str) -> set[str]:
     """Stems of words, and single Chinese characters but for the most common ones."""
-    return {term for term in tokens(text) if (len(term) == 1 or term.isascii()) and term not in CHINESE}
+    return {term for term in tokens(text) if (len(term) == 1 or term.isascii()) and term not in CHINESE.stop_words}
 
 
 def _numbers_in(text: str) -> Iterable[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from ...errors import LlmBadReply
-from ...languages.times import TimeSpan
+from ...languages.dates import TimeSpan
 from ...llm.keywords import standing_in
 from ...text.hashes import content_hash
 from ..drafts import Draft, Evidence, Said
