@@ -1,4 +1,4 @@
-"""`python -m bench`: measure, print tables, and exit with 1 if a bound is missed."""
+"""`python -m bench`: measure speed against a floor, print tables, and exit with 1 if a bound is missed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from jiyi.embed.builtin import BuiltinEmbedder
 
 from . import report
-from .adding import AddTimes, measure_adds
-from .caching import CacheTimes, measure_caching
+from .add import AddTimes, measure_adds
+from .cache import CacheTimes, measure_caching
 from .fill import Advance, PerturbedEmbedder, Plan, fill
-from .hostile import HOSTILE, HostileTimes, measure_hostile
-from .searching import SearchTimes, measure_searches, searches_of
-from .starting import Start, measure_starts
+from .hostile_queries import HOSTILE, HostileTimes, measure_hostile
+from .search import SearchTimes, measure_searches, searches_of
+from .startup import Start, measure_starts
 
 
 def arguments() -> argparse.Namespace:

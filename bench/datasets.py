@@ -18,12 +18,11 @@ from typing import Any
 
 from jiyi import validation
 from jiyi.errors import InvalidInput
-from jiyi.transfer.chats.chat import Foreign, Turn, read_as
-from jiyi.transfer.chats.locomo import LocomoSample
-from jiyi.transfer.chats.locomo import turns as locomo_turns
-from jiyi.transfer.chats.longmemeval import Haystack
-from jiyi.transfer.chats.longmemeval import turns as longmemeval_turns
-from jiyi.transfer.chats.moments import Moment, Name
+from jiyi.transfer.readers.locomo import LocomoSample
+from jiyi.transfer.readers.locomo import turns as locomo_turns
+from jiyi.transfer.readers.longmemeval import Haystack
+from jiyi.transfer.readers.longmemeval import turns as longmemeval_turns
+from jiyi.transfer.records import ForeignModel, ForeignName, ForeignTime, Turn, validate_as
 
 SUFFIXES = (".json", ".json.gz")
 UNANSWERABLE = "unanswerable"  # category of questions without evidence
@@ -189,25 +188,25 @@ def _query_text(place: str, text: str) -> str:
 # -- {"stores": [...]} ----------------------------------------------------------------------------------------------
 
 
-class StoreMessage(Foreign):
-    id: Name
+class StoreMessage(ForeignModel):
+    id: ForeignName
     text: str
-    session: Name | None = None
-    speaker: Name | None = None
+    session: ForeignName | None = None
+    speaker: ForeignName | None = None
     role: str = "user"
-    sent_at: Moment | None = None
+    sent_at: ForeignTime | None = None
 
 
-class StoreQuery(Foreign):
-    id: Name
+class StoreQuery(ForeignModel):
+    id: ForeignName
     text: str
-    gold: tuple[Name, ...]
-    category: Name = "questions"
-    asked_at: Moment | None = None
+    gold: tuple[ForeignName, ...]
+    category: ForeignName = "questions"
+    asked_at: ForeignTime | None = None
 
 
-class StoreEntry(Foreign):
-    id: Name
+class StoreEntry(ForeignModel):
+    id: ForeignName
     messages: tuple[StoreMessage, ...]
     queries: tuple[StoreQuery, ...] = ()
 
@@ -218,7 +217,7 @@ def _stores(file: str, found: Mapping[str, Any]) -> Stores:
 
 
 def _store(place: str, value: object) -> BenchStore:
-    store = read_as(place, StoreEntry, value)
+    store = validate_as(place, StoreEntry, value)
     messages = [
         _message(
             Turn(
@@ -259,7 +258,7 @@ LOCOMO_CATEGORIES = {1: "1-multi-hop", 2: "2-temporal", 3: "3-open-domain", 4: "
 LOCOMO_EVIDENCE = re.compile(r"D:?0*(\d+):0*(\d+)")  # also matches the misspelled "D:11:26"
 
 
-class LocomoQuestion(Foreign):
+class LocomoQuestion(ForeignModel):
     question: str
     category: int
     evidence: tuple[str, ...] = ()
@@ -275,7 +274,7 @@ def _locomo(file: str, found: Sequence[object]) -> Stores:
     skipped = 0
     for at, value in enumerate(found):
         place = f"{file}, [{at}]"
-        sample = read_as(place, LocomoAsked, value)
+        sample = validate_as(place, LocomoAsked, value)
         messages = tuple(map(_message, locomo_turns(place, sample)))
         known = {message.id for message in messages}
         queries = [_locomo_query(f"{place}.qa[{n}]", sample, n, known) for n in range(len(sample.qa))]
@@ -304,11 +303,11 @@ def _locomo_query(place: str, sample: LocomoAsked, number: int, known: set[str])
 
 
 class LongMemEvalQuestion(Haystack):
-    question_id: Name
+    question_id: ForeignName
     question_type: str
     question: str
-    question_date: Moment | None = None
-    answer_session_ids: tuple[Name, ...] = ()
+    question_date: ForeignTime | None = None
+    answer_session_ids: tuple[ForeignName, ...] = ()
 
 
 def _longmemeval(file: str, found: Sequence[object]) -> Stores:
@@ -318,7 +317,7 @@ def _longmemeval(file: str, found: Sequence[object]) -> Stores:
 
 
 def _longmemeval_store(place: str, value: object) -> BenchStore:
-    asked = read_as(place, LongMemEvalQuestion, value)
+    asked = validate_as(place, LongMemEvalQuestion, value)
     messages: list[BenchMessage] = []
     marked: list[str] = []
     of_answers: list[str] = []

@@ -27,7 +27,7 @@ from jiyi.files.document import parse
 from jiyi.files.taking import AT_ONCE
 from jiyi.settings import load_settings
 
-from .corpus import statements
+from .texts import statements
 
 FULL, ONE = 3.0, 3.0  # bounds: times the unavoidable
 FOUND_S = 2.0  # the bound for an edit to be found

@@ -1,4 +1,4 @@
-"""The store that is searched: users of several sizes among many others."""
+"""Fill the searched store: users of several sizes among many others."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from jiyi.embed import Vectors
 from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.store.tables import Base
 
-from .corpus import candidates, statements
+from .texts import candidates, statements
 
-Advance = Callable[[int], None]  # called with how many memories more are there
+Advance = Callable[[int], None]  # called with the number of memories added
 
-ORIGINALS = 4  # of the other users; the rest are copies of these under other names
+ORIGINALS = 4  # of the other users; the rest are copies
 CHUNK = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the store holds. Two runs with equal plans can share one file."""
+    """Contents of the store. Runs with equal plans can share one file."""
 
     seed: int
     sizes: tuple[int, ...]
@@ -42,10 +42,10 @@ def user_of(size: int) -> str:
 
 
 class PerturbedEmbedder:
-    """Stands in for the built-in embedder while the store is filled, because that would take half an hour.
+    """Fast substitute for the built-in embedder, with which filling would take half an hour.
 
-    A document's vector is that of one of a few hundred real texts with noise added, of length one; a scan costs the
-    same whatever the numbers are. Queries go to the real one.
+    A document's vector is that of one of a few hundred real texts with noise added; a scan costs the same whatever the
+    numbers are. Queries use the real embedder.
     """
 
     id = BuiltinEmbedder.id
@@ -67,7 +67,7 @@ class PerturbedEmbedder:
 
 
 async def fill(folder: Path, plan: Plan, embedder: PerturbedEmbedder, advance: Advance) -> Path:
-    """The file with the planned memories; one that is there already is used again."""
+    """Create the store, or reuse an existing one with the same plan; return its path."""
     path = folder / "bench.db"
     if _is_there(folder, plan):
         advance(plan.memories)
@@ -84,7 +84,7 @@ async def fill(folder: Path, plan: Plan, embedder: PerturbedEmbedder, advance: A
 
 
 async def _add(memory: Memory, user_id: str, number: int, seed: int, advance: Advance) -> None:
-    """Through the front door, in some twenty sessions or more."""
+    """Add memories in about twenty sessions or more."""
     made = list(candidates(f"{seed}:{user_id}", number))
     step = min(CHUNK, max(number // 20, 1))
     for at in range(0, number, step):
@@ -93,7 +93,7 @@ async def _add(memory: Memory, user_id: str, number: int, seed: int, advance: Ad
 
 
 def _copy_users(path: Path, originals: int, plan: Plan, advance: Advance) -> None:
-    """Through the back door, every row as `add` would have written it: the others are only there to be in the way."""
+    """Copy the rows of the originals in SQL: the other users are never searched."""
     database = sqlite3.connect(path)
     columns = {
         table.name: [f'"{column.name}"' for column in table.columns if column.name not in ("user_id", "seq")]
@@ -113,7 +113,7 @@ def _copy_users(path: Path, originals: int, plan: Plan, advance: Advance) -> Non
 
 
 def _is_there(folder: Path, plan: Plan) -> bool:
-    """Whether the folder has a filled store of this plan and schema. Any other one is removed."""
+    """Return True if the folder has a store of this plan and schema; remove any other one."""
     note = folder / "bench.json"
     if note.exists() and note.read_text() == _description(plan):
         return True

@@ -1,4 +1,4 @@
-"""The floor: the least work that answers the same question, with everything in RAM and nothing else asked for."""
+"""The floor: the least work that answers the same question, with everything in RAM."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ from jiyi.scope import Filter
 from jiyi.settings import load_settings
 from jiyi.store.tables import Base
 
-from .corpus import candidates, questions
 from .fill import ORIGINALS, PerturbedEmbedder, user_of
+from .texts import candidates, questions
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from postgres_server import Databases, Server

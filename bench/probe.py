@@ -17,7 +17,7 @@ from jiyi import Memory
 from jiyi.embed import Vectors
 from jiyi.embed.builtin import BuiltinEmbedder
 
-from .corpus import questions
+from .texts import questions
 
 
 def peak_rss_mb() -> float:

@@ -1,4 +1,4 @@
-"""Plain tables of what was measured, and the same as JSON."""
+"""Print the speed figures as tables, and convert them to JSON."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .adding import FACTOR as TALK_FACTOR
-from .adding import SHARE, AddTimes, Span
-from .caching import SHARE as CACHE_SHARE
-from .caching import CacheTimes
-from .hostile import FACTOR as HOSTILE_FACTOR
-from .hostile import HostileTimes
-from .searching import SearchTimes
-from .starting import FACTOR, Start
+from .add import FACTOR as TALK_FACTOR
+from .add import SHARE, AddTimes, Span
+from .cache import SHARE as CACHE_SHARE
+from .cache import CacheTimes
+from .hostile_queries import FACTOR as HOSTILE_FACTOR
+from .hostile_queries import HostileTimes
+from .search import SearchTimes
+from .startup import FACTOR, Start
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The file that was searched."""
+    """The searched database file."""
 
     memories: int
     users: int
@@ -27,7 +27,7 @@ class Store:
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The first column to the left, numbers to the right."""
+    """Format a table with the first column left-aligned and the others right-aligned."""
     widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
 
     def line(cells: Sequence[str]) -> str:
@@ -87,17 +87,6 @@ def print_searches(times: Sequence[SearchTimes], store: Store) -> None:
             for each in times
         ],
     ))  # fmt: skip
-    print_stages(times)
-
-
-def print_stages(times: Sequence[SearchTimes]) -> None:
-    print(table(
-        "Where a search's time goes, p50 in ms (a.b lies inside a)",
-        ("stage", *(f"{each.size:,}" for each in times)),
-        [(stage, *(ms(each.stages[stage]) for each in times)) for stage in times[0].stages],
-    ))  # fmt: skip
-    if times[0].missing_stages:
-        print(f"not found in the engine: {', '.join(times[0].missing_stages)} (see bench/breakdown.py)")
 
 
 def print_caching(times: CacheTimes) -> None:
@@ -117,7 +106,7 @@ def print_caching(times: CacheTimes) -> None:
 
 def print_hostile(times: HostileTimes) -> None:
     print(table(
-        "Queries that were written to do harm, p50 in ms, and plain ones of the same length",
+        "Hostile queries and plain ones of the same length, p50 in ms",
         ("", "hostile", "plain", "ratio", "bound", ""),
         [
             (name, ms(times.hostile[name]), ms(times.plain[name]), f"{times.ratio(name):.2f}", f"≤ {HOSTILE_FACTOR}",
@@ -143,7 +132,7 @@ def print_adds(adds: AddTimes) -> None:
         ],
     ))  # fmt: skip
     print(table(
-        "Small adds, each durable (fsync) when it returns; memories are worked out of the conversation by rule",
+        "Small adds, each durable (fsync) when it returns; with built-in extraction",
         ("", "add ms", "embedding the same ms", "ratio", "bound", ""),
         [
             ("one statement", ms(adds.single), ms(adds.single_embed), f"{adds.single / adds.single_embed:.2f}", "", ""),

@@ -30,8 +30,8 @@ from jiyi import JiyiError, Memory
 from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.settings import load_settings
 
-from .corpus import questions, statements
 from .fill import PerturbedEmbedder, Plan, fill
+from .texts import questions, statements
 
 FACTOR = 3.0  # the bound: p99 of the server ≤ FACTOR × p99 of the engine, and no error
 ADDS_OF_TEN = 1

@@ -25,7 +25,7 @@ from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.settings import load_settings
 from jiyi.testing import Clock
 
-from .lives import CHINESE, ENGLISH, Planted, Session, life
+from .simulated_users import CHINESE, ENGLISH, Planted, Session, life
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 UPKEEP, MONTH = 10, 30  # days

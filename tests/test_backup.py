@@ -107,7 +107,7 @@ async def test_what_comes_back_is_what_was_there(place: Place, tmp_path: Path) -
         await memory.delete_all("mei")
         await memory.add("after the backup", user_id="ann")
     untouched = (tmp_path / "backup.db").read_bytes()
-    with pytest.raises(InvalidInput, match=r"is there already|is not empty"):
+    with pytest.raises(InvalidInput, match=r"exists already|is not empty"):
         await restore_backup(tmp_path / "backup.db", place)
     await restore_backup(tmp_path / "backup.db", place, force=True)
     assert (tmp_path / "backup.db").read_bytes() == untouched
@@ -195,6 +195,6 @@ async def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, monkeypat
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("jiyi.transfer.backup._replace_file", full)
+    monkeypatch.setattr("jiyi.transfer.backup._replace_store_file", full)
     with pytest.raises(StoreUnavailable, match=r"memory\.db could not be replaced: .*No space left"):
         await restore_backup(tmp_path / "backup.db", tmp_path / "memory.db", force=True)

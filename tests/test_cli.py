@@ -311,7 +311,6 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "demo": lambda _: [],
     "import": lambda _: [],
     "mcp": lambda _: [],
-    "import-mcp": lambda _: [],
     "migrate-store": lambda _: [],
     "export": lambda _: ["out.jsonl"],
     "backup": lambda _: ["out.db"],
@@ -322,7 +321,7 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
 }
 
 
-APART = {"demo", "import", "mcp", "import-mcp", "migrate-store", "serve"}  # they have tests of their own
+APART = {"demo", "import", "mcp", "migrate-store", "serve"}  # they have tests of their own
 
 
 def test_every_command_prints_json_and_nothing_else() -> None:

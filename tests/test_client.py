@@ -401,7 +401,7 @@ def test_memories_go_out_into_a_file_and_come_in_again(server: Running, own: Pla
     assert own.transfer.export(folder / "mine.md", user_id=who, format="markdown").records == {"fact": 1}
     own.delete_all(who)
     report = own.transfer.import_memories(folder / "mine.jsonl")
-    assert report.shape == "jiyi" and report.new["memory"] == 1
+    assert report.format == "jiyi" and report.new["memory"] == 1
     assert own.get_many([item.id for item in own.list(user_id=who).items], user_id=who)[0].content.startswith("我吃素")
     with pytest.raises(AccessDenied, match="all users"):
         own.transfer.export(folder / "all.jsonl")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jiyi import Memory, MemoryItem, NotFound
-from jiyi.keep.erase import left_of
+from jiyi.keep.erase import remainder
 from jiyi.models import ReceiptState
 from jiyi.settings import load_settings
 from jiyi.store.contract import Addition, Change, ChangedMemory, Effects, NewMemory, NewRelation
@@ -58,7 +58,7 @@ async def test_a_profile_and_an_episode_lose_the_line_of_a_deleted_fact(learning
         assert now.version > before.version
         assert "柏林" not in repr(await learning.history(before.id, user_id="mei"))
     assert rows_with(place, "柏林").keys() <= {"messages", "memories", "terms", "keywords", "units"}  # the raw message
-    assert any("raw messages stay" in note for note in gone.notes)
+    assert any("messages stay" in note for note in gone.notes)
     found = await learning.search("花生", user_id="mei", search_mode="semantic", memory_types=["profile"])
     assert [hit.id for hit in found.hits] == [profile.id]
 
@@ -233,19 +233,19 @@ def held(memory_type: str, content: str, *, messages: str = "", source: str = "e
 
 def test_an_episode_that_a_model_told_is_removed_as_a_whole() -> None:
     episode = held("episode", "They spoke: Mei lives in Berlin, it seems.", extractor="llm")
-    assert left_of(episode, [held("fact", "Mei lives in Berlin")], frozenset(), rules=RULES) is None
-    assert left_of(episode, [held("fact", "Mei likes tea")], frozenset(), rules=RULES) is episode
+    assert remainder(episode, [held("fact", "Mei lives in Berlin")], frozenset(), rules=RULES) is None
+    assert remainder(episode, [held("fact", "Mei likes tea")], frozenset(), rules=RULES) is episode
 
 
 def test_an_episode_whose_message_goes_is_removed() -> None:
     episode = held("episode", "Mei lives in Berlin. Mei likes tea.", messages="ab", extractor="builtin")
-    assert left_of(episode, [], frozenset("a"), rules=RULES) is None
-    assert left_of(episode, [], frozenset("c"), rules=RULES) is episode
+    assert remainder(episode, [], frozenset("a"), rules=RULES) is None
+    assert remainder(episode, [], frozenset("c"), rules=RULES) is episode
 
 
 def test_a_profile_that_a_person_wrote_loses_only_the_line() -> None:
     written = "Likes quiet.\nMei lives in Berlin\nIn Berlin since May."
-    left = left_of(held("profile", written), [held("fact", "Mei lives in Berlin")], frozenset(), rules=RULES)
+    left = remainder(held("profile", written), [held("fact", "Mei lives in Berlin")], frozenset(), rules=RULES)
     assert isinstance(left, Rewritten)
     assert left.content == "Likes quiet.\nIn Berlin since May."
 
@@ -253,10 +253,10 @@ def test_a_profile_that_a_person_wrote_loses_only_the_line() -> None:
 def test_an_attribute_with_other_evidence_stays_and_names_only_that() -> None:
     item = {"attribute": "home", "value": "Rome", "content": "lives in Rome"}
     both = {**item, "evidence": [{"message_id": "a"}, {"message_id": "b"}]}
-    left = left_of(held("profile", "lives in Rome", attributes=[both]), [], frozenset("a"), rules=RULES)
+    left = remainder(held("profile", "lives in Rome", attributes=[both]), [], frozenset("a"), rules=RULES)
     assert isinstance(left, Rewritten)
     assert left.data["attributes"] == [{**item, "evidence": [{"message_id": "b"}]}]
-    assert left_of(held("profile", "lives in Rome", attributes=[both]), [], frozenset("ab"), rules=RULES) is None
+    assert remainder(held("profile", "lives in Rome", attributes=[both]), [], frozenset("ab"), rules=RULES) is None
 
 
 # -- files ----------------------------------------------------------------------------------------------------------

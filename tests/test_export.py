@@ -109,7 +109,7 @@ async def test_importing_twice_makes_nothing_new(
 async def test_an_interrupted_import_goes_on(
     tmp_path: Path, some_export: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jiyi.transfer.export.AT_ONCE", 3)
+    monkeypatch.setattr("jiyi.transfer.imports.BATCH", 3)
     (tmp_path / "a.jsonl").write_bytes(some_export)
     for stop_after in (1, 5, 11):
         async with opened(tmp_path / "new.db") as memory:
@@ -170,17 +170,17 @@ async def test_into_a_store_that_knows_some_of_it(tmp_path: Path, some_export: b
     ("spoil", "problem"),
     [
         (lambda lines: [*lines[:5], b"{oops\n", *lines[5:]], "line 6: is not JSON"),
-        (lambda lines: [*lines[:5], b"[]\n", *lines[5:]], "line 6: is no JSON object"),
+        (lambda lines: [*lines[:5], b"[]\n", *lines[5:]], "line 6: is not a JSON object"),
         (lambda lines: [*lines[:5], b'{"kind": "spell"}\n', *lines[5:]], "line 6: Input tag 'spell'"),
-        (lambda lines: lines[:-1], "is cut short"),
+        (lambda lines: lines[:-1], "is truncated"),
         (lambda lines: [*lines[:-1], lines[-1][:9]], "is not JSON"),
         (lambda lines: [*lines[:3], *lines[4:]], "it was cut or edited"),
         (lambda lines: [*lines[:-1], b'{"kind": "end", "records": {"a": 1}}\n'], "it was cut or edited"),
-        (lambda lines: [*lines[:-1], b'{"kind": "end"}\n'], "is cut short"),
-        (lambda lines: [*lines, lines[3]], "follows after the line that says where"),
+        (lambda lines: [*lines[:-1], b'{"kind": "end"}\n'], "it was cut or edited"),
+        (lambda lines: [*lines, lines[3]], "comes after the last line"),
         (
             lambda lines: [lines[0].replace(b'"version": 1', b'"version": 2'), *lines[1:]],
-            "version 2; this Jiyi knows 1",
+            "version 2; this Jiyi reads version 1",
         ),
         (lambda lines: [line.replace(b'"status":"active"', b'"status":"alive"') for line in lines], "status: "),
         (lambda lines: [line.replace(b'"trust":1.0', b'"trust":"\\ud800"') for line in lines], "trust: "),
@@ -226,12 +226,12 @@ async def test_an_export_is_what_the_store_held_when_it_began(memory: Memory, tm
 
 async def test_a_file_is_not_replaced_unasked_and_appears_whole(memory: Memory, tmp_path: Path) -> None:
     target = tmp_path / "out" / "a.jsonl"
-    with pytest.raises(InvalidInput, match="is not there"):
+    with pytest.raises(InvalidInput, match="does not exist"):
         await memory.transfer.export(target)
     target.parent.mkdir()
     await memory.add("likes tea", user_id="mei")
     await memory.transfer.export(target)
-    with pytest.raises(InvalidInput, match="is there already"):
+    with pytest.raises(InvalidInput, match="exists already"):
         await memory.transfer.export(target)
     assert [file.name for file in target.parent.iterdir()] == ["a.jsonl"]
     assert target.stat().st_mode & 0o077 == 0
@@ -325,7 +325,7 @@ def test_the_command_line_carries_it_out_and_in(
     run = CliRunner()
     told = run.invoke(app, ["import", str(tmp_path / "a.jsonl")])
     assert told.exit_code == 0
-    assert "taken for: jiyi" in told.stdout
+    assert "format: jiyi" in told.stdout
     told = run.invoke(app, ["export", str(tmp_path / "b.jsonl")])
     assert told.exit_code == 0
     assert "× memory" in told.stdout

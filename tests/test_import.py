@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import os
 import signal
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -20,18 +21,18 @@ from hypothesis import strategies as st
 
 import jiyi.sync as jiyi_sync
 from jiyi import InvalidInput, Memory
-from jiyi.areas import transfer
 from jiyi.testing import WordEmbedder
-from jiyi.transfer.chats import chat as chats
-from jiyi.transfer.chats import values as streaming
-from jiyi.transfer.chats.chat import Chat
-from jiyi.transfer.chats.files import find_sources, read_chats, reader_of
-from jiyi.transfer.chats.values import json_values
+from jiyi.transfer import imports, json_stream, readers, records
+from jiyi.transfer.json_stream import json_values
+from jiyi.transfer.readers import Kind, find_reader
+from jiyi.transfer.records import Conversation
+from jiyi.transfer.sources import Source, find_sources
 from test_cli import answer, jiyi
 
 
-def read(path: Path) -> list[Chat]:
-    return [chat for source in find_sources(path) for chat in read_chats(source)]
+def read(path: Path) -> list[Conversation]:
+    found = [record for source in find_sources(path) for record in find_reader(source).read(source)]
+    return [record for record in found if isinstance(record, Conversation)]
 
 
 def written(path: Path, value: object) -> Path:
@@ -39,7 +40,7 @@ def written(path: Path, value: object) -> Path:
     return path
 
 
-def texts(found: list[Chat]) -> list[str]:
+def texts(found: list[Conversation]) -> list[str]:
     return [message.text for chat in found for message in chat.messages]
 
 
@@ -84,7 +85,7 @@ def chatgpt_chat(**changed: Any) -> dict[str, Any]:
 
 def test_chatgpt_gives_what_the_user_saw_last(tmp_path: Path) -> None:
     (found,) = read(written(tmp_path / "conversations.json", [chatgpt_chat()]))
-    assert (found.session_id, found.title, found.source) == ("conv-1", "杭州", "chatgpt")
+    assert (found.session_id, found.title, found.format) == ("conv-1", "杭州", "chatgpt")
     said = [(message.role, message.text, message.id) for message in found.messages]
     assert said == [
         ("user", "我住在杭州", "m-u1"),
@@ -93,9 +94,9 @@ def test_chatgpt_gives_what_the_user_saw_last(tmp_path: Path) -> None:
     ]
     assert found.messages[0].sent_at == datetime(2023, 11, 14, 22, 13, 20, 250_000, tzinfo=UTC)
     assert found.messages[1].sent_at == found.messages[0].sent_at, "one without a time was said after the one before"
-    left_out = {reason: found.left_out.count(reason) for reason in found.left_out}
+    left_out = {reason: found.skipped.count(reason) for reason in found.skipped}
     assert left_out == {
-        chats.INSTRUCTIONS: 2, chats.TOOLS: 2, chats.THOUGHTS: 1, chats.NO_TEXT: 1, chats.BRANCH: 2,
+        records.INSTRUCTIONS: 2, records.TOOLS: 2, records.REASONING: 1, records.NO_TEXT: 1, records.BRANCH: 2,
     }  # fmt: skip
 
 
@@ -144,7 +145,7 @@ def test_claude(tmp_path: Path) -> None:
         ("assistant", "Dear Wei,\nthanks", "m2"),
     ]
     assert found.messages[0].sent_at == datetime(2024, 5, 7, 8, 1, 0, 123456, tzinfo=UTC)
-    assert (found.session_id, found.title, found.left_out) == ("c-1", "给魏老师的信", (chats.NO_TEXT,))
+    assert (found.session_id, found.title, found.skipped) == ("c-1", "给魏老师的信", (records.NO_TEXT,))
 
 
 MESSAGES: list[dict[str, Any]] = [
@@ -166,7 +167,7 @@ def test_messages_as_a_list_or_line_by_line(tmp_path: Path, suffix: str) -> None
     assert texts([found]) == ["我对花生过敏", "and to shellfish"]
     assert found.messages[0].sent_at == datetime(2024, 5, 7, tzinfo=UTC)
     assert found.messages[1].speaker == "Mei"
-    assert sorted(found.left_out) == sorted([chats.INSTRUCTIONS, chats.NO_TEXT, chats.TOOLS])
+    assert sorted(found.skipped) == sorted([records.INSTRUCTIONS, records.NO_TEXT, records.TOOLS])
     name = "trip.pretty" if suffix == "pretty.json" else "trip"
     assert found.session_id == name and found.messages[0].id == f"{name}#1"
 
@@ -213,7 +214,7 @@ def test_what_cannot_be_stored_is_mended_or_left_out(tmp_path: Path) -> None:
     said = [{"role": "user", "content": c} for c in ("half \ud83d", "nul \x00", "x" * 100_001, "whole 😀")]
     (found,) = read(written(tmp_path / "x.json", said))
     assert texts([found]) == ["half \ufffd", "nul \ufffd", "whole 😀"]
-    assert found.mended == 2 and found.left_out == (chats.TOO_LONG,)
+    assert found.repaired == 2 and found.skipped == (records.TOO_LONG,)
 
 
 # -- a zip as it was downloaded, and folders --------------------------------------------------------------------------
@@ -231,7 +232,7 @@ async def test_a_zip_as_it_was_downloaded(tmp_path: Path, memory: Memory) -> Non
     path = zipped(tmp_path / "export.zip", conversations=[chatgpt_chat()], user={"id": "x"}, message_feedback=[])
     report = await memory.transfer.import_chats(path, user_id="mei")
     assert (report.files, report.conversations, report.messages, report.new) == (1, 1, 3, 3)
-    assert [note.partition(" ")[0] for note in report.notes] == ["passed", "passed"]
+    assert [note.partition(" ")[0] for note in report.notes] == ["skipped:", "skipped:"]
     assert "user.json" in report.notes[1]
     (item,) = (await memory.list(user_id="mei", memory_types=["message"], limit=1)).items
     assert item.session_id == "conv-1" and item.metadata == {"imported_from": "chatgpt", "title": "杭州"}
@@ -247,7 +248,7 @@ async def test_a_folder(tmp_path: Path, memory: Memory) -> None:
     report = await memory.transfer.import_chats(str(tmp_path / "in"), user_id="mei")
     assert (report.files, report.conversations, report.new) == (2, 2, 4)
     assert any("settings.json" in note for note in report.notes)
-    assert any("carry no time" in note for note in report.notes)
+    assert any("have no time" in note for note in report.notes)
 
 
 # -- once is enough ---------------------------------------------------------------------------------------------------
@@ -278,7 +279,7 @@ class Stop(BaseException):
 async def test_interrupted_anywhere_and_started_again_makes_nothing_twice(
     tmp_path: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "BATCH", 2)
+    monkeypatch.setattr(imports, "BATCH", 2)
     said = [{"role": "user", "content": f"sentence number {n}", "timestamp": 1_700_000_000 + n} for n in range(7)]
     path = written(tmp_path / "chat.json", [{"id": "a", "messages": said[:5]}, {"id": "b", "messages": said[5:]}])
     for steps in range(1, 4):
@@ -304,7 +305,7 @@ def killed_on_the_way(path: Path, store: Path, after: int) -> None:
         if done >= after:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    transfer.BATCH = 10
+    imports.BATCH = 10
     with jiyi_sync.Memory.open(store, embedder=WordEmbedder(64)) as memory:
         memory.transfer.import_chats(path, user_id="mei", progress=kill)
 
@@ -336,13 +337,13 @@ GOOD = json.dumps([claude_chat(uuid=f"c-{n}") for n in range(3)])
         ("   \n", "is empty"),
         ("[]", "is an empty list"),
         ("hello", "is not JSON"),
-        ('{"theme": "dark"}', "holds no chat of a known shape"),
-        ("[1, 2]", "holds no chat of a known shape"),
-        (GOOD[:-1], "line 1: is not JSON: the list does not end: the file is cut short"),
+        ('{"theme": "dark"}', "is in no known format"),
+        ("[1, 2]", "is in no known format"),
+        (GOOD[:-1], "line 1: is not JSON: the list does not end: the file is truncated"),
         (GOOD[: len(GOOD) // 2], r"\[1\]: is not JSON"),
-        (GOOD + "x", "something follows after the list"),
+        (GOOD + "x", "there is text after the list"),
         (GOOD[:-1] + ",]", "a comma before the end"),
-        (GOOD[:-1] + " 5]", "in place of a comma"),
+        (GOOD[:-1] + " 5]", "instead of a comma"),
         ("[" * 100_000, "cannot be read|is not JSON"),
         ('[{"role": "user", "content": ' + "1" * 5000 + "}]", "cannot be read"),
         (
@@ -354,7 +355,7 @@ GOOD = json.dumps([claude_chat(uuid=f"c-{n}") for n in range(3)])
         (json.dumps([{**MESSAGES[1], "timestamp": "yesterday"}]), r"\[0\].*sent_at|timestamp"),
         (json.dumps([{**MESSAGES[1], "timestamp": 1e300}]), "seconds since 1970"),
         (json.dumps([{**MESSAGES[1], "role": "x" * 100}]), r"\[0\]\.role"),
-        (json.dumps([{"messages": [{"role": "user", "content": "a"}, "b"]}]), r"messages\[1\]: is no message"),
+        (json.dumps([{"messages": [{"role": "user", "content": "a"}, "b"]}]), r"messages\[1\]: is not a message"),
         ('{"role": "user", "content": "a"}\n{"role": "user", "cont', "line 2"),
     ],
 )
@@ -387,10 +388,10 @@ async def test_files_that_cannot_be_opened(tmp_path: Path, memory: Memory) -> No
         (tmp_path / name).write_bytes(data)
         with pytest.raises(InvalidInput, match=name.replace(".", r"\.")):
             await memory.transfer.import_chats(tmp_path / name, user_id="mei")
-    with pytest.raises(InvalidInput, match="is not there"):
+    with pytest.raises(InvalidInput, match="does not exist"):
         await memory.transfer.import_chats(tmp_path / "missing.json", user_id="mei")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InvalidInput, match="holds no file that ends in"):
+    with pytest.raises(InvalidInput, match="contains no file that ends in"):
         await memory.transfer.import_chats(tmp_path / "empty", user_id="mei")
     with pytest.raises(InvalidInput):  # one that is damaged stops the folder, before anything is stored
         await memory.transfer.import_chats(tmp_path, user_id="mei")
@@ -477,17 +478,19 @@ def test_an_export_with_anything_replaced_is_read_or_refused(export: Any, data: 
     """Whatever stands in a field: chats, or an error of ours that names the file. Never another exception."""
     place = data.draw(st.sampled_from(list(mutations(export))))
     text = json.dumps(changed_at(export, place, new))
-    try:
-        values = list(json_values(io.StringIO(text), "x.json"))
-        found = list(reader_of("x.json", values[0][1])(values, "x")) if values else []
-    except InvalidInput as error:
-        assert "x.json" in str(error) or error.argument == "session"
-    else:
-        assert all(message.text.strip() for chat in found for message in chat.messages)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.json"
+        path.write_text(text)
+        try:
+            found = read(path)
+        except InvalidInput as error:
+            assert "x.json" in str(error) or error.argument == "session"
+        else:
+            assert all(message.text.strip() for one in found for message in one.messages)
 
 
 def test_a_large_file_is_never_in_memory_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "CHUNK", 100)
+    monkeypatch.setattr(json_stream, "CHUNK", 100)
     asked: list[int] = []
 
     class Counted(io.StringIO):
@@ -503,15 +506,59 @@ def test_a_large_file_is_never_in_memory_as_a_whole(monkeypatch: pytest.MonkeyPa
     assert max(asked) <= 200
 
 
+# -- a new format -----------------------------------------------------------------------------------------------------
+
+
+class DiaryReader:
+    """A format written outside the package."""
+
+    name = "diary"
+    kind: Kind = "conversations"
+
+    def matches(self, source: Source, first: Any) -> bool:
+        return isinstance(first, dict) and "diary" in first
+
+    def read(self, source: Source) -> Iterator[Conversation]:
+        for number, line in enumerate(source.path.read_text(encoding="utf-8").splitlines()):
+            entry = json.loads(line)
+            builder = records.ConversationBuilder(entry["diary"], format=self.name)
+            builder.add(
+                records.Turn(
+                    place=f"{source.name}, line {number}",
+                    id=f"{source.stem}#{number}",
+                    text=entry["text"],
+                    session=None,
+                    speaker=None,
+                    role="user",
+                    sent_at=records.parse_time(entry["diary"]),
+                )
+            )
+            yield builder.build()
+
+
+async def test_a_new_format_is_a_reader_and_a_line_in_the_registry(
+    tmp_path: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path / "my.json", {"diary": "2024-05-07", "text": "I planted tomatoes today."})
+    with pytest.raises(InvalidInput, match="is in no known format"):
+        await memory.transfer.import_chats(path, user_id="mei")
+    monkeypatch.setattr(readers, "READERS", [*readers.READERS, DiaryReader()])
+    assert (await memory.transfer.import_chats(path, user_id="mei")).new == 1
+    (item,) = (await memory.list(user_id="mei", memory_types=["message"])).items
+    assert (item.content, item.session_id, item.metadata) == (
+        "I planted tomatoes today.", "2024-05-07", {"imported_from": "diary"},
+    )  # fmt: skip
+
+
 # -- the command ------------------------------------------------------------------------------------------------------
 
 
 def test_the_command_reports_what_came_of_it(tmp_path: Path) -> None:
     path = written(tmp_path / "conversations.json", [chatgpt_chat()])
     report = answer("import", path, "--user", "mei")
-    assert report["new"] == 3 and report["left_out"][chats.BRANCH] == 2
+    assert report["new"] == 3 and report["left_out"][records.BRANCH] == 2
     again = jiyi("import", path, "--user", "mei")
-    assert "3 messages: 0 new, 3 known already" in again.stdout and "left out: 2 × branches" in again.stdout
+    assert "3 messages: 0 new, 3 known already" in again.stdout and "left out: 2 × replaced" in again.stdout
     assert again.stderr == "", "no bar where there is no terminal"
     refused = jiyi("import", tmp_path / "none", code=2)
     assert refused.stderr.startswith("error: ") and refused.stderr.count("\n") == 1

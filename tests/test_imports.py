@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jiyi import InvalidInput, Memory
-from jiyi.transfer.memories.markdown import found_in
-from jiyi.transfer.memories.shapes import shape_of
+from jiyi.transfer.readers import UnknownFormat, find_reader
+from jiyi.transfer.readers.markdown import read_note
+from jiyi.transfer.sources import Source
 from support import stored
 
 MEM0 = {
@@ -78,7 +79,7 @@ def save(path: Path, value: Any) -> Path:
 
 async def test_mem0_keeps_its_times_users_and_categories(memory: Memory, tmp_path: Path) -> None:
     report = await memory.transfer.import_memories(save(tmp_path / "m.json", MEM0))
-    assert (report.shape, report.new) == ("mem0", {"memory": 3})
+    assert (report.format, report.new) == ("mem0", {"memory": 3})
     (tea,) = await stored(memory, "mei")
     assert (tea.content, tea.tags, tea.agent_id, tea.session_id) == (
         "Likes oolong tea",
@@ -103,7 +104,7 @@ async def test_with_a_user_nothing_is_written_for_anybody_else(memory: Memory, t
 async def test_the_graph_of_the_reference_server(memory: Memory, tmp_path: Path) -> None:
     path = save(tmp_path / "memory.jsonl", "\n".join(json.dumps(line, ensure_ascii=False) for line in GRAPH) + "\n")
     report = await memory.transfer.import_memories(path, user_id="mei")
-    assert report.shape == "mcp"
+    assert report.format == "mcp"
     assert sorted(item.content for item in await stored(memory)) == [
         "Mei works at Acme",
         "Mei: likes tea",
@@ -120,7 +121,7 @@ async def test_a_folder_of_notes(memory: Memory, tmp_path: Path) -> None:
     save(notes / ".obsidian" / "hidden.md", "- [fact] hidden")
     save(notes / "human.md", "The human is called Bo.\n\n- plays chess")
     report = await memory.transfer.import_memories(notes, user_id="mei")
-    assert report.shape == "markdown"
+    assert report.format == "markdown"
     there = {item.content: item for item in await stored(memory)}
     assert set(there) == {
         "手冲咖啡: A method that gives clarity, see the press.",
@@ -157,11 +158,14 @@ async def test_a_folder_of_notes(memory: Memory, tmp_path: Path) -> None:
         ("m.json", '[{"memory": "fine"}, {"memory": 7}]', r"\[1\].memory"),
         ("m.json", '[{"memory": "fine", "created_at": "someday"}]', r"created_at: 'someday' is not a time"),
         ("m.json", '{"results": [{"memory": "fine"}], "relations": 1.5}', "relations: must be a list"),
-        ("m.json", '[{"memory": "fine"}', "cut short"),
+        ("m.json", '[{"memory": "fine"}', "truncated"),
         ("g.jsonl", '{"type": "entity", "name": "a", "entityType": "b"}\n{"type": "x"}', "line 2: is neither"),
-        ("n.md", "# only a heading", "holds no memories"),
-        ("c.json", '[{"role": "user", "content": "hi"}]', "holds no memories of a known shape"),
-        ("n.json", "7", "holds no memories of a known shape"),
+        ("g.jsonl", '{"type": "entity", "name": "", "entityType": "x"}', "name must be a text"),
+        ("g.jsonl", '{"type": "entity", "name": "a", "entityType": "x", "observations": [1]}', "list of texts"),
+        ("g.jsonl", '{"type": "relation", "from": "a", "to": "b"}', "relationType"),
+        ("n.md", "# only a heading", "contains no memories"),
+        ("c.json", '[{"role": "user", "content": "hi"}]', r"contains conversations \(messages\), not memories"),
+        ("n.json", "7", "is in no known format"),
         ("e.json", "", "is empty"),
     ],
 )
@@ -175,29 +179,33 @@ async def test_a_bad_file_is_named_and_nothing_is_stored(
 
 
 async def test_what_is_not_there_is_named(memory: Memory, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="is not there"):
+    with pytest.raises(InvalidInput, match="does not exist"):
         await memory.transfer.import_memories(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
-    ("value", "shape"),
+    ("value", "format_name"),
     [
         (MEM0, "mem0"),
         ({"results": []}, "mem0"),
         (GRAPH[0], "mcp"),
-        ([{"role": "user", "content": "hi"}], "chats"),
+        ([{"role": "user", "content": "hi"}], "messages"),
         ([{"memory": "x", "role": "user"}], "mem0"),
         ({"kind": "jiyi-export", "version": 9}, "jiyi"),
-        ([], "chats"),
     ],
 )
-def test_a_file_is_known_by_its_content(tmp_path: Path, value: Any, shape: str) -> None:
-    assert shape_of(save(tmp_path / "any.txt", value)) == shape
+def test_a_format_is_recognised_by_its_content(tmp_path: Path, value: Any, format_name: str) -> None:
+    assert find_reader(Source(path=save(tmp_path / "any.txt", value))).name == format_name
+
+
+def test_an_empty_list_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownFormat, match="is an empty list"):
+        find_reader(Source(path=save(tmp_path / "any.txt", [])))
 
 
 @given(st.text(max_size=200))
 def test_no_note_breaks_the_reader(text: str) -> None:
-    for found in found_in(text, "a.md", "a.md"):
+    for found in read_note(text, "a.md", "a.md"):
         assert found.memory.text.strip()
 
 
@@ -209,7 +217,7 @@ def test_no_note_breaks_the_reader(text: str) -> None:
 )
 def test_an_observation_is_read_back_as_it_was_written(category: str, text: str, tags: list[str], context: str) -> None:
     written = f"- [{category}] {text}" + "".join(f" #{tag}" for tag in tags) + (f" ({context})" if context else "")
-    (found,) = found_in(written, "n.md", "n.md")
+    (found,) = read_note(written, "n.md", "n.md")
     assert found.memory.text == f"n: {text}"
     assert found.memory.tags == tuple(dict.fromkeys([*([] if category == "fact" else [category]), *tags]))
     about = (found.memory.metadata or {})["markdown"]
@@ -224,5 +232,5 @@ def test_an_observation_is_read_back_as_it_was_written(category: str, text: str,
 )
 def test_a_note_takes_time_in_proportion_to_its_length(note: str) -> None:
     """Each of these would take an hour if a pattern went back and forth over it."""
-    for found in found_in(note, "a.md", "a.md"):
+    for found in read_note(note, "a.md", "a.md"):
         assert found.memory.text.startswith("a: ")

@@ -19,8 +19,6 @@ from jiyi.agents.mcp.serving import http_app
 from jiyi.agents.tools import TOOLS
 from jiyi.cli.app import app
 from jiyi.http_guards import is_loopback
-from jiyi.testing import WordEmbedder
-from jiyi.transfer.memories.graph import read_graph
 
 OWN = [tool.name for tool in TOOLS]
 ALL = [*OWN, "search", "fetch"]
@@ -293,47 +291,6 @@ async def test_a_prompt_teaches_how_to_use_it_in_both_languages(memory: Memory) 
             with pytest.raises(MCPError):
                 await client.get_prompt(name, arguments)
         assert "记忆工具" in str(client.instructions)
-
-
-# -- the reference server's file --------------------------------------------------------------------------------------
-
-GRAPH = """{"type":"entity","name":"Mei","entityType":"person","observations":["likes green tea","住在柏林"]}
-{"type":"entity","name":"豆豆","entityType":"cat","observations":[]}
-
-{"type":"relation","from":"Mei","to":"豆豆","relationType":"is_owner_of"}
-"""
-
-
-def test_the_reference_servers_file_becomes_facts() -> None:
-    found = read_graph(GRAPH)
-    assert [one.text for one in found] == ["Mei: likes green tea", "Mei: 住在柏林", "豆豆: cat", "Mei is owner of 豆豆"]
-    assert found[0].metadata == {"mcp_memory_server": {"entity": "Mei", "entity_type": "person"}}
-    assert {one.type for one in found} == {"fact"}
-
-
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("{", "not JSON"),
-        ("[1]", "neither"),
-        ('{"type":"cat"}', "neither"),
-        ('{"type":"entity","name":"","entityType":"x"}', "name must be a text"),
-        ('{"type":"entity","name":"a","entityType":"x","observations":[1]}', "list of texts"),
-        ('{"type":"relation","from":"a","to":"b"}', "relationType"),
-        ("", "no entities"),
-        ("[" * 100_000, "not JSON"),
-    ],
-)
-def test_a_wrong_line_is_named(line: str, problem: str) -> None:
-    with pytest.raises(InvalidInput, match=problem):
-        read_graph(line, "memory.jsonl")
-
-
-async def test_importing_twice_makes_nothing_new(path: Path) -> None:
-    async with Memory.open(path, embedder=WordEmbedder()) as memory:
-        assert (await memory.add(read_graph(GRAPH), user_id="mei")).created == 4
-        assert (await memory.add(read_graph(GRAPH), user_id="mei")).created == 0
-        assert (await memory.search("who owns 豆豆?", user_id="mei")).hits
 
 
 # -- who may connect --------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from jiyi.cli.app import app
 from jiyi.sync import Memory
 from jiyi.testing import WordEmbedder
-from test_mcp import ALL, GRAPH, call, save, text_of
+from test_mcp import ALL, call, save, text_of
 
 JIYI = ["-c", "from jiyi.cli import main; main()", "mcp"]
 KEY = "a key of more than sixteen letters"
@@ -294,17 +294,6 @@ def test_a_port_that_is_taken_is_told(path: Path) -> None:
         refused = jiyi(*words, code=2).stderr
     assert "cannot listen on 127.0.0.1" in refused
     assert "serving" not in refused
-
-
-def test_the_reference_servers_file_is_imported(path: Path, tmp_path: Path) -> None:
-    file = tmp_path / "memory.jsonl"
-    file.write_text(GRAPH, encoding="utf-8")
-    words = ("import-mcp", str(file), "--store", str(path), "--user", "mei", "--json")
-    assert json.loads(jiyi(*words).stdout)["created"] == 4
-    assert json.loads(jiyi(*words).stdout)["created"] == 0
-    file.write_bytes(b"\xff\xfe")
-    assert "not UTF-8" in jiyi(*words, code=2).stderr
-    assert "cannot be read" in jiyi("import-mcp", str(tmp_path / "none"), "--store", str(path), code=2).stderr
 
 
 def test_a_wrong_language_is_refused(path: Path) -> None:

@@ -260,7 +260,7 @@ async def test_what_somebody_writes_meanwhile_is_named(house: Path, tmp_path: Pa
 
 
 async def test_a_source_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"source: .*nothing\.db is no file"):
+    with pytest.raises(InvalidInput, match=r"source: .*nothing\.db is not a file"):
         await migrate_store(tmp_path / "nothing.db", tmp_path / "new.db")
     assert not list(tmp_path.glob("*.db"))
 

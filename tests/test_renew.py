@@ -11,9 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from conftest import verbatim
 from jiyi import Memory
-from jiyi.areas.maintenance import upkeep_of
+from jiyi.areas.maintenance import maintainer_of
 from jiyi.errors import StoreError
-from jiyi.keep import renew
+from jiyi.keep import maintain
 from jiyi.languages.version import WORDS_VERSION
 from jiyi.store import checking, reads, rounds, rows
 from jiyi.store.tables import KeywordRow, TermsRow
@@ -92,7 +92,7 @@ async def test_upkeep_indexes_what_an_earlier_version_indexed(memory: Memory, pl
 
 
 async def test_a_run_that_was_stopped_goes_on(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renew, "AT_ONCE", 2)
+    monkeypatch.setattr(maintain, "INDEX_BATCH", 2)
     await memory.add([f"fact number {number}" for number in range(7)], user_id="mei")
     await make_older(memory, "mei")
     whole, left = memory._engine.store.repair, iter([True, True, False])
@@ -112,11 +112,11 @@ async def test_a_run_that_was_stopped_goes_on(memory: Memory, monkeypatch: pytes
 
 async def test_a_new_version_does_not_wait_for_the_next_round(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     await memory.add("likes tea", user_id="mei")
-    assert await upkeep_of(memory._engine).round(forced=False) is not None
-    assert await upkeep_of(memory._engine).round(forced=False) is None  # it is not time yet
+    assert await maintainer_of(memory._engine).run_all(forced=False) is not None
+    assert await maintainer_of(memory._engine).run_all(forced=False) is None  # it is not time yet
     for module in (rows, reads, checking, rounds):
         monkeypatch.setattr(module, "WORDS_VERSION", WORDS_VERSION + 1)
-    done = await upkeep_of(memory._engine).round(forced=False)
+    done = await maintainer_of(memory._engine).run_all(forced=False)
     assert done is not None
     assert done.indexed == 1
-    assert await upkeep_of(memory._engine).round(forced=False) is None
+    assert await maintainer_of(memory._engine).run_all(forced=False) is None

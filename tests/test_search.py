@@ -504,7 +504,7 @@ async def test_stats_tell_how_many_memories_carry_keywords(memory: Memory) -> No
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_hostile_queries_get_an_answer_or_a_clear_error(memory: Memory, mode: Any) -> None:
-    from bench.hostile import HOSTILE, TOO_LONG
+    from bench.hostile_queries import HOSTILE, TOO_LONG
 
     await memory.add(["likes tea", "喜欢喝茶"], user_id="mei")
     for query in HOSTILE.values():

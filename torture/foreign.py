@@ -180,6 +180,6 @@ COMMANDS: dict[str, Callable[[Theirs], list[str]]] = {
 }
 # They search with the real embedder, take in what they are given, or wait for ever; the verbs below them are tried.
 COMMANDS_LEFT = {
-    *("add", "import", "search", "mcp", "import-mcp", "upkeep", "export", "synonyms import", "synonyms remove"),
+    *("add", "import", "search", "mcp", "upkeep", "export", "synonyms import", "synonyms remove"),
     *("workspace init", "workspace sync", "workspace status", "workspace verify", "workspace rebuild"),
 }

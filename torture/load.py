@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from bench.corpus import statements
+from bench.texts import statements
 
 from jiyi import JiyiError, Memory, NotFound
 from jiyi.write.builtin import BuiltinExtractor

@@ -32,10 +32,10 @@ from jiyi.read.people import asks_assistant, people_named, without_names
 from jiyi.scope import Filter
 from jiyi.synonyms import parse_synonyms
 from jiyi.text.fence import CLOSING, NOTICES, OPENING, blank_context, harmless, is_context, strip_context
-from jiyi.transfer.chats.files import find_sources, read_chats
-from jiyi.transfer.export import read_lines
-from jiyi.transfer.memories import graph, markdown
-from jiyi.transfer.memories.shapes import read_found, shape_of
+from jiyi.transfer.readers import find_reader
+from jiyi.transfer.readers.markdown import read_note as read_markdown
+from jiyi.transfer.records import Conversation, ImportedMemory
+from jiyi.transfer.sources import find_sources
 from jiyi.write.accept import accept
 from jiyi.write.builtin import _drafts
 from jiyi.write.drafts import Said, Unit
@@ -102,23 +102,26 @@ def _is_bytes(text: str) -> bool:
 
 
 def _chats(text: str) -> None:
-    for source in find_sources(_written(text, "chats.json")):
-        for chat in read_chats(source):
-            for message in chat.messages:
-                accept(message)
+    _import(text, "chats.json")
 
 
 def _memories(text: str) -> None:
-    path = _written(text, "memories.json")
-    shape = shape_of(path)
-    if shape in ("mcp", "mem0"):
-        for found in read_found(path, shape):
-            accept(found.memory)
+    _import(text, "memories.json")
+
+
+def _import(text: str, name: str) -> None:
+    for source in find_sources(_written(text, name)):
+        for record in find_reader(source).read(source):
+            if isinstance(record, Conversation):
+                for message in record.messages:
+                    accept(message)
+            elif isinstance(record, ImportedMemory):
+                accept(record.memory)
 
 
 def _notes(text: str) -> None:
-    for found in markdown.found_in(text, "a/b.md", "b.md"):
-        _accepted(found.memory)
+    for imported in read_markdown(text, "a/b.md", "b.md"):
+        _accepted(imported.memory)
 
 
 def _accepted(memory: CandidateMemory | Message) -> None:
@@ -128,13 +131,8 @@ def _accepted(memory: CandidateMemory | Message) -> None:
         return
 
 
-def _graph(text: str) -> None:
-    assert graph.read_graph(text), "neither read nor refused"
-
-
 def _export(text: str) -> None:
-    for _ in read_lines(_written(text, "export.jsonl")):
-        pass
+    _import(text, "export.jsonl")
 
 
 def _reply(text: str) -> None:
@@ -251,7 +249,7 @@ READERS: dict[str, Reader] = {
     "memory.md": Reader(_file, seeds.FILES, weight=3),
     "chats": Reader(_chats, seeds.CHATS, weight=3),
     "memories of others": Reader(_memories, seeds.MEMORIES, weight=2),
-    "a graph": Reader(_graph, seeds.GRAPHS),
+    "a graph": Reader(_memories, seeds.GRAPHS),
     "notes": Reader(_notes, seeds.NOTES, weight=2),
     "an export": Reader(_export, seeds.EXPORTS, weight=2),
     "a model's reply": Reader(_reply, seeds.REPLIES, weight=4),

@@ -14,8 +14,8 @@ from statistics import mean, median
 from time import monotonic, perf_counter, process_time
 
 import numpy as np
-from bench.corpus import questions
 from bench.fill import PerturbedEmbedder, Plan, fill
+from bench.texts import questions
 
 from jiyi import Memory, NotFound
 from jiyi.embed.builtin import BuiltinEmbedder

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from jiyi import Memory, StoreUnavailable, WorkspaceError, migrate_store, restore_backup
-from jiyi.keep import upkeep
+from jiyi.keep import maintain
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import WordEmbedder
 
@@ -198,7 +198,7 @@ async def _then(first: Awaitable[Any], second: Callable[[Any], Awaitable[Any]]) 
     return await second(await first)
 
 
-upkeep.LEASE = timedelta(seconds=4)  # nobody waits for minutes here
+maintain.LEASE = timedelta(seconds=4)  # nobody waits for minutes here
 
 
 @cache

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
         WorkspaceError,
     )
     from .files.values import Drift, SyncReport, SyncStep, WorkspaceFile, WorkspaceStatus
-    from .keep.plans import Bundle, Compressed, CompressPlan, Member, Undone, UndoPlan, UndoStep, Upkept
-    from .keep.values import Backup, Exported, MemoryImport, Verification
+    from .keep.compress import Bundle, CompressPlan, CompressReport, Member
+    from .keep.maintain import MaintenanceReport
+    from .keep.undo import UndoPlan, UndoReport, UndoStep
+    from .keep.verify import VerifyReport
     from .keys import ApiKey, AuditEntry, NewKey
     from .keywords import KeywordExtractor
     from .memory import Memory
@@ -73,8 +75,9 @@ if TYPE_CHECKING:
     )
     from .settings import Settings
     from .synonyms import Synonym
-    from .transfer.backup import restore_backup
-    from .transfer.migrate import migrate_store
+    from .transfer.backup import BackupReport, migrate_store, restore_backup
+    from .transfer.export import ExportReport
+    from .transfer.imports import MemoryImportReport
     from .write.drafts import Draft, Evidence, Extracted, Extractor, Said, Unit
 
 __version__ = "0.1.0"
@@ -83,7 +86,7 @@ _HOMES = (
     "errors",
     "models",
     "files.values",
-    "keep.values",
+    "keep.verify",
     "embed",
     "synonyms",
     "keys",
@@ -91,10 +94,13 @@ _HOMES = (
     "settings",
     "keywords",
     "write.drafts",
-    "transfer.migrate",
+    "transfer.export",
+    "transfer.imports",
     "metrics",
     "transfer.backup",
-    "keep.plans",
+    "keep.compress",
+    "keep.maintain",
+    "keep.undo",
 )  # the cheap ones first
 
 __all__ = [
@@ -102,13 +108,13 @@ __all__ = [
     "AccessDenied",
     "ApiKey",
     "AuditEntry",
-    "Backup",
+    "BackupReport",
     "Bundle",
     "CacheUse",
     "CandidateMemory",
     "Check",
     "CompressPlan",
-    "Compressed",
+    "CompressReport",
     "ConnectionLost",
     "Coverage",
     "Deletion",
@@ -119,7 +125,7 @@ __all__ = [
     "EmbeddingModelChanged",
     "Evidence",
     "Explanation",
-    "Exported",
+    "ExportReport",
     "Extracted",
     "Extractor",
     "Health",
@@ -136,9 +142,10 @@ __all__ = [
     "LlmOverBudget",
     "LlmRefused",
     "LlmUnavailable",
+    "MaintenanceReport",
     "Member",
     "Memory",
-    "MemoryImport",
+    "MemoryImportReport",
     "MemoryItem",
     "MemoryMetrics",
     "MemorySearchError",
@@ -172,12 +179,11 @@ __all__ = [
     "Synonym",
     "Timing",
     "UndoPlan",
+    "UndoReport",
     "UndoStep",
-    "Undone",
     "Unit",
-    "Upkept",
     "VectorSearchError",
-    "Verification",
+    "VerifyReport",
     "VersionConflict",
     "WorkspaceError",
     "WorkspaceFile",

@@ -43,7 +43,7 @@ MEASURES: Mapping[str, Measure] = {
     "llm_tokens_total": Measure("Tokens that went to a language model and came from it.", ("direction",)),
     "job_seconds": Measure("How long jobs took that were done.", (), SECONDS),
     "jobs_total": Measure("Attempts at jobs, by how they ended: done, put_off, failed or lost.", ("outcome",)),
-    "upkeep_memories_total": Measure(
+    "maintenance_memories_total": Measure(
         "Memories that upkeep let expire, compressed, made instead, and indexed anew.", ("what",)
     ),
     "tool_calls_total": Measure(

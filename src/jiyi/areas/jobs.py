@@ -16,7 +16,7 @@ from ..models import Job, JobCounts, Receipt, ReceiptState, utc_now
 from ..store.contract import LeaseLost
 from ..write.later import do
 from ..write.worker import Worker
-from .maintenance import upkeep_of
+from .maintenance import maintainer_of
 
 FIRST_POLL_S, LONGEST_POLL_S = 0.02, 0.5
 MAX_WAIT_S = 86_400
@@ -93,13 +93,13 @@ class Jobs:
         Running forever includes maintenance, as often as `maintenance.interval_hours` says.
         """
         worker = new_worker(self._engine)
-        upkeep = None if until_idle else asyncio.create_task(maintain(self._engine), name="jiyi-maintenance")
+        maintenance = None if until_idle else asyncio.create_task(maintain(self._engine), name="jiyi-maintenance")
         try:
             await worker.run(until_idle=until_idle)
         finally:
-            if upkeep is not None:
-                upkeep.cancel()
-                await asyncio.gather(upkeep, return_exceptions=True)
+            if maintenance is not None:
+                maintenance.cancel()
+                await asyncio.gather(maintenance, return_exceptions=True)
         return worker.done
 
 
@@ -140,10 +140,10 @@ def new_worker(engine: Engine) -> Worker:
 
 async def maintain(engine: Engine) -> None:
     """Run maintenance whenever it is due. The store decides which of several workers does it."""
-    upkeep = upkeep_of(engine)
+    maintainer = maintainer_of(engine)
     while engine.settings.maintenance.interval_hours is not None:
         try:
-            done = await upkeep.round(forced=False)
+            done = await maintainer.run_all(forced=False)
             if done is not None:
                 logger.info("maintenance: %s", done)
         except (JiyiError, LeaseLost) as error:

@@ -9,10 +9,10 @@ from .. import validation
 from ..engine import Engine
 from ..errors import InvalidInput
 from ..keep import undo as undoing
-from ..keep.compress import Compressor
-from ..keep.plans import Compressed, CompressPlan, Undone, UndoPlan, Upkept
-from ..keep.upkeep import Progress, Upkeep
-from ..keep.values import Verification
+from ..keep.compress import Compressor, CompressPlan, CompressReport
+from ..keep.maintain import Maintainer, MaintenanceReport, Progress
+from ..keep.undo import UndoPlan, UndoReport
+from ..keep.verify import VerifyReport
 from ..models import utc_now
 from ..store.contract import LeaseLost
 from ..store.undo import Undoing
@@ -34,7 +34,9 @@ class Maintenance:
         await self._engine.accesses.flush()  # a memory recalled a moment ago is not unused
         return await _compressor(self._engine).plan(user_id, utc_now())
 
-    async def compress(self, *, user_id: str, plan: CompressPlan | None = None, actor: str = "compress") -> Compressed:
+    async def compress(
+        self, *, user_id: str, plan: CompressPlan | None = None, actor: str = "compress"
+    ) -> CompressReport:
         """Replace old, rarely used memories by a few that keep their names, numbers and dates.
 
         With a plan, exactly that is done, except for memories changed since. The originals are archived, and `undo` of
@@ -48,7 +50,7 @@ class Maintenance:
 
     async def run(
         self, *, user_id: str | None = None, dry_run: bool = False, progress: Progress | None = None
-    ) -> Upkept:
+    ) -> MaintenanceReport:
         """Archive expired memories and compress old, unused ones, for one user or for all.
 
         `jiyi worker` does this by itself, every `maintenance.interval_hours`. Only one process does it at a time;
@@ -57,15 +59,15 @@ class Maintenance:
         user_id = validation.optional_name("user_id", user_id)
         await self._engine.accesses.flush()  # a memory recalled a moment ago is not unused
         if dry_run:
-            return await upkeep_of(self._engine).look(user_id, progress)
+            return await maintainer_of(self._engine).preview(user_id, progress)
         if user_id is not None:
-            return await upkeep_of(self._engine).of(user_id)
+            return await maintainer_of(self._engine).run_user(user_id)
         try:
-            done = await upkeep_of(self._engine).round(forced=True, progress=progress)
+            done = await maintainer_of(self._engine).run_all(forced=True, progress=progress)
         except LeaseLost:  # this process was suspended for so long that another one has taken over
             done = None
         busy = ("another process is at it",)
-        return done or Upkept(users=0, expired=0, compressed=0, made=0, problems=busy)
+        return done or MaintenanceReport(users=0, expired=0, compressed=0, made=0, problems=busy)
 
     async def undo_plan(
         self,
@@ -108,7 +110,7 @@ class Maintenance:
         to: datetime | None = None,
         plan: UndoPlan | None = None,
         by: str = "user",
-    ) -> Undone:
+    ) -> UndoReport:
         """Undo the last change of a memory, everything from a source (a session, an actor, some metadata), or
         everything after a time. Nothing is deleted: an undo is part of the history and can itself be undone.
 
@@ -142,7 +144,7 @@ class Maintenance:
         repair: bool = False,
         vectors: bool = False,
         progress: Callable[[str, int, int], None] | None = None,
-    ) -> Verification:
+    ) -> VerifyReport:
         """Compare the index with the memories, for one user or for all, and repair it if asked.
 
         `vectors` embeds every text again to compare, which is slow. Others can read and write meanwhile.
@@ -158,7 +160,7 @@ class Maintenance:
             validation.optional_name("user_id", user_id),
             repair=repair,
             vectors=vectors,
-            advance=progress or (lambda what, done, whole: None),
+            progress=progress or (lambda what, done, whole: None),
         )
 
     async def vacuum(self) -> Sequence[str]:
@@ -166,8 +168,8 @@ class Maintenance:
         return tuple(await self._engine.store.vacuum())
 
 
-def upkeep_of(engine: Engine) -> Upkeep:
-    return Upkeep(engine.store, _compressor(engine), engine.rules, engine.settings.maintenance, engine.meter)
+def maintainer_of(engine: Engine) -> Maintainer:
+    return Maintainer(engine.store, _compressor(engine), engine.rules, engine.settings.maintenance, engine.meter)
 
 
 def _compressor(engine: Engine) -> Compressor:

@@ -71,7 +71,7 @@ for panel, commands in {
         keeping.compress,
         writing.delete,
     ),
-    "Connect": (serving.serve, mcp.mcp, mcp.import_mcp),
+    "Connect": (serving.serve, mcp.mcp),
     "Look after it": (
         reading.stats,
         jobs.worker,

@@ -15,8 +15,9 @@ from .output import counted, err, plain, show, warn
 from .run import call
 
 if TYPE_CHECKING:
-    from ..keep.values import Exported, MemoryImport
     from ..models import ImportReport
+    from ..transfer.export import ExportReport
+    from ..transfer.imports import MemoryImportReport
 
 PATH = "A file, a folder of them, or the zip file as it was downloaded."
 Chats = Annotated[Path, typer.Argument(metavar="FILE|DIR", help=PATH, show_default=False)]
@@ -54,9 +55,9 @@ def import_(
     is known already is not stored twice, so it can be stopped with Ctrl-C
     and started again.
     """
-    from ..transfer.memories.shapes import shape_of
+    from ..transfer.readers import kind_of
 
-    if shape_of(path) != "chats":
+    if kind_of(path) == "memories":
         if agent_id is not None or group_id is not None:
             raise InvalidInput("--agent", "and --group are for chats; memories bring their own")
         _import_memories(path, user, store, as_json)
@@ -147,14 +148,14 @@ def progress(first: str) -> Iterator[Callable[[str, int, int], None]]:
         yield lambda what, done, whole: bar.update(task, description=what, completed=done, total=whole or None)
 
 
-def _told_export(done: Exported) -> str:
+def _told_export(done: ExportReport) -> str:
     kinds = ", ".join(f"{number:,} × {kind}" for kind, number in sorted(done.records.items()))
     return plain(f"{done.path}: {kinds or 'nothing'}; {done.size_bytes / 1e6:,.1f} MB")
 
 
-def _told_memories(report: MemoryImport) -> str:
+def _told_memories(report: MemoryImportReport) -> str:
     kinds = [f"{kind}: {number:,}, {report.new[kind]:,} new" for kind, number in sorted(report.read.items())]
-    return plain("\n".join([f"taken for: {report.shape}", *kinds]))
+    return plain("\n".join([f"format: {report.format}", *kinds]))
 
 
 def _told(report: ImportReport) -> str:

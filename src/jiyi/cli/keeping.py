@@ -16,7 +16,7 @@ from .run import call
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from ..keep.plans import Upkept
+    from ..keep.maintain import MaintenanceReport
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
 PlanFile = Annotated[
@@ -51,7 +51,7 @@ def compress(
     Names, numbers and dates are kept, and the originals are archived: jiyi
     undo ID of a new memory brings them back.
     """
-    from ..keep.plans import CompressPlan
+    from ..keep.compress import CompressPlan
     from .plans import compress_plan, compressed
 
     if dry_run:
@@ -84,14 +84,14 @@ def upkeep(
     warn(done.problems)
 
 
-def _to_do(found: Upkept) -> str:
+def _to_do(found: MaintenanceReport) -> str:
     return (
         f"{counted(found.users, 'user', 'users')}: {found.expired:,} have expired,"
         f" {found.compressed:,} could become {found.made:,}; nothing was changed"
     )
 
 
-def _upkept(done: Upkept) -> str:
+def _upkept(done: MaintenanceReport) -> str:
     return (
         f"{counted(done.users, 'user', 'users')}: {done.expired:,} expired,"
         f" {done.compressed:,} compressed into {done.made:,}"
@@ -125,7 +125,7 @@ def undo(
 
     Nothing is deleted: an undo is in the history and can be undone.
     """
-    from ..keep.plans import UndoPlan
+    from ..keep.undo import UndoPlan
     from .plans import undo_plan, undone
 
     what: dict[str, Any] = {

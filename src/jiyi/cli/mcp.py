@@ -1,17 +1,15 @@
-"""The commands for MCP: the server, and the import from the reference memory server."""
+"""`jiyi mcp`: the MCP server."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..errors import InvalidInput
 from . import options as opt
-from .output import show, warn
 from .run import call
 
 Http = Annotated[bool, typer.Option("--http", help="Serve streamable HTTP instead of stdin and stdout.")]
@@ -24,7 +22,6 @@ ReadOnly = Annotated[bool, typer.Option("--read-only", help=READ_ONLY)]
 Lang = Annotated[str, typer.Option("--lang", metavar="en|zh", help="The language of tools and answers.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log more, on stderr.")]
 Agent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Mark what is saved as this agent's.")]
-GraphFile = Annotated[Path, typer.Argument(metavar="FILE", help="The server's memory.jsonl.")]
 
 
 def mcp(
@@ -73,34 +70,3 @@ def mcp(
         await serve_http(server, host=host, port=port, key=secret, allowed_hosts=allow_host or (), ready=ready)
 
     call(serve, store=store, user=user)
-
-
-def import_mcp(
-    file: GraphFile,
-    user: opt.User = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
-) -> None:
-    """Take in the memory.jsonl of MCP's reference memory server.
-
-    Examples:
-    $ jiyi import-mcp memory.jsonl
-    $ jiyi import-mcp 记忆.jsonl --user 林梅
-
-    Observations and relations become facts. Importing a file twice makes
-    nothing new.
-    """
-    from ..transfer.memories.graph import read_graph
-    from .render import receipt_list
-
-    try:
-        candidates = read_graph(file.read_text(encoding="utf-8-sig"), str(file))
-    except OSError as error:
-        raise InvalidInput("FILE", f"{file} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput(str(file), f"is not UTF-8 (byte {error.start:,}): convert it first") from None
-    receipt = call(
-        lambda memory, user_id: memory.add(candidates, user_id=user_id, actor="import"), store=store, user=user
-    )
-    warn(receipt.problems)
-    show(receipt, receipt_list, as_json)

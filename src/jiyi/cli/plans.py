@@ -12,7 +12,8 @@ from rich.text import Text
 from .output import counted, plain
 
 if TYPE_CHECKING:
-    from ..keep.plans import Bundle, Compressed, CompressPlan, Undone, UndoPlan, UndoStep
+    from ..keep.compress import Bundle, CompressPlan, CompressReport
+    from ..keep.undo import UndoPlan, UndoReport, UndoStep
 
 MARKS = {"archive": "-", "restore": "+", "change": "~"}
 COLOURS = {"archive": "red", "restore": "green", "change": "yellow"}
@@ -25,7 +26,7 @@ def compress_plan(plan: CompressPlan) -> RenderableType:
     return Group(head, *map(_bundle, plan.bundles))
 
 
-def compressed(done: Compressed) -> RenderableType:
+def compressed(done: CompressReport) -> RenderableType:
     if not done.bundles:
         return "nothing was compressed"
     head = f"{counted(done.archived, 'memory', 'memories')} became {done.made:,}"
@@ -49,7 +50,7 @@ def undo_plan(plan: UndoPlan) -> RenderableType:
     return Group(f"{plain(plan.why)}; nothing was changed", _steps(plan.steps), *map(plain, plan.left))
 
 
-def undone(done: Undone) -> RenderableType:
+def undone(done: UndoReport) -> RenderableType:
     if not done.steps:
         return "nothing was undone"
     return Group(f"{counted(len(done.steps), 'memory', 'memories')} changed back", _steps(done.steps))

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..keep.values import Backup, Verification
+from ..keep.verify import VerifyReport
 from ..models import (
     Deletion,
     Explanation,
@@ -28,6 +28,7 @@ from ..models import (
     Stats,
     utc_now,
 )
+from ..transfer.backup import BackupReport
 from .output import counted, plain
 
 BAR = 20
@@ -132,7 +133,7 @@ def deletion_line(gone: Deletion) -> str:
     return "\n".join(lines)
 
 
-def verification(found: Verification) -> str:
+def verification(found: VerifyReport) -> str:
     covered = found.coverage
     active = covered.memories or 1
     lines = [
@@ -152,7 +153,7 @@ def verification(found: Verification) -> str:
     return "\n".join(lines)
 
 
-def backup_line(done: Backup) -> str:
+def backup_line(done: BackupReport) -> str:
     held = f"{counted(done.memories, 'memory', 'memories')} of {counted(done.users, 'user', 'users')}"
     return f"{done.path} ({done.size_bytes / 1e6:,.1f} MB) and {done.store} hold the same: {held}"
 

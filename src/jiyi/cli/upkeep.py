@@ -130,7 +130,7 @@ def migrate_store(source: Source, target: Target, as_json: opt.Json = False) -> 
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from ..transfer.migrate import migrate_store as migrate
+    from ..transfer.backup import migrate_store as migrate
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err()) as bar:

@@ -16,11 +16,11 @@ from pydantic import BaseModel
 
 from .. import validation
 from ..areas import jobs, keys, maintenance, sessions, synonyms, transfer, usage, workspace
-from ..areas.transfer import FORMATS, Add, Advance, Count
+from ..areas.transfer import FORMATS
 from ..errors import AccessDenied, InvalidInput
-from ..keep.plans import Compressed, CompressPlan, Undone, UndoPlan, Upkept
-from ..keep.upkeep import Progress
-from ..keep.values import Exported, MemoryImport
+from ..keep.compress import CompressPlan, CompressReport
+from ..keep.maintain import MaintenanceReport, Progress
+from ..keep.undo import UndoPlan, UndoReport
 from ..keys import ApiKey, AuditEntry, NewKey
 from ..metrics import Metrics
 from ..models import ImportReport, Job, Observed, Recall, Receipt, ReceiptState, Stats
@@ -28,7 +28,18 @@ from ..read.expand import Expansion
 from ..settings import Settings
 from ..store.records import EXPORT
 from ..synonyms import GivenPair, Synonym, checked
-from ..transfer.atomic_file import free, written
+from ..transfer.atomic_file import check_target, open_new
+from ..transfer.export import ExportReport
+from ..transfer.export import Progress as Advance
+from ..transfer.imports import (
+    Add,
+    Count,
+    MemoryImportReport,
+    import_chats,
+    import_memories,
+    is_jiyi_export,
+    select,
+)
 from .calls import served, unsupported
 from .connection import Connection
 
@@ -186,23 +197,25 @@ class Maintenance(Area):
     reindex = unsupported(maintenance.Maintenance.reindex, "run `jiyi reindex` next to the store")
     verify = unsupported(maintenance.Maintenance.verify, "run `jiyi verify` next to the store")
     vacuum = unsupported(maintenance.Maintenance.vacuum, "run `jiyi vacuum` next to the store")
-    _compress = served(maintenance.Maintenance.compress_plan, "POST", "/v1/compress", Compressed)
-    _undo = served(maintenance.Maintenance.undo_plan, "POST", "/v1/undo", Undone)
+    _compress = served(maintenance.Maintenance.compress_plan, "POST", "/v1/compress", CompressReport)
+    _undo = served(maintenance.Maintenance.undo_plan, "POST", "/v1/undo", UndoReport)
 
-    async def compress(self, *, user_id: str, plan: CompressPlan | None = None, actor: str = "compress") -> Compressed:
+    async def compress(
+        self, *, user_id: str, plan: CompressPlan | None = None, actor: str = "compress"
+    ) -> CompressReport:
         """Replace old, rarely used memories by a few, by a plan that the server makes."""
         validation.name("actor", actor)
         _not_given("plan", plan, "the server makes its own plan when it acts")
-        return cast(Compressed, await self._compress(user_id=user_id))
+        return cast(CompressReport, await self._compress(user_id=user_id))
 
     async def run(
         self, *, user_id: str | None = None, dry_run: bool = False, progress: Progress | None = None
-    ) -> Upkept:
+    ) -> MaintenanceReport:
         """Archive expired memories and compress old, unused ones of one user."""
         if user_id is None:
             raise AccessDenied("maintenance of all users is not served: run `jiyi worker` next to the store")
         path, params = "/v1/upkeep/plan" if dry_run else "/v1/upkeep", {"user_id": validation.name("user_id", user_id)}
-        return await self._server.ask("POST", path, Upkept, params=params, repeatable=dry_run)
+        return await self._server.ask("POST", path, MaintenanceReport, params=params, repeatable=dry_run)
 
     async def undo(
         self,
@@ -216,14 +229,14 @@ class Maintenance(Area):
         to: datetime | None = None,
         plan: UndoPlan | None = None,
         by: str = "user",
-    ) -> Undone:
+    ) -> UndoReport:
         """Undo a change, everything from a source, or everything after a time. The server records the key."""
         validation.name("by", by)
         _not_given("plan", plan, "the server makes its own plan when it acts")
         done = await self._undo(
             memory_id, user_id=user_id, session_id=session_id, actor=actor, metadata=metadata, since=since, to=to
         )
-        return cast(Undone, done)
+        return cast(UndoReport, done)
 
 
 class Usage(Area):
@@ -271,14 +284,14 @@ class Transfer(Area):
         format: str = "jsonl",  # noqa: A002 - the word that people look for
         overwrite: bool = False,
         progress: Advance | None = None,
-    ) -> Exported:
+    ) -> ExportReport:
         """Write all memories of one user to a local file."""
         if user_id is None:
             raise AccessDenied("export of all users is not served: run `jiyi export` next to the store")
         validation.choice("format", format, FORMATS)
         params = {"user_id": validation.name("user_id", user_id)}
-        target = free("path", Path(path), overwrite=overwrite)
-        with written(target) as file:
+        target = check_target("path", Path(path), overwrite=overwrite)
+        with open_new(target) as file:
             await self._server.download("/v1/export", {**params, "format": format}, file.write)
         if format == "jsonl":
             records = await asyncio.to_thread(_record_counts, target)
@@ -288,7 +301,7 @@ class Transfer(Area):
         if progress is not None:
             total = sum(records.values())
             progress("exporting", total, total)
-        return Exported(path=str(target), format=format, records=records, size_bytes=target.stat().st_size)
+        return ExportReport(path=str(target), format=format, records=records, size_bytes=target.stat().st_size)
 
     async def import_chats(
         self,
@@ -301,8 +314,16 @@ class Transfer(Area):
         actor: str = "import",
     ) -> ImportReport:
         """Import past chats from a local file or folder; see `Transfer.import_chats` of the engine."""
-        scope = {"user_id": user_id, "agent_id": agent_id, "group_id": group_id}
-        return await transfer.import_chats(Path(path), self._add, self._count, scope, progress, actor)
+        return await import_chats(
+            Path(path),
+            self._add,
+            self._count,
+            user_id=user_id,
+            agent_id=agent_id,
+            group_id=group_id,
+            progress=progress,
+            actor=actor,
+        )
 
     async def import_memories(
         self,
@@ -311,17 +332,19 @@ class Transfer(Area):
         user_id: str | None = None,
         progress: Advance | None = None,
         actor: str = "import",
-    ) -> MemoryImport:
+    ) -> MemoryImportReport:
         """Import memories from a local file or folder; see `Transfer.import_memories` of the engine."""
         validation.optional_name("user_id", user_id)
         validation.name("actor", actor)
-        source, advance = Path(path), progress or (lambda what, done, whole: None)
-        shape = await transfer.memory_shape(source)
-        if shape == "jiyi":
-            return await self._upload(source, user_id, advance)
-        return await transfer.import_foreign(source, shape, self._add, user_id, self._default_user, actor, advance)
+        advance = progress or (lambda what, done, whole: None)
+        selected = await asyncio.to_thread(select, Path(path), "memories")
+        if is_jiyi_export(selected):
+            return await self._upload(selected.files[0][0].path, user_id, advance)
+        return await import_memories(
+            selected, self._add, user_id=user_id, default_user=self._default_user, actor=actor, progress=advance
+        )
 
-    async def _upload(self, path: Path, user_id: str | None, advance: Advance) -> MemoryImport:
+    async def _upload(self, path: Path, user_id: str | None, advance: Advance) -> MemoryImportReport:
         user_id = user_id or await asyncio.to_thread(_user_of, path)
         if user_id is None:
             raise AccessDenied("an export of all users is not taken by a server: name one, with user_id")
@@ -341,7 +364,7 @@ class _Import(BaseModel):
     state: str
     done: int
     total: int | None
-    memories: MemoryImport | None
+    memories: MemoryImportReport | None
     problem: str | None
 
 

@@ -1,9 +1,9 @@
-"""Compressing: many old memories that are seldom used become few that keep their names, numbers and dates.
+"""Compress many old, rarely used memories into a few that keep their names, numbers and dates.
 
-    plan    a value: which memories become which text. It changes nothing and can be looked at
-    apply   bundle by bundle, each in one transaction that is void if a member has changed meanwhile
+    plan    a value that says which memories become which text; nothing is changed
+    apply   each bundle in one transaction, which is rolled back if a member has changed meanwhile
 
-The originals are archived, not deleted. What takes their place says from which messages it comes and `refines` them.
+The originals are archived, not deleted. A compressed memory names the source messages and `refines` the originals.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from ..embed import Embedder
 from ..errors import LlmBadReply, LlmError
 from ..ids import new_id
-from ..models import ReceiptState, layer_of
+from ..models import ReceiptState, Time, Value, layer_of
 from ..store.aged import Aged, Held
 from ..store.contract import (
     Addition,
@@ -33,10 +35,9 @@ from ..text.passages import COMPRESSED, passages, width
 from ..text.summary import summarise
 from ..write.hashes import identity
 from ..write.index import KeywordRules, embed_entries, index_entries
-from .extract import Told, extract
+from .condense import DatedText, condense
 from .grouping import Group, groups
-from .plans import Bundle, Compressed, CompressPlan, Member
-from .policies import LONGER, Policies
+from .retention import LEVEL_FACTOR, Retention
 
 if TYPE_CHECKING:
     from ..llm.client import Llm
@@ -44,16 +45,65 @@ if TYPE_CHECKING:
     from ..store.base import Store
 
 PAGE = 1000
-MOST_AT_ONCE = 4000  # memories of one user that are looked at; the rest waits for the next time
-MOST_TEXTS = 3
-NOTES = 0.75  # confidence; facts that are surer fill a slot that later ones must find
-MOST_TAGS = 64
-BELOW_IMPORTANCE = 0.9  # more important memories are not compressed
-SMALLEST_GROUP = 3
-LONGEST = 450  # letters of a compressed memory; a Chinese character counts as three
-MOST_LONGER = 2  # how often a text may become longer
+MAX_MEMORIES = 4000  # of one user in one plan
+MAX_TEXTS = 3  # of one bundle
+MAX_CONFIDENCE = 0.75  # facts above it fill a slot and must stay findable by later ones
+MAX_TAGS = 64
+MAX_IMPORTANCE = 0.9  # more important memories are not compressed
+MIN_GROUP = 3
+MAX_LENGTH = 450  # letters of a compressed memory; a Chinese character counts as three
+MAX_GROWTH = 2  # compression levels at which texts may become longer
 KIND = "compress"
 EXTRACT = "extract"
+
+
+class Member(Value):
+    """A memory to be compressed, as it was when the plan was made."""
+
+    id: str
+    version: int
+    text: str
+
+
+class Bundle(Value):
+    """Old memories of one type and subject, and the one to three texts that replace them; none if uninformative."""
+
+    memory_type: str
+    subject: str | None
+    agent_id: str | None = None
+    group_id: str | None = None
+    session_id: str | None = None
+    level: int = Field(description="1: compressed for the first time")
+    members: tuple[Member, ...]
+    texts: tuple[str, ...]
+    made_by: str = Field(description="`extract`, or the language model and prompt")
+    note: str | None = Field(default=None, description="why a language model's text was refused")
+
+
+class CompressPlan(Value):
+    """The changes that `compress` would make."""
+
+    user_id: str
+    made_at: Time
+    bundles: tuple[Bundle, ...]
+
+    @property
+    def before(self) -> int:
+        return sum(len(bundle.members) for bundle in self.bundles)
+
+    @property
+    def after(self) -> int:
+        return sum(len(bundle.texts) for bundle in self.bundles)
+
+
+class CompressReport(Value):
+    """Result of `compress`."""
+
+    archived: int
+    made: int
+    memory_ids: tuple[str, ...] = Field(default=(), description="the new memories")
+    bundles: tuple[Bundle, ...] = Field(default=(), description="bundles as applied")
+    left: tuple[str, ...] = Field(default=(), description="memories left out because they changed meanwhile")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,63 +114,63 @@ class Compressor:
     settings: MaintenanceSettings
     llm: Llm | None = None
 
-    async def plan(self, user_id: str, now: datetime, *, most: int | None = None) -> CompressPlan:
-        """What could be compressed now, or a part of it."""
+    async def plan(self, user_id: str, now: datetime, *, limit: int | None = None) -> CompressPlan:
+        """Plan all bundles, or the first few."""
         found = await asyncio.to_thread(self._groups, await self._old(user_id, now), now)
         return CompressPlan(
-            user_id=user_id, made_at=now, bundles=tuple([await self._bundle(group, user_id) for group in found[:most]])
+            user_id=user_id, made_at=now, bundles=tuple([await self._bundle(group, user_id) for group in found[:limit]])
         )
 
     async def _old(self, user_id: str, now: datetime) -> list[Held]:
-        """The oldest of those that may be compressed."""
-        policies = Policies(settings=self.settings)
+        """Read the oldest memories that may be compressed."""
+        retention = Retention(settings=self.settings)
         wanted = Aged(
             user_id=user_id,
             model=self.embedder.id,
             now=now,
-            before=now - timedelta(days=policies.fewest_days),
+            before=now - timedelta(days=retention.min_days),
             uses=self.settings.compress_below_uses,
             unused_since=now - timedelta(days=self.settings.compress_again_after_days),
-            importance=BELOW_IMPORTANCE,
-            confidence=NOTES,
-            but_types=policies.kept,
+            importance=MAX_IMPORTANCE,
+            confidence=MAX_CONFIDENCE,
+            but_types=retention.exempt_types,
         )
         old: list[Held] = []
         after = ""
-        while len(old) < MOST_AT_ONCE:
-            some = await self.store.aged(wanted, after=after, limit=PAGE)
-            old += [memory for memory in some if policies.is_old(memory, now)]
-            if len(some) < PAGE:
+        while len(old) < MAX_MEMORIES:
+            page = await self.store.aged(wanted, after=after, limit=PAGE)
+            old += [memory for memory in page if retention.is_old(memory, now)]
+            if len(page) < PAGE:
                 break
-            after = some[-1].id
+            after = page[-1].id
         return old
 
     def _groups(self, old: Sequence[Held], now: datetime) -> list[Group]:
-        """Those that become fewer."""
+        """Groups that need fewer texts than they have members."""
         found = groups(
             old,
-            smallest=SMALLEST_GROUP,
-            longest=self._longest,
+            smallest=MIN_GROUP,
+            max_length=self._max_length,
             very_old=now - timedelta(days=self.settings.compress_again_after_days),
-            size=lambda member: width(extract(told([member]))),
+            size=lambda member: width(condense(dated_texts([member]))),
         )
         return [group for group in found if len(self._texts(group.members)) < len(group.members)]
 
-    def _longest(self, level: int) -> int:
-        """What is compressed again may be longer: else nothing that is full would ever find company."""
-        return LONGEST * int(LONGER ** min(level, MOST_LONGER))
+    def _max_length(self, level: int) -> int:
+        """Texts compressed again may be longer: otherwise a full text could never be merged."""
+        return MAX_LENGTH * int(LEVEL_FACTOR ** min(level, MAX_GROWTH))
 
     def _texts(self, members: Sequence[Held]) -> tuple[str, ...]:
-        """In the words of the originals. One text, or up to three where that would be too long to be found by."""
-        return self._packed(extract(told(members)).splitlines(), members)
+        """Condense verbatim into one text, or up to three where it would be too long for search."""
+        return self._packed(condense(dated_texts(members)).splitlines(), members)
 
     def _packed(self, lines: Sequence[str], members: Sequence[Held]) -> tuple[str, ...]:
         if not lines:
             return ()
         parts = [""]
-        longest = self._longest(max(member.level for member in members))
+        max_length = self._max_length(max(member.level for member in members))
         for line in lines:
-            if parts[-1] and width(parts[-1]) + width(line) > longest and len(parts) < MOST_TEXTS:
+            if parts[-1] and width(parts[-1]) + width(line) > max_length and len(parts) < MAX_TEXTS:
                 parts.append("")
             parts[-1] += ("\n" if parts[-1] else "") + line
         return tuple(parts)
@@ -130,7 +180,7 @@ class Compressor:
         texts, made_by, note = self._texts(group.members), EXTRACT, None
         if self.llm is not None and texts:
             try:
-                texts, made_by = await self._shortened(group.members, self.llm, user_id)
+                texts, made_by = await self._condensed_by_llm(group.members, self.llm, user_id)
             except LlmError as error:
                 note = str(error)
         return Bundle(
@@ -146,40 +196,38 @@ class Compressor:
             note=note,
         )
 
-    async def _shortened(self, members: Sequence[Held], llm: Llm, user_id: str) -> tuple[tuple[str, ...], str]:
-        """In the words of a language model. A small one tells each memory apart: its texts become lines of one."""
-        from .shorten import shorten
+    async def _condensed_by_llm(self, members: Sequence[Held], llm: Llm, user_id: str) -> tuple[tuple[str, ...], str]:
+        """Condense with a language model. Small models return one text per memory: those become lines of one text."""
+        from .condense_llm import condense_with_llm
 
-        told_anew, made_by = await shorten(told(members), llm, user_id=user_id)
-        texts = self._packed(told_anew, members)
+        lines, made_by = await condense_with_llm(dated_texts(members), llm, user_id=user_id)
+        texts = self._packed(lines, members)
         if len(texts) >= len(members):
-            raise LlmBadReply("the compressed memories are no fewer than before")
+            raise LlmBadReply("the compressed memories are not fewer than before")
         return texts, made_by
 
-    async def apply(self, plan: CompressPlan, *, now: datetime, actor: str) -> Compressed:
-        """Do what the plan says, as far as its members are still as they were.
-
-        One that was changed meanwhile drops out; the others are told anew without it, if they are still enough."""
+    async def apply(self, plan: CompressPlan, *, now: datetime, actor: str) -> CompressReport:
+        """Apply the plan. A member changed meanwhile is left out; the rest is condensed again if it is large enough."""
         done: list[Bundle] = []
         made: list[str] = []
         left: list[str] = []
         for number, planned in enumerate(plan.bundles):
             bundle: Bundle | None = planned
-            at = now + timedelta(microseconds=number)  # by which undo knows what was done together
+            at = now + timedelta(microseconds=number)  # identifies the bundle for undo
             while bundle is not None:
-                there = await self.store.held(plan.user_id, [one.id for one in bundle.members], self.embedder.id)
-                versions = {one.id: one.version for one in there}
-                gone = [one.id for one in bundle.members if versions.get(one.id) != one.version]
-                if not gone:
+                current = await self.store.held(plan.user_id, [one.id for one in bundle.members], self.embedder.id)
+                versions = {one.id: one.version for one in current}
+                changed = [one.id for one in bundle.members if versions.get(one.id) != one.version]
+                if not changed:
                     try:
-                        made += await self._write(bundle, there, plan.user_id, at, actor)
+                        made += await self._write(bundle, current, plan.user_id, at, actor)
                         done.append(bundle)
                         break
                     except Stale:
                         continue
-                left += gone
-                bundle = self._without(bundle, there, set(gone))
-        return Compressed(
+                left += changed
+                bundle = self._without(bundle, current, set(changed))
+        return CompressReport(
             archived=sum(len(bundle.members) for bundle in done),
             made=len(made),
             memory_ids=tuple(made),
@@ -187,12 +235,12 @@ class Compressor:
             left=tuple(left),
         )
 
-    def _without(self, bundle: Bundle, there: Sequence[Held], gone: set[str]) -> Bundle | None:
-        rest = [one for one in there if one.id not in gone]
+    def _without(self, bundle: Bundle, current: Sequence[Held], changed: set[str]) -> Bundle | None:
+        rest = [one for one in current if one.id not in changed]
         texts = self._texts(rest)
-        if len(rest) < SMALLEST_GROUP or len(texts) >= len(rest):
+        if len(rest) < MIN_GROUP or len(texts) >= len(rest):
             return None
-        members = tuple(member for member in bundle.members if member.id not in gone)
+        members = tuple(member for member in bundle.members if member.id not in changed)
         return bundle.model_copy(update={"members": members, "texts": texts, "made_by": EXTRACT, "note": None})
 
     async def _write(
@@ -203,8 +251,8 @@ class Compressor:
             index_entries, [(one.content, one.summary, one.tags, one.data) for one in new], self.rules
         )
         entries, problem = await embed_entries(entries, [one.content for one in new], self.embedder)
-        told_by = ", ".join(one.id for one in new)
-        reason = f"compressed into {told_by}" if new else "compressed: it told nothing that is worth keeping"
+        new_ids = ", ".join(one.id for one in new)
+        reason = f"compressed into {new_ids}" if new else "compressed: not informative"
         archive = Change(values={"status": "archived"}, action="archive", actor=actor, reason=reason, at=now)
         addition = Addition(
             id=new_id(),
@@ -235,20 +283,19 @@ class Compressor:
         return [one.id for one in new]
 
 
-def told(members: Sequence[Held]) -> list[Told]:
+def dated_texts(members: Sequence[Held]) -> list[DatedText]:
     return [
-        Told(id=one.id, text=one.content, at=one.occurred_at, by_assistant=one.data.get("role") == "assistant")
+        DatedText(id=one.id, text=one.content, at=one.occurred_at, by_assistant=one.data.get("role") == "assistant")
         for one in members
     ]
 
 
 def _new(bundle: Bundle, text: str, at: int, members: Sequence[Held]) -> NewMemory:
-    """What takes the members' place: as important as the weightiest, as sure and as
-    trusted as the least of them."""
+    """Build the replacement: as important as the most important member, as certain and trusted as the least."""
     memory_id = new_id()
-    # What was worked out of messages (`extractor`) steps back behind them, also when both are compressed.
-    shown = ("role", "speaker", "subject", "extractor")
-    same = {name: value for name, value in members[0].data.items() if name in shown}
+    # `extractor` marks derived memories, which rank below messages also when both are compressed.
+    copied = ("role", "speaker", "subject", "extractor")
+    same = {name: value for name, value in members[0].data.items() if name in copied}
     data = {name: value for name, value in same.items() if all(one.data.get(name) == value for one in members)}
     shared = members[0].metadata.items()
     ids = sorted(one.id for one in members)
@@ -265,7 +312,7 @@ def _new(bundle: Bundle, text: str, at: int, members: Sequence[Held]) -> NewMemo
         importance=max(one.importance for one in members),
         confidence=min(one.confidence for one in members),
         trust=min(one.trust for one in members),
-        tags=tuple(dict.fromkeys(tag for one in members for tag in one.tags))[:MOST_TAGS],
+        tags=tuple(dict.fromkeys(tag for one in members for tag in one.tags))[:MAX_TAGS],
         dedupe_hash=identity(KIND, str(at), *ids),
         occurred_at=max(one.occurred_at for one in members),
         valid_from=min(one.valid_from for one in members),

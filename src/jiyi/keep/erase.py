@@ -1,5 +1,4 @@
-"""Delete means gone, also from memories that were made of others: a profile or an episode loses the lines that came
-from what is deleted; what has nothing left goes with it."""
+"""Delete memories everywhere: profiles and episodes lose the lines that came from them, and are deleted when empty."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ from ..write.index import KeywordRules, embed_each, index_entry
 if TYPE_CHECKING:
     from ..store.base import Store
 
-VERBATIM = "message"  # the source of a memory that holds a message as it was said
-_WHOM = 16  # characters of a slot that say whom it is about
+MESSAGE = "message"  # source of memories that repeat a message verbatim
+_SUBJECT = 16  # characters of a slot that identify the subject
 STOPS = ("。", ". ", ".")
 
 
@@ -34,7 +33,7 @@ async def erase(
     *,
     with_sources: bool,
 ) -> Deletion:
-    """One transaction; then vectors for what was rewritten, and the corners of the database."""
+    """Delete in one transaction, then embed rewritten memories and scrub free space of the database."""
     done = await store.erase(user_id, memory_ids, with_sources=with_sources, rewrite=rewriter(rules))
     notes = []
     if done.rewritten:
@@ -42,13 +41,11 @@ async def erase(
             vectors = await embed_each(embedder, [one.texts for one in done.rewritten])
             await store.embed(embedder.id, done.rewritten, vectors)
         except EmbeddingError as error:
-            notes.append(
-                f"rewritten, but not found by meaning yet: {error} — `jiyi reindex --embeddings` makes up for it"
-            )
+            notes.append(f"rewritten memories have no vectors yet: {error}; run `jiyi reindex --embeddings`")
     if done.kept_messages:
         notes.append(
-            f"{done.kept_messages:,} raw messages stay, because other memories came from them: delete with the sources"
-            " to remove those too"
+            f"{done.kept_messages:,} messages stay because other memories came from them: delete with sources to remove"
+            " them too"
         )
     return receipt(done, [*notes, *await store.scrub(everything=False)])
 
@@ -72,20 +69,20 @@ def receipt(done: Erasure, notes: Sequence[str]) -> Deletion:
 
 
 def rewriter(rules: KeywordRules) -> Rewrite:
-    return partial(left_of, rules=rules)
+    return partial(remainder, rules=rules)
 
 
-def left_of(
-    held: Held, gone: Sequence[Held], messages: frozenset[str], *, rules: KeywordRules
+def remainder(
+    held: Held, deleted: Sequence[Held], messages: frozenset[str], *, rules: KeywordRules
 ) -> Held | Rewritten | None:
-    """What is left of a profile or an episode."""
-    facts = [one for one in gone if one.source != VERBATIM]
+    """Return a profile or episode without the deleted facts: unchanged, rewritten, or None if it goes too."""
+    facts = [one for one in deleted if one.source != MESSAGE]
     if held.memory_type in PROFILES:
-        left = _of_profile(held, facts, messages)
+        left = _profile_remainder(held, facts, messages)
     elif held.messages & messages:
-        return None  # which words came from which message cannot be told
+        return None  # its words cannot be traced to single messages
     else:
-        left = _of_episode(held, facts)
+        left = _episode_remainder(held, facts)
     if left is None or left == (held.content, held.summary, held.data):
         return None if left is None else held
     content, summary, data = left
@@ -98,30 +95,30 @@ def left_of(
     )
 
 
-Left = tuple[str, str, dict[str, Any]]  # content, summary, data
+Remainder = tuple[str, str, dict[str, Any]]  # content, summary, data
 
 
-def _of_profile(held: Held, facts: Sequence[Held], messages: frozenset[str]) -> Left | None:
-    """Attributes whose evidence is gone are, and so are those that say what a deleted fact says of the same person."""
+def _profile_remainder(held: Held, facts: Sequence[Held], messages: frozenset[str]) -> Remainder | None:
+    """Drop attributes whose evidence is deleted, and those that repeat a deleted fact about the same person."""
     found = held.data.get("attributes")
     attributes = [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
-    gone = messages | {one.id for one in facts}
-    kept = [item for item in attributes if not _is_gone(item, held, facts, gone)]
+    deleted = messages | {one.id for one in facts}
+    kept = [item for item in attributes if not _is_deleted(item, held, facts, deleted)]
     texts = {str(item.get("content")) for item in attributes if item not in kept} | {one.content for one in facts}
     texts -= {str(item.get("content")) for item in kept}
     lines = [line for line in held.content.split("\n") if line not in texts]
     content = "\n".join(lines)
     if not content.strip():
         return None
-    data = {**held.data, "attributes": [_without(item, gone) for item in kept]} if attributes else held.data
+    data = {**held.data, "attributes": [_without(item, deleted) for item in kept]} if attributes else held.data
     return content, held.summary if content == held.content else summarise(content), data
 
 
-def _is_gone(item: dict[str, Any], held: Held, facts: Sequence[Held], gone: frozenset[str]) -> bool:
+def _is_deleted(item: dict[str, Any], held: Held, facts: Sequence[Held], deleted: frozenset[str]) -> bool:
     evidence = _evidence(item)
-    if evidence and evidence <= gone:
+    if evidence and evidence <= deleted:
         return True
-    return any(_same_person(held, fact) and _says(fact, item) for fact in facts)
+    return any(_same_subject(held, fact) and _states(fact, item) for fact in facts)
 
 
 def _evidence(item: dict[str, Any]) -> set[str]:
@@ -131,38 +128,38 @@ def _evidence(item: dict[str, Any]) -> set[str]:
     )
 
 
-def _same_person(held: Held, fact: Held) -> bool:
-    return held.slot is None or fact.slot is None or held.slot[:_WHOM] == fact.slot[:_WHOM]
+def _same_subject(held: Held, fact: Held) -> bool:
+    return held.slot is None or fact.slot is None or held.slot[:_SUBJECT] == fact.slot[:_SUBJECT]
 
 
-def _says(fact: Held, item: dict[str, Any]) -> bool:
+def _states(fact: Held, item: dict[str, Any]) -> bool:
     if fact.content == item.get("content"):
         return True
-    value, told = fact.data.get("value"), item.get("value")
-    same = isinstance(value, str) and isinstance(told, str) and normalise(value) == normalise(told)
+    value, stated = fact.data.get("value"), item.get("value")
+    same = isinstance(value, str) and isinstance(stated, str) and normalise(value) == normalise(stated)
     return same and fact.data.get("attribute") == item.get("attribute")
 
 
-def _without(item: dict[str, Any], gone: frozenset[str]) -> dict[str, Any]:
-    """An attribute that has other evidence does not name what is gone."""
+def _without(item: dict[str, Any], deleted: frozenset[str]) -> dict[str, Any]:
+    """Remove deleted messages from the evidence of an attribute."""
     places = item.get("evidence")
-    if not isinstance(places, list) or _evidence(item).isdisjoint(gone):
+    if not isinstance(places, list) or _evidence(item).isdisjoint(deleted):
         return item
-    return {**item, "evidence": [one for one in places if one.get("message_id") not in gone]}
+    return {**item, "evidence": [one for one in places if one.get("message_id") not in deleted]}
 
 
-def _of_episode(held: Held, facts: Sequence[Held]) -> Left | None:
-    """Told by rule, an episode is the sentences of facts. In any other telling they cannot be cut out."""
-    told = [fact.content for fact in facts if fact.content in held.content]
-    if not told:
+def _episode_remainder(held: Held, facts: Sequence[Held]) -> Remainder | None:
+    """Cut deleted facts out of a built-in episode, which consists of them; others cannot be cut."""
+    found = [fact.content for fact in facts if fact.content in held.content]
+    if not found:
         return held.content, held.summary, held.data
     if held.data.get("extractor") != "builtin":
         return None
     content = held.content
-    for text in sorted(told, key=len, reverse=True):
+    for text in sorted(found, key=len, reverse=True):
         content = _cut(content, text)
     content = content.strip()
-    if not content.strip("。. ") or any(text in content for text in told):
+    if not content.strip("。. ") or any(text in content for text in found):
         return None
     title = summarise(content)
     data = held.data | dict.fromkeys({"title", "value"} & held.data.keys(), title)

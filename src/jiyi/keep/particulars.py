@@ -1,4 +1,4 @@
-"""The names, numbers and dates in a text: what a shorter telling of it must not lose, and must not make up."""
+"""Particulars of a text: names, numbers and dates, which a condensation must neither lose nor invent."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _MONTHS_AND_DAYS = _words("""
     January February March April May June July August September October November December
     Monday Tuesday Wednesday Thursday Friday Saturday Sunday
 """)
-_BEGINNINGS = re.compile(r"(?:^|[.!?:;\n\"“(—–-])\s*$")  # where a capital letter means nothing
+_BEGINNINGS = re.compile(r"(?:^|[.!?:;\n\"“(—–-])\s*$")  # a capital letter here does not mark a name
 _CHINESE_DATE = re.compile(
     r"\d{1,4}[年月日号]|[一二三四五六七八九十]{1,3}[月日号](?!子)|[周星礼][期拜]?[一二三四五六日天](?!天)"
 )
-_NAMES = ("nr", "ns", "nt", "nz")  # people, places, organisations, other names, as jieba calls them
-_NO_NAMES = _words("谢谢 高兴 明白 小时 好吃 好看 有空 温柔 平安 安静 开心 一下 晚安 太阳 中文 英文")
+_NAMES = ("nr", "ns", "nt", "nz")  # jieba's tags of people, places, organisations and other names
+_NOT_NAMES = _words("谢谢 高兴 明白 小时 好吃 好看 有空 温柔 平安 安静 开心 一下 晚安 太阳 中文 英文")
 
 
 @text_cache(4096)
 def particulars(text: str) -> frozenset[str]:
-    """Each in a form that can be compared: one width, script and case.
+    """Return the particulars, normalised in width, script and case.
 
     >>> sorted(particulars("On May 7 I paid Anna 3,500 euros."))
     ['3500', '7', 'anna', 'may']
@@ -53,10 +53,10 @@ def particulars(text: str) -> frozenset[str]:
 
 
 def missing(wanted: Iterable[str], text: str) -> list[str]:
-    """Those of the particulars that a text does not have, in whatever form it writes them."""
-    had = particulars(text)
-    squeezed = _squeezed(text)
-    return sorted(one for one in wanted if one not in had and (one.isdigit() or _squeezed(one) not in squeezed))
+    """Return the particulars that a text does not contain in any form."""
+    found = particulars(text)
+    letters = _letters(text)
+    return sorted(one for one in wanted if one not in found and (one.isdigit() or _letters(one) not in letters))
 
 
 def _numbers(text: str) -> Iterable[str]:
@@ -71,7 +71,7 @@ def _numbers(text: str) -> Iterable[str]:
 
 
 def _value(numeral: str) -> str:
-    """As digits; what is no plain number stays as it is written."""
+    """Convert to digits; return the numeral itself if it is not a plain number."""
     whole, rest = 0, numeral
     try:
         for mark, worth in (("亿", 10**8), ("万", 10**4), ("千", 1000)):
@@ -102,7 +102,7 @@ def _chinese_names(text: str) -> Iterable[str]:
         return
     yield from (title.lower() for title in _TITLED.findall(text))
     for word, kind in _tag()(text):
-        if kind[:2] in _NAMES and len(word) > 1 and not word.isascii() and word not in _NO_NAMES:
+        if kind[:2] in _NAMES and len(word) > 1 and not word.isascii() and word not in _NOT_NAMES:
             yield word
 
 
@@ -113,5 +113,5 @@ def _tag() -> Any:
     return rjieba.tag
 
 
-def _squeezed(text: str) -> str:
+def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, normalize("NFKC", fold_traditional(text)).casefold()))

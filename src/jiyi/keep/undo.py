@@ -1,6 +1,6 @@
-"""Undo: take back what came from somewhere, or go back to how it was. Nothing is deleted, so an undo can be undone.
+"""Undo: revert everything from a source, or everything after a time. Nothing is deleted, so an undo can be undone.
 
-Only what the meant changes did is taken back: a field that somebody has set to something else since stays.
+Only the selected changes are reverted: a field that was set to another value since keeps it.
 """
 
 from __future__ import annotations
@@ -9,28 +9,53 @@ import asyncio
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from ..embed import Embedder
-from ..models import MemoryItem
+from ..models import MemoryItem, Time, Value
 from ..store.contract import Change, ChangedMemory
 from ..store.undo import Touched, Undoing
 from ..write.change import embed_changes, prepare
 from ..write.index import KeywordRules
-from .plans import Undone, UndoPlan, UndoStep
 
 if TYPE_CHECKING:
     from ..store.base import Store
 
-BY_A_PERSON = ("update", "restore")
+EDITS = ("update", "restore")  # actions of people
 TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at")
+BATCH = 500
 
-AT_ONCE = 500  # memories that are read
+
+class UndoStep(Value):
+    """The change of one memory."""
+
+    memory_id: str
+    version: int = Field(description="version when the plan was made; a memory changed since is left as it is")
+    does: Literal["archive", "restore", "change"]
+    text: str = Field(description="current text")
+    values: dict[str, JsonValue] = Field(description="fields that change, with their new values")
 
 
-def described(what: Undoing) -> str:
-    """Why, for the history."""
-    told = [
+class UndoPlan(Value):
+    """The changes that `undo` would make."""
+
+    user_id: str
+    made_at: Time
+    why: str = Field(description="reason in the history of the changed memories")
+    steps: tuple[UndoStep, ...]
+    left: tuple[str, ...] = Field(default=(), description="selected memories that stay, and why")
+
+
+class UndoReport(Value):
+    """Result of `undo`."""
+
+    steps: tuple[UndoStep, ...]
+    left: tuple[str, ...] = Field(default=(), description="selected memories that stayed, and why")
+
+
+def describe(what: Undoing) -> str:
+    """Reason in the history."""
+    parts = [
         what.memory_id and "the last change",
         what.session_id and f"what session {what.session_id} brought",
         what.actor and f"what {what.actor} did",
@@ -38,7 +63,7 @@ def described(what: Undoing) -> str:
         what.since and f"since {what.since:%Y-%m-%d %H:%M:%S}",
         what.after and f"everything after {what.after:%Y-%m-%d %H:%M:%S}",
     ]
-    return "undo: " + ", ".join(part for part in told if part)
+    return "undo: " + ", ".join(part for part in parts if part)
 
 
 async def plan(what: Undoing, now: datetime, store: Store) -> UndoPlan:
@@ -46,12 +71,12 @@ async def plan(what: Undoing, now: datetime, store: Store) -> UndoPlan:
     left: list[str] = []
     for one in await store.touched(what):
         edited = [revision for revision in one.revisions if revision.version not in one.selected]
-        edited = [revision for revision in edited if revision.action in BY_A_PERSON and revision.version > 1]
+        edited = [revision for revision in edited if revision.action in EDITS and revision.version > 1]
         if 1 in one.selected and edited:
             last = edited[-1]
             left.append(f"{one.memory.id}: {last.actor} changed it on {last.changed_at:%Y-%m-%d}, so it stays")
             continue
-        values = _taken_back(one)
+        values = _reverted(one)
         if values:
             steps.append(
                 UndoStep(
@@ -62,13 +87,13 @@ async def plan(what: Undoing, now: datetime, store: Store) -> UndoPlan:
                     values=values,
                 )
             )
-    # Who makes room comes first: there is one current memory for each thing said.
+    # Archive first: there is only one current memory for each statement.
     steps.sort(key=lambda step: (step.does != "archive", step.memory_id))
-    return UndoPlan(user_id=what.user_id, made_at=now, why=described(what), steps=tuple(steps), left=tuple(left))
+    return UndoPlan(user_id=what.user_id, made_at=now, why=describe(what), steps=tuple(steps), left=tuple(left))
 
 
-def _taken_back(one: Touched) -> dict[str, JsonValue]:
-    """The fields that the meant changes set and that are still as they left them, with what they were before."""
+def _reverted(one: Touched) -> dict[str, JsonValue]:
+    """Fields that still have the values set by the selected changes, with their earlier values."""
     if 1 in one.selected:
         return {} if one.memory.status == "archived" else {"status": "archived"}
     now = dict(one.revisions[-1].after)
@@ -80,7 +105,7 @@ def _taken_back(one: Touched) -> dict[str, JsonValue]:
                 if before != after and then.get(name) == after:
                     then[name] = before
     back = {name: value for name, value in then.items() if value != now.get(name)}
-    if "content" in back:  # what was told beside it belongs to it
+    if "content" in back:  # they belong to the text
         back |= {"summary": then["summary"], "data": then["data"]}
     return back
 
@@ -91,16 +116,16 @@ def _kind(values: dict[str, JsonValue]) -> Literal["archive", "restore", "change
     return "restore" if values.get("status") == "active" else "change"
 
 
-async def apply(plan: UndoPlan, *, actor: str, store: Store, embedder: Embedder, rules: KeywordRules) -> Undone:
-    """All of it in one transaction; what was changed since the plan was made stays as it is."""
-    there: dict[str, MemoryItem] = {}
-    for start in range(0, len(plan.steps), AT_ONCE):
-        some = [step.memory_id for step in plan.steps[start : start + AT_ONCE]]
-        there |= {memory.id: memory for memory in await store.get(plan.user_id, some)}
-    steps = [step for step in plan.steps if step.memory_id in there]
-    memories = [there[step.memory_id] for step in steps]
+async def apply(plan: UndoPlan, *, actor: str, store: Store, embedder: Embedder, rules: KeywordRules) -> UndoReport:
+    """Apply the plan in one transaction; memories changed since the plan was made stay as they are."""
+    current: dict[str, MemoryItem] = {}
+    for start in range(0, len(plan.steps), BATCH):
+        batch = [step.memory_id for step in plan.steps[start : start + BATCH]]
+        current |= {memory.id: memory for memory in await store.get(plan.user_id, batch)}
+    steps = [step for step in plan.steps if step.memory_id in current]
+    memories = [current[step.memory_id] for step in steps]
     changes = await asyncio.to_thread(
-        lambda: [_change(step, there[step.memory_id], actor, plan.why, rules) for step in steps]
+        lambda: [_change(step, current[step.memory_id], actor, plan.why, rules) for step in steps]
     )
     changes, _ = await embed_changes(changes, memories, embedder)
     wanted = [
@@ -108,8 +133,8 @@ async def apply(plan: UndoPlan, *, actor: str, store: Store, embedder: Embedder,
         for step, change in zip(steps, changes, strict=True)
     ]
     kept = dict(await store.change_all(plan.user_id, wanted))
-    gone = [f"{step.memory_id}: it is gone" for step in plan.steps if step.memory_id not in there]
-    return Undone(
+    gone = [f"{step.memory_id}: it was deleted" for step in plan.steps if step.memory_id not in current]
+    return UndoReport(
         steps=tuple(step for step in steps if step.memory_id not in kept),
         left=(*plan.left, *gone, *(f"{memory_id}: {why}" for memory_id, why in kept.items())),
     )
@@ -117,11 +142,11 @@ async def apply(plan: UndoPlan, *, actor: str, store: Store, embedder: Embedder,
 
 def _change(step: UndoStep, memory: MemoryItem, actor: str, why: str, rules: KeywordRules) -> Change:
     action = "archive" if step.does == "archive" else "restore"
-    return prepare(memory, _read(step.values), rules, action=action, actor=actor, reason=why)
+    return prepare(memory, _parse(step.values), rules, action=action, actor=actor, reason=why)
 
 
-def _read(values: dict[str, JsonValue]) -> dict[str, Any]:
-    """As they are stored: times are kept as text in the history."""
+def _parse(values: dict[str, JsonValue]) -> dict[str, Any]:
+    """Parse times, which the history stores as text."""
     return {
         name: datetime.fromisoformat(value) if name in TIMES and isinstance(value, str) else value
         for name, value in values.items()

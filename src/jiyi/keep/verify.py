@@ -1,5 +1,4 @@
-"""Is what memories are found by what it should be? It is a pure function of their text, so it can be worked out again
-and compared; and rows that belong to nothing can be found."""
+"""Verify the index: recompute each memory's entry from its text and compare, and find orphaned rows."""
 
 from __future__ import annotations
 
@@ -10,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import Field
 
 from ..embed import Embedder, embed_documents
 from ..languages.normalise import normalise
+from ..models import Coverage, Value
 from ..store.checking import Checked, Repair
 from ..store.contract import EXTRACTED, PAST, SAID, IndexEntry, Unembedded
 from ..text.hashes import term_hash
@@ -20,20 +21,35 @@ from ..text.passages import passages
 from ..write.facts import THE_USER
 from ..write.grow import GROWING
 from ..write.hashes import apart, identity, statement_hash
-from ..write.index import KeywordRules, embed_each, index_entry
+from ..write.index import KeywordRules, embed_each
 from ..write.settle import DATED
-from .values import Verification
+from .maintain import index_entries_of
 
 if TYPE_CHECKING:
     from ..store.base import Store
 
-AT_ONCE = 200
-EXAMPLES = 20
-HALF = 16  # of a slot: whom it is about, and what it tells of them
-SAME = 0.99  # cosine, from which on two vectors are the same but for rounding
+BATCH = 200
+MAX_EXAMPLES = 20
+HALF = 16  # characters of a slot: the subject, then the attribute
+SAME_VECTOR = 0.99  # cosine of vectors that differ only by rounding
 
-Advance = Callable[[str, int, int], None]
-Found = tuple[str, str]  # kind, and what about it
+Progress = Callable[[str, int, int], None]  # step, done, total
+Problem = tuple[str, str]  # kind and description
+
+
+class VerifyReport(Value):
+    """Result of `verify`."""
+
+    memories: int = Field(description="memories checked, including archived and superseded ones")
+    drift: dict[str, int] = Field(default_factory=dict, description="inconsistencies by kind")
+    repaired: dict[str, int] = Field(default_factory=dict, description="inconsistencies repaired, by kind")
+    examples: tuple[str, ...] = Field(default=(), description="the first few of each kind, with the memory's id")
+    coverage: Coverage = Field(description="active memories with vectors and with keywords")
+
+    @property
+    def sound(self) -> bool:
+        """True if nothing is wrong, or everything was repaired."""
+        return self.drift == self.repaired
 
 
 @dataclass(slots=True)
@@ -46,7 +62,7 @@ class _Findings:
     def note(self, kind: str, what: str, number: int = 1) -> None:
         self.drift[kind] += number
         shown = self.examples.setdefault(kind, [])
-        if len(shown) < EXAMPLES:
+        if len(shown) < MAX_EXAMPLES:
             shown.append(f"{kind}: {what}")
 
 
@@ -58,19 +74,19 @@ async def verify(
     *,
     repair: bool,
     vectors: bool,
-    advance: Advance,
-) -> Verification:
-    """Look at all of one user or of all, some at a time, while others go on. `vectors`: embed every text again."""
+    progress: Progress,
+) -> VerifyReport:
+    """Check all memories of one user or of all, in batches. `vectors` embeds every text again to compare."""
     found = _Findings()
-    await _loose_ends(store, user_id, found, repair=repair)
+    await _find_orphans(store, user_id, found, repair=repair)
     coverage = await store.coverage(embedder.id, user_id)
     after = ("", "")
-    while some := await store.check(user_id, after=after, limit=AT_ONCE):
-        await _batch(store, embedder, rules, some, found, repair=repair, vectors=vectors)
-        after = (some[-1].user_id, some[-1].id)
-        found.memories += len(some)
-        advance("verifying", found.memories, max(coverage.memories, found.memories))
-    return Verification(
+    while batch := await store.check(user_id, after=after, limit=BATCH):
+        await _batch(store, embedder, rules, batch, found, repair=repair, vectors=vectors)
+        after = (batch[-1].user_id, batch[-1].id)
+        found.memories += len(batch)
+        progress("verifying", found.memories, max(coverage.memories, found.memories))
+    return VerifyReport(
         memories=found.memories,
         drift=dict(found.drift),
         repaired=dict(found.repaired),
@@ -79,15 +95,15 @@ async def verify(
     )
 
 
-async def _loose_ends(store: Store, user_id: str | None, found: _Findings, *, repair: bool) -> None:
+async def _find_orphans(store: Store, user_id: str | None, found: _Findings, *, repair: bool) -> None:
     orphans, dangling = await store.loose_ends(user_id)
     for table, number in orphans.items():
-        found.note("orphans", f"{number:,} rows of {table} belong to nothing", number)
+        found.note("orphans", f"{number:,} orphaned rows in {table}", number)
     if dangling:
-        found.note("successors", f"{dangling:,} memories were superseded by one that is not there", dangling)
+        found.note("successors", f"{dangling:,} memories have a dangling superseded_by", dangling)
     if repair and (orphans or dangling):
-        removed, let_go = await store.tie_up(user_id)
-        found.repaired.update({"orphans": sum(removed.values()), "successors": let_go})
+        removed, cleared = await store.tie_up(user_id)
+        found.repaired.update({"orphans": sum(removed.values()), "successors": cleared})
         found.repaired = +found.repaired
 
 
@@ -95,19 +111,19 @@ async def _batch(
     store: Store,
     embedder: Embedder,
     rules: KeywordRules,
-    some: Sequence[Checked],
+    batch: Sequence[Checked],
     found: _Findings,
     *,
     repair: bool,
     vectors: bool,
 ) -> None:
-    stale = await _stale_vectors(embedder, some) if vectors else set()
-    entries = await asyncio.to_thread(_entries, some, rules)
+    stale = await _stale_vectors(embedder, batch) if vectors else set()
+    entries = await asyncio.to_thread(index_entries_of, batch, rules)
     wanted: dict[str, tuple[Repair, Checked, list[str]]] = {}
-    for memory, entry in zip(some, entries, strict=True):
+    for memory, entry in zip(batch, entries, strict=True):
         problems = [*drift_of(memory, entry)]
         if memory.id in stale:
-            problems.append(("vectors", "its vector is not that of its text"))
+            problems.append(("vectors", "its vector does not match its text"))
         for kind, what in problems:
             found.note(kind, f"memory {memory.id} of user {memory.user_id!r}: {what}")
         if problems:
@@ -131,48 +147,44 @@ async def _batch(
     found.repaired.update(kind for name in done for kind in wanted[name][2])
 
 
-def _entries(some: Sequence[Checked], rules: KeywordRules) -> list[IndexEntry]:
-    return [index_entry(memory.content, memory.summary, memory.tags, memory.data, rules) for memory in some]
-
-
-async def _stale_vectors(embedder: Embedder, some: Sequence[Checked]) -> set[str]:
-    """Those whose vector of the present model is not that of their text."""
-    mine = [memory for memory in some if memory.model == embedder.id and memory.vector is not None]
-    if not mine:
+async def _stale_vectors(embedder: Embedder, batch: Sequence[Checked]) -> set[str]:
+    """Return ids of memories whose vector of the current model does not match their text."""
+    embedded = [memory for memory in batch if memory.model == embedder.id and memory.vector is not None]
+    if not embedded:
         return set()
-    now = await embed_documents(embedder, [memory.content for memory in mine])
+    vectors = await embed_documents(embedder, [memory.content for memory in embedded])
     return {
         memory.id
-        for memory, vector in zip(mine, now, strict=True)
+        for memory, vector in zip(embedded, vectors, strict=True)
         if memory.vector is not None
-        and (len(memory.vector) != len(vector) or float(np.dot(memory.vector, vector)) < SAME)
+        and (len(memory.vector) != len(vector) or float(np.dot(memory.vector, vector)) < SAME_VECTOR)
     }
 
 
-def drift_of(memory: Checked, entry: IndexEntry) -> Iterator[Found]:
-    """What is stored of a memory that is not as its text says."""
+def drift_of(memory: Checked, entry: IndexEntry) -> Iterator[Problem]:
+    """Yield differences between a stored memory and the entry computed from its text."""
     if memory.length is None:
-        yield "terms", "it has none, so no search finds it"
+        yield "terms", "missing, so no keyword search finds it"
     elif not _same_terms(memory, entry):
-        yield "terms", "they are not those of its text"
+        yield "terms", "differ from those of its text"
     if sorted(memory.keywords) != sorted(entry.keywords):
-        yield "keywords", "they are not those of its text, tags and the present settings"
+        yield "keywords", "differ from those of its text, tags and the current settings"
     elif memory.length is not None and set(memory.keyword_hashes.tolist()) != _hashed(memory):
-        yield "keywords", "those that searches look at are not those that are shown"
+        yield "keywords", "the hashes used by search differ from the stored keywords"
     if memory.vector is None and memory.status == "active":
-        yield "vectors", "it has none, so it is not found by meaning"
+        yield "vectors", "missing, so semantic search does not find it"
     elif memory.vector is not None and not _usable(memory):
-        yield "vectors", "its vector cannot be used"
+        yield "vectors", "not usable"
     elif memory.vector is not None and memory.vectors != 1 + len(entry.passages):
-        yield "vectors", "its lines have not each their own, so some are not found by meaning"
+        yield "vectors", "some passages have none"
     expected = _expected_hash(memory)
     if expected is not None and memory.dedupe_hash != expected:
-        yield "hashes", "the same text would not be known again"
+        yield "hashes", "the same text would not be recognised as a duplicate"
     slot = expected_slot(memory)
     if slot is not None and memory.slot != slot:
-        yield "slots", "it is filed under another subject or attribute than it tells of"
+        yield "slots", "differs from its subject and attribute"
     if not memory.told:
-        yield "history", f"version {memory.version} is not in it"
+        yield "history", f"version {memory.version} is missing"
 
 
 def _same_terms(memory: Checked, entry: IndexEntry) -> bool:
@@ -197,7 +209,7 @@ def _usable(memory: Checked) -> bool:
 
 
 def _expected_hash(memory: Checked) -> str | None:
-    """None: it hangs on more than the memory itself."""
+    """Compute the hash; None if it depends on more than the memory itself."""
     stored = memory.dedupe_hash or ""
     if memory.source not in ("statement", EXTRACTED) or memory.memory_type in GROWING:
         return None
@@ -208,17 +220,19 @@ def _expected_hash(memory: Checked) -> str | None:
 
 
 def expected_slot(memory: Checked) -> str | None:
-    """None: it has none, or what it tells cannot be said. Whether a name means the user is decided when it is told, so
-    both ways of filing it are right."""
+    """Compute the slot; None if it has none or its subject is unknown. Whether a name means the user was decided when
+    the memory was added, so both ways are right."""
     attribute, subject = memory.data.get("attribute"), memory.data.get("subject")
     if memory.slot is None or not isinstance(attribute, str) or not isinstance(subject, str | None):
         return None
     on = memory.occurred_at.date().isoformat() if memory.memory_type in DATED else None
     what = identity("what", normalise(attribute), on)[:HALF]
     who = normalise(subject or "")
-    whom = [identity("whom", memory.agent_id, memory.group_id, name, *apart(memory.trust))[:HALF] for name in ("", who)]
-    mine = memory.slot[:HALF] if memory.slot[:HALF] in whom else whom[0 if who in THE_USER else 1]
-    return mine + what
+    subjects = [
+        identity("whom", memory.agent_id, memory.group_id, name, *apart(memory.trust))[:HALF] for name in ("", who)
+    ]
+    stored = memory.slot[:HALF]
+    return (stored if stored in subjects else subjects[0 if who in THE_USER else 1]) + what
 
 
 def _repair(memory: Checked, entry: IndexEntry, kinds: Sequence[str]) -> Repair:

@@ -9,9 +9,9 @@ from typing import Generic, Literal, TypeVar
 from fastapi import Response
 from pydantic import BaseModel, Field, JsonValue
 
-from ..keep.values import MemoryImport
 from ..keys import Scope
 from ..models import ImportReport, MemoryItem, Receipt, Relation
+from ..transfer.imports import MemoryImportReport
 
 T = TypeVar("T")
 JSON = "application/json"
@@ -81,7 +81,7 @@ class Import(BaseModel):
     done: int = Field(description="messages or memories taken in")
     total: int | None = Field(description="how many there are; none until the file was read")
     report: ImportReport | None = Field(description="of chats, when they are in")
-    memories: MemoryImport | None = Field(description="of memories, when they are in")
+    memories: MemoryImportReport | None = Field(description="of memories, when they are in")
     problem: str | None
     created_at: datetime
     updated_at: datetime

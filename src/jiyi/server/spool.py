@@ -20,7 +20,7 @@ from ..ids import new_id
 from ..memory import Memory
 from ..models import utc_now
 from ..settings import data_dir
-from ..transfer.memories.shapes import shape_of
+from ..transfer.readers import kind_of
 from .replies import Import, ImportState
 
 logger = logging.getLogger("jiyi.server")
@@ -153,7 +153,7 @@ class Spool:
 
     async def _import(self, upload: Upload, file: Path, progress: Callable[[int, int], None]) -> None:
         """As what it is; nothing is written for anybody else, whatever the file says."""
-        if await asyncio.to_thread(shape_of, file) == "chats":
+        if await asyncio.to_thread(kind_of, file) == "conversations":
             upload.report = await self._memory.transfer.import_chats(
                 file,
                 user_id=upload.user_id,

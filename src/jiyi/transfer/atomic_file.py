@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: what is being written lies beside its place until it is finished."""
+"""Files that appear complete or not at all: they are written under a temporary name and then renamed."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ..errors import InvalidInput
 from ..ids import new_id
 
 
-def free(argument: str, path: Path, *, overwrite: bool) -> Path:
-    """A place for a new file. What lies there is only replaced if that was asked for."""
+def check_target(argument: str, path: Path, *, overwrite: bool) -> Path:
+    """Return the path if a file may be written there."""
     path = path.expanduser()
     if path.is_dir():
         raise InvalidInput(argument, f"{path} is a folder: name a file in it")
     if not path.parent.is_dir():
-        raise InvalidInput(argument, f"the folder {path.parent} is not there")
+        raise InvalidInput(argument, f"the folder {path.parent} does not exist")
     if path.exists() and not overwrite:
-        raise InvalidInput(argument, f"{path} is there already: name another file, or say that it may be replaced")
+        raise InvalidInput(argument, f"{path} exists already: name another file, or allow overwriting")
     return path
 
 
 @contextmanager
-def becoming(path: Path) -> Iterator[Path]:
-    """A path beside the wanted one, for its owner alone. At the end it takes the wanted one's place, all at once; after
-    an error it is gone."""
+def replace_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary path next to `path`, private to its owner. It replaces `path` at the end, or is removed after
+    an error."""
     part = path.with_name(f".{path.name}.{new_id()}.part")
     try:
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -45,7 +45,7 @@ def becoming(path: Path) -> Iterator[Path]:
 
 
 def sync(path: Path) -> None:
-    """Let it survive a power cut."""
+    """Flush a file or folder to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -54,9 +54,9 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
-def written(path: Path) -> Iterator[IO[bytes]]:
-    """A new file to write to; packed, if its name ends so. Packed or not, equal contents are equal bytes."""
-    with becoming(path) as part, part.open("wb") as file:
+def open_new(path: Path) -> Iterator[IO[bytes]]:
+    """Open a new file for writing, gzipped if its name ends in .gz. Equal contents give equal bytes."""
+    with replace_file(path) as part, part.open("wb") as file:
         if path.name.endswith(".gz"):
             with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
                 yield cast(IO[bytes], packed)

@@ -1,4 +1,4 @@
-"""Backups: everything of all users in one SQLite file, whatever the database, and back."""
+"""Whole stores: back up to one SQLite file, restore, and copy into another database."""
 
 from __future__ import annotations
 
@@ -9,23 +9,35 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from ..errors import InvalidInput, StoreUnavailable
-from ..keep.values import Backup
-from .atomic_file import becoming, free
+from ..models import Migration, Value
+from .atomic_file import check_target, replace_file
+from .export import Progress
 
 if TYPE_CHECKING:
     from ..settings import Settings
     from ..store.base import Store
-    from ..store.contract import Advance
 
-BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file
+SQLITE_LOGS = ("-wal", "-shm", "-journal")
 
 
-async def back_up(store: Store, path: Path, advance: Advance) -> Backup:
-    """The file appears under its name when it is whole."""
-    with becoming(path) as part:
-        await store.backup(part, advance)
-    return await asyncio.to_thread(_told, path, (await store.info()).url)
+class BackupReport(Value):
+    """Result of a backup or a restore."""
+
+    path: str = Field(description="file of the backup")
+    store: str = Field(description="store that was backed up or restored")
+    users: int
+    memories: int = Field(description="active memories")
+    size_bytes: int
+
+
+async def back_up(store: Store, path: Path, progress: Progress) -> BackupReport:
+    """Write a snapshot of the store; the file appears when it is complete."""
+    with replace_file(path) as part:
+        await store.backup(part, progress)
+    return await asyncio.to_thread(_report, path, (await store.info()).url)
 
 
 async def restore_backup(
@@ -34,12 +46,12 @@ async def restore_backup(
     *,
     force: bool = False,
     settings: Settings | None = None,
-    progress: Advance | None = None,
-) -> Backup:
-    """Put a backup in place of a store, all at once: a file is replaced, a database is filled in one transaction.
+    progress: Progress | None = None,
+) -> BackupReport:
+    """Replace a store by a backup, all at once: a file is swapped, a database is filled in one transaction.
 
-    The backup is checked first, and not changed. A store that holds anything is only replaced with `force`. Stop what
-    uses it before.
+    The backup is checked first and never changed. A store that is not empty is only replaced with `force`. Stop all
+    processes that use the store before.
 
         await restore_backup("memory-2026-05-07.db", "memory.db")
     """
@@ -48,27 +60,26 @@ async def restore_backup(
     from ..store.sqlite import SqliteStore, examine
 
     settings = settings or load_settings()
-    advance = progress or _quietly
+    report = progress or _ignore
     source = Path(backup)
-    advance("checking", 0, 0)
+    report("checking", 0, 0)
     await asyncio.to_thread(examine, source)
     with tempfile.TemporaryDirectory(prefix="jiyi-restore-") as folder:
-        checked = await _checked(source, Path(folder) / "checked.db", settings)
+        copy = await _migrated_copy(source, Path(folder) / "checked.db", settings)
         store = open_store(where or settings.url, settings)
         if isinstance(store, SqliteStore):
-            shown = str(store.path)
+            target = str(store.path)
             try:
-                await asyncio.to_thread(_replace_file, checked, store.path, force)
+                await asyncio.to_thread(_replace_store_file, copy, store.path, force)
             except OSError as error:
-                raise StoreUnavailable(f"{shown} could not be replaced: {error}") from error
+                raise StoreUnavailable(f"{target} could not be replaced: {error}") from error
         else:
-            shown = await _fill(checked, store, force, settings, advance)
-    return await asyncio.to_thread(_told, source, shown)
+            target = await _fill_database(copy, store, force, settings, report)
+    return await asyncio.to_thread(_report, source, target)
 
 
-async def _checked(source: Path, copy: Path, settings: Settings) -> Path:
-    """A copy of the backup, brought to today's schema. Opening a store changes its file, and a backup stays as it
-    is."""
+async def _migrated_copy(source: Path, copy: Path, settings: Settings) -> Path:
+    """Copy the backup and migrate the copy to the current schema: opening the backup itself would change it."""
     from ..store import open_store
 
     await asyncio.to_thread(shutil.copyfile, source, copy)
@@ -80,42 +91,77 @@ async def _checked(source: Path, copy: Path, settings: Settings) -> Path:
     return copy
 
 
-def _replace_file(checked: Path, target: Path, force: bool) -> None:
+def _replace_store_file(copy: Path, target: Path, force: bool) -> None:
     from ..store.sqlite import take_away_log
 
-    free("where", target, overwrite=force)
+    check_target("where", target, overwrite=force)
     if target.exists() and target.stat().st_size:
         take_away_log(target)
-    for suffix in BESIDE:  # of a store that is gone; SQLite would take its log for that of the new file
+    for suffix in SQLITE_LOGS:  # SQLite would apply the old store's log to the new file
         with contextlib.suppress(FileNotFoundError):
             target.with_name(target.name + suffix).unlink()
-    with becoming(target) as part:
-        shutil.copyfile(checked, part)
+    with replace_file(target) as part:
+        shutil.copyfile(copy, part)
 
 
-async def _fill(checked: Path, store: Store, force: bool, settings: Settings, advance: Advance) -> str:
+async def _fill_database(copy: Path, store: Store, force: bool, settings: Settings, progress: Progress) -> str:
     from ..store import open_store
     from ..store.moving import is_empty, replace
 
-    source = open_store(checked, settings)
+    source = open_store(copy, settings)
     try:
         await source.start()
         await store.start()
         if not force and not await is_empty(store):
-            raise InvalidInput("where", "is not empty: name an empty database, or say that it may be replaced")
-        await replace(source, store, advance)
+            raise InvalidInput("where", "is not empty: name an empty database, or allow replacing it")
+        await replace(source, store, progress)
         return (await store.info()).url
     finally:
         await source.close()
         await store.close()
 
 
-def _told(path: Path, store: str) -> Backup:
+def _report(path: Path, store: str) -> BackupReport:
     from ..store.sqlite import counted
 
     users, memories = counted(path)
-    return Backup(path=str(path), store=store, users=users, memories=memories, size_bytes=path.stat().st_size)
+    return BackupReport(path=str(path), store=store, users=users, memories=memories, size_bytes=path.stat().st_size)
 
 
-def _quietly(what: str, done: int, whole: int) -> None:
-    """Progress that nobody looks at."""
+async def migrate_store(
+    source: str | Path, target: str | Path, *, settings: Settings | None = None, progress: Progress | None = None
+) -> Migration:
+    """Copy every row of every user into an empty store, and compare the two.
+
+    It can be interrupted at any point and resumes when it is called again with the same two stores. Nobody should
+    write to either store meanwhile; if somebody does, the comparison fails.
+
+        await migrate_store("memory.db", "postgresql://localhost/jiyi")
+    """
+    from ..settings import load_settings
+    from ..store import open_store
+    from ..store.moving import migrate
+
+    settings = settings or load_settings()
+    old, new = open_store(source, settings), open_store(target, settings)
+    if isinstance(source, Path) or "://" not in source:
+        _check_exists(Path(source))
+    try:
+        await old.start()
+        await new.start()
+        if (await old.info()).url == (await new.info()).url:
+            raise InvalidInput("target", "is the source")
+        return await migrate(old, new, progress or _ignore)
+    finally:
+        await old.close()
+        await new.close()
+
+
+def _check_exists(path: Path) -> None:
+    """Opening a store creates it: a misspelt source would be an empty one."""
+    if not path.expanduser().is_file():
+        raise InvalidInput("source", f"{path} is not a file")
+
+
+def _ignore(step: str, done: int, total: int) -> None:
+    """Ignore progress."""

@@ -1,197 +1,107 @@
-"""A store as a file of JSON lines, and back. The same memories are the same bytes, on every database."""
+"""Write the memories of a store to a file: JSON lines without loss, or Markdown for reading."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
-from pydantic import ValidationError
+from pydantic import Field
 
-from ..errors import InvalidInput
-from ..store.contract import IndexEntry
-from ..store.importing import Arriving
-from ..store.records import EXPORT, LINE, VERSION, Line, MemoryRecord, MessageRecord
-from ..write.index import KeywordRules, index_entry
-from .atomic_file import written
-from .chats.files import Source, failures, opened
+from ..languages.normalise import normalise
+from ..models import MemoryItem, Value, utc_now
+from ..scope import Filter
+from ..store.records import EXPORT, VERSION, Line, MemoryRecord, MessageRecord
+from .atomic_file import open_new
 
 if TYPE_CHECKING:
     from ..store.base import Store
 
-Advance = Callable[[str, int, int], None]  # what is done, how much of it, of how much
-AT_ONCE = 200  # records in one transaction
-JOBS_AT_ONCE = 5  # each may have led to a thousand memories
+Progress = Callable[[str, int, int], None]  # step, done, total
+
+PAGE = 200
+MESSAGE = "message"
+FRONT_MATTER = b"---\ngenerator: jiyi\n---\n"  # tells the import that the lines are complete statements
+_NOT_IN_TAGS = re.compile(r"[^\w-]+")
 
 
-async def export_lines(store: Store, path: Path, user_id: str | None, advance: Advance) -> dict[str, int]:
-    """→ how many records of each kind there are"""
-    counted: Counter[str] = Counter()
+class ExportReport(Value):
+    """Result of an export."""
+
+    path: str
+    format: str
+    records: dict[str, int] = Field(description="records by kind; in Markdown, memories by type")
+    size_bytes: int
+
+
+async def export_jsonl(store: Store, path: Path, user_id: str | None, progress: Progress) -> dict[str, int]:
+    """Write all records of one user or of all; return their number by kind. Equal memories give equal bytes."""
+    counts: Counter[str] = Counter()
     done = 0
     header = {"kind": EXPORT, "version": VERSION, "user_id": user_id}
-    with written(path) as file:
+    with open_new(path) as file:
         file.write(json.dumps(header).encode() + b"\n")
-        async with aclosing(store.export(user_id)) as batches:  # after an error too, the snapshot is let go at once
-            async for whole, some in batches:
-                await asyncio.to_thread(_write, file, some)
-                counted.update(record.kind for record in some)
-                done += sum(isinstance(record, (MemoryRecord, MessageRecord)) for record in some)
-                advance("exporting", done, whole)
-        file.write(json.dumps({"kind": "end", "records": counted.total()}).encode() + b"\n")
-    return dict(counted)
+        async with aclosing(store.export(user_id)) as batches:  # releases the snapshot after an error too
+            async for total, batch in batches:
+                await asyncio.to_thread(file.writelines, map(to_line, batch))
+                counts.update(record.kind for record in batch)
+                done += sum(isinstance(record, (MemoryRecord, MessageRecord)) for record in batch)
+                progress("exporting", done, total)
+        file.write(json.dumps({"kind": "end", "records": counts.total()}).encode() + b"\n")
+    return dict(counts)
 
 
-def _write(file: IO[bytes], some: Sequence[Line]) -> None:
-    file.writelines(line_of(record) for record in some)
-
-
-def line_of(record: Line) -> bytes:
-    """Every field in the order of its name, whatever the order in which a database gives them back."""
+def to_line(record: Line) -> bytes:
+    """Encode a record with sorted fields, so that all databases give the same bytes."""
     values = record.model_dump(mode="json")
     return json.dumps(values, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
 
-# -- and back -------------------------------------------------------------------------------------------------------
+async def export_markdown(store: Store, path: Path, user_id: str | None, progress: Progress) -> dict[str, int]:
+    """Write current memories by user and type, without messages; return their number by type."""
+    users = [user_id] if user_id is not None else await store.users()
+    counts: Counter[str] = Counter()
+    with open_new(path) as file:
+        file.write(FRONT_MATTER)
+        for user in users:
+            await _write_user(store, file, user, counts, progress)
+    return dict(counts)
 
 
-@dataclass(slots=True, kw_only=True)
-class TakenIn:
-    read: Counter[str] = field(default_factory=Counter)
-    new: Counter[str] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
-
-
-async def import_lines(store: Store, path: Path, user_id: str | None, rules: KeywordRules, advance: Advance) -> TakenIn:
-    """All is read and checked before anything is written. What is known already is not written again, so this can be
-    stopped and goes on when it is called again. With a user, only what is that user's is taken in."""
-    whole = await asyncio.to_thread(_check, path, advance)
-    taken = TakenIn()
-    arriving: Arriving | None = None
+async def _write_user(store: Store, file: IO[bytes], user_id: str, counts: Counter[str], progress: Progress) -> None:
+    types = {name: number for name, number in (await store.stats("", user_id)).by_type.items() if name != MESSAGE}
+    total = sum(types.values())
+    file.write(f"\n# {_one_line(user_id)}\n".encode())
     done = 0
-    async for some in _in_threads(_batches(path, user_id)):
-        if arriving is None or arriving.user_id != some[0].user_id:
-            arriving = Arriving(user_id=some[0].user_id)
-        before = arriving.new
-        indexed = await asyncio.to_thread(_indexed, some, rules)
-        await store.take_in(arriving, some, indexed)
-        taken.read[some[0].kind] += len(some)
-        taken.new[some[0].kind] += arriving.new - before
-        taken.left_out.update(arriving.left_out)
-        arriving.left_out.clear()
-        done += len(some)
-        advance("importing", done, whole)
-    return taken
+    for memory_type in sorted(types):
+        matching = Filter(user_id=user_id, memory_types=(memory_type,), now=utc_now())
+        file.write(f"\n## {_one_line(memory_type)}\n\n".encode())
+        cursor = None
+        while True:
+            page = await store.page(matching, cursor=cursor, limit=PAGE)
+            await asyncio.to_thread(_write_items, file, page.items)
+            counts[memory_type] += len(page.items)
+            done += len(page.items)
+            progress("exporting", done, total)
+            cursor = page.next_cursor
+            if cursor is None:
+                break
 
 
-def _check(path: Path, advance: Advance) -> int:
-    """Read all of it once. → how many records there are"""
-    count = 0
-    for _ in read_lines(path):
-        count += 1
-        if count % 1000 == 0:
-            advance("checking", count, 0)
-    return count
+def _write_items(file: IO[bytes], items: Sequence[MemoryItem]) -> None:
+    file.writelines(to_markdown(item).encode() for item in items)
 
 
-def _batches(path: Path, user_id: str | None) -> Iterator[list[Line]]:
-    """Records of one user and one kind, some at a time."""
-    some: list[Line] = []
-    for record in read_lines(path):
-        if user_id is not None and record.user_id != user_id:
-            continue
-        most = JOBS_AT_ONCE if record.kind == "job" else AT_ONCE
-        if some and (len(some) >= most or (record.kind, record.user_id) != (some[0].kind, some[0].user_id)):
-            yield some
-            some = []
-        some.append(record)
-    if some:
-        yield some
+def to_markdown(item: MemoryItem) -> str:
+    """Format as the Markdown reader expects it: `- [type] text #tag (day)`."""
+    tags = "".join(f" #{tag}" for tag in dict.fromkeys(_NOT_IN_TAGS.sub("-", normalise(tag)) for tag in item.tags))
+    return f"- [{_one_line(item.memory_type)}] {_one_line(item.content)}{tags} ({item.occurred_at:%Y-%m-%d})\n"
 
 
-async def _in_threads(values: Iterator[list[Line]]) -> AsyncIterator[list[Line]]:
-    while (value := await asyncio.to_thread(next, values, None)) is not None:
-        yield value
-
-
-def _indexed(some: Sequence[Line], rules: KeywordRules) -> list[IndexEntry]:
-    """What memories are found by, worked out as it is today, with the keywords that they had."""
-    return [
-        replace(
-            index_entry(record.content, record.summary, record.tags, record.data, rules),
-            keywords=tuple(sorted(_keywords(record), key=lambda one: (-one[1], one[0]))),
-        )
-        for record in some
-        if isinstance(record, MemoryRecord)
-    ]
-
-
-def _keywords(record: MemoryRecord) -> Iterable[tuple[str, float, str]]:
-    return {one.keyword: (one.keyword, one.weight, one.source) for one in record.keywords}.values()
-
-
-def read_lines(path: Path) -> Iterator[Line]:
-    """The records of an export, each checked. An error names the line."""
-    name = str(path)
-    with failures(name), opened(Source(path=path)) as stream, _readable(name):
-        lines = enumerate(stream, 1)
-        _header(name, next(lines, (0, ""))[1])
-        count, end = 0, None
-        for number, text in lines:
-            place = f"{name}, line {number:,}"
-            value = _object(place, text)
-            if end is not None:
-                raise InvalidInput(place, "follows after the line that says where the export ends")
-            if value.get("kind") == "end":
-                end = value.get("records")
-                continue
-            count += 1
-            yield _record(place, value)
-        if end is None:
-            raise InvalidInput(name, "is cut short: its last line, which says that it is whole, is missing")
-        if end != count:
-            raise InvalidInput(name, f"has {count:,} records, and its last line says {end}: it was cut or edited")
-
-
-def is_export(value: object) -> bool:
-    return isinstance(value, dict) and value.get("kind") == EXPORT
-
-
-def _header(name: str, text: str) -> None:
-    header = _object(f"{name}, line 1", text)
-    if not is_export(header):
-        raise InvalidInput(name, "is no export of Jiyi")
-    if header.get("version") != VERSION:
-        raise InvalidInput(name, f"is an export of version {header.get('version')}; this Jiyi knows {VERSION}: upgrade")
-
-
-def _object(place: str, text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(place, f"is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise InvalidInput(place, "is no JSON object")
-    return value
-
-
-def _record(place: str, value: dict[str, Any]) -> Line:
-    try:
-        return LINE.validate_python(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"][1:])
-        said = first["msg"].removeprefix("Value error, ")
-        raise InvalidInput(place, f"{where}: {said}" if where else said) from None
-
-
-@contextmanager
-def _readable(name: str) -> Iterator[None]:
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise InvalidInput(name, f"is not UTF-8: {error.reason}") from None
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

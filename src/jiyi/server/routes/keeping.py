@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from ...keep.plans import Compressed, CompressPlan, Undone, UndoPlan, Upkept
+from ...keep.compress import CompressPlan, CompressReport
+from ...keep.maintain import MaintenanceReport
+from ...keep.undo import UndoPlan, UndoReport
 from ..bodies import UndoBody
 from ..callers import JsonRoute, UserReader, UserWriter
 from ..replies import reply
@@ -21,18 +23,18 @@ async def plan_compress(caller: UserReader) -> Response:
     return reply(await caller.memory.maintenance.compress_plan(user_id=caller.user_id))
 
 
-@router.post("/compress", response_model=Compressed, summary="Let few memories take the place of many old, unused ones")
+@router.post("/compress", response_model=CompressReport, summary="Replace many old, unused memories by a few")
 async def compress(caller: UserWriter) -> Response:
     actor = caller.access.actor("compress")
     return reply(await caller.memory.maintenance.compress(user_id=caller.user_id, actor=actor))
 
 
-@router.post("/upkeep/plan", response_model=Upkept, summary="What there is to archive and to compress")
+@router.post("/upkeep/plan", response_model=MaintenanceReport, summary="What there is to archive and to compress")
 async def plan_upkeep(caller: UserReader) -> Response:
     return reply(await caller.memory.maintenance.run(user_id=caller.user_id, dry_run=True))
 
 
-@router.post("/upkeep", response_model=Upkept, summary="Archive what has run out, and compress")
+@router.post("/upkeep", response_model=MaintenanceReport, summary="Archive what has run out, and compress")
 async def upkeep(caller: UserWriter) -> Response:
     return reply(await caller.memory.maintenance.run(user_id=caller.user_id))
 
@@ -43,7 +45,7 @@ async def plan_undo(caller: UserReader, body: UndoBody) -> Response:
 
 
 @router.post(
-    "/undo", response_model=Undone, summary="Take back a change, what came from a source, or all since a moment"
+    "/undo", response_model=UndoReport, summary="Take back a change, what came from a source, or all since a moment"
 )
 async def undo(caller: UserWriter, body: UndoBody) -> Response:
     by = caller.access.actor(None)

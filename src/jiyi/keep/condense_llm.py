@@ -1,0 +1,117 @@
+"""Condense memories with a language model.
+
+Its reply must contain all names, numbers and dates of the originals and no others; otherwise it is refused and the
+verbatim condensation is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..errors import LlmBadReply
+from ..languages.dates import dates
+from ..languages.script import language
+from ..llm.client import Llm
+from ..llm.prompts import PromptLanguage
+from ..llm.reading import read_object
+from ..write.drafts import Said
+from ..write.llm.grounds import Grounds, Unsupported, tongues_of, well_formed
+from ..write.llm.transcript import Transcript
+from .condense import DatedText, condense
+from .particulars import missing, particulars
+
+MAX_TEXTS = 24
+MAX_CHARACTERS = 2_000  # of one memory in the prompt
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "memories": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"content": {"type": "string"}},
+                "required": ["content"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["memories"],
+    "additionalProperties": False,
+}
+
+
+class _Text(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    content: str = Field(min_length=1, max_length=4_000)
+
+
+class _Texts(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    memories: list[_Text] = Field(min_length=1, max_length=MAX_TEXTS)
+
+
+async def condense_with_llm(memories: Sequence[DatedText], llm: Llm, *, user_id: str) -> tuple[tuple[str, ...], str]:
+    """Return the texts and an id of the model and prompt; raise `LlmError` if they are refused."""
+    tongue: PromptLanguage = "en" if language(" ".join(one.text for one in memories)) in ("en", "other") else "zh"
+    prompt = llm.prompts.get("compress", tongue)
+    reply = await llm.ask(prompt.question(SCHEMA, memories=_numbered(memories)), user_id=user_id)
+    read = read_object(reply.text, "memories")
+    if reply.cut_off or read.cut_off or read.damaged:
+        raise LlmBadReply("the compressed memories were cut off")
+    try:
+        found = _Texts.model_validate(read.value)
+    except ValidationError as error:
+        raise LlmBadReply(f"the compressed memories have the wrong format: {error.errors()[0]['msg']}") from None
+    texts = tuple(one.content.strip() for one in found.memories)
+    check(texts, memories, tongue)
+    return texts, f"{llm.id} {prompt.version}"
+
+
+def check(texts: Sequence[str], memories: Sequence[DatedText], tongue: PromptLanguage) -> None:
+    """Raise `LlmBadReply` if something is lost or invented, or the texts are not shorter."""
+    said = tuple(Said(id=one.id, role="user", speaker=None, text=one.text, sent_at=one.at) for one in memories)
+    talk = Transcript(language=tongue, messages=said, participants=(), conversation="", earlier="", notes=())
+    grounds = Grounds(talk)
+    try:
+        for text in texts:
+            well_formed(text, tongues_of(said), as_spoken=True)
+            grounds.supported(text, said)
+    except Unsupported as error:
+        raise LlmBadReply(f"a compressed memory was refused: {error}") from None
+    lost = [*missing(_required(memories), "\n".join(texts)), *_lost_times(memories, texts)]
+    if lost:
+        raise LlmBadReply(f"the compressed memories leave out {', '.join(lost[:5])}")
+    if sum(map(len, texts)) > max(sum(len(one.text) for one in memories), 40):
+        raise LlmBadReply("the compressed memories are longer than the originals")
+
+
+def _required(memories: Sequence[DatedText]) -> set[str]:
+    """Particulars of the informative sentences, without the days on which they were said."""
+    lines = condense(memories).splitlines()
+    return {one for line in lines for one in particulars(line.partition(": ")[2])}
+
+
+def _lost_times(memories: Sequence[DatedText], texts: Sequence[str]) -> list[str]:
+    """Return times of the originals that the texts do not cover; "yesterday" may have become a date."""
+    last = max(one.at for one in memories)
+    kept = [(span.start, span.end) for text in texts for span in dates(text, last)]
+    whole = "\n".join(texts)
+    return [
+        span.text
+        for one in memories
+        for span in dates(one.text, one.at)
+        if span.text not in whole and not any(start < span.end and span.start < end for start, end in kept)
+    ]
+
+
+def _numbered(memories: Sequence[DatedText]) -> str:
+    """Number the memories; their further lines are indented, so that none can look like two."""
+    return "\n".join(
+        f"[{number}] ({one.at:%Y-%m-%d}) " + "\n    ".join(one.text[:MAX_CHARACTERS].splitlines())
+        for number, one in enumerate(memories, 1)
+    )

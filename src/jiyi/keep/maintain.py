@@ -1,0 +1,222 @@
+"""Maintenance: archive expired memories, compress old and rarely used ones, re-index those of earlier versions.
+
+Users take turns with a bounded amount of work each, so that a large one does not delay the others. The position is
+kept in the store as a hash of the user's id: after a crash another process resumes there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from ..errors import JiyiError, StoreError
+from ..ids import new_id
+from ..metrics import Meter
+from ..models import Value, utc_now
+from ..store.checking import Checked, Repair
+from ..store.contract import Change, ChangedMemory, IndexEntry, LeaseLost
+from ..write.index import KeywordRules, index_entry
+from .compress import Compressor
+from .retention import Retention
+
+if TYPE_CHECKING:
+    from ..settings import MaintenanceSettings
+    from ..store.base import Store
+
+ACTOR = "maintenance"
+# Limits of one user's turn.
+MAX_EXPIRED = 500
+MAX_INDEXED = 2000
+MAX_BUNDLES = 20
+MAX_TURNS = 50  # of one user in one run
+INDEX_BATCH = 200  # memories re-indexed in one transaction
+LEASE = timedelta(minutes=5)
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[int, int], None]
+
+
+class MaintenanceReport(Value):
+    """Result of maintenance."""
+
+    users: int = Field(description="users processed")
+    expired: int = Field(description="expired memories, now archived")
+    compressed: int = Field(description="memories archived because a compressed one replaces them")
+    made: int = Field(description="new compressed memories")
+    indexed: int = Field(default=0, description="memories re-indexed because an earlier version had indexed them")
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Tally:
+    users: int = 0
+    expired: int = 0
+    archived: int = 0
+    made: int = 0
+    indexed: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def report(self) -> MaintenanceReport:
+        return MaintenanceReport(
+            users=self.users,
+            expired=self.expired,
+            compressed=self.archived,
+            made=self.made,
+            indexed=self.indexed,
+            problems=tuple(self.problems),
+        )
+
+
+class Maintainer:
+    def __init__(
+        self, store: Store, compressor: Compressor, rules: KeywordRules, settings: MaintenanceSettings, meter: Meter
+    ) -> None:
+        self._store = store
+        self._compressor = compressor
+        self._rules = rules
+        self._settings = settings
+        self._meter = meter
+        self._retention = Retention(settings=settings)
+        self._owner = f"{socket.gethostname()[:24]}:{os.getpid()}:{new_id()[-8:]}"
+
+    async def run_user(self, user_id: str) -> MaintenanceReport:
+        """Do all maintenance of one user."""
+        tally = _Tally(users=1)
+        for _ in range(MAX_TURNS):
+            if not await self._turn(user_id, tally):
+                break
+        return tally.report()
+
+    async def preview(self, user_id: str | None, progress: Progress | None = None) -> MaintenanceReport:
+        """Count what there is to do for one user or for all, without changes and without a language model."""
+        tally, now = _Tally(), utc_now()
+        compressor = replace(self._compressor, llm=None)
+        users = [user_id] if user_id is not None else await self._store.users()
+        for one in users:
+            expired = {
+                memory_id
+                for memory_id, _, _ in await self._store.run_out(
+                    one, now=now, lifetimes=self._retention.lifetimes, limit=MAX_EXPIRED * MAX_TURNS
+                )
+            }
+            plan = await compressor.plan(one, now) if self._settings.compress else None
+            for bundle in () if plan is None else plan.bundles:
+                remaining = sum(member.id not in expired for member in bundle.members)
+                tally.archived += remaining
+                tally.made += min(len(bundle.texts), remaining)
+            tally.expired += len(expired)
+            tally.users += 1
+            if progress is not None:
+                progress(tally.users, len(users))
+        return tally.report()
+
+    async def run_all(self, *, forced: bool, progress: Progress | None = None) -> MaintenanceReport | None:
+        """Do maintenance of all users; None if another process does it, or it is not due yet."""
+        now = utc_now()
+        after = await self._store.begin_round(self._owner, now, now + LEASE, forced=forced)
+        if after is None:
+            return None
+        tally = _Tally()
+        users = sorted(await self._store.users(), key=_position)
+        waiting = [user_id for user_id in users if _position(user_id) > after]
+        done = len(users) - len(waiting)
+        more: list[tuple[str, int]] = []
+        for user_id in waiting:
+            if await self._safe_turn(user_id, tally):
+                more.append((user_id, 2))
+            tally.users += 1
+            await self._save_position(_position(user_id))
+            if progress is not None:
+                progress(done + tally.users, len(users))
+        while more:
+            user_id, turn = more.pop(0)
+            if turn <= MAX_TURNS and await self._safe_turn(user_id, tally):
+                more.append((user_id, turn + 1))
+            await self._save_position(_position(users[-1]))
+        await self._store.finish_round(self._owner, utc_now(), utc_now() + self._every)
+        return tally.report()
+
+    @property
+    def _every(self) -> timedelta:
+        return timedelta(hours=self._settings.interval_hours or 24.0)
+
+    async def _save_position(self, position: str) -> None:
+        now = utc_now()
+        await self._store.continue_round(self._owner, now, now + LEASE, position)
+
+    async def _safe_turn(self, user_id: str, tally: _Tally) -> bool:
+        """Log a failure of one user and continue with the next."""
+        try:
+            return await self._turn(user_id, tally)
+        except (LeaseLost, StoreError):
+            raise
+        except JiyiError as error:
+            logger.warning("maintenance of one user failed: %s", error)
+            tally.problems.append(str(error))
+            return False
+
+    async def _turn(self, user_id: str, tally: _Tally) -> bool:
+        """Do a bounded amount of work; return True if there is more."""
+        now = utc_now()
+        await self._store.tend(user_id)
+        indexed = await self._reindex_outdated(user_id)
+        tally.indexed += indexed
+        expired = await self._expire(user_id, now)
+        tally.expired += expired
+        more = expired == MAX_EXPIRED or indexed == MAX_INDEXED
+        if not self._settings.compress:
+            return more
+        plan = await self._compressor.plan(user_id, now, limit=MAX_BUNDLES)
+        done = await self._compressor.apply(plan, now=now, actor=ACTOR)
+        tally.archived += done.archived
+        tally.made += done.made
+        counts = {"expired": expired, "compressed": done.archived, "made": done.made, "indexed": indexed}
+        for what, number in counts.items():
+            if number:
+                self._meter.count("maintenance_memories_total", what, by=number)
+        return more or len(done.bundles) == MAX_BUNDLES
+
+    async def _reindex_outdated(self, user_id: str) -> int:
+        """Re-index memories that an earlier version had indexed; until then they are found by their old terms."""
+        done = 0
+        while done < MAX_INDEXED and (
+            found := await self._store.outdated(user_id, limit=min(INDEX_BATCH, MAX_INDEXED - done))
+        ):
+            entries = await asyncio.to_thread(index_entries_of, found, self._rules)
+            repairs = [
+                Repair(user_id=user_id, id=memory.id, version=memory.version, index=entry)
+                for memory, entry in zip(found, entries, strict=True)
+            ]
+            done += len(await self._store.repair(repairs))  # one changed meanwhile is up to date by that
+        return done
+
+    async def _expire(self, user_id: str, now: datetime) -> int:
+        found = await self._store.run_out(user_id, now=now, lifetimes=self._retention.lifetimes, limit=MAX_EXPIRED)
+        changes = [
+            ChangedMemory(
+                id=memory_id,
+                version=version,
+                change=Change(values={"status": "archived"}, action="archive", actor=ACTOR, reason=why, at=now),
+            )
+            for memory_id, version, why in found
+        ]
+        return len(changes) - len(await self._store.change_all(user_id, changes)) if changes else 0
+
+
+def index_entries_of(memories: Sequence[Checked], rules: KeywordRules) -> list[IndexEntry]:
+    return [index_entry(memory.content, memory.summary, memory.tags, memory.data, rules) for memory in memories]
+
+
+def _position(user_id: str) -> str:
+    """Order of the users in a run; a hash, so that the stored position names nobody."""
+    return sha256(user_id.encode()).hexdigest()

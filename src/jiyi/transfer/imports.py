@@ -1,0 +1,319 @@
+"""Add the records of files to a store. Everything is read and checked before anything is written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import Field, JsonValue
+
+from .. import validation
+from ..errors import InvalidInput
+from ..models import ImportReport, Receipt, ReceiptState, Value
+from ..store.contract import IndexEntry
+from ..store.importing import Arriving
+from ..store.records import Line, MemoryRecord
+from ..write.accept import accept
+from ..write.index import KeywordRules, index_entry
+from .export import Progress
+from .readers import Kind, Reader, Record, UnknownFormat, find_reader
+from .records import Conversation, ImportedMemory
+from .sources import Source, find_sources
+
+if TYPE_CHECKING:
+    from ..store.base import Store
+
+BATCH = 200  # messages, memories or records in one transaction
+JOB_BATCH = 5  # jobs with up to a thousand memories each
+
+Add = Callable[..., Awaitable[Receipt]]
+Count = Callable[..., Awaitable[int]]
+T = TypeVar("T")
+
+
+class MemoryImportReport(Value):
+    """Result of an import of memories."""
+
+    format: str = Field(description="format of the file: jiyi, mem0, mcp or markdown")
+    read: dict[str, int] = Field(description="records read, by kind")
+    new: dict[str, int] = Field(description="records that were not known already, by kind")
+    notes: tuple[str, ...] = Field(default=(), description="problems and other remarks")
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The files of one kind at a path, with their readers."""
+
+    files: tuple[tuple[Source, Reader], ...]
+    skipped: tuple[str, ...]
+
+    def records(self) -> Iterator[Record]:
+        for source, reader in self.files:
+            yield from reader.read(source)
+
+
+def select(path: Path, kind: Kind) -> Selected:
+    """Find the files with records of a kind. Among several files, those of another kind or format are skipped."""
+    sources = find_sources(path)
+    files = []
+    skipped = []
+    for source in sources:
+        try:
+            reader = find_reader(source)
+            if reader.kind != kind:
+                raise UnknownFormat(source.name, f"contains {reader.kind} ({reader.name}), not {kind}")
+            files.append((source, reader))
+        except UnknownFormat as error:
+            if len(sources) == 1:
+                raise
+            skipped.append(f"skipped: {error.argument} {error.problem}")
+    if not files:
+        raise InvalidInput(str(path), f"contains no {kind} in a known format (docs/import.md)")
+    return Selected(tuple(files), tuple(skipped))
+
+
+# -- conversations --------------------------------------------------------------------------------------------------
+
+
+async def import_chats(
+    path: Path,
+    add: Add,
+    count: Count,
+    *,
+    user_id: str,
+    agent_id: str | None,
+    group_id: str | None,
+    progress: Callable[[int, int], None] | None,
+    actor: str,
+) -> ImportReport:
+    """Add the conversations of a file or folder. Known messages are not stored twice."""
+    user_id = validation.name("user_id", user_id)
+    selected = await asyncio.to_thread(select, path, "conversations")
+    totals = await asyncio.to_thread(_check_conversations, selected)
+    before = await count(user_id=user_id, memory_types=["message"])
+    done, waiting = 0, 0
+    problems: Counter[str] = Counter()
+    async for conversation in _in_thread(_conversations(selected)):
+        metadata: dict[str, JsonValue] = {"imported_from": conversation.format}
+        if conversation.title:
+            metadata["title"] = conversation.title
+        for start in range(0, len(conversation.messages), BATCH):
+            batch = conversation.messages[start : start + BATCH]
+            # Made from the content, so that batches stored before an interruption are not embedded again.
+            content = ((conversation.session_id, agent_id, group_id, actor), metadata, batch)
+            receipt = await add(
+                batch,
+                user_id=user_id,
+                session_id=conversation.session_id,
+                agent_id=agent_id,
+                group_id=group_id,
+                metadata=metadata,
+                idempotency_key=sha256(repr(content).encode()).hexdigest(),
+                actor=actor,
+                wait=False,
+            )
+            waiting += receipt.state is ReceiptState.ACCEPTED
+            problems.update(receipt.problems)
+            done += len(batch)
+            if progress is not None:
+                progress(done, totals.messages)
+    after = await count(user_id=user_id, memory_types=["message"])
+    notes = [*selected.skipped, *_with_counts(problems)]
+    if waiting:
+        notes.append(f"{waiting:,} batches wait for the language model: `jiyi jobs list`, `jiyi worker`")
+    if totals.undated:
+        notes.append(f"{totals.undated:,} messages have no time: the time of the import is used")
+    if totals.repaired:
+        notes.append(f"{totals.repaired:,} messages had characters that cannot be stored: replaced by \ufffd")
+    return ImportReport(
+        files=len(selected.files),
+        conversations=len(totals.sessions),
+        messages=totals.messages,
+        new=after - before,
+        left_out=dict(totals.skipped),
+        notes=tuple(notes),
+    )
+
+
+def _conversations(selected: Selected) -> Iterator[Conversation]:
+    return (record for record in selected.records() if isinstance(record, Conversation))
+
+
+@dataclass(slots=True)
+class _Totals:
+    sessions: set[str] = field(default_factory=set)
+    messages: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    undated: int = 0
+    repaired: int = 0
+
+
+def _check_conversations(selected: Selected) -> _Totals:
+    totals = _Totals()
+    for conversation in _conversations(selected):
+        if conversation.messages:
+            totals.sessions.add(conversation.session_id)
+        totals.messages += len(conversation.messages)
+        totals.skipped.update(conversation.skipped)
+        totals.undated += sum(message.sent_at is None for message in conversation.messages)
+        totals.repaired += conversation.repaired
+    return totals
+
+
+# -- memories -------------------------------------------------------------------------------------------------------
+
+
+async def import_memories(
+    selected: Selected, add: Add, *, user_id: str | None, default_user: str, actor: str, progress: Progress
+) -> MemoryImportReport:
+    """Add the memories of another system. Known memories are not stored twice."""
+    total = await asyncio.to_thread(_check_memories, selected)
+    done = new = 0
+    problems: Counter[str] = Counter()
+    async for batch in _in_thread(_memory_batches(selected)):
+        first = batch[0]
+        receipt = await add(
+            [imported.memory for imported in batch],
+            user_id=user_id or first.user_id or default_user,
+            agent_id=first.agent_id,
+            session_id=first.session_id,
+            actor=actor,
+        )
+        new += receipt.created
+        problems.update(receipt.problems)
+        done += len(batch)
+        progress("importing", done, total)
+    return MemoryImportReport(
+        format=_formats(selected),
+        read={"memory": total},
+        new={"memory": new},
+        notes=(*selected.skipped, *_with_counts(problems)),
+    )
+
+
+def is_jiyi_export(selected: Selected) -> bool:
+    return _formats(selected) == "jiyi"
+
+
+def _formats(selected: Selected) -> str:
+    return ", ".join(sorted({reader.name for _, reader in selected.files}))
+
+
+def _memories(selected: Selected) -> Iterator[ImportedMemory]:
+    return (record for record in selected.records() if isinstance(record, ImportedMemory))
+
+
+def _check_memories(selected: Selected) -> int:
+    count = 0
+    for imported in _memories(selected):
+        try:
+            accept(imported.memory)
+            for name, value in zip(("user_id", "agent_id", "session_id"), imported.owner, strict=True):
+                validation.optional_name(name, value)
+        except InvalidInput as error:
+            raise InvalidInput(imported.place, str(error).removeprefix("what.")) from None
+        count += 1
+    if not count:
+        raise InvalidInput(selected.files[0][0].name, "contains no memories")
+    return count
+
+
+def _memory_batches(selected: Selected) -> Iterator[list[ImportedMemory]]:
+    """Yield memories of the same user, agent and session, a batch at a time."""
+    for _, group in groupby(_memories(selected), key=lambda imported: imported.owner):
+        batch: list[ImportedMemory] = []
+        for imported in group:
+            batch.append(imported)
+            if len(batch) == BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+
+# -- exports of Jiyi ------------------------------------------------------------------------------------------------
+
+
+async def import_export(
+    selected: Selected, store: Store, rules: KeywordRules, *, user_id: str | None, progress: Progress
+) -> MemoryImportReport:
+    """Restore the records of an export; with a user, only that user's. Known records are not written again."""
+    total = await asyncio.to_thread(_check_lines, selected, progress)
+    read: Counter[str] = Counter()
+    new: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
+    arriving: Arriving | None = None
+    done = 0
+    async for batch in _in_thread(_line_batches(selected, user_id)):
+        first = batch[0]
+        if arriving is None or arriving.user_id != first.user_id:
+            arriving = Arriving(user_id=first.user_id)
+        before = arriving.new
+        entries = await asyncio.to_thread(_index_entries, batch, rules)
+        await store.take_in(arriving, batch, entries)
+        read[first.kind] += len(batch)
+        new[first.kind] += arriving.new - before
+        skipped.update(arriving.left_out)
+        arriving.left_out.clear()
+        done += len(batch)
+        progress("importing", done, total)
+    notes = tuple(f"skipped: {number:,} × {reason}" for reason, number in sorted(skipped.items()))
+    return MemoryImportReport(format="jiyi", read=dict(read), new=dict(new), notes=notes)
+
+
+def _lines(selected: Selected) -> Iterator[Line]:
+    return (record for record in selected.records() if not isinstance(record, (Conversation, ImportedMemory)))
+
+
+def _check_lines(selected: Selected, progress: Progress) -> int:
+    count = 0
+    for _ in _lines(selected):
+        count += 1
+        if count % 1000 == 0:
+            progress("checking", count, 0)
+    return count
+
+
+def _line_batches(selected: Selected, user_id: str | None) -> Iterator[list[Line]]:
+    """Yield records of one user and one kind, a batch at a time."""
+    batch: list[Line] = []
+    for record in _lines(selected):
+        if user_id is not None and record.user_id != user_id:
+            continue
+        limit = JOB_BATCH if record.kind == "job" else BATCH
+        if batch and (len(batch) >= limit or (record.kind, record.user_id) != (batch[0].kind, batch[0].user_id)):
+            yield batch
+            batch = []
+        batch.append(record)
+    if batch:
+        yield batch
+
+
+def _index_entries(batch: Sequence[Line], rules: KeywordRules) -> list[IndexEntry]:
+    """Index the texts anew, with the exported keywords."""
+    entries = []
+    for record in batch:
+        if isinstance(record, MemoryRecord):
+            keywords = {one.keyword: (one.keyword, one.weight, one.source) for one in record.keywords}.values()
+            entry = index_entry(record.content, record.summary, record.tags, record.data, rules)
+            entries.append(replace(entry, keywords=tuple(sorted(keywords, key=lambda one: (-one[1], one[0])))))
+    return entries
+
+
+# -- helpers --------------------------------------------------------------------------------------------------------
+
+
+def _with_counts(problems: Counter[str]) -> list[str]:
+    return [f"{problem} ({times:,} times)" if times > 1 else problem for problem, times in problems.items()]
+
+
+async def _in_thread(values: Iterator[T]) -> AsyncIterator[T]:
+    """Advance a blocking iterator in a thread."""
+    while (value := await asyncio.to_thread(next, values, None)) is not None:
+        yield value

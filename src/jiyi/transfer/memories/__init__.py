@@ -1,1 +1,0 @@
-"""Memories that other systems kept, as candidates. Nothing here knows a database."""

@@ -1,0 +1,73 @@
+"""Import formats. A new format is one file with a `Reader` and one line in `READERS`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ...errors import InvalidInput
+from ..json_stream import json_values
+from ..sources import Source, find_sources, open_text
+from . import chatgpt, claude, jiyi_export, locomo, longmemeval, markdown, mcp_graph, mem0, messages
+from .reader import Kind, Reader, Record
+
+__all__ = ["READERS", "Kind", "Reader", "Record", "UnknownFormat", "find_reader", "kind_of", "read_source"]
+
+# In this order: the first that matches reads the file.
+READERS: list[Reader] = [
+    markdown.MarkdownReader(),
+    jiyi_export.READER,
+    mcp_graph.READER,
+    mem0.READER,
+    chatgpt.READER,
+    claude.READER,
+    longmemeval.READER,
+    locomo.READER,
+    messages.CONVERSATIONS,
+    messages.MESSAGES,
+]
+
+
+class UnknownFormat(InvalidInput):
+    """No reader matches the file."""
+
+    def __init__(self, name: str, problem: str | None = None) -> None:
+        known = ", ".join(dict.fromkeys(reader.name for reader in READERS))
+        super().__init__(name, problem or f"is in no known format ({known}; see docs/import.md)")
+
+
+def find_reader(source: Source) -> Reader:
+    first = None if source.is_note else _first_value(source)
+    reader = next((reader for reader in READERS if reader.matches(source, first)), None)
+    if reader is None:
+        raise UnknownFormat(source.name, "is an empty list" if first is None else None)
+    return reader
+
+
+def _first_value(source: Source) -> Any:
+    """Return the first value of a JSON file, or None if it is an empty list."""
+    with open_text(source) as stream:
+        found = next(json_values(stream, source.name), None)
+    return None if found is None else found[1]
+
+
+def read_source(source: Source, kind: Kind) -> Iterator[Record]:
+    """Yield the records of one file, which is never in memory as a whole."""
+    reader = find_reader(source)
+    if reader.kind != kind:
+        raise UnknownFormat(source.name, f"contains {reader.kind} ({reader.name}), not {kind}")
+    yield from reader.read(source)
+
+
+def kind_of(path: Path) -> Kind:
+    """Return the kind of the records at a path; a folder with any memories counts as memories."""
+    sources = find_sources(path)
+    if any(source.is_note for source in sources):
+        return "memories"
+    for source in sources:
+        try:
+            return find_reader(source).kind
+        except UnknownFormat:
+            continue
+    return "conversations"

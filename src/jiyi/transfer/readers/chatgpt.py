@@ -1,0 +1,165 @@
+"""ChatGPT's export, `conversations.json`.
+
+Each conversation is a tree of edited and regenerated messages; only the path from the root to `current_node` is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import Field
+
+from ...errors import InvalidInput
+from ..json_stream import Values
+from ..records import (
+    BRANCH,
+    INSTRUCTIONS,
+    NO_TEXT,
+    REASONING,
+    TOOLS,
+    Conversation,
+    ConversationBuilder,
+    ForeignModel,
+    ForeignName,
+    ForeignTime,
+    Turn,
+    validate_as,
+)
+from ..sources import Source
+from .reader import JsonReader
+
+NAME = "chatgpt"
+TEXT_TYPES = ("text", "multimodal_text")
+SKIPPED_TYPES = {
+    "thoughts": REASONING,
+    "reasoning_recap": REASONING,
+    "user_editable_context": INSTRUCTIONS,
+    "model_editable_context": INSTRUCTIONS,
+    "code": TOOLS,
+    "execution_output": TOOLS,
+    "tether_quote": TOOLS,
+    "tether_browsing_display": TOOLS,
+    "system_error": TOOLS,
+}
+
+
+class Author(ForeignModel):
+    role: str
+
+
+class Content(ForeignModel):
+    content_type: str = "text"
+    parts: tuple[Any, ...] = ()
+
+
+class NodeMessage(ForeignModel):
+    id: ForeignName | None = None
+    author: Author
+    create_time: ForeignTime | None = None
+    content: Content | None = None
+    recipient: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class Node(ForeignModel):
+    message: NodeMessage | None = None
+    parent: ForeignName | None = None
+    children: tuple[ForeignName, ...] = ()
+
+
+class ChatGptChat(ForeignModel):
+    id: ForeignName | None = None
+    conversation_id: ForeignName | None = None
+    title: str | None = None
+    create_time: ForeignTime | None = None
+    current_node: ForeignName | None = None
+    mapping: dict[str, Node] = Field(default_factory=dict)
+
+
+def read(values: Values, source: Source) -> Iterator[Conversation]:
+    for number, (place, value) in enumerate(values):
+        chat = validate_as(place, ChatGptChat, value)
+        session = chat.conversation_id or chat.id or f"{source.stem}#{number}"
+        builder = ConversationBuilder(session, format=NAME, title=chat.title or None)
+        path = _path(place, chat)
+        sent_at = chat.create_time
+        for node_id in path:
+            message = chat.mapping[node_id].message
+            if message is None:  # the root
+                continue
+            sent_at = message.create_time or sent_at
+            reason = _skip_reason(message)
+            if reason is not None:
+                builder.skip(reason)
+                continue
+            builder.add(
+                Turn(
+                    place=f"{place}.mapping.{node_id}",
+                    id=message.id or node_id,
+                    text=_text(message),
+                    session=session,
+                    speaker=None,
+                    role=message.author.role,
+                    sent_at=sent_at,
+                )
+            )
+        seen = set(path)
+        for node_id, node in chat.mapping.items():
+            if node_id not in seen and node.message is not None and _skip_reason(node.message) is None:
+                builder.skip(BRANCH)
+        yield builder.build()
+
+
+def _path(place: str, chat: ChatGptChat) -> list[str]:
+    """Path from the root to `current_node`, or to the newest leaf if the file does not name it."""
+    end = chat.current_node if chat.current_node in chat.mapping else _newest_leaf(chat)
+    path: list[str] = []
+    seen: set[str] = set()
+    while end is not None and end in chat.mapping:
+        if end in seen:
+            raise InvalidInput(f"{place}.mapping.{end}", "is its own ancestor: the conversation is damaged")
+        seen.add(end)
+        path.append(end)
+        end = chat.mapping[end].parent
+    return path[::-1]
+
+
+def _newest_leaf(chat: ChatGptChat) -> str | None:
+    leaves = [
+        (node.message.create_time.timestamp() if node.message and node.message.create_time else 0.0, at, node_id)
+        for at, (node_id, node) in enumerate(chat.mapping.items())
+        if not node.children
+    ]
+    return max(leaves)[2] if leaves else None
+
+
+def _skip_reason(message: NodeMessage) -> str | None:
+    """Return the reason to skip a message, or None."""
+    kind = message.content.content_type if message.content is not None else "text"
+    if message.author.role in ("user", "assistant"):
+        if kind in SKIPPED_TYPES:
+            return SKIPPED_TYPES[kind]
+        if message.recipient not in (None, "all"):
+            return TOOLS  # a call of a tool
+        if (message.metadata or {}).get("is_visually_hidden_from_conversation"):
+            return INSTRUCTIONS
+        if kind not in TEXT_TYPES or not _text(message).strip():
+            return NO_TEXT
+        return None
+    return INSTRUCTIONS if message.author.role == "system" else TOOLS
+
+
+def _text(message: NodeMessage) -> str:
+    """Text parts and transcripts of audio."""
+    parts = message.content.parts if message.content is not None else ()
+    texts = (part if isinstance(part, str) else part.get("text") if isinstance(part, dict) else None for part in parts)
+    return "\n".join(text for text in texts if isinstance(text, str) and text.strip())
+
+
+READER = JsonReader(
+    name=NAME,
+    kind="conversations",
+    matches_object=lambda value: isinstance(value.get("mapping"), dict),
+    read_values=read,
+)

@@ -1,0 +1,66 @@
+"""The `memory.jsonl` of MCP's reference memory server: entities with observations, and relations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...errors import InvalidInput
+from ...models import CandidateMemory
+from ..json_stream import Values
+from ..records import ImportedMemory
+from ..sources import Source
+from .reader import JsonReader
+
+NAME = "mcp"
+METADATA = "mcp_memory_server"
+
+
+def read(values: Values, source: Source) -> Iterator[ImportedMemory]:
+    """Yield each observation and relation, and each entity without observations.
+
+    The texts are complete statements ("Mei: likes tea"), so that importing a file twice adds nothing.
+    """
+    for place, value in values:
+        for candidate in _candidates(_checked(value, place), place):
+            yield ImportedMemory(place=place, memory=candidate)
+
+
+def _checked(entry: object, where: str) -> dict[str, Any]:
+    if not isinstance(entry, dict) or entry.get("type") not in ("entity", "relation"):
+        raise InvalidInput(where, 'is neither an entity nor a relation: {"type": "entity" or "relation", …}')
+    return entry
+
+
+def _candidates(entry: dict[str, Any], where: str) -> Iterator[CandidateMemory]:
+    if entry["type"] == "relation":
+        start, kind, end = (_text(entry, field, where) for field in ("from", "relationType", "to"))
+        yield _candidate(f"{start} {kind.replace('_', ' ')} {end}", {"from": start, "relation": kind, "to": end})
+        return
+    entity, kind = _text(entry, "name", where), _text(entry, "entityType", where)
+    observations = entry.get("observations", [])
+    if not isinstance(observations, list) or not all(isinstance(one, str) for one in observations):
+        raise InvalidInput(where, "observations must be a list of texts")
+    texts = [one.strip() for one in observations if one.strip()]
+    about = {"entity": entity, "entity_type": kind}
+    for observation in texts or [kind]:
+        yield _candidate(f"{entity}: {observation}", about)
+
+
+def _candidate(text: str, about: dict[str, Any]) -> CandidateMemory:
+    return CandidateMemory(text=text, type="fact", metadata={METADATA: about})
+
+
+def _text(entry: dict[str, Any], field: str, where: str) -> str:
+    value = entry.get(field)
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidInput(where, f"{field} must be a text")
+    return value.strip()
+
+
+READER = JsonReader(
+    name=NAME,
+    kind="memories",
+    matches_object=lambda value: value.get("type") in ("entity", "relation"),
+    read_values=read,
+)
