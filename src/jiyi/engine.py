@@ -10,7 +10,7 @@ from .cache import resolve as resolve_caches
 from .embed import Embedder, resolve
 from .embed.remembered import RememberedQueries
 from .errors import JiyiError
-from .keep.policies import Policies
+from .keep.retention import Retention
 from .llm import resolve as resolve_llm
 from .metrics import Meter
 from .models import Deletion
@@ -100,7 +100,7 @@ class Engine:
             pipeline=pipeline,
             answers=Answers(store, embedder, ranking, accesses, resolve_caches(settings), period),
             accesses=accesses,
-            lifetimes=tuple(sorted(Policies(settings=settings.maintenance).lifetimes.items())),
+            lifetimes=tuple(sorted(Retention(settings=settings.maintenance).lifetimes.items())),
             llm=llm,
             expander=expander,
             files=_files(settings, workspace, workspace_user),
