@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jiyi import Hit, Memory
+from jiyi.models import RELEVANT
 
 MONDAY = ["Hi, I am Mei. I am a vegetarian and allergic to peanuts.", "我下周三去上海出差", "My cat is called 豆豆."]
 FRIDAY = ["Can I have the peanut soup?", "我什么时候去上海？", "what is the name of my cat?"]
@@ -27,7 +28,7 @@ def answer(recalled: Sequence[Hit]) -> str:
 async def turn(memory: Memory, said: str, *, session_id: str) -> None:
     # Recall first, take in afterwards: otherwise the best match for a question is the question itself.
     # Only what the user says goes in; the bot's own words would come back as if they were knowledge.
-    found = await memory.search(said, user_id="mei", min_relevance_score=0.15, limit=3)
+    found = await memory.search(said, user_id="mei", min_relevance_score=RELEVANT, limit=3)
     print(f"mei: {said}")
     print(f"bot: {answer(found.hits)}\n")
     await memory.add({"role": "user", "content": said}, user_id="mei", session_id=session_id)

@@ -118,7 +118,7 @@ async def test_a_memory_that_fails_does_not_break_the_chat(path: Path, caplog: p
         reply = await agent.run("Hi there")
     assert reply.text == "Hello!"
     assert len(reply.problems) == 2
-    assert "without its memories" in caplog.text
+    assert "continuing without memories" in caplog.text
 
 
 async def test_injected_instructions_stay_data_and_are_not_taken_in_again(memory: Memory) -> None:
@@ -205,4 +205,4 @@ async def test_a_hook_never_breaks_what_called_it(path: Path, caplog: pytest.Log
     with caplog.at_level(logging.WARNING, logger="jiyi"):
         assert await hooks.on_summary_created("something") is None
         assert await hooks.after_skill_success("x", ["y"]) is None
-    assert "could not be taken into the memory" in caplog.text
+    assert "could not be stored" in caplog.text

@@ -14,7 +14,7 @@ from anthropic.lib.tools import ToolError
 import jiyi.sync
 from jiyi import Memory, WorkspaceError
 from jiyi.agents.anthropic import AsyncMemoryTool, MemoryTool
-from jiyi.agents.folder import MemoryFolder
+from jiyi.agents.memory_folder import MemoryFolder
 from jiyi.testing import ScriptedModel, WordEmbedder
 
 ROOT = "/memories"
@@ -128,9 +128,9 @@ async def test_what_claude_writes_into_memory_md_is_a_memory(memory: Memory, fol
 async def test_memory_md_cannot_be_removed_or_moved(memory: Memory, folder: MemoryFolder) -> None:
     await memory.add("likes green tea", user_id="mei", memory_type="preference")
     await folder.view(ROOT)
-    assert "kept by the memory" in await refused(folder, command="delete", path=f"{ROOT}/memory.md")
+    assert "cannot be removed" in await refused(folder, command="delete", path=f"{ROOT}/memory.md")
     moved = {"command": "rename", "old_path": f"{ROOT}/memory.md", "new_path": f"{ROOT}/x.md"}
-    assert "kept by the memory" in await refused(folder, **moved)
+    assert "cannot be removed" in await refused(folder, **moved)
     assert "cannot" in (await refused(folder, command="delete", path=ROOT)).lower()
     assert "already exists" in await refused(folder, command="create", path=f"{ROOT}/memory.md", file_text="x")
     assert await found(memory, "green") == ["likes green tea"]

@@ -38,7 +38,7 @@ async def test_the_tools_are_invoked_as_a_graph_does_it(memory: Memory) -> None:
     assert "There is no memory nobody" in wrong.content
     missing = await tools["search_memories"].ainvoke(call("search_memories", user_id="eve"))
     assert missing.status == "error"
-    assert "user_id: is no argument" in missing.content
+    assert "user_id: is not an argument" in missing.content
 
 
 async def test_models_are_given_the_tools_own_schema(memory: Memory) -> None:

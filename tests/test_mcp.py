@@ -15,7 +15,7 @@ from mcp import Client, MCPError
 
 from jiyi import InvalidInput, Memory
 from jiyi.agents.mcp.server import make_server
-from jiyi.agents.mcp.serving import http_app
+from jiyi.agents.mcp.transport import http_app
 from jiyi.agents.tools import TOOLS
 from jiyi.cli.app import app
 from jiyi.http_guards import is_loopback
@@ -46,7 +46,7 @@ async def save(client: Client, content: str) -> str:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 async def test_every_tool_has_hints_and_schemas_that_are_valid(memory: Memory, language: Any) -> None:
-    async with Client(make_server(memory, user_id="mei", language=language)) as client:
+    async with Client(make_server(memory, user_id="mei", language=language, chatgpt=True)) as client:
         tools = (await client.list_tools()).tools
     assert [tool.name for tool in tools] == ALL
     for tool in tools:
@@ -73,7 +73,7 @@ async def test_every_tool_has_hints_and_schemas_that_are_valid(memory: Memory, l
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_every_tool_can_be_called_and_its_data_fits_its_schema(memory: Memory, mode: Any) -> None:
-    async with Client(make_server(memory, user_id="mei"), mode=mode) as client:
+    async with Client(make_server(memory, user_id="mei", chatgpt=True), mode=mode) as client:
         schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
         key = await save(client, "Mei's cat is called 豆豆")
         results = {
@@ -94,9 +94,15 @@ async def test_every_tool_can_be_called_and_its_data_fits_its_schema(memory: Mem
         assert text_of(results["search_memories"]).startswith("<jiyi-memory>")
 
 
+async def test_other_clients_get_no_tools_for_chatgpt(memory: Memory) -> None:
+    async with Client(make_server(memory, user_id="mei")) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == OWN
+        assert (await client.call_tool("search", {"query": "cat"})).is_error
+
+
 async def test_chatgpt_gets_search_and_fetch_in_its_shape(memory: Memory) -> None:
     long = "The diary of the cat. " + "晚上它睡得很好。" * 2000
-    async with Client(make_server(memory, user_id="mei")) as client:
+    async with Client(make_server(memory, user_id="mei", chatgpt=True)) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert tools["search"].input_schema["required"] == ["query"]
         assert tools["fetch"].input_schema["required"] == ["id"]
@@ -134,7 +140,7 @@ async def test_chatgpt_gets_search_and_fetch_in_its_shape(memory: Memory) -> Non
 async def test_the_usual_other_names_of_arguments_are_taken(
     memory: Memory, name: str, arguments: dict[str, Any]
 ) -> None:
-    async with Client(make_server(memory, user_id="mei")) as client:
+    async with Client(make_server(memory, user_id="mei", chatgpt=True)) as client:
         key = await save(client, "a cat")
         await call(client, name, **{name: key if value == "KEY" else value for name, value in arguments.items()})
 
@@ -152,7 +158,7 @@ async def test_the_usual_other_names_of_arguments_are_taken(
 async def test_an_error_is_told_in_words_that_a_model_can_act_on(
     memory: Memory, name: str, arguments: dict[str, Any], told: str
 ) -> None:
-    async with Client(make_server(memory, user_id="mei")) as client:
+    async with Client(make_server(memory, user_id="mei", chatgpt=True)) as client:
         result = await client.session.call_tool(name, arguments)
         assert result.is_error
         assert told in text_of(result)
@@ -160,14 +166,14 @@ async def test_an_error_is_told_in_words_that_a_model_can_act_on(
 
 
 async def test_the_same_search_may_be_made_again_by_another_conversation(memory: Memory) -> None:
-    async with Client(make_server(memory, user_id="mei")) as client:
+    async with Client(make_server(memory, user_id="mei", chatgpt=True)) as client:
         await save(client, "a cat")
         for _ in range(3):
             assert len((await call(client, "search_memories", query="cat")).structured_content["results"]) == 1
 
 
 async def test_a_model_that_calls_in_a_loop_is_slowed_and_told_so(memory: Memory) -> None:
-    async with Client(make_server(memory, user_id="mei")) as client:
+    async with Client(make_server(memory, user_id="mei", chatgpt=True)) as client:
         results = [await client.call_tool("list_memories", {}) for _ in range(40)]
     refused = [text_of(result) for result in results if result.is_error]
     assert refused
@@ -175,7 +181,7 @@ async def test_a_model_that_calls_in_a_loop_is_slowed_and_told_so(memory: Memory
 
 
 async def test_a_reader_gets_only_the_tools_that_change_nothing(memory: Memory) -> None:
-    async with Client(make_server(memory, user_id="mei", read_only=True)) as client:
+    async with Client(make_server(memory, user_id="mei", read_only=True, chatgpt=True)) as client:
         tools = (await client.list_tools()).tools
         assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
         assert (await client.session.call_tool("save_memory", {"content": "x"})).is_error
@@ -192,7 +198,7 @@ async def test_a_wrong_user_is_refused_before_anybody_connects(memory: Memory) -
 
 async def test_no_call_reaches_the_memories_of_another_user(memory: Memory) -> None:
     made = (await memory.add("Bo's secret cat", user_id="bo")).memories[0]
-    async with Client(make_server(memory, user_id="mei")) as client:
+    async with Client(make_server(memory, user_id="mei", chatgpt=True)) as client:
         for name, arguments in {
             "get_memory_detail": {"memory_key": made.id},
             "update_memory": {"memory_key": made.id, "content": "x"},
@@ -216,15 +222,18 @@ async def test_no_call_reaches_the_memories_of_another_user(memory: Memory) -> N
 
 
 async def test_two_users_on_one_store_do_not_see_each_other(memory: Memory) -> None:
-    async with Client(make_server(memory, user_id="mei")) as mei, Client(make_server(memory, user_id="bo")) as bo:
+    async with (
+        Client(make_server(memory, user_id="mei", chatgpt=True)) as mei,
+        Client(make_server(memory, user_id="bo")) as bo,
+    ):
         key = await save(mei, "the secret cat")
-        assert (await call(bo, "search_memories", query="secret cat")).structured_content["searched"] == 0
+        assert (await call(bo, "search_memories", query="secret cat")).structured_content["nothing_stored"]
         assert (await bo.call_tool("get_memory_detail", {"memory_key": key})).is_error
 
 
 async def test_instructions_inside_a_memory_stay_data_in_every_answer(memory: Memory) -> None:
     made = (await memory.add(INJECTED, user_id="mei")).memories[0]
-    async with Client(make_server(memory, user_id="mei")) as client:
+    async with Client(make_server(memory, user_id="mei", chatgpt=True)) as client:
         answers = [
             text_of(await call(client, "search_memories", query="cats")),
             text_of(await call(client, "get_memory_detail", memory_key=made.id)),
@@ -253,7 +262,7 @@ async def test_instructions_inside_a_memory_stay_data_in_every_answer(memory: Me
 
 
 async def test_profile_and_recent_memories_are_resources(memory: Memory) -> None:
-    async with Client(make_server(memory, user_id="mei")) as client:
+    async with Client(make_server(memory, user_id="mei", chatgpt=True)) as client:
         assert [str(one.uri) for one in (await client.list_resources()).resources] == [
             "jiyi://profile",
             "jiyi://recent",
@@ -266,8 +275,8 @@ async def test_profile_and_recent_memories_are_resources(memory: Memory) -> None
             assert content.mime_type == "text/markdown"
             return content.text  # type: ignore[union-attr]
 
-        assert await read("jiyi://profile") == "Nothing is remembered yet."
-        assert await read("jiyi://recent") == "Nothing is remembered yet."
+        assert await read("jiyi://profile") == "Nothing is stored yet."
+        assert await read("jiyi://recent") == "Nothing is stored yet."
         await memory.add({"text": "likes green tea", "type": "preference", "memory_key": "茶 / 1"}, user_id="mei")
         await memory.add({"role": "user", "content": "I was in the zoo"}, user_id="mei")
         assert "green tea" in await read("jiyi://profile")
@@ -275,7 +284,7 @@ async def test_profile_and_recent_memories_are_resources(memory: Memory) -> None
         assert "zoo" in await read("jiyi://recent")
         assert "green tea" in await read("jiyi://memories/%E8%8C%B6%20%2F%201")
         for unknown in ("jiyi://nothing", "jiyi://memories/", "jiyi://memories/nothing", "file:///etc/passwd"):
-            with pytest.raises(MCPError, match="no resource"):
+            with pytest.raises(MCPError, match="unknown resource"):
                 await read(unknown)
 
 
@@ -286,11 +295,11 @@ async def test_a_prompt_teaches_how_to_use_it_in_both_languages(memory: Memory) 
         english = await client.get_prompt("use_memory", {"language": "en"})
         assert "search_memories" in english.messages[0].content.text  # type: ignore[union-attr]
         chinese = await client.get_prompt("use_memory")
-        assert "记忆工具" in chinese.messages[0].content.text  # type: ignore[union-attr]
+        assert "长期记忆" in chinese.messages[0].content.text  # type: ignore[union-attr]
         for name, arguments in (("use_memory", {"language": "fr"}), ("nothing", None)):
             with pytest.raises(MCPError):
                 await client.get_prompt(name, arguments)
-        assert "记忆工具" in str(client.instructions)
+        assert "长期记忆" in str(client.instructions)
 
 
 # -- who may connect --------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from jiyi.sync import Memory
 from jiyi.testing import WordEmbedder
 from test_mcp import ALL, call, save, text_of
 
-JIYI = ["-c", "from jiyi.cli import main; main()", "mcp"]
+JIYI = ["-c", "from jiyi.cli import main; main()", "mcp", "--chatgpt"]
 KEY = "a key of more than sixteen letters"
 QUIET = {"JIYI_EMBEDDER": "builtin", "OPENBLAS_NUM_THREADS": "1"}
 

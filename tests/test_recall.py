@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from jiyi import InvalidInput, Memory
 from jiyi.agents import MemRecallAgent
-from jiyi.agents.recall import plan_by_rules, read_plan
+from jiyi.agents.recall_agent import plan_by_rules, read_plan
+from jiyi.models import RELEVANT
 from jiyi.text.fence import CLOSING, OPENING
 from support import DAY, NOW
 
@@ -43,10 +44,12 @@ async def test_the_parts_of_a_need_are_found_each_and_what_is_missing_is_said(me
     assert scores == sorted(scores, reverse=True)
 
     nothing = await MemRecallAgent(memory, user_id="mei").recall("配色方案，以及潜水艇型号")
-    assert [hit.summary for hit in nothing.hits] == ["偏好蓝色配色方案"]
+    assert nothing.hits[0].summary == "偏好蓝色配色方案"
+    assert all(hit.relevance_score < RELEVANT for hit in nothing.hits[1:])
     assert nothing.missing == ("潜水艇型号",)
     text = nothing.text()
-    assert "找到 1 条记忆" in text
+    assert f"找到 {len(nothing.hits)} 条记忆" in text
+    assert text.count(" 弱相关, ") == len(nothing.hits) - 1
     assert "没有找到：潜水艇型号" in text
 
 

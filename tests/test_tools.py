@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from jiyi import InvalidInput, Memory
 from jiyi.agents.tools import MEMORY_TOOLS_SYSTEM_PROMPTS, TOOLS, MemoryTools, Tool
-from jiyi.agents.tools.inputs import SearchMemoriesInput
-from jiyi.agents.tools.schema import ToolLanguage
+from jiyi.agents.tools.inputs import SearchMemoriesInput, ToolLanguage
+from jiyi.models import RELEVANT
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from jiyi.text.fence import CLOSING, OPENING, is_context, strip_context
@@ -128,23 +128,20 @@ async def test_pages_of_a_list_follow_each_other(tools: MemoryTools) -> None:
     assert str(first.data["next_cursor"]) in first.text
 
 
-async def test_nothing_stored_nothing_matched_and_too_weak_are_three_answers(tools: MemoryTools) -> None:
+async def test_nothing_stored_nothing_matched_and_a_weak_match_are_three_answers(tools: MemoryTools) -> None:
     assert "Nothing is stored" in (await tools.call("search_memories", {"query": "tea"})).text
     await saved(tools, "Mei drinks tea and coffee in the garden on Sundays")
     assert "No memory matches" in (await tools.call("search_memories", {"query": "zeppelin"})).text
-    weak = await tools.call("search_memories", {"query": "tea, coffee, zeppelin", "min_relevance_score": 0.99})
-    assert weak.data["results"] == []
-    assert weak.data["best_left_out"] < 0.99
-    assert f"{weak.data['best_left_out']:.2f}" in weak.text
-
-
-async def test_a_model_cannot_go_below_the_relevance_floor(path: Path) -> None:
-    settings = load_settings(tools={"relevance_floor": 0.97})
-    async with Memory.open(path, settings=settings, embedder=WordEmbedder(512)) as memory:
-        tools = MemoryTools(memory, user_id="mei")
-        await saved(tools, "Mei drinks tea and coffee in the garden on Sundays")
-        found = await tools.call("search_memories", {"query": "garden gnomes", "min_relevance_score": 0})
-        assert found.data["results"] == []
+    filtered = await tools.call("search_memories", {"query": "tea", "memory_types": ["skill"]})
+    assert "No memory matches" in filtered.text
+    weak = await tools.call("search_memories", {"query": "write to my boss about tea, please, and be quick"})
+    [result] = weak.data["results"]
+    assert result["weak"] is True
+    assert result["relevance_score"] < RELEVANT
+    assert f"({result['relevance_score']:.2f} weak, " in weak.text
+    strong = await tools.call("search_memories", {"query": "who drinks tea and coffee in the garden?"})
+    assert [result["weak"] for result in strong.data["results"]] == [False]
+    assert " weak, " not in strong.text
 
 
 async def test_a_search_that_lost_a_leg_says_so(deaf_memory: Memory) -> None:
@@ -210,14 +207,14 @@ def test_a_day_as_the_end_of_a_range_is_in_the_range() -> None:
         ("search_memories", {"query": ""}, "query: is missing or empty"),
         ("search_memories", {"query": "x", "limit": "many"}, "limit:"),
         ("search_memories", {"query": "x", "search_mode": "fuzzy"}, "'semantic', 'keyword' or 'hybrid'"),
-        ("search_memories", {"query": "x", "colour": "red"}, "colour: is no argument of this tool; it takes query"),
+        ("search_memories", {"query": "x", "colour": "red"}, "colour: is not an argument of this tool; it takes query"),
         ("search_memories", {"query": "x", "time_range": ["2026-05-02", "2026-05-01"]}, "ends before it starts"),
-        ("search_memories", {"query": "x", "time_range": ["teatime", None]}, "is no time"),
+        ("search_memories", {"query": "x", "time_range": ["teatime", None]}, "is not a time"),
         ("search_memories", {"query": "x", "time_range": ["2026-05-02"]}, "two times"),
         ("search_memories", {"query": "x", "time_range": ["2026-05-02", None], "time_range_days": 3}, "use one"),
-        ("search_memories", "{query: tea", "no JSON object"),
-        ("search_memories", "[1]", "no JSON object"),
-        ("search_memories", "[" * 100_000, "no JSON object"),
+        ("search_memories", "{query: tea", "not a JSON object"),
+        ("search_memories", "[1]", "not a JSON object"),
+        ("search_memories", "[" * 100_000, "not a JSON object"),
         ("get_memory_detail", {"memory_key": "nobody"}, "There is no memory nobody"),
         ("update_memory", {"memory_key": "nobody", "content": "x"}, "There is no memory nobody"),
         ("save_memory", {"content": "x", "importance": 7}, "importance:"),
@@ -256,7 +253,7 @@ argument_names = st.sampled_from(sorted({name for tool in TOOLS for name in tool
 )
 def test_whatever_a_model_writes_is_understood_or_told(tool: Tool, arguments: dict[str, Any]) -> None:
     tools = MemoryTools(Memory.open("unused.db", embedder=WordEmbedder()), user_id="mei")
-    from jiyi.agents.tools.functions import Refused
+    from jiyi.agents.tools.actions import Refused
 
     try:
         tools._read(tool, arguments)
@@ -386,7 +383,8 @@ async def test_injected_instructions_stay_data_in_every_answer(memory: Memory, l
 
 # -- renderings -------------------------------------------------------------------------------------------------------
 
-STRICT_KEYWORDS = {"type", "properties", "required", "additionalProperties", "description", "enum", "items", "anyOf"}
+STRICT_KEYWORDS = {"type", "properties", "required", "additionalProperties", "description", "enum", "items", "anyOf",
+                   "minimum", "maximum"}  # fmt: skip
 
 
 def keywords_of(schema: Any) -> set[str]:
@@ -428,7 +426,14 @@ def test_every_word_for_a_model_exists_in_both_languages(tool: Tool) -> None:
 
 def test_the_guide_exists_in_both_languages_and_names_the_tools() -> None:
     for prompt in MEMORY_TOOLS_SYSTEM_PROMPTS.values():
-        assert all(word in prompt for word in ("search_memories", "get_memory_detail", "0.8", "0.6", "memory_types"))
+        assert all(tool.name in prompt for tool in TOOLS if tool.name != "list_memories")
+        assert all(word in prompt for word in (str(RELEVANT), "memory_types", "keywords", "time_range"))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_guide_and_tools_stay_short(memory: Memory, language: ToolLanguage) -> None:
+    tools = MemoryTools(memory, user_id="mei", language=language)
+    assert len(tools.system_prompt) + len(json.dumps(tools.openai(), ensure_ascii=False)) < 4_300
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -12,6 +12,9 @@ Layer = Literal["episodic", "semantic", "procedural"]
 SearchMode = Literal["hybrid", "keyword", "semantic"]
 Status = Literal["active", "archived"]
 
+# Memories from this relevance on can be used; those below it are weak matches and are marked as such.
+RELEVANT = 0.6
+
 
 def in_utc(at: datetime) -> datetime:
     try:

@@ -168,15 +168,11 @@ class PostgresSettings(Section):
 class ToolSettings(Section):
     """Memory tools of agents."""
 
-    enable_proactive_search: bool = Field(default=True, description="search before each turn without being asked")
+    enable_proactive_search: bool = Field(default=True, description="recall memories for each message of the user")
     proactive_search_threshold: float = Field(
-        default=0.7, ge=0, le=1, description="minimum relevance of proactive results"
+        default=0.0, ge=0, le=1, description="minimum relevance of recalled memories"
     )
-    max_results_per_search: int = Field(default=5, ge=1, le=20, description="default number of results")
-    min_relevance_score: float = Field(default=0.6, ge=0, le=1, description="default minimum relevance of results")
-    relevance_floor: float = Field(
-        default=0.4, ge=0, le=1, description="minimum relevance that a model can ask for, and of recalls in Python"
-    )
+    max_results_per_search: int = Field(default=5, ge=1, le=20, description="memories per recall or tool search")
     calls_per_minute: int = Field(
         default=30, ge=1, description="tool calls per agent and minute; half of them may come at once"
     )

@@ -1,18 +1,19 @@
-"""Agents in plain Python, over any chat model: one that remembers, one that recalls, hooks around them,
-and a folder for models that keep files."""
+"""Agents with memory: agents in plain Python here, one module per framework beside them."""
 
 from __future__ import annotations
 
+from .agent import AgentReply, AgentWithMemory
 from .chat import Chat
-from .folder import MemoryFolder
 from .hooks import MemoryHooks
-from .recall import MemRecallAgent, PlannedSearch, Recollection
-from .with_memory import AgentReply, AgentWithMemory
+from .memory_folder import MemoryFolder
+from .recall import Conversation
+from .recall_agent import MemRecallAgent, PlannedSearch, Recollection
 
 __all__ = [
     "AgentReply",
     "AgentWithMemory",
     "Chat",
+    "Conversation",
     "MemRecallAgent",
     "MemoryFolder",
     "MemoryHooks",

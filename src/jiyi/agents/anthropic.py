@@ -1,4 +1,4 @@
-"""Anthropic's memory tool for Claude, over a workspace: what Claude writes into `/memories` are memories.
+"""Anthropic's memory tool over a workspace: files that Claude writes to `/memories` become memories.
 
 from jiyi.agents.anthropic import AsyncMemoryTool
 
@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from .. import sync
 from ..errors import InvalidInput, JiyiError, MissingExtra
 from ..memory import Memory
-from .folder import MemoryFolder
+from .memory_folder import MemoryFolder
 
 try:
     from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError

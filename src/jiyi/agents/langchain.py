@@ -1,4 +1,4 @@
-"""Jiyi's tools as LangChain tools, also under LangMem's names.
+"""The memory tools as LangChain tools, also under LangMem's names.
 
 from jiyi.agents.langchain import langchain_tools
 
@@ -34,10 +34,10 @@ def langchain_tools(
     language: ToolLanguage = "en",
     only: Sequence[str] | None = None,
 ) -> list[BaseTool]:
-    """The tools for an agent; `only=LANGMEM_NAMES` gives `manage_memory` and `search_memory` instead.
+    """Return the tools for an agent; `only=LANGMEM_NAMES` returns `manage_memory` and `search_memory`.
 
-    With a `jiyi.sync.Memory` they can be invoked from synchronous and asynchronous programs, with a `jiyi.Memory` from
-    asynchronous ones. A message's artifact is the answer as data.
+    A `jiyi.sync.Memory` serves `invoke` and `ainvoke`, a `jiyi.Memory` serves `ainvoke`. The artifact of a tool message
+    is the result as data.
     """
     tools = MemoryTools(
         memory,
@@ -53,24 +53,24 @@ def langchain_tools(
 
 
 def _structured(tools: MemoryTools, tool: Tool) -> BaseTool:
-    async def later(**arguments: Any) -> tuple[str, dict[str, Any]]:
-        return _told(await tools.call(tool.name, arguments))
+    async def call(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        return _unpack(await tools.call(tool.name, arguments))
 
-    def now(**arguments: Any) -> tuple[str, dict[str, Any]]:
-        return _told(tools.call_sync(tool.name, arguments))
+    def call_sync(**arguments: Any) -> tuple[str, dict[str, Any]]:
+        return _unpack(tools.call_sync(tool.name, arguments))
 
     return StructuredTool(
         name=tool.name,
         description=tool.description[tools.language],
-        args_schema=tool.schema(tools.language),  # as JSON schema: Jiyi reads the arguments itself, and tells more
-        func=now,
-        coroutine=later,
+        args_schema=tool.schema(tools.language),  # JSON schema: MemoryTools validates the arguments itself
+        func=call_sync,
+        coroutine=call,
         response_format="content_and_artifact",
         handle_tool_error=True,
     )
 
 
-def _told(result: ToolResult) -> tuple[str, dict[str, Any]]:
+def _unpack(result: ToolResult) -> tuple[str, dict[str, Any]]:
     if result.is_error:
-        raise ToolException(result.text)  # LangChain marks the message as an error by this
+        raise ToolException(result.text)  # LangChain marks the message as an error
     return result.text, dict(result.data)

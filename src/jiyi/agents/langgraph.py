@@ -1,12 +1,12 @@
-"""LangGraph's long-term store, kept in Jiyi.
+"""A LangGraph store over Jiyi.
 
     from jiyi.agents.langgraph import JiyiStore
 
     with JiyiStore.open("memory.db") as store:
         graph = builder.compile(checkpointer=checkpointer, store=store)
 
-An item is a memory: its value is kept as it is in the memory's metadata, its text is what searches find, its namespace
-is the memory's group. An overwritten item is a new version of the same memory, so that its history stays.
+An item is a memory: its value is stored in the metadata, its text is searchable, its namespace is the group.
+Overwriting an item makes a new version of the memory, so its history stays.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ try:
 except ImportError as error:
     raise MissingExtra("langgraph", "langgraph") from error
 
-from .engine import await_in, engine_of
 from .langgraph_items import Items, Namespace, matches
+from .recall import await_in, engine_of
 
 if TYPE_CHECKING:
     from ..embed import Embedder
@@ -49,8 +49,7 @@ class JiyiStore(BaseStore):
     """A LangGraph store whose items are Jiyi memories.
 
     All items belong to one user, by default that of the settings. With `user_label=1` the second label of a namespace
-    names the user, as in `("memories", "mei")`: each user's items are then among that user's other memories, and
-    nothing can be searched or listed without naming a user.
+    is the user, as in `("memories", "mei")`: items belong to that user then, and a search or list must name one.
     """
 
     supports_ttl = True
@@ -67,9 +66,7 @@ class JiyiStore(BaseStore):
         if user_label is not None:
             validation.whole("user_label", user_label, lowest=0, highest=100)
             if user_id is not None:
-                raise InvalidInput(
-                    "user_id", "cannot be used together with user_label, which says whose items they are"
-                )
+                raise InvalidInput("user_id", "cannot be used together with user_label, which names the user")
         self._memory = memory
         self._user_id = validation.name("user_id", memory.settings.user if user_id is None else user_id)
         self._user_label = user_label
@@ -88,7 +85,7 @@ class JiyiStore(BaseStore):
         fields: Sequence[str] | None = None,
         ttl: TTLConfig | None = None,
     ) -> Self:
-        """A store with a memory of its own, for graphs that are invoked either way; use it in a `with` block."""
+        """Open a store with its own memory, for synchronous and asynchronous graphs; use it in a `with` block."""
         memory = sync.Memory.open(where, settings=settings, embedder=embedder)
         try:
             return cls(memory, user_id=user_id, user_label=user_label, fields=fields, ttl=ttl)
@@ -110,19 +107,19 @@ class JiyiStore(BaseStore):
         self.close()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations: reads see what was there before, then the writes are made, the last one for each key."""
+        """Run operations: first the reads, then the last write for each key."""
         if not isinstance(self._memory, sync.Memory):
             raise InvalidInput(
                 "memory",
                 "is an asynchronous Memory: await the store's a-methods, or make the store with a jiyi.sync.Memory",
             )
-        return self._memory._run(self._work(tuple(ops)))
+        return self._memory._run(self._run(tuple(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """The same for asynchronous callers."""
-        return await await_in(self._memory, self._work(tuple(ops)))
+        """Run operations like `batch`."""
+        return await await_in(self._memory, self._run(tuple(ops)))
 
-    async def _work(self, ops: Sequence[Op]) -> list[Result]:
+    async def _run(self, ops: Sequence[Op]) -> list[Result]:
         for op in ops:
             _check(op)
         results: list[Result] = [None] * len(ops)
@@ -138,7 +135,7 @@ class JiyiStore(BaseStore):
             elif isinstance(op, PutOp):
                 puts[self._user_of(op.namespace)][op.namespace, op.key] = op
             else:
-                raise InvalidInput("ops", f"{type(op).__name__} is no operation of a store")
+                raise InvalidInput("ops", f"{type(op).__name__} is not an operation of a store")
         for user_id, places in gets.items():
             found = await self._items.get(user_id, [ops[at] for at in places])  # type: ignore[misc]
             for at, item in zip(places, found, strict=True):
@@ -170,7 +167,7 @@ class JiyiStore(BaseStore):
 
 
 def _check(op: Op) -> None:
-    """What is handed to `batch` has not gone through the checks of `put` and `search`."""
+    """Check an operation that was given to `batch` directly."""
     validate_op_namespace(op)
     if isinstance(op, (GetOp, PutOp)) and not op.namespace:
         raise InvalidNamespaceError("Namespace cannot be empty.")

@@ -1,4 +1,4 @@
-"""Items of a LangGraph store as memories: how they are named, rendered, filtered, read and written."""
+"""Items of a LangGraph store as memories: names, text, filters, reading and writing."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ log = logging.getLogger(__name__)
 
 Namespace = tuple[str, ...]
 
-INDEXED, UNINDEXED = "item", "unindexed_item"  # types of memory; a search by meaning looks at the first only
+INDEXED, UNINDEXED = "item", "unindexed_item"  # memory types; a search with a query finds the first only
 TYPES = (INDEXED, UNINDEXED)
-GROUP = "langgraph:"  # how a group begins that is a namespace
-MARK = "langgraph"  # where in the metadata an item lies
+GROUP = "langgraph:"  # prefix of the groups that are namespaces
+METADATA = "langgraph"  # metadata key that holds the item
 ACTOR = "langgraph"
-EACH_APART = 32  # so many namespaces are searched one by one; more of them all at once
-STEP = 500
+MAX_GROUPS = 32  # namespaces searched one by one; more are searched at once
+PAGE = 500
 TRIES = 5
-MOMENT = 0.01  # a read this soon after the last refresh, as a share of the TTL, does not write again
+REFRESH_AFTER = 0.01  # share of the TTL that must pass before a read refreshes it again
 TEXT_NAMES = frozenset({"text", "content", "memory", "data", "value", "fact"})
 
 
@@ -40,7 +40,7 @@ TEXT_NAMES = frozenset({"text", "content", "memory", "data", "value", "fact"})
 
 
 def group_of(namespace: Namespace) -> str:
-    """Labels hold no dots, so that this can be read back."""
+    """Return the group of a namespace; labels hold no dots."""
     return validation.name("namespace", GROUP + ".".join(namespace))
 
 
@@ -49,14 +49,14 @@ def namespace_of(group_id: str) -> Namespace:
 
 
 def memory_key_of(namespace: Namespace, key: str) -> str:
-    """Keys may be empty, long, and hold any characters; a memory_key may not."""
+    """Return the memory key of an item, a hash: keys of items may be empty, long, and hold any characters."""
     if not isinstance(key, str):
         raise InvalidInput("key", f"must be text, not {type(key).__name__}")
     return GROUP + blake2b(json.dumps([namespace, key]).encode(), digest_size=20).hexdigest()
 
 
 def matches(condition: MatchCondition, namespace: Namespace) -> bool:
-    """Whether a namespace begins or ends like this; `*` stands for any label."""
+    """Return True if a namespace has the prefix or suffix; `*` matches any label."""
     path = tuple(condition.path)
     if len(namespace) < len(path):
         return False
@@ -73,7 +73,7 @@ def matches(condition: MatchCondition, namespace: Namespace) -> bool:
 
 
 def render(value: Mapping[str, Any], fields: Sequence[str] | None) -> str:
-    """The text by which an item is found: that of the fields, or all of the value in readable lines."""
+    """Return the searchable text of an item: that of the fields, or the whole value line by line."""
     if fields is None or list(fields) == ["$"]:
         lines = list(_lines(value, ""))
     else:
@@ -89,25 +89,27 @@ def _lines(value: Any, name: str) -> list[str]:
         return [line for inner in value for line in _lines(inner, name)]
     if value is None or value == "":
         return []
-    # A sentence is found best as it is; anything else needs its name to mean something.
+    # A sentence is searchable as it is; other values need their name.
     return [str(value)] if name.lower() in TEXT_NAMES else [f"{name}: {value}"]
 
 
 def passes(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
-    """Whether a value has what a filter names, as LangGraph's stores understand filters."""
-    return all(_agrees(value.get(name), condition) for name, condition in (wanted or {}).items())
+    """Return True if a value matches a filter of LangGraph."""
+    return all(_matches_filter(value.get(name), condition) for name, condition in (wanted or {}).items())
 
 
-def _agrees(value: Any, wanted: Any) -> bool:
+def _matches_filter(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, Mapping):
         if any(str(name).startswith("$") for name in wanted):
             return all(_compare(value, operator, operand) for operator, operand in wanted.items())
-        return isinstance(value, Mapping) and all(_agrees(value.get(name), inner) for name, inner in wanted.items())
+        return isinstance(value, Mapping) and all(
+            _matches_filter(value.get(name), inner) for name, inner in wanted.items()
+        )
     if isinstance(wanted, (list, tuple)):
         return (
             isinstance(value, (list, tuple))
             and len(value) == len(wanted)
-            and all(_agrees(one, other) for one, other in zip(value, wanted, strict=True))
+            and all(_matches_filter(one, other) for one, other in zip(value, wanted, strict=True))
         )
     return bool(value == wanted)
 
@@ -122,7 +124,7 @@ def _compare(value: Any, operator: str, operand: Any) -> bool:
     try:
         one, other = float(value), float(operand)
     except (TypeError, ValueError):
-        return False  # a value that is no number is neither more nor less
+        return False  # not a number
     return {"$gt": one > other, "$gte": one >= other, "$lt": one < other, "$lte": one <= other}[operator]
 
 
@@ -144,13 +146,13 @@ def _candidate(op: PutOp, fields: Sequence[str] | None, now: datetime) -> Candid
         text=text if text.strip() else name[: validation.MAX_TEXT],
         type=INDEXED if text.strip() else UNINDEXED,
         memory_key=memory_key_of(op.namespace, op.key),
-        metadata={MARK: stored},
+        metadata={METADATA: stored},
         expires_at=None if minutes is None else now + timedelta(minutes=minutes),
     )
 
 
 def _plain(value: Any) -> Any:
-    """Tuples are lists in JSON."""
+    """Replace tuples by lists."""
     if isinstance(value, Mapping):
         return {name: _plain(inner) for name, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
@@ -165,14 +167,14 @@ def _minutes(ttl: float | None) -> float | None:
 
 
 def _stored(memory: MemoryItem) -> dict[str, Any] | None:
-    """What lies in a memory that is an item and holds now."""
-    stored = memory.metadata.get(MARK)
+    """Return the item in a memory, or None if it is not an active item."""
+    stored = memory.metadata.get(METADATA)
     now = utc_now()
-    over = any(end is not None and end <= now for end in (memory.expires_at, memory.valid_to))
-    return None if over or memory.status != "active" or not isinstance(stored, dict) else stored
+    expired = any(end is not None and end <= now for end in (memory.expires_at, memory.valid_to))
+    return None if expired or memory.status != "active" or not isinstance(stored, dict) else stored
 
 
-def _found(memory: MemoryItem, stored: Mapping[str, Any], score: float | None) -> SearchItem:
+def _search_item(memory: MemoryItem, stored: Mapping[str, Any], score: float | None) -> SearchItem:
     return SearchItem(
         namespace=tuple(stored["namespace"]),
         key=stored["key"],
@@ -217,11 +219,10 @@ class Items:
         return found
 
     async def search(self, user_id: str, op: SearchOp) -> list[SearchItem]:
-        """Items under a prefix that pass the filter, the best for the query first; those that it does not speak of
-        come last and have no score."""
+        """Find items under a prefix that match the filter, best first; items without a score come last."""
         prefix = tuple(op.namespace_prefix)
         under = [name for name in await self.namespaces(user_id) if name[: len(prefix)] == prefix]
-        groups: list[str | None] = [group_of(name) for name in under] if len(under) <= EACH_APART else [None]
+        groups: list[str | None] = [group_of(name) for name in under] if len(under) <= MAX_GROUPS else [None]
         seen: set[str] = set()
         window: list[tuple[MemoryItem, dict[str, Any], float | None]] = []
         end = op.offset + op.limit
@@ -238,16 +239,16 @@ class Items:
         if op.refresh_ttl:
             for memory, stored, _ in chosen:
                 await self._refresh(memory, stored)
-        return [_found(memory, stored, score) for memory, stored, score in chosen]
+        return [_search_item(memory, stored, score) for memory, stored, score in chosen]
 
     async def put(self, user_id: str, ops: Sequence[PutOp]) -> None:
-        """Write the last word on each key. Others may write the same keys meanwhile: what they created is updated,
-        what they deleted is made anew."""
+        """Write items. If others write the same keys at the same time, update what they created, and create again what
+        they deleted."""
         now = utc_now()
         left = {memory_key_of(op.namespace, op.key): op for op in ops}
         new = {key: _candidate(op, self._fields, now) for key, op in left.items() if op.value is not None}
         for namespace in {left[key].namespace for key in new}:
-            group_of(namespace)  # a name that is too long is refused before anything is written
+            group_of(namespace)  # raises for a name that is too long, before anything is written
         for attempt in range(TRIES):
             there = await self._by_key(user_id, list(left))
             try:
@@ -263,7 +264,7 @@ class Items:
             left = {key: op for key, op in left.items() if key not in done}
             if not left:
                 return
-        raise StoreUnavailable(f"{len(left)} items were changed by others again and again: put them once more")
+        raise StoreUnavailable(f"{len(left)} items were changed by others {TRIES} times: put them again")
 
     async def _add(self, user_id: str, new: Mapping[str, CandidateMemory], wanted: Mapping[str, PutOp]) -> None:
         by_namespace: defaultdict[Namespace, list[CandidateMemory]] = defaultdict(list)
@@ -275,7 +276,7 @@ class Items:
                 log.warning("%s", problem)
 
     async def _change(self, memory: MemoryItem, new: CandidateMemory | None) -> bool:
-        """Overwrite or delete what is there. → whether that is done; what has gone meanwhile must be made anew"""
+        """Overwrite or delete a memory. Return False if it is gone and must be created again."""
         try:
             if new is None:
                 await self._memory.delete(memory.id, user_id=memory.user_id)
@@ -297,41 +298,41 @@ class Items:
 
     async def _by_key(self, user_id: str, keys: Sequence[str]) -> dict[str, MemoryItem]:
         found: dict[str, MemoryItem] = {}
-        for start in range(0, len(keys), STEP):
-            some = await self._memory.get_many(keys[start : start + STEP], user_id=user_id)
+        for start in range(0, len(keys), PAGE):
+            some = await self._memory.get_many(keys[start : start + PAGE], user_id=user_id)
             found |= {memory.memory_key: memory for memory in some}
         return found
 
     async def _refresh(self, memory: MemoryItem, stored: Mapping[str, Any]) -> None:
-        """A read starts the time to live anew."""
+        """Restart the time to live after a read."""
         if stored["ttl_minutes"] is None:
             return
         life = timedelta(minutes=stored["ttl_minutes"])
-        anew = utc_now() + life
-        if memory.expires_at is not None and anew - memory.expires_at >= life * MOMENT:
+        expires_at = utc_now() + life
+        if memory.expires_at is not None and expires_at - memory.expires_at >= life * REFRESH_AFTER:
             with suppress(NotFound):
                 await self._memory.update(
-                    memory.id, user_id=memory.user_id, expires_at=anew, actor=ACTOR, reason="read: lives on"
+                    memory.id, user_id=memory.user_id, expires_at=expires_at, actor=ACTOR, reason="read: TTL refreshed"
                 )
 
     async def _ranked(
         self, user_id: str, op: SearchOp, groups: Sequence[str | None]
     ) -> AsyncIterator[tuple[MemoryItem, float | None]]:
-        """The hits of all groups by score, then the rest of the items, which may repeat those."""
+        """Yield the hits of all groups by score, then all items, hits included again."""
         if op.query and op.query.strip():
             limit = validation.MAX_LIMIT if op.filter or groups == [None] else op.offset + op.limit
             scores: dict[str, float] = {}
             for group_id in groups:
                 scores |= await self._scores(user_id, op.query, group_id, min(max(limit, 1), validation.MAX_LIMIT))
             ids = sorted(scores, key=lambda memory_id: -scores[memory_id])
-            for start in range(0, len(ids), STEP):
-                for memory in await self._memory.get_many(ids[start : start + STEP], user_id=user_id):
+            for start in range(0, len(ids), PAGE):
+                for memory in await self._memory.get_many(ids[start : start + PAGE], user_id=user_id):
                     yield memory, scores[memory.id]
         for group_id in groups:
             cursor = None
             while True:
                 page = await self._memory.list(
-                    user_id=user_id, group_id=group_id, memory_types=TYPES, limit=STEP, cursor=cursor
+                    user_id=user_id, group_id=group_id, memory_types=TYPES, limit=PAGE, cursor=cursor
                 )
                 for memory in page.items:
                     yield memory, None

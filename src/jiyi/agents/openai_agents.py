@@ -1,4 +1,4 @@
-"""OpenAI's Agents SDK: a session that also remembers, recall before each model call, and the memory tools.
+"""Adapter for the OpenAI Agents SDK: a session, recall before each model call, and the memory tools.
 
 from jiyi.agents.openai_agents import JiyiSession, function_tools, recall
 
@@ -17,12 +17,11 @@ from typing import Any
 from .. import sync, validation
 from ..errors import MissingExtra
 from ..ids import new_id
-from ..languages.script import language as language_of
 from ..memory import Memory
 from ..models import CandidateMemory, MemoryItem
-from ..read.context import ContextLanguage, Style, log_degraded, render_context
+from ..read.context import Style
 from ..text.fence import strip_context
-from .engine import await_in, engine_of
+from .recall import Conversation, await_in, engine_of
 from .tools import MemoryTools
 
 try:
@@ -34,18 +33,18 @@ try:
 except ImportError as error:
     raise MissingExtra("openai-agents", "openai-agents") from error
 
-ITEM = "session_item"  # the type of memory that holds one item of a session
-MARK = "openai_agents"  # where in the metadata it lies
+ITEM = "session_item"  # memory type of a session item
+METADATA = "openai_agents"  # metadata key that holds the item
 ACTOR = "openai-agents"
 ROLES = ("user", "assistant")
-STEP = 200
+PAGE = 200
 
 
 class JiyiSession:
-    """A session of the Agents SDK. Its items are kept as they are, in order; what user and assistant say in them
-    becomes memories of the user as well, which other sessions find.
+    """A session of the Agents SDK.
 
-    The items are archived memories: no search finds them, and `delete_all` removes them with everything else.
+    Its items are stored verbatim as archived memories: no search finds them, and `delete_all` removes them. Messages in
+    them become ordinary memories of the user as well, which other sessions find.
     """
 
     def __init__(
@@ -69,27 +68,27 @@ class JiyiSession:
         self._remember = tuple(validation.choice("remember", role, ROLES) for role in remember)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The items in order of time; with a limit, the latest ones."""
+        """Return the items in order of time; with a limit, the latest ones."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         found = await await_in(self._memory, self._latest(limit))
         return [deepcopy(_item(memory)) for memory in reversed(found)]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Keep the items, all of them or none; then remember what they say."""
+        """Store the items, all or none, then remember their messages."""
         if items:
             await await_in(self._memory, self._add(items))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the latest item back, and with it what was remembered of it alone."""
+        """Remove and return the latest item, with the memories derived from it alone."""
         return await await_in(self._memory, self._pop())
 
     async def clear_session(self) -> None:
-        """Remove all items. What was remembered of them stays: that is what a long-term memory is for."""
+        """Remove all items; the memories derived from them stay."""
         await await_in(self._memory, self._clear())
 
     async def _latest(self, limit: int | None) -> list[MemoryItem]:
-        """Newest first."""
+        """Return stored items, newest first."""
         found: list[MemoryItem] = []
         cursor = None
         while limit is None or len(found) < limit:
@@ -100,7 +99,7 @@ class JiyiSession:
                 group_id=self._group_id,
                 memory_types=[ITEM],
                 status="archived",
-                limit=STEP if limit is None else min(STEP, limit - len(found)),
+                limit=PAGE if limit is None else min(PAGE, limit - len(found)),
                 cursor=cursor,
             )
             found.extend(page.items)
@@ -111,7 +110,7 @@ class JiyiSession:
 
     async def _add(self, items: Sequence[TResponseInputItem]) -> None:
         keys = [new_id() for _ in items]
-        kept = [_kept(item, key) for item, key in zip(items, keys, strict=True)]
+        stored = [_candidate(item, key) for item, key in zip(items, keys, strict=True)]
         add = partial(
             self._engine.add,
             user_id=self._user_id,
@@ -120,11 +119,11 @@ class JiyiSession:
             group_id=self._group_id,
             actor=ACTOR,
         )
-        await add(kept)
+        await add(stored)
         said = [
             {"role": role, "content": text, "id": key}
             for item, key in zip(items, keys, strict=True)
-            for role, text in [_said(item)]
+            for role, text in [_message(item)]
             if role in self._remember and text
         ]
         if said:
@@ -134,11 +133,11 @@ class JiyiSession:
         latest = await self._latest(1)
         if not latest:
             return None
-        key = latest[0].metadata[MARK]["key"]  # type: ignore[index, call-overload]
+        key = latest[0].metadata[METADATA]["key"]  # type: ignore[index, call-overload]
         await self._engine.delete(latest[0].id, user_id=self._user_id)
         cursor = None
-        while True:  # newest first, so that the first page mostly has it
-            page = await self._engine.list(user_id=self._user_id, session_id=self.session_id, limit=STEP, cursor=cursor)
+        while True:  # newest first, so the first page usually has them
+            page = await self._engine.list(user_id=self._user_id, session_id=self.session_id, limit=PAGE, cursor=cursor)
             for memory in page.items:
                 if memory.source_ids == (key,):
                     await self._engine.delete(memory.id, user_id=self._user_id)
@@ -151,7 +150,7 @@ class JiyiSession:
             await self._engine.delete(memory.id, user_id=self._user_id)
 
 
-def _kept(item: TResponseInputItem, key: str) -> CandidateMemory:
+def _candidate(item: TResponseInputItem, key: str) -> CandidateMemory:
     value = validation.json_object("items", item)
     label = value.get("type") or value.get("role") or "item"
     return CandidateMemory(
@@ -159,16 +158,16 @@ def _kept(item: TResponseInputItem, key: str) -> CandidateMemory:
         type=ITEM,
         memory_key=f"{ITEM}:{key}",
         status="archived",
-        metadata={MARK: {"key": key, "item": value}},
+        metadata={METADATA: {"key": key, "item": value}},
     )
 
 
 def _item(memory: MemoryItem) -> TResponseInputItem:
-    return memory.metadata[MARK]["item"]  # type: ignore[index, call-overload, return-value]
+    return memory.metadata[METADATA]["item"]  # type: ignore[index, call-overload, return-value]
 
 
-def _said(item: TResponseInputItem) -> tuple[str | None, str]:
-    """Who said what: the text of a message, without what was recalled into it. Other items say nothing."""
+def _message(item: TResponseInputItem) -> tuple[str | None, str]:
+    """Return role and text of a message item, without recalled blocks; other items have no text."""
     parts: Mapping[str, Any] = item
     content = parts.get("content")
     if parts.get("type", "message") != "message" or not content:
@@ -190,29 +189,20 @@ def recall(
     user_id: str,
     session_id: str | None = None,
     max_tokens: int = 800,
-    min_relevance_score: float = 0.0,
     style: Style = "sections",
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
-    """For `RunConfig(call_model_input_filter=…)`: before each model call, what is known for the user's last message is
-    put below the instructions, freshly, so that it never piles up. Memories of `session_id` are left out: its history
-    is in the input already.
-    """
-    validation.name("user_id", user_id)
-    engine = engine_of(memory)
+    """Make a filter for `RunConfig(call_model_input_filter=…)` that recalls before each model call.
 
-    async def known(query: str) -> str:
-        found = await engine.search(
-            query[: validation.MAX_QUERY], user_id=user_id, min_relevance_score=min_relevance_score, limit=50
-        )
-        log_degraded(found.degraded)
-        ids = [hit.id for hit in found.hits if session_id is None or hit.session_id != session_id]
-        memories = await engine.get_many(ids, user_id=user_id)
-        language: ContextLanguage = "zh" if language_of(query) == "zh" else "en"
-        return render_context(memories, max_tokens=max_tokens, style=style, language=language)
+    The memories for the user's last message are appended to the instructions of that call only, so they never pile up.
+    Messages of `session_id` are left out: its history is in the input already.
+    """
+    conversation = Conversation(memory=engine_of(memory), user_id=user_id, session_id=session_id)
 
     async def with_memories(data: CallModelData[Any]) -> ModelInputData:
-        said = [text for role, text in map(_said, data.model_data.input) if role == "user" and text]
-        block = await await_in(memory, known(said[-1])) if said else ""
+        said = [text for role, text in map(_message, data.model_data.input) if role == "user" and text]
+        if not said:
+            return data.model_data
+        block, _ = await await_in(memory, conversation.context(said[-1], max_tokens=max_tokens, style=style))
         if not block:
             return data.model_data
         instructions = "\n\n".join(filter(None, (data.model_data.instructions, block)))
@@ -225,7 +215,7 @@ def recall(
 
 
 def function_tools(tools: MemoryTools) -> list[FunctionTool]:
-    """The memory tools for `Agent(tools=…)`. The user is bound in them; a model cannot choose another one."""
+    """Return the memory tools for `Agent(tools=…)`; a model cannot choose the user."""
     return [_function_tool(tools, shape) for shape in tools.openai_responses(strict=True)]
 
 

@@ -20,6 +20,7 @@ AllowHost = Annotated[list[str] | None, typer.Option("--allow-host", metavar="NA
 READ_ONLY = "Offer only the tools that change nothing."
 ReadOnly = Annotated[bool, typer.Option("--read-only", help=READ_ONLY)]
 Lang = Annotated[str, typer.Option("--lang", metavar="en|zh", help="The language of tools and answers.")]
+ChatGPT = Annotated[bool, typer.Option("--chatgpt", help="Offer search and fetch too, for ChatGPT connectors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log more, on stderr.")]
 Agent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Mark what is saved as this agent's.")]
 
@@ -30,6 +31,7 @@ def mcp(
     port: Port = 8765,
     allow_host: AllowHost = None,
     read_only: ReadOnly = False,
+    chatgpt: ChatGPT = False,
     lang: Lang = "en",
     verbose: Verbose = False,
     agent_id: Agent = None,
@@ -53,11 +55,13 @@ def mcp(
     # stdout is the wire.
     logging.basicConfig(stream=sys.stderr, level=logging.INFO if verbose else logging.WARNING)
     from ..agents.mcp.server import make_server
-    from ..agents.mcp.serving import serve_http, serve_stdio
+    from ..agents.mcp.transport import serve_http, serve_stdio
 
     async def serve(memory: Any, user_id: str) -> None:
         language: Any = lang
-        server = make_server(memory, user_id=user_id, agent_id=agent_id, language=language, read_only=read_only)
+        server = make_server(
+            memory, user_id=user_id, agent_id=agent_id, language=language, read_only=read_only, chatgpt=chatgpt
+        )
         if not http:
             await serve_stdio(server)
             return

@@ -19,7 +19,7 @@ from ..text.hashes import content_hash, hamming, near_hash
 from .earlier import as_they_were
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     Count = Callable[[str], int]
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 Style = Literal["sections", "bullets"]
 ContextLanguage = Literal["zh", "en"]
 # In the order in which they stand.
-Section = Literal["preferences", "facts", "patterns", "skills", "tasks", "happened", "other"]
+Section = Literal["preferences", "facts", "patterns", "skills", "tasks", "happened", "other", "weak"]
 
 _SECTION_OF: dict[str, Section] = {
     "preference": "preferences", "fact": "facts", "profile": "facts", "pattern": "patterns",
@@ -57,14 +57,16 @@ _FRAMES: dict[ContextLanguage, _Frame] = {
         NOTICES["en"],
         title="# USER MEMORY",
         bullets="[Memory]",
-        headings=_headings("User Preferences/Known Facts/User Patterns/Proven Skills/Tasks/What Happened/Other"),
+        headings=_headings(
+            "User Preferences/Known Facts/User Patterns/Proven Skills/Tasks/What Happened/Other/Possibly Related"
+        ),
         roles={"user": "user", "assistant": "assistant"},
     ),
     "zh": _Frame(
         NOTICES["zh"],
         title="# 用户记忆",
         bullets="[记忆要点]",
-        headings=_headings("用户偏好/已知事实/行为模式/有效技能/任务/发生过的事/其他"),
+        headings=_headings("用户偏好/已知事实/行为模式/有效技能/任务/发生过的事/其他/可能相关"),
         roles={"user": "用户", "assistant": "助手"},
     ),
 }
@@ -89,15 +91,16 @@ def render_context(
     language: ContextLanguage,
     count: Count = token_bound,
     as_of: datetime | None = None,
+    weak: Collection[str] = (),
 ) -> str:
-    """The memories, best first, as a block for a prompt that is never longer than `max_tokens` by `count`.
+    """Render memories, best first, as a block for a prompt that is never longer than `max_tokens` by `count`.
 
-    Nothing to tell, or no room to tell it, is the empty text.
+    The ids in `weak` are rendered as possibly related. Without a memory, or without room for one, return "".
     """
     frame = _FRAMES[language]
     longest = max_tokens * _LONGEST_TOKEN
     distinct = _distinct(_newest(_valid(memories, as_of)), longest)
-    told = (line for memory in distinct if (line := _line(memory, frame, longest)).text)
+    told = (line for memory in distinct if (line := _line(memory, frame, longest, weak)).text)
     lines = list(islice(told, _MOST_BULLETS if style == "bullets" else None))
     budget, count = max_tokens, cache(count)
     while shown := _fill(lines, frame, style, budget, count):
@@ -213,12 +216,12 @@ class _Line:
         return f"- {self.label}{self.text}{'' if self.whole else '…'}"
 
 
-def _line(memory: MemoryItem, frame: _Frame, longest: int) -> _Line:
-    section = _SECTION_OF.get(memory.memory_type, "other")
+def _line(memory: MemoryItem, frame: _Frame, longest: int, weak: Collection[str]) -> _Line:
+    section = "weak" if memory.id in weak else _SECTION_OF.get(memory.memory_type, "other")
     dated = memory.layer == "episodic" or abs(memory.occurred_at - memory.created_at) > _DAY
     label = f"({memory.occurred_at.date().isoformat()}) " if dated else ""
     speaker = _speaker(memory)
-    if speaker and section == "happened":
+    if speaker and section in ("happened", "weak"):
         known = frame.roles.get(speaker.casefold())
         # Nobody gets to speak as the system by calling himself so.
         label += f"{known}: " if known else f"{harmless(f'{speaker[:_LONGEST_SPEAKER]}:')} "

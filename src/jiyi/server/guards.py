@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import HTTPException
 
-from ..agents.tools.activity import Bucket
+from ..agents.tools.usage import Bucket
 from ..errors import JiyiError
 from ..http_guards import AsgiApp, AsgiScope, Message, Receive, Send, header, refuse
 from ..ids import new_id

@@ -1,4 +1,4 @@
-"""AutoGen agents that remember: tools, a context, AutoGen's memory protocol, and a helper that puts them together.
+"""Adapter for AutoGen: tools, a model context, the `Memory` protocol, and ready-made agents.
 
 from jiyi.agents.autogen import build_agent
 
@@ -11,16 +11,15 @@ from __future__ import annotations
 from ...errors import MissingExtra
 
 try:
-    import autogen_agentchat  # noqa: F401 - looked for only
+    import autogen_agentchat  # noqa: F401 - checks that it is installed
 except ImportError as error:
     raise MissingExtra("autogen", "autogen-agentchat") from error
 
 from ..tools import MEMORY_TOOLS_SYSTEM_PROMPT, MEMORY_TOOLS_SYSTEM_PROMPTS
+from .agents import MemRecallAgent, build_agent
 from .binding import Binding, loading_into
-from .builder import build_agent
 from .context import MemoryContext, MemoryContextConfig
-from .protocol import JiyiMemory, JiyiMemoryConfig
-from .recall import MemRecallAgent
+from .memory import JiyiMemory, JiyiMemoryConfig
 from .tools import MemoryTool, MemoryToolConfig, memory_tools
 
 __all__ = [

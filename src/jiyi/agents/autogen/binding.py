@@ -1,7 +1,7 @@
-"""For whom a component works, and how it finds its memory again when it is loaded from a configuration.
+"""The user and the memory of a component, and their form in a configuration.
 
-A configuration holds the address of a memory, never the memory. A loaded component uses the memory that the host names
-with `loading_into`, or else opens the address when it is first used; components with one address share one memory.
+A configuration holds the address of a memory. A loaded component uses the memory given with `loading_into`, or opens
+the address when it is first used; components with the same address share one memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _given: ContextVar[Memory | None] = ContextVar("jiyi_memory_for_loading", defaul
 
 
 class Binding(BaseModel):
-    """For whom, and where: the part of a configuration that all components share."""
+    """The part of a configuration that all components share: the user, the scope and the memory's address."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -38,7 +38,7 @@ class Binding(BaseModel):
 
 
 class Source:
-    """A memory that is there, or one that is opened when it is first needed."""
+    """An open memory, or one that is opened when it is first needed."""
 
     def __init__(self, memory: Memory, *, opened_here: bool) -> None:
         self.memory = memory
@@ -53,7 +53,7 @@ class Source:
         return self.memory
 
     async def close(self) -> None:
-        """Close what was opened here; a memory that the host opened stays open."""
+        """Close the memory if it was opened here."""
         async with self._starting:
             if self._opened_here and not self._to_start:
                 self._to_start = True
@@ -61,12 +61,12 @@ class Source:
 
 
 _sources: WeakValueDictionary[str | None, Source] = WeakValueDictionary()
-_desks: WeakValueDictionary[tuple[int, Binding], MemoryTools] = WeakValueDictionary()
+_tools: WeakValueDictionary[tuple[int, Binding], MemoryTools] = WeakValueDictionary()
 
 
 @contextmanager
 def loading_into(memory: Memory) -> Iterator[None]:
-    """Components that are loaded inside use this memory.
+    """Use this memory for components that are loaded inside the block.
 
     with loading_into(memory):
         agent = AssistantAgent.load_component(configuration)
@@ -92,26 +92,25 @@ def source_of(memory: Memory | Source | str | None) -> Source:
     return source
 
 
-def desk_of(source: Source, binding: Binding) -> MemoryTools:
-    """The tools of a conversation. Components of one session share them, so that a turn counts for all."""
+def tools_of(source: Source, binding: Binding) -> MemoryTools:
+    """Return the tools of a conversation; components of one session share them and their turns."""
     key = (id(source.memory), binding)
-    desk = _desks.get(key) if binding.session_id else None
-    if desk is None:
-        about = binding.model_dump(exclude={"where"})
-        desk = MemoryTools(source.memory, **about)
-        _desks[key] = desk
-    return desk
+    tools = _tools.get(key) if binding.session_id else None
+    if tools is None:
+        tools = MemoryTools(source.memory, **binding.model_dump(exclude={"where"}))
+        _tools[key] = tools
+    return tools
 
 
-def bound_to(source: Source, **about: Any) -> Binding:
-    return Binding(where=source.memory.where, **about)
+def bind(source: Source, **scope: Any) -> Binding:
+    return Binding(where=source.memory.where, **scope)
 
 
-def to_write_down(binding: Binding) -> Binding:
-    """The binding for a configuration, which is no place for a password."""
+def for_config(binding: Binding) -> Binding:
+    """Return the binding for a configuration; raise if its address has a password."""
     if binding.where and urlsplit(binding.where).password:
         raise SettingsError(
-            "the address of the memory has a password and is not written into a configuration: "
+            "the address of the memory has a password, which a configuration must not contain: "
             "set it as JIYI_URL and open the memory without an address"
         )
     return binding

@@ -1,8 +1,7 @@
-"""AutoGen's model context with a memory behind it.
+"""An AutoGen model context with a memory.
 
-What is recalled is put together anew each time the messages are asked for, in one system message in front of all
-others; it is never stored among the messages, so nothing piles up. Results of memory tools from earlier turns shrink to
-a placeholder with their keys; `get_memory_detail` brings them back.
+Recalled memories are rendered on each `get_messages`, in one system message in front, and are never stored among the
+messages, so they do not pile up. A placeholder with their keys replaces results of memory tools from earlier turns.
 """
 
 from __future__ import annotations
@@ -27,21 +26,26 @@ from pydantic import BaseModel, Field
 
 from ...errors import JiyiError
 from ...memory import Memory
+from ...models import Hit, Message
 from ...text.fence import harmless
-from ..tools import ToolLanguage, ToolUsage, key_of
-from .binding import Binding, Source, bound_to, desk_of, source_of, to_write_down
-from .observing import Observer
-from .recalling import Recalled, recall_for
+from ..chat import Chat, Turn
+from ..recall_agent import MemRecallAgent
+from ..tools import ToolLanguage, ToolUsage, key_of, notes
+from .binding import Binding, Source, bind, for_config, source_of, tools_of
 
 logger = logging.getLogger(__name__)
 
 _PLACEHOLDERS: dict[ToolLanguage, str] = {
-    "en": "(Answer of a memory tool in an earlier turn, put away: {keys}. get_memory_detail gives one again.)",
-    "zh": "（较早一轮的记忆工具结果，已收起：{keys}。可用 get_memory_detail 重新获取。）",
+    "en": "(Result of a memory tool in an earlier turn, removed: {keys}. get_memory_detail returns one again.)",
+    "zh": "（较早一轮的记忆工具结果，已省略：{keys}。可用 get_memory_detail 重新获取。）",
 }
 _OFFLOADED: dict[ToolLanguage, str] = {
-    "en": "(A long result, kept in memory as [{key}]; get_memory_detail gives all of it. It begins: {summary})",
+    "en": "(A long result, stored as memory [{key}]; get_memory_detail returns all of it. It begins: {summary})",
     "zh": "（结果较长，已存入记忆 [{key}]；用 get_memory_detail 获取全文。开头：{summary}）",
+}
+_HEADINGS: dict[ToolLanguage, str] = {
+    "en": "Memories for the user's last message (summaries; get_memory_detail returns the full text):",
+    "zh": "与用户最后一条消息有关的记忆（摘要；用 get_memory_detail 获取全文）：",
 }
 _KEY = re.compile(r"^- \[([^\]\n]+)\]", re.MULTILINE)
 
@@ -64,14 +68,15 @@ class MemoryContextState(BaseModel):
 
 
 class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
-    """A context that recalls, answers calls of memory tools, and keeps what is said.
+    """A context that recalls, answers calls of memory tools, and stores the conversation.
 
-    - `enable_proactive_search`, `proactive_search_threshold`: recall for the user's last message without being asked,
-      from this relevance on; by default as the settings `tools.*` say. A `memory_model_client` plans the searches.
-    - `guide`: tell the model how to use the memory tools.
-    - `observe`: take the conversation into the memory at the end of each turn; a failure is logged, not raised.
-    - `offload_over`: results of other tools with more characters are kept in the memory, with a summary in their place.
-    - `buffer_size`: give the model only so many of the last messages.
+    - `enable_proactive_search`: recall for the user's last message; default: the setting of this name.
+    - `proactive_search_threshold`: leave out recalled memories below this relevance; default: the setting of this name.
+    - `memory_model_client`: a model that plans the searches of a recall.
+    - `guide`: add the guide to the memory tools.
+    - `observe`: store the conversation at the end of each turn; a failure is logged, not raised.
+    - `offload_over`: store results of other tools with more characters than this, with a summary in their place.
+    - `buffer_size`: number of last messages to give to the model.
     """
 
     component_config_schema = MemoryContextConfig
@@ -98,7 +103,7 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
     ) -> None:
         super().__init__(initial_messages)
         self._source = source_of(memory)
-        self._binding = bound_to(
+        self._binding = bind(
             self._source,
             user_id=user_id,
             agent_id=agent_id,
@@ -107,22 +112,23 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
             private=private,
             language=language,
         )
-        self.tools = desk_of(self._source, self._binding)
+        self.tools = tools_of(self._source, self._binding)
         settings = self._source.memory.settings.tools
-        asked, threshold = enable_proactive_search, proactive_search_threshold
-        self._proactive = settings.enable_proactive_search if asked is None else asked
+        enabled, threshold = enable_proactive_search, proactive_search_threshold
+        self._proactive = settings.enable_proactive_search if enabled is None else enabled
         self._threshold = settings.proactive_search_threshold if threshold is None else threshold
         self._model_client = memory_model_client
         self._guide = guide
-        self._observer = Observer(self._source, self.tools.bound) if observe else None
+        self._observe = observe
+        self._observed = 0  # messages that are stored
         self._offload_over = offload_over
         self._buffer_size = buffer_size
-        self._recalled: Recalled | None = None
+        self._recalled: tuple[Hit, ...] | None = None  # None until this turn has recalled
 
-    # -- AutoGen's face -----------------------------------------------------------------------------------------------
+    # -- AutoGen's interface ------------------------------------------------------------------------------------------
 
     async def add_message(self, message: LLMMessage) -> None:
-        """Add a message. The answer to the user ends a turn: then the turn is taken into the memory."""
+        """Add a message. The answer to the user ends a turn and stores it."""
         if isinstance(message, FunctionExecutionResultMessage) and self._offload_over is not None:
             message = await self._offloaded(message, self._offload_over)
         await super().add_message(message)
@@ -131,74 +137,92 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
             self._recalled = None
         elif isinstance(message, AssistantMessage) and isinstance(message.content, str):
             self.tools.answered(message.content)
-            if self._observer:
-                await self._observer.take(self._messages)
+            await self._store_turn()
 
     async def get_messages(self) -> list[LLMMessage]:
-        """The messages for the model: open calls of memory tools answered, and what is known in front."""
+        """Answer open calls of memory tools, and return the messages with the guide and recalled memories in front."""
         await self._source.get()
         await self._answer_open_calls()
         front = await self._front()
-        return [*([SystemMessage(content=front)] if front else []), *self._told()]
+        return [*([SystemMessage(content=front)] if front else []), *self._window()]
 
     async def clear(self) -> None:
-        """Start the conversation anew; the memory keeps what it has."""
-        if self._observer:
-            await self._observer.take(self._messages)
-            self._observer.observed = 0
+        """Store the last turn and remove all messages; the memory keeps its memories."""
+        await self._store_turn()
+        self._observed = 0
         self._recalled = None
         await super().clear()
 
     async def save_state(self) -> Mapping[str, Any]:
-        observed = self._observer.observed if self._observer else 0
-        return MemoryContextState(messages=self._messages, observed=observed).model_dump()
+        return MemoryContextState(messages=self._messages, observed=self._observed).model_dump()
 
     async def load_state(self, state: Mapping[str, Any]) -> None:
         loaded = MemoryContextState.model_validate(state)
         self._messages = loaded.messages
         self._recalled = None
-        if self._observer:
-            self._observer.observed = loaded.observed
+        self._observed = loaded.observed
 
     async def close(self) -> None:
-        """Take in what is left of the last turn; close the memory if this context was loaded and has opened it."""
-        if self._observer:
-            await self._observer.take(self._messages)
+        """Store the last turn; close the memory if this context opened it."""
+        await self._store_turn()
         await self._source.close()
 
     def usage(self) -> ToolUsage:
-        """How the agent has used its memory; see `MemoryTools.usage`."""
+        """Return the counters of the agent; see `MemoryTools.usage`."""
         return self.tools.usage()
 
-    # -- what the model is given --------------------------------------------------------------------------------------
+    # -- messages for the model ---------------------------------------------------------------------------------------
 
     async def _front(self) -> str:
         parts = [self.tools.system_prompt] if self._guide else []
-        said = self._last_said()
-        if self._proactive and said:
+        if self._proactive:
             if self._recalled is None:
-                self._recalled = await recall_for(
-                    said, self.tools.bound, self._threshold, self._model_client, skip_session=self._buffer_size is None
-                )
-                self.tools.recalled(self._recalled.keys)
-            parts.append(await self._recalled.render(self.tools.bound, self.tools.language))
+                self._recalled = await self._recall()
+                self.tools.recalled([key_of(hit) for hit in self._recalled])
+            parts.append(await self._recalled_text(self._recalled))
         return "\n".join(filter(None, parts))
 
-    def _last_said(self) -> str:
-        said = next((message for message in reversed(self._messages) if isinstance(message, UserMessage)), None)
-        return text_of(said) if said else ""
+    async def _recall(self) -> tuple[Hit, ...]:
+        last = next((message for message in reversed(self._messages) if isinstance(message, UserMessage)), None)
+        recalled = await self.tools.conversation.recall(
+            text_of(last) if last else "",
+            min_relevance_score=self._threshold,
+            skip_session=self._buffer_size is None,
+            search=self._planned_search if self._model_client else None,
+        )
+        return recalled.hits
 
-    def _told(self) -> list[LLMMessage]:
+    async def _planned_search(self, query: str, least: float, limit: int) -> Sequence[Hit]:
+        conversation = self.tools.conversation
+        chat = chat_of(self._model_client) if self._model_client else None
+        agent = MemRecallAgent(conversation.memory, user_id=conversation.user_id, **conversation.filters, chat=chat)
+        return (await agent.recall(query, min_relevance_score=least, limit=limit)).hits
+
+    async def _recalled_text(self, hits: Sequence[Hit]) -> str:
+        """Render the hits with their present summaries: a memory may change or be forgotten within a turn."""
+        summaries = {memory.id: memory.summary for memory in await self.tools.conversation.current(hits)}
+        present = [hit.model_copy(update={"summary": summaries[hit.id]}) for hit in hits if hit.id in summaries]
+        return f"{_HEADINGS[self.tools.language]}\n{notes(present, self.tools.language)}" if present else ""
+
+    async def _store_turn(self) -> None:
+        """Store messages that are not stored yet; after a failure they are tried again with the next turn."""
+        if not self._observe:
+            return
+        await self._source.get()
+        new = (said for message in self._messages[self._observed :] if (said := _said(message)) is not None)
+        if await self.tools.conversation.observe(new) is None:
+            self._observed = len(self._messages)
+
+    def _window(self) -> list[LLMMessage]:
         messages = self._messages if self._buffer_size is None else self._messages[-self._buffer_size :]
         while messages and isinstance(messages[0], FunctionExecutionResultMessage):
-            messages = messages[1:]  # its call is no longer there
+            messages = messages[1:]  # its call is outside the window
         turn = max((at for at, message in enumerate(messages) if isinstance(message, UserMessage)), default=0)
-        return [
-            self._put_away(message) if at < turn and isinstance(message, FunctionExecutionResultMessage) else message
-            for at, message in enumerate(messages)
-        ]
+        return [*map(self._without_results, messages[:turn]), *messages[turn:]]
 
-    def _put_away(self, message: FunctionExecutionResultMessage) -> FunctionExecutionResultMessage:
+    def _without_results(self, message: LLMMessage) -> LLMMessage:
+        if not isinstance(message, FunctionExecutionResultMessage):
+            return message
         results = [
             result.model_copy(
                 update={
@@ -216,7 +240,7 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
     # -- tool calls ---------------------------------------------------------------------------------------------------
 
     async def _answer_open_calls(self) -> None:
-        """An agent without the tools leaves their calls open; they are answered here."""
+        """Answer calls of memory tools that an agent without the tools left open."""
         last = self._messages[-1] if self._messages else None
         if isinstance(last, AssistantMessage) and isinstance(last.content, list):
             results = await self._handle_tool_calls(last.content)
@@ -236,44 +260,39 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         return results
 
     async def _offloaded(self, message: FunctionExecutionResultMessage, over: int) -> FunctionExecutionResultMessage:
-        """Long results of other tools, kept in the memory, with a summary in their place."""
+        """Store long results of other tools as memories, with a summary in their place."""
         results = []
         for result in message.content:
-            kept = result
-            if len(result.content) > over and not self.tools.has(result.name):
-                kept = await self._kept_elsewhere(result)
-            results.append(kept)
+            is_long = len(result.content) > over and not self.tools.has(result.name)
+            results.append(await self._offload(result) if is_long else result)
         return FunctionExecutionResultMessage(content=results)
 
-    async def _kept_elsewhere(self, result: FunctionExecutionResult) -> FunctionExecutionResult:
-        bound = self.tools.bound
+    async def _offload(self, result: FunctionExecutionResult) -> FunctionExecutionResult:
+        conversation = self.tools.conversation
         try:
             receipt = await (await self._source.get()).add(
                 {"text": result.content, "type": "command_output", "tags": [result.name]},
-                user_id=bound.user_id,
-                agent_id=bound.agent_id,
-                session_id=bound.session_id,
-                group_id=bound.group_id,
-                actor=bound.actor,
+                **conversation.scope,
+                actor=conversation.actor,
             )
         except JiyiError as error:
-            logger.warning("a long result stays in the conversation, as it could not be kept: %s", error)
+            logger.warning("a long result stays in the conversation because it could not be stored: %s", error)
             return result
         if not receipt.memories:
             return result
         saved = receipt.memories[0]
-        told = _OFFLOADED[self.tools.language].format(key=key_of(saved), summary=harmless(saved.summary))
-        return result.model_copy(update={"content": told})
+        text = _OFFLOADED[self.tools.language].format(key=key_of(saved), summary=harmless(saved.summary))
+        return result.model_copy(update={"content": text})
 
     # -- configuration ------------------------------------------------------------------------------------------------
 
     def _to_config(self) -> MemoryContextConfig:
         return MemoryContextConfig(
-            binding=to_write_down(self._binding),
+            binding=for_config(self._binding),
             enable_proactive_search=self._proactive,
             proactive_search_threshold=self._threshold,
             guide=self._guide,
-            observe=self._observer is not None,
+            observe=self._observe,
             offload_over=self._offload_over,
             buffer_size=self._buffer_size,
             memory_model_client=self._model_client.dump_component() if self._model_client else None,
@@ -300,3 +319,24 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
 def text_of(message: UserMessage) -> str:
     content = message.content
     return content if isinstance(content, str) else "\n".join(part for part in content if isinstance(part, str))
+
+
+def _said(message: LLMMessage) -> Message | None:
+    """Return the message of a person or the assistant; tool calls and their results are not stored."""
+    if isinstance(message, UserMessage):
+        text, role, speaker = text_of(message), "user", None if message.source == "user" else message.source
+    elif isinstance(message, AssistantMessage) and isinstance(message.content, str):
+        text, role, speaker = message.content, "assistant", None
+    else:
+        return None
+    return Message(text=text, role=role, speaker=speaker) if text.strip() else None
+
+
+def chat_of(client: ChatCompletionClient) -> Chat:
+    """Return a model client as a chat function."""
+
+    async def chat(turns: list[Turn]) -> str:
+        reply = await client.create([UserMessage(content=turn["content"], source=turn["role"]) for turn in turns])
+        return reply.content if isinstance(reply.content, str) else ""
+
+    return chat

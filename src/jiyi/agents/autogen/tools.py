@@ -1,4 +1,4 @@
-"""Jiyi's tools as AutoGen tools that can be dumped and loaded."""
+"""The memory tools as AutoGen tools that can be dumped and loaded."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict
 
 from ...memory import Memory
 from ..tools import MemoryTools, Tool, ToolLanguage, ToolResult
-from .binding import Binding, Source, bound_to, desk_of, source_of, to_write_down
+from .binding import Binding, Source, bind, for_config, source_of, tools_of
 
 
-class AsWritten(BaseModel):
-    """The arguments as the model wrote them: Jiyi reads them itself, and tells what is wrong."""
+class RawArguments(BaseModel):
+    """Arguments as the model wrote them; `MemoryTools` validates them."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -27,23 +27,23 @@ class MemoryToolConfig(BaseModel):
 
 
 class MemoryToolError(Exception):
-    """What a tool tells a model that it did wrong."""
+    """A tool error, as text for the model."""
 
 
-class MemoryTool(BaseTool[AsWritten, ToolResult], Component[MemoryToolConfig]):
-    """One of Jiyi's tools."""
+class MemoryTool(BaseTool[RawArguments, ToolResult], Component[MemoryToolConfig]):
+    """A memory tool."""
 
     component_config_schema = MemoryToolConfig
     component_provider_override = "jiyi.agents.autogen.MemoryTool"
 
     def __init__(
-        self, tool: Tool, source: Source, desk: MemoryTools, binding: Binding, *, strict: bool = False
+        self, tool: Tool, source: Source, tools: MemoryTools, binding: Binding, *, strict: bool = False
     ) -> None:
-        super().__init__(AsWritten, ToolResult, tool.name, tool.description[desk.language], strict)
+        super().__init__(RawArguments, ToolResult, tool.name, tool.description[tools.language], strict)
         self._tool = tool
         self._source = source
         self._binding = binding
-        self.tools = desk
+        self.tools = tools
 
     @property
     def schema(self) -> ToolSchema:
@@ -58,29 +58,29 @@ class MemoryTool(BaseTool[AsWritten, ToolResult], Component[MemoryToolConfig]):
     def args_type(self) -> type[BaseModel]:
         return self._tool.input_model
 
-    async def run(self, args: AsWritten, cancellation_token: CancellationToken) -> ToolResult:
+    async def run(self, args: RawArguments, cancellation_token: CancellationToken) -> ToolResult:
         await self._source.get()
         result = await self.tools.call(self.name, args.model_dump())
         if result.is_error:
-            raise MemoryToolError(result.text)  # AutoGen marks the result as an error by this
+            raise MemoryToolError(result.text)  # AutoGen marks the result as an error
         return result
 
     def return_value_as_string(self, value: Any) -> str:
         return value.text if isinstance(value, ToolResult) else str(value)
 
     async def close(self) -> None:
-        """Close the memory, if this tool was loaded and has opened it."""
+        """Close the memory if this tool opened it."""
         await self._source.close()
 
     def _to_config(self) -> MemoryToolConfig:
-        return MemoryToolConfig(name=self.name, binding=to_write_down(self._binding), strict=self._strict)
+        return MemoryToolConfig(name=self.name, binding=for_config(self._binding), strict=self._strict)
 
     @classmethod
     def _from_config(cls, config: MemoryToolConfig) -> Self:
         source = source_of(config.binding.where)
-        desk = desk_of(source, config.binding)
-        [tool] = [tool for tool in desk.definitions if tool.name == config.name]
-        return cls(tool, source, desk, config.binding, strict=config.strict)
+        tools = tools_of(source, config.binding)
+        [tool] = [tool for tool in tools.definitions if tool.name == config.name]
+        return cls(tool, source, tools, config.binding, strict=config.strict)
 
 
 def memory_tools(
@@ -95,9 +95,9 @@ def memory_tools(
     only: Sequence[str] | None = None,
     strict: bool = False,
 ) -> list[BaseTool[Any, Any]]:
-    """The tools for an agent's `tools=`; `memory` is an open memory, or an address that is opened when needed."""
+    """Return the tools for an agent's `tools=`; `memory` is an open memory, or an address to open when needed."""
     source = source_of(memory)
-    binding = bound_to(
+    binding = bind(
         source,
         user_id=user_id,
         agent_id=agent_id,
@@ -106,9 +106,9 @@ def memory_tools(
         private=private,
         language=language,
     )
-    desk = desk_of(source, binding)
+    tools = tools_of(source, binding)
     return [
-        MemoryTool(tool, source, desk, binding, strict=strict)
-        for tool in desk.definitions
+        MemoryTool(tool, source, tools, binding, strict=strict)
+        for tool in tools.definitions
         if only is None or tool.name in only
     ]

@@ -1,1 +1,1 @@
-"""The MCP server: `jiyi mcp`, over stdio or HTTP. It offers the tools, and memories as resources, for one user."""
+"""The MCP server of `jiyi mcp`: tools, resources and a prompt for one user, over stdio or HTTP."""

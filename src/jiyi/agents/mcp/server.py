@@ -1,4 +1,4 @@
-"""A server for one user: which requests it answers, and with what."""
+"""The MCP server of one user."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from ... import __version__
 from ...errors import MissingExtra
 from ...memory import Memory
-from ..tools import MEMORY_TOOLS_SYSTEM_PROMPTS, MemoryTools, ToolLanguage
+from ..tools import MEMORY_TOOLS_SYSTEM_PROMPTS, TOOLS, MemoryTools, ToolLanguage
 
 try:
     import mcp_types as types
@@ -16,49 +16,59 @@ try:
 except ImportError as error:
     raise MissingExtra("mcp", "mcp") from error
 
-from . import offers, reading
+from . import resources
+from .tools import connector_tools, fetch, mcp_tool, search, tool_result
 
 Context = ServerRequestContext[Any]
-CONNECTOR = {"search": offers.search, "fetch": offers.fetch}
+CONNECTOR = {"search": search, "fetch": fetch}
 
 
 def make_server(
-    memory: Memory, *, user_id: str, agent_id: str | None = None, language: ToolLanguage = "en", read_only: bool = False
+    memory: Memory,
+    *,
+    user_id: str,
+    agent_id: str | None = None,
+    language: ToolLanguage = "en",
+    read_only: bool = False,
+    chatgpt: bool = False,
 ) -> Server[Any]:
-    """A server over an open memory. The user is bound here: no request can name another one."""
-    only = offers.names(read_only=read_only)
+    """Make a server over an open memory for one user; no request can name another user.
+
+    `chatgpt` adds the tools `search` and `fetch`, which ChatGPT connectors need.
+    """
+    only = tuple(tool.name for tool in TOOLS if tool.read_only or not read_only)
+    connector = CONNECTOR if chatgpt else {}
 
     def tools() -> MemoryTools:
-        """Anew for each request: one connection may serve many conversations, so that a repeated search is no loop.
-        The limit of calls holds all the same."""
+        # New for each request: a connection may serve many conversations, so a repeated search is not a loop.
         return MemoryTools(memory, user_id=user_id, agent_id=agent_id, language=language, only=only)
 
-    tools()  # a wrong user or agent is refused before anybody connects
+    tools()  # validates user and agent before a client connects
 
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        own = [offers.offer(tool, language) for tool in tools().definitions]
-        return types.ListToolsResult(tools=[*own, *offers.connector_offers(language)])
+        own = [mcp_tool(tool, language) for tool in tools().definitions]
+        return types.ListToolsResult(tools=[*own, *(connector_tools(language) if connector else [])])
 
     async def call_tool(_: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
         arguments = call.arguments or {}
-        if call.name in CONNECTOR:
-            return await CONNECTOR[call.name](tools(), arguments)
-        return offers.answer(await tools().call(call.name, arguments))
+        if call.name in connector:
+            return await connector[call.name](tools(), arguments)
+        return tool_result(await tools().call(call.name, arguments))
 
     async def list_resources(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=reading.resources(language))
+        return types.ListResourcesResult(resources=resources.resources(language))
 
     async def list_templates(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(resource_templates=reading.templates(language))
+        return types.ListResourceTemplatesResult(resource_templates=resources.templates(language))
 
     async def read_resource(_: Context, wanted: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        return await reading.read(str(wanted.uri), tools())
+        return await resources.read(str(wanted.uri), tools())
 
     async def list_prompts(_: Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=reading.prompts(language))
+        return types.ListPromptsResult(prompts=resources.prompts(language))
 
     async def get_prompt(_: Context, wanted: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return reading.prompt(wanted.name, wanted.arguments, language)
+        return resources.prompt(wanted.name, wanted.arguments, language)
 
     return Server(
         "jiyi",

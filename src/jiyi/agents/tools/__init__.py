@@ -1,4 +1,4 @@
-"""Tools by which an agent uses its memory. They are defined once and rendered for every kind of agent.
+"""Memory tools for agents, defined once and rendered for every framework.
 
 tools = MemoryTools(memory, user_id="mei", agent_id="planner")
 reply = client.chat.completions.create(model=…, messages=messages, tools=tools.openai())
@@ -7,7 +7,6 @@ messages += await tools.answer_openai(reply.choices[0].message)
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import time
@@ -25,23 +24,21 @@ from ...memory import Memory
 from ...models import Value
 from ...sync import Memory as SyncMemory
 from ...text.fence import harmless
+from ..recall import Conversation, await_in, engine_of
 from . import formats
-from .activity import ToolUsage, activity_of
+from .actions import Refused
 from .definitions import TOOLS, Tool
-from .functions import Bound, Refused
-from .guide import MEMORY_TOOLS_SYSTEM_PROMPT, MEMORY_TOOLS_SYSTEM_PROMPTS
-from .inputs import SearchMemoriesInput, ToolInput
+from .inputs import SearchMemoriesInput, ToolInput, ToolLanguage
 from .langmem import LANGMEM_TOOLS, SearchMemoryInput
 from .outputs import GetMemoryDetailOutput, SearchMemoriesOutput, WrittenMemory, key_of
-from .schema import ToolLanguage
-from .telling import PHRASES, notes
+from .texts import MEMORY_TOOLS_SYSTEM_PROMPT, MEMORY_TOOLS_SYSTEM_PROMPTS, PHRASES, notes
+from .usage import ToolUsage, activity_of
 
 __all__ = [
     "LANGMEM_TOOLS",
     "MEMORY_TOOLS_SYSTEM_PROMPT",
     "MEMORY_TOOLS_SYSTEM_PROMPTS",
     "TOOLS",
-    "Bound",
     "MemoryTools",
     "Tool",
     "ToolLanguage",
@@ -54,13 +51,13 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 _REPEATED_WITHIN_S = 60.0
-_REMEMBERED_SEARCHES = 16
+_MAX_SEARCHES = 16
 _SEARCHES = (SearchMemoriesInput, SearchMemoryInput)
 Search = SearchMemoriesInput | SearchMemoryInput
 
 
 class ToolResult(Value):
-    """What a tool call gave: text for a model, the same as data, and whether it is an error."""
+    """The result of a tool call: text for a model, and the same as data."""
 
     text: str
     data: dict[str, JsonValue]
@@ -68,12 +65,11 @@ class ToolResult(Value):
 
 
 class MemoryTools:
-    """The tools of one conversation of one agent with one user.
+    """The tools for one conversation of an agent with a user.
 
-    The user and the scope are bound here and are no arguments of the tools, so a model cannot choose them. `agent_id`,
-    `session_id` and `group_id` mark what is saved; with `private`, the tools also see only what the agent and the group
-    have. `only` names the tools to offer. A call never raises because of what a model wrote. `memory` may be a
-    `jiyi.sync.Memory`; then there is `call_sync` too.
+    The user and the scope are set here, so a model cannot choose them. `agent_id`, `session_id` and `group_id` mark
+    saved memories; `private` tools see only the memories of their agent and group. `only` names the tools to offer. A
+    call never raises because of what a model wrote. With a `jiyi.sync.Memory` there is also `call_sync`.
     """
 
     def __init__(
@@ -89,66 +85,61 @@ class MemoryTools:
         only: Sequence[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if private and agent_id is None and group_id is None:
-            raise InvalidInput("private", "needs an agent_id or a group_id whose memories it is limited to")
-        engine = memory._memory if isinstance(memory, SyncMemory) else memory
-        self._thread = memory if isinstance(memory, SyncMemory) else None
-        self.bound = Bound(
-            memory=engine,
-            user_id=validation.name("user_id", user_id),
-            agent_id=validation.optional_name("agent_id", agent_id),
-            session_id=validation.optional_name("session_id", session_id),
-            group_id=validation.optional_name("group_id", group_id),
+        self._memory = memory
+        self.conversation = Conversation(
+            memory=engine_of(memory),
+            user_id=user_id,
+            agent_id=agent_id,
+            session_id=session_id,
+            group_id=group_id,
             private=private,
         )
         validation.choice("language", language, tuple(PHRASES))
         self.language: ToolLanguage = language
         self._phrases = PHRASES[language]
-        self._tools = {tool.name: tool for tool in chosen(only)}
+        self._tools = {tool.name: tool for tool in select_tools(only)}
         self._clock = clock
-        self._activity = activity_of(engine, user_id, agent_id)
+        self._activity = activity_of(self.conversation.memory, user_id, agent_id)
         self._searched: OrderedDict[str, tuple[float, list[str]]] = OrderedDict()
 
     @property
     def definitions(self) -> tuple[Tool, ...]:
-        """The tools that are offered."""
+        """Return the offered tools."""
         return tuple(self._tools.values())
 
     @property
     def system_prompt(self) -> str:
-        """The guide that tells a model how to use the tools."""
+        """Return the guide for the model."""
         return MEMORY_TOOLS_SYSTEM_PROMPTS[self.language]
 
     def has(self, name: object) -> bool:
-        """Whether a call of this name is for these tools."""
+        """Return True if a call of this name is for these tools."""
         return isinstance(name, str) and name in self._tools
 
     # -- calling ------------------------------------------------------------------------------------------------------
 
     async def call(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> ToolResult:
-        """Run a tool with the arguments as a model wrote them, JSON text or an object.
+        """Run a tool. `arguments` are JSON text or an object, as the model wrote them.
 
         await tools.call("search_memories", '{"query": "咖啡", "limit": "3"}')
         """
-        if self._thread is not None:  # the engine lives there
-            return await asyncio.wrap_future(self._thread._begin(self._call(name, arguments)))
-        return await self._call(name, arguments)
+        return await await_in(self._memory, self._call(name, arguments))
 
     def call_sync(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> ToolResult:
-        """The same for synchronous programs, with a `jiyi.sync.Memory`."""
-        if self._thread is None:
+        """Run a tool in a synchronous program, with a `jiyi.sync.Memory`."""
+        if not isinstance(self._memory, SyncMemory):
             raise InvalidInput("memory", "is an asynchronous one: await call, or open a jiyi.sync.Memory")
-        return self._thread._run(self._call(name, arguments))
+        return self._memory._run(self._call(name, arguments))
 
     async def _call(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
-        record, meter = self._activity, self.bound.memory.meter
+        record, meter = self._activity, self.conversation.memory.meter
         known = name if name in self._tools else "unknown"
         record.call(known)
         wait_s = record.bucket.take(self._clock())
         if wait_s:
             record.limited += 1
             meter.count("tool_calls_total", known, "limited")
-            return self._told("limited", {"seconds": ceil(wait_s)}, retry_after_s=ceil(wait_s))
+            return self._error("limited", {"seconds": ceil(wait_s)}, retry_after_s=ceil(wait_s))
         try:
             result = await self._run(name, arguments)
         except (Refused, JiyiError) as error:
@@ -159,22 +150,22 @@ class MemoryTools:
         return result
 
     def _refusal(self, error: Refused | JiyiError, name: str, key: str) -> ToolResult:
-        """An error in words that a model can act on."""
+        """Return the message about an error that a model can act on."""
         match error:
             case Refused():
-                return self._told(error.phrase, error.values)
+                return self._error(error.phrase, error.values)
             case NotFound():
-                return self._told("not_found", {"key": key})
+                return self._error("not_found", {"key": key})
             case VersionConflict():
-                return self._told("changed_meanwhile", {"key": key})
+                return self._error("changed_meanwhile", {"key": key})
             case InvalidInput():
-                return self._told("bad_arguments", {"name": name, "problems": f"- {harmless(str(error))}"})
+                return self._error("bad_arguments", {"name": name, "problems": f"- {harmless(str(error))}"})
             case _:
-                # What is wrong with the house, with its paths and addresses, is for the log and not for a model.
+                # Paths and addresses in the message are for the log, not for a model.
                 logger.warning("the tool %s failed: %s", name, error)
-                return self._told("unavailable", {"problem": type(error).__doc__ or type(error).__name__})
+                return self._error("unavailable", {"problem": type(error).__doc__ or type(error).__name__})
 
-    def _told(self, phrase: str, values: Mapping[str, object], **data: JsonValue) -> ToolResult:
+    def _error(self, phrase: str, values: Mapping[str, object], **data: JsonValue) -> ToolResult:
         text: str = getattr(self._phrases, phrase).format(**values)
         return ToolResult(text=text, data={"error": phrase, **data}, is_error=True)
 
@@ -189,9 +180,9 @@ class MemoryTools:
                 self._activity.repeated += 1
                 keys = ", ".join(earlier) or "0"
                 return ToolResult(text=self._phrases.repeated.format(keys=keys), data={"repeated": True})
-        output: Value = await tool.run(self.bound, given)
-        self._note(given, output)
-        return ToolResult(text=tool.tell(output, self._phrases), data=output.model_dump(mode="json"))
+        output: Value = await tool.run(self.conversation, given)
+        self._count(given, output)
+        return ToolResult(text=tool.text(output, self._phrases), data=output.model_dump(mode="json"))
 
     def _read(self, tool: Tool, arguments: str | Mapping[str, Any] | None) -> ToolInput:
         try:
@@ -215,26 +206,26 @@ class MemoryTools:
             return f"{place}: {self._phrases.not_an_argument.format(arguments=taken)}"
         return f"{place}: {harmless(problem['msg'])}"
 
-    # -- searching in a loop ------------------------------------------------------------------------------------------
+    # -- repeated searches --------------------------------------------------------------------------------------------
 
     def _just_searched(self, given: Search) -> list[str] | None:
-        """The keys that the same search gave a moment ago, in this turn."""
+        """Return the keys that the same search found earlier in this turn, or None."""
         at, keys = self._searched.get(_fingerprint(given), (None, []))
         return keys if at is not None and self._clock() - at <= _REPEATED_WITHIN_S else None
 
-    def _note(self, given: ToolInput, output: Value) -> None:
+    def _count(self, given: ToolInput, output: Value) -> None:
         record = self._activity
         if isinstance(given, _SEARCHES) and isinstance(output, SearchMemoriesOutput):
             keys = [result.memory_key for result in output.results]
             record.searches += 1
-            record.searches_with_hits += bool(keys)
+            record.searches_with_hits += any(not result.weak for result in output.results)
             record.recall(keys, asked=True)
             if not output.degraded:
                 self._searched[_fingerprint(given)] = self._clock(), keys
-            while len(self._searched) > _REMEMBERED_SEARCHES:
+            while len(self._searched) > _MAX_SEARCHES:
                 self._searched.popitem(last=False)
         elif isinstance(output, WrittenMemory):
-            self._searched.clear()  # the same search may find something else now
+            self._searched.clear()  # the same search may now find something else
             record.use(output.memory_key)
         elif isinstance(output, GetMemoryDetailOutput):
             record.use(output.memory_key)
@@ -242,50 +233,50 @@ class MemoryTools:
     # -- counting -----------------------------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """A new turn of the conversation begins: searches of the turn before may be repeated."""
+        """Begin a new turn: searches of the previous turn may be repeated."""
         self._searched.clear()
         self._activity.turn()
 
     def recalled(self, keys: Sequence[str]) -> None:
-        """These memories were given to the model without its asking."""
+        """Count memories that were recalled without a tool call."""
         self._activity.recall(keys, asked=False)
 
     def answered(self, text: str) -> None:
-        """The model's answer: recalled memories whose keys it cites count as used."""
+        """Count recalled memories whose keys the answer cites as used."""
         self._activity.cite(text)
 
     def usage(self) -> ToolUsage:
-        """How this agent has used its tools for this user, since the process began."""
+        """Return the counters of this agent and user since the process started."""
         return self._activity.usage()
 
     # -- rendering ----------------------------------------------------------------------------------------------------
 
     def openai(self, *, strict: bool = False) -> list[dict[str, Any]]:
-        """For `tools=` of OpenAI's Chat Completions."""
+        """Render for `tools=` of OpenAI's Chat Completions."""
         return [formats.openai_chat(tool, self.language, strict=strict) for tool in self.definitions]
 
     def openai_responses(self, *, strict: bool = False) -> list[dict[str, Any]]:
-        """For `tools=` of OpenAI's Responses."""
+        """Render for `tools=` of OpenAI's Responses."""
         return [formats.openai_responses(tool, self.language, strict=strict) for tool in self.definitions]
 
     def anthropic(self) -> list[dict[str, Any]]:
-        """For `tools=` of Anthropic's Messages."""
+        """Render for `tools=` of Anthropic's Messages."""
         return [formats.anthropic(tool, self.language) for tool in self.definitions]
 
     async def answer_openai(self, message: Any) -> list[dict[str, Any]]:
-        """Run the calls in an assistant message of Chat Completions; append what comes back to the messages."""
+        """Run the calls in an assistant message of Chat Completions; return the messages to append."""
         return await formats.answer_openai_chat(self, message)
 
     async def answer_openai_responses(self, response: Any) -> list[dict[str, Any]]:
-        """Run the calls in a response; what comes back is `input` of the next request."""
+        """Run the calls in a response; return the `input` of the next request."""
         return await formats.answer_openai_responses(self, response)
 
     async def answer_anthropic(self, message: Any) -> list[dict[str, Any]]:
-        """Run the calls in a message of Anthropic's; what comes back is the `content` of the next user message."""
+        """Run the calls in a message of Anthropic's; return the `content` of the next user message."""
         return await formats.answer_anthropic(self, message)
 
 
-def chosen(only: Sequence[str] | None) -> tuple[Tool, ...]:
+def select_tools(only: Sequence[str] | None) -> tuple[Tool, ...]:
     if only is None:
         return TOOLS
     known = {tool.name: tool for tool in (*TOOLS, *LANGMEM_TOOLS)}
@@ -297,7 +288,7 @@ def _fingerprint(given: Search) -> str:
 
 
 def _key(arguments: str | Mapping[str, Any] | None) -> str:
-    """The key that a call names, to tell a model which one is meant."""
+    """Return the key in the arguments of a call, for error messages."""
     try:
         given = json.loads(arguments) if isinstance(arguments, str) else arguments or {}
     except (ValueError, RecursionError):

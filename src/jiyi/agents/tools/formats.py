@@ -1,12 +1,13 @@
-"""The tools and their answers in the shapes of the chat APIs. These are plain dicts: no client is needed."""
+"""Tool definitions and tool results in the formats of the chat APIs, as plain dicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..chat import part
 from .definitions import Tool
-from .schema import ToolLanguage
+from .inputs import ToolLanguage
 
 if TYPE_CHECKING:
     from . import MemoryTools
@@ -37,36 +38,36 @@ def anthropic(tool: Tool, language: ToolLanguage) -> dict[str, Any]:
 
 
 async def answer_openai_chat(tools: MemoryTools, message: Any) -> list[dict[str, Any]]:
-    """The tool messages that follow an assistant message. Calls of other tools are left to their owners."""
+    """Return the tool messages that answer an assistant message; calls of other tools are ignored."""
     answers = []
-    for call in _part(message, "tool_calls") or ():
-        function = _part(call, "function")
-        if function is not None and tools.has(_part(function, "name")):
-            result = await tools.call(_part(function, "name"), _part(function, "arguments"))
-            answers.append({"role": "tool", "tool_call_id": _part(call, "id"), "content": result.text})
+    for call in part(message, "tool_calls") or ():
+        function = part(call, "function")
+        if function is not None and tools.has(part(function, "name")):
+            result = await tools.call(part(function, "name"), part(function, "arguments"))
+            answers.append({"role": "tool", "tool_call_id": part(call, "id"), "content": result.text})
     return answers
 
 
 async def answer_openai_responses(tools: MemoryTools, response: Any) -> list[dict[str, Any]]:
-    """The input items that answer the function calls of a response."""
+    """Return the input items that answer the function calls of a response."""
     answers = []
     for item in _items(response, "output"):
-        if _part(item, "type") == "function_call" and tools.has(_part(item, "name")):
-            result = await tools.call(_part(item, "name"), _part(item, "arguments"))
-            answers.append({"type": "function_call_output", "call_id": _part(item, "call_id"), "output": result.text})
+        if part(item, "type") == "function_call" and tools.has(part(item, "name")):
+            result = await tools.call(part(item, "name"), part(item, "arguments"))
+            answers.append({"type": "function_call_output", "call_id": part(item, "call_id"), "output": result.text})
     return answers
 
 
 async def answer_anthropic(tools: MemoryTools, message: Any) -> list[dict[str, Any]]:
-    """The content blocks of the user message that answers a message with tool_use blocks."""
+    """Return the content blocks that answer the tool_use blocks of a message."""
     answers = []
     for block in _items(message, "content"):
-        if _part(block, "type") == "tool_use" and tools.has(_part(block, "name")):
-            result = await tools.call(_part(block, "name"), _part(block, "input"))
+        if part(block, "type") == "tool_use" and tools.has(part(block, "name")):
+            result = await tools.call(part(block, "name"), part(block, "input"))
             answers.append(
                 {
                     "type": "tool_result",
-                    "tool_use_id": _part(block, "id"),
+                    "tool_use_id": part(block, "id"),
                     "content": result.text,
                     "is_error": result.is_error,
                 }
@@ -75,10 +76,5 @@ async def answer_anthropic(tools: MemoryTools, message: Any) -> list[dict[str, A
 
 
 def _items(whole: Any, name: str) -> Iterable[Any]:
-    """The list inside a reply, or the list itself."""
-    return whole if isinstance(whole, list) else _part(whole, name) or ()
-
-
-def _part(value: Any, name: str) -> Any:
-    """Clients give objects, stored conversations give dicts."""
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+    """Return the list inside a reply, or the list itself."""
+    return whole if isinstance(whole, list) else part(whole, name) or ()

@@ -1,7 +1,7 @@
-"""What a model may ask for. User and scope are no arguments: the host binds them.
+"""Arguments of the tools, and their JSON schemas. The user and the scope are no arguments: the host sets them.
 
-Models write what they have seen elsewhere, so the usual other names of an argument are taken, and so are numbers as
-text, a list as text, and null, "" or [] for "not given". What cannot be understood is an error that says why.
+Models write arguments as they have seen them elsewhere, so common aliases are accepted, and so are numbers and lists as
+text, and null, "" or [] for an argument that is not given. Anything else is an error with the reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from ... import validation
 from ...languages.dates import dates
 from ...models import utc_now
 
-MOST_HITS = 20
+ToolLanguage = Literal["en", "zh"]
+# OpenAI's strict mode allows these keywords only.
+_STRICT = frozenset({"type", "description", "enum", "items", "anyOf", "const", "minimum", "maximum"})
+_ANNOTATIONS = frozenset({"title", "zh", "hidden", "default", "maxLength"})
+MAX_HITS = 20
 _IDS = {"id": "memory_key", "memory_id": "memory_key", "key": "memory_key"}
 _TEXTS = {"text": "content", "memory": "content"}
 _TYPES = {"type": "memory_type", "category": "memory_type"}
@@ -26,16 +30,21 @@ _FILTERS = {"types": "memory_types", "memory_type": "memory_types", "type": "mem
 _LIMITS = {"top_k": "limit", "k": "limit", "n": "limit", "page_size": "limit", "max_results": "limit"}
 
 
-def said(en: str, zh: str, **constraints: Any) -> Any:
-    """A field with its description in both languages; `schema.py` picks one."""
+def field(en: str, zh: str, **constraints: Any) -> Any:
+    """Declare an argument with its description in both languages."""
     return Field(description=en, json_schema_extra={"zh": zh}, **constraints)
+
+
+def hidden(**constraints: Any) -> Any:
+    """Declare an argument that is accepted but not in the schema: each one costs prompt tokens in every request."""
+    return Field(default=None, json_schema_extra={"hidden": True}, **constraints)
 
 
 # -- lenient types ----------------------------------------------------------------------------------------------------
 
 
-def _several(value: object) -> object:
-    """A list also as JSON text, or as text with commas."""
+def _list(value: object) -> object:
+    """Accept a list as JSON text, or as text with commas."""
     if not isinstance(value, str):
         return value
     if value.lstrip().startswith("["):
@@ -47,6 +56,7 @@ def _several(value: object) -> object:
 
 
 def _whole(value: object) -> object:
+    """Accept an integer as text or as a float."""
     if isinstance(value, str):
         try:
             value = float(value)
@@ -55,14 +65,14 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _up_to_most(value: object) -> object:
-    """More than can be had is no mistake worth a call."""
+def _clamp(value: object) -> object:
+    """Reduce a limit that is too high instead of failing the call."""
     value = _whole(value)
-    return min(max(value, 1), MOST_HITS) if isinstance(value, int) and not isinstance(value, bool) else value
+    return min(max(value, 1), MAX_HITS) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _moment(value: object, *, end: bool = False) -> datetime | None:
-    """A moment from ISO 8601 or from words such as "last May" or 上周五; of a span its start or its end."""
+    """Read a time from ISO 8601 or from words such as "last May" or 上周五; of a span, its start or its end."""
     if value is None or value == "":
         return None
     if isinstance(value, datetime):
@@ -75,7 +85,7 @@ def _moment(value: object, *, end: bool = False) -> datetime | None:
         except ValueError:
             spans = dates(value, utc_now())
             if not spans:
-                raise PydanticCustomError("time", "is no time; write 2026-05-01 or 2026-05-01T09:30:00Z") from None
+                raise PydanticCustomError("time", "is not a time; write 2026-05-01 or 2026-05-01T09:30:00Z") from None
             found, day = (spans[-1].end if end else spans[0].start), False
     if found.utcoffset() is None:
         found = found.replace(tzinfo=UTC)
@@ -86,6 +96,7 @@ def _moment(value: object, *, end: bool = False) -> datetime | None:
 
 
 def _span(value: object) -> object:
+    """Read [start, end] from a list, an object, JSON text, or words for a time."""
     if isinstance(value, str):
         value = json.loads(value) if value.lstrip().startswith(("[", "{")) else [value, value]
     if isinstance(value, Mapping):
@@ -106,9 +117,9 @@ def _names(**more: Any) -> Any:
     return {"type": "array", "items": {"type": "string"}, **more}
 
 
-Names = Annotated[list[str], BeforeValidator(_several), WithJsonSchema(_names())]
-Whole = Annotated[int, BeforeValidator(_whole)]
-Limit = Annotated[int, BeforeValidator(_up_to_most), Field(ge=1, le=MOST_HITS)]
+Names = Annotated[list[str], BeforeValidator(_list), WithJsonSchema(_names())]
+Whole = Annotated[int, Field(ge=0, le=100_000), BeforeValidator(_whole)]
+Limit = Annotated[int, Field(ge=1, le=MAX_HITS), BeforeValidator(_clamp)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Moment = Annotated[datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string"})]
 TimeRange = Annotated[
@@ -119,20 +130,22 @@ TimeRange = Annotated[
 Key = Annotated[str, Field(max_length=validation.MAX_NAME)]
 
 
-# -- what each tool takes ---------------------------------------------------------------------------------------------
+# -- inputs -----------------------------------------------------------------------------------------------------------
 
 
 class ToolInput(BaseModel):
+    """Base of the inputs: applies aliases and drops empty values before validation."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
-    other_names: ClassVar[dict[str, str]] = {}
+    aliases: ClassVar[dict[str, str]] = {}
 
     @model_validator(mode="before")
     @classmethod
-    def _understand(cls, data: Any) -> Any:
+    def _normalise(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
         given = {name: value for name, value in data.items() if not _absent(value)}
-        for other, name in cls.other_names.items():
+        for other, name in cls.aliases.items():
             if other in given and other not in cls.model_fields and name not in given:
                 given[name] = given.pop(other)
         return given
@@ -143,118 +156,133 @@ def _absent(value: object) -> bool:
 
 
 class SearchMemoriesInput(ToolInput):
-    other_names = {"q": "query", "text": "query", "question": "query", "mode": "search_mode", **_FILTERS, **_LIMITS}
+    aliases = {"q": "query", "text": "query", "question": "query", "mode": "search_mode", **_FILTERS, **_LIMITS}
 
-    query: str = said(
-        "What to look for: a question, a description or keywords, in the user's language.",
-        "要查找的内容：问题、描述或关键词，使用用户的语言。",
+    query: str = field(
+        "A question, a description or keywords, in the user's language.",
+        "问题、描述或关键词，使用用户的语言。",
         max_length=validation.MAX_QUERY,
     )
-    search_mode: Literal["semantic", "keyword", "hybrid"] | None = said(
-        "semantic: by meaning; keyword: by exact words; hybrid (the default): both.",
-        "semantic：按语义；keyword：按关键词；hybrid（默认）：两者结合。",
+    search_mode: Literal["semantic", "keyword", "hybrid"] | None = hidden()
+    keywords: Names | None = field("Exact words or names to find.", "要查找的确切词语或名称。", default=None)
+    memory_types: Names | None = field(
+        "E.g. preference, fact, task, skill, event, message.",
+        "例如 preference、fact、task、skill、event、message。",
         default=None,
     )
-    keywords: Names | None = said(
-        "Words that the memory should contain exactly, such as names or identifiers.",
-        "记忆中应当出现的确切词语，例如人名、产品名或标识符。",
-        default=None,
+    time_range: TimeRange | None = field(
+        '[start, end], e.g. ["2026-05-01", null].', '[开始, 结束]，例如 ["2026-05-01", null]。', default=None
     )
-    memory_types: Names | None = said(
-        "Only these types, e.g. preference, fact, pattern, skill, task, profile, episode, event, message.",
-        "只查这些类型，例如 preference、fact、pattern、skill、task、profile、episode、event、message。",
-        default=None,
-    )
-    time_range: TimeRange | None = said(
-        '[start, end] of when it happened, e.g. ["2026-05-01", "2026-05-31"]; null leaves a side open.',
-        '事情发生的时间范围 [开始, 结束]，例如 ["2026-05-01", "2026-05-31"]；null 表示不限。',
-        default=None,
-    )
-    time_range_days: Annotated[Whole, Field(ge=1, le=100_000)] | None = said(
-        "Only the last so many days; use this or time_range.", "只查最近多少天；与 time_range 二选一。", default=None
-    )
-    limit: Limit | None = said("How many memories at most, 1 to 20.", "最多返回几条，1 到 20。", default=None)
-    min_relevance_score: Share | None = said(
-        "Leave out memories below this relevance, 0 to 1; usually 0.6.",
-        "低于该相关度（0 到 1，通常 0.6）的记忆不返回。",
-        default=None,
-    )
+    time_range_days: Whole | None = hidden()
+    limit: Limit | None = field("Most results.", "最多返回几条。", default=None)
+    min_relevance_score: Share | None = hidden()
 
     @model_validator(mode="after")
-    def _one_way_to_say_when(self) -> SearchMemoriesInput:
+    def _one_time_filter(self) -> SearchMemoriesInput:
         if self.time_range is not None and self.time_range_days is not None:
             raise PydanticCustomError("span", "time_range and time_range_days cannot be used together; use one")
         return self
 
 
 class GetMemoryDetailInput(ToolInput):
-    other_names = _IDS
+    aliases = _IDS
 
-    memory_key: Key = said("The key of the memory, as a search shows it.", "记忆的键，即搜索结果中显示的键。")
-    offset: Annotated[Whole, Field(ge=0)] = said(
-        "For a long memory: from which character on.", "内容较长时：从第几个字符开始。", default=0
-    )
+    memory_key: Key = field("Key from a result.", "结果中的键。")
+    offset: Whole = field("First character to read.", "从第几个字符开始读。", default=0)
 
 
 class SaveMemoryInput(ToolInput):
-    other_names = {**_TEXTS, **_TYPES}
+    aliases = {**_TEXTS, **_TYPES}
 
-    content: str = said(
-        "One statement that makes sense on its own later: who, what, when. No relative dates.",
-        "一条以后单独看也能看懂的陈述：谁、什么、何时。不要用相对日期。",
+    content: str = field(
+        "One statement that is clear on its own: who, what, absolute dates.",
+        "一条单独看也清楚的陈述：谁、什么、绝对日期。",
         max_length=validation.MAX_TEXT,
     )
-    memory_type: Annotated[str, Field(max_length=validation.MAX_TYPE)] | None = said(
-        "preference, fact (the default), pattern, skill, task, event, …",
-        "preference、fact（默认）、pattern、skill、task、event 等。",
+    memory_type: Annotated[str, Field(max_length=validation.MAX_TYPE)] | None = field(
+        "fact (default), preference, task, skill, event, …",
+        "fact（默认）、preference、task、skill、event 等。",
         default=None,
     )
-    importance: Share | None = said(
-        "How much it matters, 0 to 1; 0.5 if unsure.", "重要程度，0 到 1；不确定时为 0.5。", default=None
-    )
-    tags: Names | None = said("A few words to file it under.", "几个归类用的标签。", default=None)
-    occurred_at: Moment | None = said(
-        "When it happened, e.g. 2026-05-01, if not now.", "发生的时间，例如 2026-05-01；默认为现在。", default=None
-    )
+    importance: Share | None = hidden()
+    tags: Names | None = hidden()
+    occurred_at: Moment | None = field("Date, if not today.", "发生日期，默认今天。", default=None)
 
 
 class UpdateMemoryInput(ToolInput):
-    other_names = {**_IDS, **_TEXTS, **_TYPES}
+    aliases = {**_IDS, **_TEXTS, **_TYPES}
 
-    memory_key: Key = said("The key of the memory to change.", "要修改的记忆的键。")
-    content: Annotated[str, Field(max_length=validation.MAX_TEXT)] | None = said(
-        "The whole new text.", "新的完整内容。", default=None
+    memory_key: Key = field("Key from a result.", "结果中的键。")
+    content: Annotated[str, Field(max_length=validation.MAX_TEXT)] | None = field(
+        "The complete new text.", "新的完整内容。", default=None
     )
-    memory_type: Annotated[str, Field(max_length=validation.MAX_TYPE)] | None = said(
-        "Its new type.", "新的类型。", default=None
-    )
-    importance: Share | None = said("Its new importance, 0 to 1.", "新的重要程度，0 到 1。", default=None)
-    tags: Names | None = said("All of its new tags.", "新的全部标签。", default=None)
-    reason: Annotated[str, Field(max_length=validation.MAX_TEXT)] | None = said(
-        "Why it changes, for its history.", "修改的原因，记入历史。", default=None
-    )
+    memory_type: Annotated[str, Field(max_length=validation.MAX_TYPE)] | None = hidden()
+    importance: Share | None = hidden()
+    tags: Names | None = hidden()
+    reason: Annotated[str, Field(max_length=validation.MAX_TEXT)] | None = hidden()
 
 
 class ForgetMemoryInput(ToolInput):
-    other_names = _IDS
+    aliases = _IDS
 
-    memory_key: Key = said("The key of the memory to forget.", "要忘记的记忆的键。")
-    permanently: bool = said(
-        "true: erase it for ever, only if the user asks for that. false: put it away; it can be restored.",
-        "true：彻底删除，仅在用户明确要求时使用。false：收起，可以恢复。",
+    memory_key: Key = field("Key from a result.", "结果中的键。")
+    permanently: bool = field(
+        "Erase it; only if the user asks for that. Otherwise it is archived.",
+        "彻底删除，仅在用户明确要求时使用；否则只归档。",
         default=False,
     )
-    reason: Annotated[str, Field(max_length=validation.MAX_TEXT)] | None = said(
-        "Why, for its history.", "原因，记入历史。", default=None
-    )
+    reason: Annotated[str, Field(max_length=validation.MAX_TEXT)] | None = hidden()
 
 
 class ListMemoriesInput(ToolInput):
-    other_names = {**_FILTERS, **_LIMITS, "next_cursor": "cursor", "page": "cursor"}
+    aliases = {**_FILTERS, **_LIMITS, "next_cursor": "cursor", "page": "cursor"}
 
-    memory_types: Names | None = said("Only these types.", "只列出这些类型。", default=None)
-    tags: Names | None = said("Only those with one of these tags.", "只列出带有其中任一标签的记忆。", default=None)
-    limit: Limit | None = said("How many at most, 1 to 20.", "最多几条，1 到 20。", default=None)
-    cursor: Key | None = said(
-        "From the answer before, for the next page.", "上一次回答给出的游标，用于翻页。", default=None
-    )
+    memory_types: Names | None = field("Only these types.", "只列出这些类型。", default=None)
+    tags: Names | None = hidden()
+    limit: Limit | None = field("Most results.", "最多返回几条。", default=None)
+    cursor: Key | None = field("For the next page.", "用于翻页。", default=None)
+
+
+# -- JSON schemas -----------------------------------------------------------------------------------------------------
+
+
+def json_schema(model: type[ToolInput], language: ToolLanguage, *, strict: bool = False) -> dict[str, Any]:
+    """Return the JSON schema of an input; a strict one requires every property, and null stands for a default."""
+    whole = model.model_json_schema()
+    offered = {name: field for name, field in whole["properties"].items() if not field.get("hidden")}
+    properties = {name: _property(field, language, strict) for name, field in offered.items()}
+    required = list(whole.get("required", []))
+    if strict:
+        for name in properties.keys() - set(required):
+            properties[name] = _nullable(properties[name])
+        required = list(properties)
+    closed = {"additionalProperties": False} if strict else {}
+    return {"type": "object", "properties": properties, "required": required, **closed}
+
+
+def _property(field: dict[str, Any], language: ToolLanguage, strict: bool) -> dict[str, Any]:
+    described = {"description": field["zh"] if language == "zh" else field["description"]}
+    shape = field
+    if not strict and "anyOf" in field and "default" in field and field["default"] is None:
+        # An optional argument need not be null either; most models read a plain type best.
+        [shape] = [kind for kind in field["anyOf"] if kind != {"type": "null"}]
+    cleaned = _clean(shape, strict)
+    if not strict and field.get("default") is not None:
+        cleaned["default"] = field["default"]
+    return {**cleaned, **described}
+
+
+def _clean(shape: dict[str, Any], strict: bool) -> dict[str, Any]:
+    kept = {name: value for name, value in shape.items() if (name in _STRICT if strict else name not in _ANNOTATIONS)}
+    if "items" in kept:
+        kept["items"] = _clean(kept["items"], strict)
+    if "anyOf" in kept:
+        kept["anyOf"] = [_clean(kind, strict) for kind in kept["anyOf"]]
+    return kept
+
+
+def _nullable(field: dict[str, Any]) -> dict[str, Any]:
+    if {"type": "null"} in field.get("anyOf", ()):
+        return field
+    shape = {name: value for name, value in field.items() if name != "description"}
+    return {"anyOf": [shape, {"type": "null"}], "description": field["description"]}

@@ -1,4 +1,4 @@
-"""The two tools of LangMem by their names and arguments, for agents and prompts that know them."""
+"""The tools of LangMem under their own names and arguments, for agents and prompts that know them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from ... import validation
-from . import functions as run
-from . import inputs, outputs, telling
+from ..recall import Conversation
+from . import actions, inputs, outputs, texts
 from .definitions import Tool
-from .functions import Bound, Refused
-from .inputs import MOST_HITS, Key, Limit, Names, ToolInput, Whole, said
+from .inputs import MAX_HITS, Key, Limit, Names, ToolInput, Whole, field
 
 
 class ManageMemoryInput(ToolInput):
-    other_names: ClassVar = {"memory_id": "id", "memory_key": "id", "text": "content"}
+    aliases: ClassVar = {"memory_id": "id", "memory_key": "id", "text": "content"}
 
-    content: Annotated[str, Field(max_length=validation.MAX_TEXT)] | None = said(
+    content: Annotated[str, Field(max_length=validation.MAX_TEXT)] | None = field(
         "The text of the memory, for create and update.", "记忆的内容，用于 create 和 update。", default=None
     )
-    action: Literal["create", "update", "delete"] = said(
+    action: Literal["create", "update", "delete"] = field(
         "What to do: create, update or delete.", "操作：create、update 或 delete。", default="create"
     )
-    id: Key | None = said("The memory's id, for update and delete.", "记忆的 id，用于 update 和 delete。", default=None)
+    id: Key | None = field(
+        "The memory's id, for update and delete.", "记忆的 id，用于 update 和 delete。", default=None
+    )
 
     @model_validator(mode="after")
     def _complete(self) -> ManageMemoryInput:
@@ -36,7 +37,7 @@ class ManageMemoryInput(ToolInput):
 
 
 def _types(value: Any) -> Any:
-    """LangMem's filter is an object; the type is what Jiyi's memories can be filtered by."""
+    """Read memory types from LangMem's filter object."""
     if not isinstance(value, dict):
         return value
     if set(value) - {"memory_type", "memory_types", "type"}:
@@ -45,68 +46,62 @@ def _types(value: Any) -> Any:
 
 
 class SearchMemoryInput(ToolInput):
-    other_names: ClassVar = {"q": "query", "text": "query", "top_k": "limit"}
+    aliases: ClassVar = {"q": "query", "text": "query", "top_k": "limit"}
 
-    query: str = said("What to look for.", "要查找的内容。", max_length=validation.MAX_QUERY)
-    limit: Limit | None = said("How many at most, 1 to 20.", "最多几条，1 到 20。", default=None)
-    offset: Annotated[Whole, Field(ge=0, le=MOST_HITS)] = said(
-        "How many of the best to pass over.", "跳过前几条。", default=0
-    )
-    filter: Annotated[Names, BeforeValidator(_types)] | None = said(
+    query: str = field("What to look for.", "要查找的内容。", max_length=validation.MAX_QUERY)
+    limit: Limit | None = field("How many at most, 1 to 20.", "最多几条，1 到 20。", default=None)
+    offset: Whole = field("How many of the best to pass over.", "跳过前几条。", default=0)
+    filter: Annotated[Names, BeforeValidator(_types)] | None = field(
         "Only these memory types.", "只查这些记忆类型。", default=None
     )
 
 
-async def manage_memory(bound: Bound, given: ManageMemoryInput) -> outputs.WrittenMemory:
+async def manage_memory(conversation: Conversation, given: ManageMemoryInput) -> outputs.WrittenMemory:
     if given.action == "create":
         if given.id is not None:
-            raise Refused("failed", problem="create takes no id")
-        return await run.save_memory(bound, inputs.SaveMemoryInput(content=given.content or ""))
+            raise actions.Refused("failed", problem="create takes no id")
+        return await actions.save_memory(conversation, inputs.SaveMemoryInput(content=given.content or ""))
     if given.action == "update":
-        return await run.update_memory(
-            bound, inputs.UpdateMemoryInput(memory_key=given.id or "", content=given.content)
-        )
-    return await run.forget_memory(bound, inputs.ForgetMemoryInput(memory_key=given.id or ""))
+        change = inputs.UpdateMemoryInput(memory_key=given.id or "", content=given.content)
+        return await actions.update_memory(conversation, change)
+    return await actions.forget_memory(conversation, inputs.ForgetMemoryInput(memory_key=given.id or ""))
 
 
-async def search_memory(bound: Bound, given: SearchMemoryInput) -> outputs.SearchMemoriesOutput:
-    limit = given.limit or bound.memory.settings.tools.max_results_per_search
-    found = await run.search_memories(
-        bound,
+async def search_memory(conversation: Conversation, given: SearchMemoryInput) -> outputs.SearchMemoriesOutput:
+    limit = given.limit or conversation.memory.settings.tools.max_results_per_search
+    found = await actions.search_memories(
+        conversation,
         inputs.SearchMemoriesInput(
-            query=given.query, memory_types=given.filter, limit=min(limit + given.offset, MOST_HITS)
+            query=given.query, memory_types=given.filter, limit=min(limit + given.offset, MAX_HITS)
         ),
     )
     return found.model_copy(update={"results": found.results[given.offset :]})
 
 
-MANAGE_MEMORY = Tool(
-    name="manage_memory",
-    description={
-        "en": "Create, update or delete a memory that should last beyond this conversation: when the user asks you to "
-        "remember or forget something, or when something you remember is wrong or out of date.",
-        "zh": "创建、更新或删除需要长期保留的记忆：用户要求记住或忘记某事时，或记忆有误、过时时。",
-    },
-    input_model=ManageMemoryInput,
-    output_model=outputs.WrittenMemory,
-    run=manage_memory,
-    tell=telling.tell_written,
-    destructive=True,
-    idempotent=True,
+LANGMEM_TOOLS: tuple[Tool, ...] = (
+    Tool(
+        name="manage_memory",
+        description={
+            "en": "Create, update or delete a memory that should last beyond this conversation: when the user asks you "
+            "to remember or forget something, or when a memory is wrong or outdated.",
+            "zh": "创建、更新或删除需要长期保留的记忆：用户要求记住或忘记某事时，或记忆有误、过时时。",
+        },
+        input_model=ManageMemoryInput,
+        output_model=outputs.WrittenMemory,
+        run=manage_memory,
+        text=texts.written_text,
+        destructive=True,
+    ),
+    Tool(
+        name="search_memory",
+        description={
+            "en": "Search your long-term memories of the user.",
+            "zh": "在关于用户的长期记忆中搜索。",
+        },
+        input_model=SearchMemoryInput,
+        output_model=outputs.SearchMemoriesOutput,
+        run=search_memory,
+        text=texts.search_text,
+        read_only=True,
+    ),
 )
-
-SEARCH_MEMORY = Tool(
-    name="search_memory",
-    description={
-        "en": "Search your long-term memories of the user for what matters now.",
-        "zh": "在关于用户的长期记忆中查找与当前内容相关的信息。",
-    },
-    input_model=SearchMemoryInput,
-    output_model=outputs.SearchMemoriesOutput,
-    run=search_memory,
-    tell=telling.tell_search,
-    read_only=True,
-    idempotent=True,
-)
-
-LANGMEM_TOOLS: tuple[Tool, ...] = (MANAGE_MEMORY, SEARCH_MEMORY)

@@ -1,4 +1,4 @@
-"""What the tools answer, as data. A model may be shown it as JSON, so text of memories is harmless in it as well."""
+"""Results of the tools as data. A model may see them as JSON, so the text of memories is escaped in them too."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from ...models import Hit, MemoryItem, Value
+from ...models import RELEVANT, Hit, MemoryItem, Value
 from ...text.fence import harmless
 
 Outcome = Literal["saved", "known", "updated", "archived", "erased"]
-SUMMARY = 500  # a summary is short, unless somebody wrote a long one
-DETAIL = 8_000  # characters of one answer; a longer memory is read in parts
+SUMMARY = 500  # most characters of a summary
+DETAIL = 8_000  # characters of one part of a long memory
 
 
 class MemorySearchResult(Value):
-    """One memory in an answer: its summary; the content is fetched with `get_memory_detail`."""
+    """A found memory: its summary; `get_memory_detail` returns the content."""
 
     memory_key: str
     summary: str
     content_preview: str
     memory_type: str | None
     relevance_score: float
+    weak: bool
     created_at: datetime
     keywords: list[str]
     metadata: dict[str, JsonValue]
@@ -35,6 +36,7 @@ class MemorySearchResult(Value):
             content_preview=harmless(hit.content_preview),
             memory_type=harmless(hit.memory_type),
             relevance_score=round(hit.relevance_score, 4),
+            weak=hit.relevance_score < RELEVANT,
             created_at=hit.created_at,
             keywords=[harmless(word) for word in hit.keywords],
             metadata=harmless_json(hit.metadata),
@@ -46,9 +48,8 @@ class SearchMemoriesOutput(Value):
     results: list[MemorySearchResult]
     search_strategy_used: str
     expanded_keywords: list[str] | None
-    searched: int
     degraded: list[str]
-    best_left_out: float | None
+    nothing_stored: bool
 
 
 class ListedMemory(Value):
@@ -115,7 +116,7 @@ class GetMemoryDetailOutput(Value):
 
 
 class WrittenMemory(Value):
-    """What became of a memory that was saved, changed or forgotten."""
+    """A memory that was saved, changed or forgotten."""
 
     memory_key: str
     outcome: Outcome
@@ -128,13 +129,13 @@ class WrittenMemory(Value):
 
 
 def key_of(memory: Hit | MemoryItem) -> str:
-    """The key by which a model may ask for it: its own, or the id where that could be taken for something else."""
+    """Return the key to show to a model: the memory key, or the id if the key could be mistaken for markup."""
     key = memory.memory_key
     return key if harmless(key) == key and not set(key) & set("[]()") else memory.id
 
 
 def harmless_lines(text: str) -> str:
-    """The text with its lines, each of them harmless."""
+    """Escape each line of a text."""
     return "\n".join(map(harmless, text.splitlines()))
 
 

@@ -1,21 +1,79 @@
-"""The recalling agent as a member of an AutoGen team."""
+"""AutoGen agents with memory: an assistant, and an agent that recalls."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
-from autogen_agentchat.agents import BaseChatAgent
+from autogen_agentchat.agents import AssistantAgent, BaseChatAgent
 from autogen_agentchat.base import Response
 from autogen_agentchat.messages import BaseChatMessage, TextMessage
 from autogen_core import CancellationToken, Component, ComponentModel
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
-from ... import agents
+from ...ids import new_id
 from ...memory import Memory
-from .binding import Binding, Source, bound_to, source_of, to_write_down
-from .chat import chat_of
+from .. import recall_agent
+from ..tools import ToolLanguage
+from .binding import Binding, Source, bind, for_config, source_of
+from .context import MemoryContext, chat_of
+from .tools import memory_tools
+
+
+def build_agent(
+    name: str,
+    model_client: ChatCompletionClient,
+    memory: Memory | str | None,
+    *,
+    user_id: str,
+    session_id: str | None = None,
+    group_id: str | None = None,
+    private: bool = False,
+    language: ToolLanguage = "en",
+    tools: Sequence[Any] = (),
+    only: Sequence[str] | None = None,
+    memory_model_client: ChatCompletionClient | None = None,
+    enable_proactive_search: bool | None = None,
+    proactive_search_threshold: float | None = None,
+    observe: bool = True,
+    offload_over: int | None = None,
+    buffer_size: int | None = None,
+    max_tool_iterations: int = 5,
+    **more: Any,
+) -> AssistantAgent:
+    """Make an `AssistantAgent` with the memory tools and a `MemoryContext`, in a new session unless one is named.
+
+    `only` names the memory tools to offer, `tools` are further ones, `more` goes to `AssistantAgent`. Structured output
+    (`output_content_type`) needs strict tools, so they are strict then.
+    """
+    source = source_of(memory)
+    binding: dict[str, Any] = {
+        "user_id": user_id,
+        "agent_id": name,
+        "session_id": session_id or new_id(),
+        "group_id": group_id,
+        "private": private,
+        "language": language,
+    }
+    context = MemoryContext(
+        source,
+        **binding,
+        memory_model_client=memory_model_client,
+        enable_proactive_search=enable_proactive_search,
+        proactive_search_threshold=proactive_search_threshold,
+        observe=observe,
+        offload_over=offload_over,
+        buffer_size=buffer_size,
+    )
+    return AssistantAgent(
+        name,
+        model_client,
+        tools=[*memory_tools(source, **binding, only=only, strict="output_content_type" in more), *tools],
+        model_context=context,
+        max_tool_iterations=max_tool_iterations,
+        **more,
+    )
 
 
 class MemRecallAgentConfig(BaseModel):
@@ -23,12 +81,11 @@ class MemRecallAgentConfig(BaseModel):
     description: str
     binding: Binding
     limit: int
-    min_relevance_score: float | None = None
     model_client: ComponentModel | None = None
 
 
 class MemRecallAgent(BaseChatAgent, Component[MemRecallAgentConfig]):
-    """Answers a need with what the memory has for it, and says what it does not have."""
+    """Answers a message with the memories for it, and names the parts for which there are none."""
 
     component_config_schema = MemRecallAgentConfig
     component_provider_override = "jiyi.agents.autogen.MemRecallAgent"
@@ -44,15 +101,13 @@ class MemRecallAgent(BaseChatAgent, Component[MemRecallAgentConfig]):
         private: bool = False,
         model_client: ChatCompletionClient | None = None,
         limit: int = 8,
-        min_relevance_score: float | None = None,
-        description: str = "Recalls what is known about the user: plans searches in the memory and merges the results.",
+        description: str = "Recalls memories about the user: plans searches and merges the results.",
     ) -> None:
         super().__init__(name, description)
         self._source = source_of(memory)
-        self._binding = bound_to(self._source, user_id=user_id, agent_id=agent_id, group_id=group_id, private=private)
+        self._binding = bind(self._source, user_id=user_id, agent_id=agent_id, group_id=group_id, private=private)
         self._model_client = model_client
         self._limit = limit
-        self._at_least = min_relevance_score
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
@@ -61,37 +116,35 @@ class MemRecallAgent(BaseChatAgent, Component[MemRecallAgentConfig]):
     async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
         """Recall for the last message."""
         binding = self._binding
-        recalling = agents.MemRecallAgent(
+        agent = recall_agent.MemRecallAgent(
             await self._source.get(),
             user_id=binding.user_id,
             agent_id=binding.agent_id if binding.private else None,
             group_id=binding.group_id if binding.private else None,
             chat=chat_of(self._model_client) if self._model_client else None,
         )
-        need = messages[-1].to_model_text() if messages else ""
-        found = await recalling.recall(need, limit=self._limit, min_relevance_score=self._at_least)
+        found = await agent.recall(messages[-1].to_model_text() if messages else "", limit=self._limit)
         return Response(chat_message=TextMessage(content=found.text(), source=self.name))
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
-        """There is nothing to reset: each need is answered by itself."""
+        """Do nothing: the agent keeps no state."""
 
     async def on_pause(self, cancellation_token: CancellationToken) -> None:
-        """Searches are short."""
+        """Do nothing: searches are short."""
 
     async def on_resume(self, cancellation_token: CancellationToken) -> None:
-        """Searches are short."""
+        """Do nothing: searches are short."""
 
     async def close(self) -> None:
-        """Close the memory, if it was opened here."""
+        """Close the memory if it was opened here."""
         await self._source.close()
 
     def _to_config(self) -> MemRecallAgentConfig:
         return MemRecallAgentConfig(
             name=self.name,
             description=self.description,
-            binding=to_write_down(self._binding),
+            binding=for_config(self._binding),
             limit=self._limit,
-            min_relevance_score=self._at_least,
             model_client=self._model_client.dump_component() if self._model_client else None,
         )
 
@@ -104,6 +157,5 @@ class MemRecallAgent(BaseChatAgent, Component[MemRecallAgentConfig]):
             **config.binding.model_dump(include={"user_id", "agent_id", "group_id", "private"}),
             model_client=ChatCompletionClient.load_component(client) if client else None,
             limit=config.limit,
-            min_relevance_score=config.min_relevance_score,
             description=config.description,
         )

@@ -1,4 +1,4 @@
-"""How often an agent uses its tools, and whether that helps: one record for each agent of each user and process."""
+"""Usage counters and call limits of the tools, per agent and user, in this process."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from ...metrics import Meter
     from ...settings import ToolSettings
 
-_MOST_AGENTS = 10_000  # of one memory; those not seen for longest start anew
-_MOST_KEYS = 10_000
+_MAX_AGENTS = 10_000  # per memory; the least recently seen are dropped
+_MAX_KEYS = 10_000
 
 
 class ToolUsage(Value):
-    """What an agent did with its tools. A rate is None while there is nothing to divide by."""
+    """Counters of an agent's tool calls. A rate is None while its denominator is 0."""
 
     turns: int
     turns_with_calls: int
@@ -35,22 +35,22 @@ class ToolUsage(Value):
 
     @property
     def tool_use_rate(self) -> float | None:
-        """In which share of the turns the agent called a tool by itself."""
+        """Share of turns in which the agent called a tool."""
         return self.turns_with_calls / self.turns if self.turns else None
 
     @property
     def hit_rate(self) -> float | None:
-        """Which share of the searches found something."""
+        """Share of searches with a relevant result."""
         return self.searches_with_hits / self.searches if self.searches else None
 
     @property
     def usefulness(self) -> float | None:
-        """Which share of the recalled memories was fetched in full, changed or cited afterwards."""
+        """Share of recalled memories that were read in full, changed or cited afterwards."""
         return self.used / self.recalled if self.recalled else None
 
 
 class Bucket:
-    """So many calls at once, then so many a minute."""
+    """A token bucket."""
 
     def __init__(self, burst: int, per_minute: int) -> None:
         self._burst = burst
@@ -59,7 +59,7 @@ class Bucket:
         self._at: float | None = None
 
     def take(self, now: float) -> float:
-        """0 if the call may go on; otherwise the seconds until the next may."""
+        """Take a token and return 0, or return the seconds until one is available."""
         if self._at is not None:
             self._left = min(self._burst, self._left + max(0.0, now - self._at) * self._per_second)
         self._at = now
@@ -70,7 +70,7 @@ class Bucket:
 
 
 class Activity:
-    """The record of one agent."""
+    """The counters of one agent."""
 
     def __init__(self, settings: ToolSettings, meter: Meter) -> None:
         self._meter = meter
@@ -78,7 +78,7 @@ class Activity:
         self.calls: Counter[str] = Counter()
         self.turns = self.turns_with_calls = self.failed = self.limited = self.repeated = 0
         self.searches = self.searches_with_hits = self.recalled = self.proactive = self.used = 0
-        self._unused: OrderedDict[str, None] = OrderedDict()  # what was recalled and not used yet
+        self._unused: OrderedDict[str, None] = OrderedDict()  # recalled and not used yet
         self._called_in_turn = False
 
     def turn(self) -> None:
@@ -100,7 +100,7 @@ class Activity:
             self._meter.count("agent_recalled_total", "yes" if asked else "no")
             self._unused[key] = None
             self._unused.move_to_end(key)
-        while len(self._unused) > _MOST_KEYS:
+        while len(self._unused) > _MAX_KEYS:
             self._unused.popitem(last=False)
 
     def use(self, key: str) -> None:
@@ -124,10 +124,10 @@ _records: WeakKeyDictionary[Memory, OrderedDict[tuple[str, str | None], Activity
 
 
 def activity_of(memory: Memory, user_id: str, agent_id: str | None) -> Activity:
-    """An agent's record, the same however many `MemoryTools` it is given."""
+    """Return the counters of an agent, shared by all its `MemoryTools`."""
     agents = _records.setdefault(memory, OrderedDict())
     record = agents.setdefault((user_id, agent_id), Activity(memory.settings.tools, memory.meter))
     agents.move_to_end((user_id, agent_id))
-    while len(agents) > _MOST_AGENTS:
+    while len(agents) > _MAX_AGENTS:
         agents.popitem(last=False)
     return record

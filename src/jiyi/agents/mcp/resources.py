@@ -1,4 +1,4 @@
-"""Memories as resources, and the prompt that teaches their use."""
+"""MCP resources and the prompt: the profile, recent memories, single memories, and the guide."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ...read.context import render_context
 from ...text.fence import harmless
 from ..tools import MEMORY_TOOLS_SYSTEM_PROMPTS, MemoryTools, ToolLanguage
 from ..tools.outputs import GetMemoryDetailOutput, ListedMemory, ListMemoriesOutput
-from ..tools.telling import PHRASES, tell_detail, tell_list
-from .offers import MEMORIES
+from ..tools.texts import PHRASES, detail_text, list_text
+from .tools import MEMORIES
 
 PROFILE, RECENT = "jiyi://profile", "jiyi://recent"
 MARKDOWN = "text/markdown"
@@ -22,28 +22,28 @@ PROFILE_MEMORIES = 300
 RECENT_MEMORIES = 20
 USE_MEMORY = "use_memory"
 
-WORDS: dict[ToolLanguage, dict[str, str]] = {
+TEXTS: dict[ToolLanguage, dict[str, str]] = {
     "en": {
-        PROFILE: "What is known about the user: preferences, facts, habits and skills, the most important first.",
+        PROFILE: "The user's preferences, facts, habits and skills, the most important first.",
         RECENT: f"The user's last {RECENT_MEMORIES} memories.",
-        MEMORIES: "One memory in full, by its key.",
-        USE_MEMORY: "How to use the memory tools well. language: en or zh.",
-        "empty": "Nothing is remembered yet.",
+        MEMORIES: "The full text of one memory.",
+        USE_MEMORY: "How to use the memory tools. language: en or zh.",
+        "empty": "Nothing is stored yet.",
     },
     "zh": {
         PROFILE: "关于用户的已知信息：偏好、事实、习惯和技能，重要的在前。",
         RECENT: f"用户最近的 {RECENT_MEMORIES} 条记忆。",
-        MEMORIES: "按键查看一条记忆的全文。",
-        USE_MEMORY: "如何用好记忆工具。language：en 或 zh。",
+        MEMORIES: "一条记忆的全文。",
+        USE_MEMORY: "记忆工具的使用说明。language：en 或 zh。",
         "empty": "还没有任何记忆。",
     },
 }
 
 
 def resources(language: ToolLanguage) -> list[types.Resource]:
-    words = WORDS[language]
+    texts = TEXTS[language]
     return [
-        types.Resource(name=uri.removeprefix("jiyi://"), uri=uri, description=words[uri], mime_type=MARKDOWN)
+        types.Resource(name=uri.removeprefix("jiyi://"), uri=uri, description=texts[uri], mime_type=MARKDOWN)
         for uri in (PROFILE, RECENT)
     ]
 
@@ -52,7 +52,7 @@ def templates(language: ToolLanguage) -> list[types.ResourceTemplate]:
     uri = MEMORIES + "{memory_key}"
     return [
         types.ResourceTemplate(
-            name="memory", uri_template=uri, description=WORDS[language][MEMORIES], mime_type=MARKDOWN
+            name="memory", uri_template=uri, description=TEXTS[language][MEMORIES], mime_type=MARKDOWN
         )
     ]
 
@@ -65,40 +65,43 @@ async def read(uri: str, tools: MemoryTools) -> types.ReadResourceResult:
     elif uri.startswith(MEMORIES):
         text = await one(unquote(uri.removeprefix(MEMORIES)), tools)
     else:
-        raise no_such(uri)
+        raise _unknown(uri)
     return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)])
 
 
-def no_such(uri: str) -> MCPError:
+def _unknown(uri: str) -> MCPError:
     known = f"{PROFILE}, {RECENT}, {MEMORIES}{{memory_key}}"
-    return MCPError(types.INVALID_PARAMS, f"there is no resource {harmless(uri[:200])}: the resources are {known}")
+    return MCPError(types.INVALID_PARAMS, f"unknown resource {harmless(uri[:200])}: the resources are {known}")
 
 
 async def profile(tools: MemoryTools) -> str:
-    bound = tools.bound
-    page = await bound.memory.list(
-        user_id=bound.user_id, layers=["semantic", "procedural"], agent_id=bound.seen_agent, limit=PROFILE_MEMORIES
+    conversation = tools.conversation
+    page = await conversation.memory.list(
+        user_id=conversation.user_id,
+        layers=["semantic", "procedural"],
+        limit=PROFILE_MEMORIES,
+        **conversation.filters,
     )
-    best = sorted(page.items, key=lambda memory: -memory.importance)  # stable: of equal ones the newest first
+    best = sorted(page.items, key=lambda memory: -memory.importance)  # stable: of equal ones, the newest first
     block = render_context(best, max_tokens=PROFILE_TOKENS, style="sections", language=tools.language)
-    return block or WORDS[tools.language]["empty"]
+    return block or TEXTS[tools.language]["empty"]
 
 
 async def recent(tools: MemoryTools) -> str:
-    bound = tools.bound
-    page = await bound.memory.list(user_id=bound.user_id, agent_id=bound.seen_agent, limit=RECENT_MEMORIES)
+    conversation = tools.conversation
+    page = await conversation.memory.list(user_id=conversation.user_id, limit=RECENT_MEMORIES, **conversation.filters)
     if not page.items:
-        return WORDS[tools.language]["empty"]
+        return TEXTS[tools.language]["empty"]
     listed = ListMemoriesOutput(memories=[ListedMemory.of(memory) for memory in page.items], next_cursor=None)
-    return tell_list(listed, PHRASES[tools.language])
+    return list_text(listed, PHRASES[tools.language])
 
 
 async def one(memory_key: str, tools: MemoryTools) -> str:
     try:
-        memory = await tools.bound.own(memory_key)
+        memory = await tools.conversation.get(memory_key)
     except (NotFound, ValueError):
-        raise no_such(MEMORIES + memory_key) from None
-    return tell_detail(GetMemoryDetailOutput.of(memory, 0), PHRASES[tools.language])
+        raise _unknown(MEMORIES + memory_key) from None
+    return detail_text(GetMemoryDetailOutput.of(memory, 0), PHRASES[tools.language])
 
 
 # -- the prompt -------------------------------------------------------------------------------------------------------
@@ -106,17 +109,17 @@ async def one(memory_key: str, tools: MemoryTools) -> str:
 
 def prompts(language: ToolLanguage) -> list[types.Prompt]:
     argument = types.PromptArgument(name="language", description="en · zh", required=False)
-    return [types.Prompt(name=USE_MEMORY, description=WORDS[language][USE_MEMORY], arguments=[argument])]
+    return [types.Prompt(name=USE_MEMORY, description=TEXTS[language][USE_MEMORY], arguments=[argument])]
 
 
 def prompt(name: str, arguments: dict[str, str] | None, default: ToolLanguage) -> types.GetPromptResult:
     wanted = (arguments or {}).get("language", default)
     if name != USE_MEMORY:
-        raise MCPError(types.INVALID_PARAMS, f"there is no prompt {harmless(name[:100])}: the prompt is {USE_MEMORY}")
+        raise MCPError(types.INVALID_PARAMS, f"unknown prompt {harmless(name[:100])}: the prompt is {USE_MEMORY}")
     if wanted not in ("en", "zh"):
         raise MCPError(types.INVALID_PARAMS, f"language must be en or zh, not {harmless(wanted[:100])}")
     language: ToolLanguage = "zh" if wanted == "zh" else "en"
     text = types.TextContent(text=MEMORY_TOOLS_SYSTEM_PROMPTS[language])
     return types.GetPromptResult(
-        description=WORDS[language][USE_MEMORY], messages=[types.PromptMessage(role="user", content=text)]
+        description=TEXTS[language][USE_MEMORY], messages=[types.PromptMessage(role="user", content=text)]
     )

@@ -1,4 +1,4 @@
-"""Over which wire a server is reached: stdin and stdout, or HTTP with the checks that a server on a port needs."""
+"""Transports of the MCP server: stdio, and HTTP with checks of host, origin and key."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from ...http_guards import (
 )
 
 PATH = "/mcp"
-SHORTEST_KEY = 16
+MIN_KEY_LENGTH = 16
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    """Until the client closes stdin. Nothing else may write to stdout meanwhile: it is the wire."""
+    """Serve until the client closes stdin. Nothing else may write to stdout."""
     async with stdio_server() as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 
@@ -44,14 +44,13 @@ async def serve_http(
     allowed_hosts: Sequence[str] = (),
     ready: Callable[[str], None],
 ) -> None:
-    """Until it is stopped. On anything but this machine itself it is reached only with a key. `ready` is told the
-    address once clients can connect."""
+    """Serve until stopped; other machines need a key. `ready` is called with the URL once clients can connect."""
     import uvicorn
 
     app = http_app(server, host=host, key=key, allowed_hosts=allowed_hosts)
     with listening(host, port) as sock:
         ready(f"http://{in_url(host)}:{port}{PATH}")
-        # Without a log_config of its own: its default writes to stdout.
+        # The default log_config writes to stdout.
         await uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).serve(sockets=[sock])
 
 
@@ -60,11 +59,11 @@ def http_app(server: Server[Any], *, host: str, key: str | None, allowed_hosts: 
         raise InvalidInput(
             "--host", f"{host} can be reached from other machines: set a key first (JIYI_MCP__KEY, see docs)"
         )
-    if key is not None and len(key) < SHORTEST_KEY:
-        raise InvalidInput("mcp.key", f"has {len(key)} characters; it needs at least {SHORTEST_KEY}")
+    if key is not None and len(key) < MIN_KEY_LENGTH:
+        raise InvalidInput("mcp.key", f"has {len(key)} characters; it needs at least {MIN_KEY_LENGTH}")
     app: AsgiApp = server.streamable_http_app(
         streamable_http_path=PATH,
-        # Names are checked below, for REST and MCP alike.
+        # HostAndOrigin checks names, for REST and MCP alike.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         host=host,
     )
@@ -73,7 +72,7 @@ def http_app(server: Server[Any], *, host: str, key: str | None, allowed_hosts: 
 
 
 class KeyRequired:
-    """Lets in only those who show the key, as `Authorization: Bearer KEY`."""
+    """Requires the header `Authorization: Bearer KEY`."""
 
     def __init__(self, app: AsgiApp, key: str) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""The tools as MCP knows them, and what a call of one gives."""
+"""The memory tools as MCP tools, and the `search` and `fetch` of ChatGPT connectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import quote
 import mcp_types as types
 
 from ...models import Value
-from ..tools import TOOLS, MemoryTools, Tool, ToolLanguage, ToolResult
+from ..tools import MemoryTools, Tool, ToolLanguage, ToolResult
 from ..tools.outputs import GetMemoryDetailOutput
 
 MEMORIES = "jiyi://memories/"
@@ -28,15 +28,7 @@ def uri_of(memory_key: str) -> str:
     return MEMORIES + quote(memory_key, safe="")
 
 
-# -- Jiyi's own tools -------------------------------------------------------------------------------------------------
-
-
-def names(*, read_only: bool) -> tuple[str, ...]:
-    """The tools to offer; a reader's change nothing."""
-    return tuple(tool.name for tool in TOOLS if tool.read_only or not read_only)
-
-
-def offer(tool: Tool, language: ToolLanguage) -> types.Tool:
+def mcp_tool(tool: Tool, language: ToolLanguage) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=TITLES[tool.name][language],
@@ -53,8 +45,8 @@ def offer(tool: Tool, language: ToolLanguage) -> types.Tool:
     )
 
 
-def answer(result: ToolResult) -> types.CallToolResult:
-    """Text for the model and the same as data. An error has no data: it would not fit the tool's output schema."""
+def tool_result(result: ToolResult) -> types.CallToolResult:
+    """Return text and data. An error has no data: it would not fit the output schema of the tool."""
     return types.CallToolResult(
         content=[types.TextContent(text=result.text)],
         structured_content=None if result.is_error else result.data,
@@ -62,17 +54,17 @@ def answer(result: ToolResult) -> types.CallToolResult:
     )
 
 
-# -- what ChatGPT's connectors ask for --------------------------------------------------------------------------------
+# -- ChatGPT connectors -----------------------------------------------------------------------------------------------
 
 
-class Found(Value):
+class SearchHit(Value):
     id: str
     title: str
     url: str
 
 
 class SearchAnswer(Value):
-    results: list[Found]
+    results: list[SearchHit]
 
 
 class Document(Value):
@@ -84,20 +76,17 @@ class Document(Value):
 
 
 SEARCH: dict[ToolLanguage, str] = {
-    "en": "Find the user's memories by a query; each result has an id for fetch. Made for ChatGPT connectors: other "
-    "clients get more from search_memories.",
-    "zh": "按查询查找用户的记忆，每条结果带有可供 fetch 使用的 id。为 ChatGPT 连接器提供，"
-    "其他客户端请用 search_memories。",
+    "en": "Search the user's memories; each result has an id for fetch.",
+    "zh": "搜索用户的记忆，每条结果带有可供 fetch 使用的 id。",
 }
 FETCH: dict[ToolLanguage, str] = {
-    "en": "Get the full text of one memory by the id that search gave. Made for ChatGPT connectors: other clients use "
-    "get_memory_detail.",
-    "zh": "按 search 给出的 id 获取一条记忆的全文。为 ChatGPT 连接器提供，其他客户端请用 get_memory_detail。",
+    "en": "Get the full text of a memory by an id from search.",
+    "zh": "按 search 返回的 id 获取一条记忆的全文。",
 }
 
 
-def connector_offers(language: ToolLanguage) -> list[types.Tool]:
-    """`search` and `fetch`, each with one argument, as ChatGPT's connectors want them."""
+def connector_tools(language: ToolLanguage) -> list[types.Tool]:
+    """Return `search` and `fetch`, each with one argument."""
     shapes: list[tuple[str, str, str, type[Value]]] = [
         ("search", "query", SEARCH[language], SearchAnswer),
         ("fetch", "id", FETCH[language], Document),
@@ -125,20 +114,20 @@ def connector_offers(language: ToolLanguage) -> list[types.Tool]:
 async def search(tools: MemoryTools, arguments: Mapping[str, Any]) -> types.CallToolResult:
     result = await tools.call("search_memories", arguments)
     if result.is_error:
-        return answer(result)
+        return tool_result(result)
     results: Any = result.data["results"]
-    found = [Found(id=one["memory_key"], title=one["summary"], url=uri_of(one["memory_key"])) for one in results]
+    found = [SearchHit(id=one["memory_key"], title=one["summary"], url=uri_of(one["memory_key"])) for one in results]
     return _as_json(SearchAnswer(results=found))
 
 
 async def fetch(tools: MemoryTools, arguments: Mapping[str, Any]) -> types.CallToolResult:
-    """The whole memory, which the tools give in parts."""
+    """Return a whole memory, which the tools return in parts."""
     result = await tools.call("get_memory_detail", arguments)
     if result.is_error:
-        return answer(result)
+        return tool_result(result)
     part = GetMemoryDetailOutput.model_validate(result.data)
     texts = [part.content]
-    memory = await tools.bound.own(part.memory_key)
+    memory = await tools.conversation.get(part.memory_key)
     while part.next_offset is not None:
         part = GetMemoryDetailOutput.of(memory, part.next_offset)
         texts.append(part.content)

@@ -1,8 +1,7 @@
-"""`/memories`, as Claude's memory tool wants it, over a user's workspace.
+"""The `/memories` folder of Claude's memory tool, over a user's workspace.
 
-`memory.md` and `learnings.md` are there with their lines; what is edited in them is edited in the memory. Any other
-file is one memory of the type `file`, found by every search; its key is its path. Nothing is deleted for good: what is
-removed here is archived.
+Lines of `memory.md` and `learnings.md` are memories. Any other file is one memory of the type `file`, whose key is its
+path. Removed lines and files are archived, not deleted.
 """
 
 from __future__ import annotations
@@ -24,23 +23,23 @@ from ..memory import Memory
 from ..models import CandidateMemory
 
 ROOT = "/memories"
-FILE = "file"  # the type of a memory that is a file
+FILE = "file"  # memory type of a file
 ACTOR = "claude"
-LEVELS = 2  # of folders that a view shows
-DEEPEST, LONGEST_NAME = 8, 100
-SHOWN_AROUND = 2  # lines before and after a change
-SHOWN = 5  # files, by name
-MOST_LINES = 999_999
-_NOT_IN_NAMES = frozenset('\\:*?"<>|')
+LEVELS = 2  # folder levels in a listing
+MAX_DEPTH, MAX_NAME = 8, 100
+SNIPPET = 2  # lines shown before and after a change
+SHOWN = 5  # files named in a message
+MAX_LINES = 999_999
+_FORBIDDEN = frozenset('\\:*?"<>|')
 
 
 class MemoryFolder:
-    """The memory tool's six commands for one user. `run` takes what the model sent."""
+    """The six commands of the memory tool for one user. `run` takes the input of the model."""
 
     def __init__(self, memory: Memory, *, user_id: str) -> None:
         self._memory = memory
         self._user_id = validation.name("user_id", user_id)
-        self._one_at_a_time = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._commands: dict[str, tuple[Callable[..., Awaitable[str]], tuple[str, ...], tuple[str, ...]]] = {
             "view": (self.view, ("path",), ("view_range",)),
             "create": (self.create, ("path", "file_text"), ()),
@@ -51,7 +50,7 @@ class MemoryFolder:
         }
 
     async def run(self, command: Mapping[str, Any]) -> str:
-        """Do what a model asked for. What it cannot have is an error whose message is meant for it."""
+        """Run a command; the message of an error is meant for the model."""
         name = command.get("command")
         if name not in self._commands:
             raise InvalidInput("command", f"must be one of {', '.join(self._commands)}")
@@ -60,33 +59,33 @@ class MemoryFolder:
         if missing:
             raise InvalidInput(missing[0], f"is needed for {name}")
         given = {argument: command[argument] for argument in (*needed, *optional) if command.get(argument) is not None}
-        async with self._one_at_a_time:
+        async with self._lock:
             return await act(**given)
 
     async def view(self, path: str, view_range: list[int] | None = None) -> str:
-        """A file with its lines numbered, or what is in a folder."""
-        notes = await self._take_in()
+        """Return a file with line numbers, or the listing of a folder."""
+        notes = await self._sync()
         where = self._at(path)
         if where == self._at(ROOT):
             where.mkdir(parents=True, exist_ok=True, mode=0o700)
         if where.is_dir():
             return await asyncio.to_thread(_listing, where, path.rstrip("/")) + notes
         lines = (await self._read(path)).split("\n")
-        if len(lines) > MOST_LINES:
-            raise WorkspaceError(f"File {path} exceeds maximum line limit of {MOST_LINES:,} lines.")
+        if len(lines) > MAX_LINES:
+            raise WorkspaceError(f"File {path} exceeds maximum line limit of {MAX_LINES:,} lines.")
         first, last = _range(view_range, len(lines))
         return f"Here's the content of {path} with line numbers:\n" + _numbered(lines[first - 1 : last], first)
 
     async def create(self, path: str, file_text: str) -> str:
-        await self._take_in()
+        await self._sync()
         where = self._at(path)
         if _exists(where):
             raise WorkspaceError(f"Error: File {path} already exists")
         await self._write(path, where, _text("file_text", file_text), expected=None)
-        return f"File created successfully at: {path}" + await self._take_in()
+        return f"File created successfully at: {path}" + await self._sync()
 
     async def str_replace(self, path: str, old_str: str, new_str: str = "") -> str:
-        await self._take_in()
+        await self._sync()
         before = await self._read(path)
         places = _places(before, _text("old_str", old_str))
         if not places:
@@ -101,10 +100,10 @@ class MemoryFolder:
             )
         after = before[: places[0]] + _text("new_str", new_str) + before[places[0] + len(old_str) :]
         await self._write(path, self._at(path), after, expected=safe.checksum(before.encode()))
-        problems = await self._take_in(gone=path)
+        problems = await self._sync(gone=path)
         changed = before.count("\n", 0, places[0]) + 1
-        first = max(changed - SHOWN_AROUND, 1)
-        around = after.split("\n")[first - 1 : changed + SHOWN_AROUND]
+        first = max(changed - SNIPPET, 1)
+        around = after.split("\n")[first - 1 : changed + SNIPPET]
         return (
             "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
             + _numbered(around, first)
@@ -112,7 +111,7 @@ class MemoryFolder:
         )
 
     async def insert(self, path: str, insert_line: int, insert_text: str) -> str:
-        await self._take_in()
+        await self._sync()
         before = await self._read(path)
         lines = before.split("\n")
         count = len(lines) - (lines[-1] == "")
@@ -125,26 +124,26 @@ class MemoryFolder:
         after = "\n".join(lines)
         after = after if after.endswith("\n") else after + "\n"
         await self._write(path, self._at(path), after, expected=safe.checksum(before.encode()))
-        return f"The file {path} has been edited." + await self._take_in()
+        return f"The file {path} has been edited." + await self._sync()
 
     async def delete(self, path: str) -> str:
-        await self._take_in()
+        await self._sync()
         where = self._at(path)
         if where == self._at(ROOT):
             raise WorkspaceError(f"Cannot delete the {ROOT} directory itself")
-        self._not_ours(path, where)
+        self._check_removable(path, where)
         if _exists(where):
             await asyncio.to_thread(shutil.rmtree if where.is_dir() else os.unlink, where)
         elif not any(_is_in(note.memory_key, path) for note in await self._stored()):
             raise WorkspaceError(f"Error: The path {path} does not exist")
-        return f"Successfully deleted {path}" + await self._take_in(gone=path)
+        return f"Successfully deleted {path}" + await self._sync(gone=path)
 
     async def rename(self, old_path: str, new_path: str) -> str:
-        await self._take_in()
+        await self._sync()
         old, new = self._at(old_path), self._at(new_path)
         if self._at(ROOT) in (old, new):
             raise WorkspaceError(f"Cannot rename the {ROOT} directory itself")
-        self._not_ours(old_path, old)
+        self._check_removable(old_path, old)
         if not _exists(old):
             raise WorkspaceError(f"Error: The path {old_path} does not exist")
         if _exists(new):
@@ -152,7 +151,7 @@ class MemoryFolder:
         if old in new.parents:
             raise WorkspaceError(f"Error: {new_path} lies inside {old_path}")
         await asyncio.to_thread(_move, old, new)
-        return f"Successfully renamed {old_path} to {new_path}" + await self._take_in(gone=old_path)
+        return f"Successfully renamed {old_path} to {new_path}" + await self._sync(gone=old_path)
 
     # -- paths and files ----------------------------------------------------------------------------------------------
 
@@ -161,15 +160,15 @@ class MemoryFolder:
         return self._memory.workspace.files.workspace
 
     def _at(self, path: str) -> Path:
-        """Where a path of the model's lies. Nothing outside of this user's folder can be named."""
+        """Resolve a path of the model inside the user's folder."""
         if not isinstance(path, str) or (path != ROOT and not path.startswith(ROOT + "/")):
             raise WorkspaceError(f"Error: a path must begin with {ROOT}, not {str(path)[:80]!r}")
         parts = path.removeprefix(ROOT).strip("/").split("/") if path.strip("/") != ROOT.strip("/") else []
         for part in parts:
             if not _is_name(part):
-                raise WorkspaceError(f"Error: {part[:80]!r} is no name of a file or folder in {ROOT}")
-        if len(parts) > DEEPEST or len(path) > validation.MAX_NAME:
-            raise WorkspaceError(f"Error: a path has at most {DEEPEST} parts and {validation.MAX_NAME} characters")
+                raise WorkspaceError(f"Error: {part[:80]!r} is not a valid name of a file or folder in {ROOT}")
+        if len(parts) > MAX_DEPTH or len(path) > validation.MAX_NAME:
+            raise WorkspaceError(f"Error: a path has at most {MAX_DEPTH} parts and {validation.MAX_NAME} characters")
         try:
             return safe.check_path(self._workspace.root, "/".join([self._home, *parts]))
         except safe.Refused as error:
@@ -179,14 +178,14 @@ class MemoryFolder:
     def _home(self) -> str:
         return f"{self._workspace.home(self._user_id)}context"
 
-    def _lines_in(self) -> set[Path]:
-        """The files whose lines are memories."""
+    def _line_files(self) -> set[Path]:
+        """Return the files whose lines are memories."""
         return {self._workspace.root / path for path in self._workspace.files(self._user_id)}
 
-    def _not_ours(self, path: str, where: Path) -> None:
-        own = self._lines_in()
+    def _check_removable(self, path: str, where: Path) -> None:
+        own = self._line_files()
         if where in own or any(where in one.parents and _exists(one) for one in own):
-            raise WorkspaceError(f"Error: {path} is kept by the memory: remove lines in it instead")
+            raise WorkspaceError(f"Error: {path} cannot be removed: remove lines in it instead")
 
     async def _read(self, path: str) -> str:
         where = self._at(path)
@@ -199,28 +198,30 @@ class MemoryFolder:
             raise WorkspaceError(f"The path {path} is not a file with text in it.") from error
 
     async def _write(self, path: str, where: Path, text: str, *, expected: str | None) -> None:
-        if expected is None and where in self._lines_in() and not text.endswith("\n"):
+        if expected is None and where in self._line_files() and not text.endswith("\n"):
             text += "\n"
         try:
             await asyncio.to_thread(safe.replace_file, where, text.encode(), expected=expected)
         except safe.Changed as error:
-            raise WorkspaceError(f"{path} was changed by somebody else in this moment: view it again") from error
+            raise WorkspaceError(f"{path} has changed: view it again") from error
         except OSError as error:
             raise WorkspaceError(f"{path} could not be written: {error.strerror}") from error
 
-    # -- files as memories --------------------------------------------------------------------------------------------
+    # -- files and memories -------------------------------------------------------------------------------------------
 
-    async def _take_in(self, gone: str | None = None) -> str:
-        """Bring files and memories to agree; `gone` was taken away on purpose. → what the model should know of it"""
-        told: list[str] = []
+    async def _sync(self, gone: str | None = None) -> str:
+        """Sync files and memories; `gone` was removed on purpose. Return notes for the model."""
+        notes: list[str] = []
         for done in await self._memory.workspace.sync(user_id=self._user_id):
-            told += [*done.conflicts, *done.problems]
+            notes += [*done.conflicts, *done.problems]
             if done.withheld:
-                told.append(f"{done.withheld} memories are kept although their lines are gone: too many at once")
-        told += await self._take_in_files(gone)
-        return "".join(f"\nNote: {problem}" for problem in told)
+                notes.append(
+                    f"{done.withheld} memories are kept although their lines are gone: too many were removed at once"
+                )
+        notes += await self._sync_files(gone)
+        return "".join(f"\nNote: {problem}" for problem in notes)
 
-    async def _take_in_files(self, gone: str | None) -> list[str]:
+    async def _sync_files(self, gone: str | None) -> list[str]:
         found = await asyncio.to_thread(self._files)
         known = {memory.memory_key: memory for memory in await self._stored()}
         problems: list[str] = []
@@ -230,10 +231,10 @@ class MemoryFolder:
                 whole = (await self._read(key)).strip()
                 texts[key] = whole[: validation.MAX_TEXT]
                 if texts[key] and (key not in known or known[key].content != texts[key]):
-                    await self._keep(key, texts[key])
-                    problems += [f"{key}: only its beginning can be found"] * (len(whole) > len(texts[key]))
+                    await self._store(key, texts[key])
+                    problems += [f"{key}: only its beginning is searchable"] * (len(whole) > len(texts[key]))
             except (JiyiError, OSError) as error:
-                texts[key] = "?"  # it is there; who knows what it says
+                texts[key] = "?"  # exists, but is unreadable
                 problems.append(f"{key}: {error}")
         there = {key for key, text in texts.items() if text}
         new = {texts[key] for key in there - known.keys()}
@@ -242,8 +243,8 @@ class MemoryFolder:
         lost = missing - meant
         if lost and (not there or (len(lost) > 1 and len(lost) > MOST_LOST * len(known))):
             problems.append(
-                f"{len(lost)} of {len(known)} files are gone at once, and are kept as memories:"
-                f" {', '.join(sorted(lost)[:SHOWN])}{' …' * (len(lost) > SHOWN)}. Delete them, if that is meant"
+                f"{len(lost)} of {len(known)} files are gone at once and are kept as memories:"
+                f" {', '.join(sorted(lost)[:SHOWN])}{' …' * (len(lost) > SHOWN)}. Delete them if that was intended"
             )
             missing = meant
         for key in sorted(missing):
@@ -251,8 +252,8 @@ class MemoryFolder:
         return problems
 
     def _files(self) -> dict[str, Path]:
-        """All files but those that are kept line by line."""
-        home, own = self._workspace.root / self._home, self._lines_in()
+        """Return all files whose lines are not memories, by their path in the tool."""
+        home, own = self._workspace.root / self._home, self._line_files()
         found: dict[str, Path] = {}
         for folder, folders, names in os.walk(home):
             folders[:] = sorted(name for name in folders if _is_name(name))
@@ -271,7 +272,7 @@ class MemoryFolder:
             if (cursor := page.next_cursor) is None:
                 return found
 
-    async def _keep(self, key: str, text: str) -> None:
+    async def _store(self, key: str, text: str) -> None:
         try:
             there = await self._memory.get(key, user_id=self._user_id)
         except NotFound:
@@ -284,23 +285,23 @@ class MemoryFolder:
 
 
 def _is_in(key: str, path: str) -> bool:
-    """Whether a file is this one, or lies in this folder."""
+    """Return True if the key is this file or lies in this folder."""
     return key == path.rstrip("/") or key.startswith(path.rstrip("/") + "/")
 
 
 def _exists(path: Path) -> bool:
-    """Also a link that leads nowhere."""
+    """Return True for anything at the path, a dangling link included."""
     return os.path.lexists(path)
 
 
 def _is_name(part: str) -> bool:
-    """Of a file or folder that everybody can have; hidden ones are not shown and not made."""
+    """Return True for a portable name; hidden files are neither shown nor created."""
     return (
         bool(part.strip())
         and not part.startswith(".")
-        and len(part) <= LONGEST_NAME
+        and len(part) <= MAX_NAME
         and part.isprintable()
-        and not _NOT_IN_NAMES & set(part)
+        and not _FORBIDDEN & set(part)
     )
 
 
@@ -308,7 +309,7 @@ def _text(argument: str, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidInput(argument, f"must be text, not {type(value).__name__}")
     if not value.isprintable() and ("\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value)):
-        raise InvalidInput(argument, "holds what no text file can hold")
+        raise InvalidInput(argument, "has characters that a text file cannot hold")
     return value
 
 
@@ -326,7 +327,7 @@ def _range(given: list[int] | None, count: int) -> tuple[int, int]:
     if given is None:
         return 1, count
     if len(given) != 2 or not all(isinstance(one, int) for one in given):
-        raise InvalidInput("view_range", "must be two numbers of lines, the second -1 for the end")
+        raise InvalidInput("view_range", "must be two line numbers; -1 as the second means the end")
     first, last = given[0], count if given[1] == -1 else given[1]
     if not 1 <= first <= count or last < first:
         raise InvalidInput("view_range", f"must lie within the lines of the file: [1, {count}]")
@@ -348,7 +349,7 @@ def _listing(folder: Path, path: str) -> str:
 
 
 def _size(path: Path) -> str:
-    """As `du -h` writes it."""
+    """Format a size like `du -h`."""
     size = float(path.lstat().st_size)
     for unit in "BKM":
         if size < 1024:

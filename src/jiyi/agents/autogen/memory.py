@@ -16,23 +16,24 @@ from ...errors import InvalidInput
 from ...memory import Memory
 from ...models import Hit
 from ...text.fence import is_context, strip_context
+from ..recall import Conversation
 from ..tools import ToolLanguage, notes
-from .binding import Binding, Source, bound_to, source_of, to_write_down
+from .binding import Binding, Source, bind, for_config, source_of
 from .context import MemoryContext, text_of
 
+_NOT_SCOPE = {"where", "language"}
 _MESSAGES: TypeAdapter[list[LLMMessage]] = TypeAdapter(list[LLMMessage])
 
 
 class JiyiMemoryConfig(BaseModel):
     binding: Binding
     limit: int
-    min_relevance_score: float
 
 
 class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
     """A user's memories for AutoGen.
 
-    `update_context` keeps at most one system message in the context, in front, and renews it: nothing piles up.
+    `update_context` replaces its system message in the context instead of appending one each turn.
     """
 
     component_config_schema = JiyiMemoryConfig
@@ -49,10 +50,9 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         private: bool = False,
         language: ToolLanguage = "en",
         limit: int | None = None,
-        min_relevance_score: float | None = None,
     ) -> None:
         self._source = source_of(memory)
-        self._binding = bound_to(
+        self._binding = bind(
             self._source,
             user_id=user_id,
             agent_id=agent_id,
@@ -61,12 +61,11 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
             private=private,
             language=language,
         )
-        settings = self._source.memory.settings.tools
-        self._limit = settings.max_results_per_search if limit is None else limit
-        self._at_least = settings.relevance_floor if min_relevance_score is None else min_relevance_score
+        self._limit = limit or self._source.memory.settings.tools.max_results_per_search
+        self._conversation = Conversation(memory=self._source.memory, **self._binding.model_dump(exclude=_NOT_SCOPE))
 
     async def add(self, content: MemoryContent, cancellation_token: CancellationToken | None = None) -> None:
-        """Keep a text or a JSON object. `memory_type`, `importance` and `tags` in the metadata are taken as such."""
+        """Store a text or a JSON object. Its metadata may set `memory_type`, `importance` and `tags`."""
         metadata = dict(content.metadata or {})
         memory = await self._source.get()
         await memory.add(
@@ -77,10 +76,7 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
                 "tags": tuple(metadata.pop("tags", ())),
                 "metadata": metadata,
             },
-            user_id=self._binding.user_id,
-            agent_id=self._binding.agent_id,
-            session_id=self._binding.session_id,
-            group_id=self._binding.group_id,
+            **self._conversation.scope,
         )
 
     async def query(
@@ -89,9 +85,11 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         cancellation_token: CancellationToken | None = None,
         **kwargs: Any,
     ) -> MemoryQueryResult:
-        """Memories that fit, best first; further arguments are those of `Memory.search`."""
-        hits = await self._find(_text(query) if isinstance(query, MemoryContent) else query, **kwargs)
+        """Find memories, best first; further arguments are those of `Memory.search`."""
         memory = await self._source.get()
+        wanted = {"limit": self._limit, **kwargs, **self._conversation.filters, "user_id": self._binding.user_id}
+        found = await memory.search(_text(query) if isinstance(query, MemoryContent) else query, **wanted)
+        hits = found.hits
         contents = {
             found.id: found.content
             for found in await memory.get_many([hit.id for hit in hits], user_id=self._binding.user_id)
@@ -99,11 +97,13 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         return MemoryQueryResult(results=[_content(hit, contents[hit.id]) for hit in hits if hit.id in contents])
 
     async def update_context(self, model_context: ChatCompletionContext) -> UpdateContextResult:
-        """Put what fits the last message of the user in front of the context, in place of what was there before."""
+        """Put memories for the user's last message in front of the context, in place of the earlier ones."""
         messages = _MESSAGES.validate_python((await model_context.save_state())["messages"])
         said = next((message for message in reversed(messages) if isinstance(message, UserMessage)), None)
-        hits = await self._find(text_of(said)) if said and text_of(said).strip() else []
-        if not isinstance(model_context, MemoryContext):  # which recalls by itself
+        await self._source.get()
+        recalled = await self._conversation.recall(text_of(said) if said else "", limit=self._limit)
+        hits = list(recalled.hits)
+        if not isinstance(model_context, MemoryContext):  # a MemoryContext recalls itself
             await self._place(model_context, [message for message in messages if not _is_ours(message)], hits)
         return UpdateContextResult(
             memories=MemoryQueryResult(results=[_content(hit, hit.content_preview) for hit in hits])
@@ -114,23 +114,8 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         await (await self._source.get()).delete_all(self._binding.user_id)
 
     async def close(self) -> None:
-        """Close the memory, if it was opened here."""
+        """Close the memory if it was opened here."""
         await self._source.close()
-
-    async def _find(self, query: str, **wanted: Any) -> list[Hit]:
-        memory = await self._source.get()
-        own = {"agent_id": self._binding.agent_id, "group_id": self._binding.group_id} if self._binding.private else {}
-        found = await memory.search(
-            query,
-            **{
-                "limit": self._limit,
-                "min_relevance_score": self._at_least,
-                **wanted,
-                **own,
-                "user_id": self._binding.user_id,
-            },
-        )
-        return list(found.hits)
 
     async def _place(self, context: ChatCompletionContext, rest: list[LLMMessage], hits: list[Hit]) -> None:
         state = dict(await context.save_state())
@@ -139,15 +124,13 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
             return
         ours = SystemMessage(content=notes(hits, self._binding.language))
         last = max((at for at, message in enumerate(rest) if isinstance(message, UserMessage)), default=len(rest))
-        for at in (0, last):  # in front; but a context that is cut there would lose it
+        for at in (0, last):  # a buffered context drops a message in front: then put it before the last user message
             await context.load_state({**state, "messages": _MESSAGES.dump_python([*rest[:at], ours, *rest[at:]])})
             if any(_is_ours(message) for message in await context.get_messages()):
                 return
 
     def _to_config(self) -> JiyiMemoryConfig:
-        return JiyiMemoryConfig(
-            binding=to_write_down(self._binding), limit=self._limit, min_relevance_score=self._at_least
-        )
+        return JiyiMemoryConfig(binding=for_config(self._binding), limit=self._limit)
 
     @classmethod
     def _from_config(cls, config: JiyiMemoryConfig) -> Self:
@@ -155,12 +138,11 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
             source_of(config.binding.where),
             **config.binding.model_dump(exclude={"where"}),
             limit=config.limit,
-            min_relevance_score=config.min_relevance_score,
         )
 
 
 def _is_ours(message: LLMMessage) -> bool:
-    """Whether a message is nothing but a block of recalled memories."""
+    """Return True for a system message that holds only recalled memories."""
     if not isinstance(message, SystemMessage):
         return False
     return is_context(message.content) and not strip_context(message.content).strip()

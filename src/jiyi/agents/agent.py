@@ -1,0 +1,103 @@
+"""A chat agent with memory in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import sync, validation
+from ..errors import InvalidInput
+from ..ids import new_id
+from ..languages.script import language as language_of
+from ..memory import Memory
+from ..models import Message, Value
+from ..read.context import ContextLanguage, Style
+from .chat import Chat, Turn, ask
+from .recall import Conversation, engine_of
+
+_TEXTS: dict[ContextLanguage, tuple[str, str]] = {
+    "en": (
+        "You are an AI assistant with long-term memory.",
+        "Use the user memory to personalize your responses.\nIf information conflicts, ask the user for clarification.",
+    ),
+    "zh": (
+        "你是一个拥有长期记忆的智能助手。",
+        "请利用用户记忆让回答更贴合用户。\n如果信息有冲突，请向用户确认。",
+    ),
+}
+
+
+class AgentReply(Value):
+    """An answer, the memory block that was in its prompt, and the problems of the memory."""
+
+    text: str
+    memories: str
+    problems: tuple[str, ...] = ()
+
+
+class AgentWithMemory:
+    """A chat agent that recalls before each answer and stores each turn.
+
+    agent = AgentWithMemory(memory, chat, user_id="mei")
+    reply = await agent.run("晚饭吃什么？")
+
+    `chat` is a function, synchronous or not, from messages (role and content) to an answer. A failing memory never
+    breaks the chat: it is reported in the reply's `problems` and in the log. Exceptions of `chat` are raised.
+    """
+
+    def __init__(
+        self,
+        memory: Memory | sync.Memory,
+        chat: Chat,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+        instructions: str | None = None,
+        max_tokens: int = 1500,
+        style: Style = "sections",
+        max_history: int = 40,
+    ) -> None:
+        self._owner = memory if isinstance(memory, sync.Memory) else None
+        self._chat = chat
+        self.session_id = session_id or new_id()
+        self._conversation = Conversation(
+            memory=engine_of(memory),
+            user_id=user_id,
+            agent_id=agent_id,
+            session_id=self.session_id,
+            group_id=group_id,
+        )
+        self._instructions = instructions
+        self._max_tokens = validation.whole("max_tokens", max_tokens, highest=1_000_000)
+        self._style: Style = style
+        self._max_history = validation.whole("max_history", max_history)
+        self.messages: list[Turn] = []
+
+    async def run(self, user_message: str, context: Mapping[str, Any] | None = None) -> AgentReply:
+        """Answer a message. `context` may have a `summary` of the conversation, and `messages` as its history."""
+        validation.text("user_message", user_message)
+        if self._owner is not None:
+            raise InvalidInput("memory", "is a synchronous one: call run_sync, or open a jiyi.Memory")
+        return await self._run(user_message, dict(context or {}))
+
+    def run_sync(self, user_message: str, context: Mapping[str, Any] | None = None) -> AgentReply:
+        """Answer a message in a synchronous program, with a `jiyi.sync.Memory`."""
+        validation.text("user_message", user_message)
+        if self._owner is None:
+            raise InvalidInput("memory", "is an asynchronous one: await run, or open a jiyi.sync.Memory")
+        return self._owner._run(self._run(user_message, dict(context or {})))
+
+    async def _run(self, said: str, context: dict[str, Any]) -> AgentReply:
+        history: Sequence[Turn] = context.get("messages", self.messages)
+        block, problems = await self._conversation.context(said, max_tokens=self._max_tokens, style=self._style)
+        opening, closing = _TEXTS["zh" if language_of(said) == "zh" else "en"]
+        parts = (self._instructions or opening, block, context.get("summary"), closing if block else None)
+        system: Turn = {"role": "system", "content": "\n\n".join(filter(None, parts))}
+        asked: Turn = {"role": "user", "content": said}
+        answer = await ask(self._chat, [system, *history, asked])
+        self.messages = [*self.messages, asked, {"role": "assistant", "content": answer}][-self._max_history :]
+        turn = (Message(role=role, text=text) for role, text in (("user", said), ("assistant", answer)) if text.strip())
+        problem = await self._conversation.observe(turn)
+        return AgentReply(text=answer, memories=block, problems=(*problems, *([problem] if problem else [])))
