@@ -86,7 +86,7 @@ async def measure(folder: Path, size: int, seed: str) -> tuple[list[tuple[str, f
     async with Memory.open(
         folder / "memory.db", settings=settings, embedder=embedder, workspace=folder / "ws", workspace_user="mei"
     ) as memory:
-        memory._engine.store.after_write = lambda users: None
+        memory._engine.store.database.after_write = lambda users: None
         floor = await timed(embed)
         note.parent.mkdir()
         note.write_text("## Facts\n\n" + "".join(f"- {text}\n" for text in old), encoding="utf-8")

@@ -141,7 +141,7 @@ async def asked(
     question = await question_of(
         inquiry, memory._engine.store, memory._engine.embedder, memory._engine.answers._ranking, []
     )
-    candidates = await memory._engine.store.gather(question)
+    candidates = await memory._engine.index.gather(question)
     scores = score(candidates, PRESETS["measured"], LEGS[mode], unasked=not asks_assistant(query.text))
     places = best(candidates, scores, 1)
     return candidates, int(places[0]) if len(places) else None

@@ -69,7 +69,7 @@ async def opened(folder: Path) -> Memory:
         workspace=folder / "ws",
         workspace_user="mei",
     )
-    memory._engine.store.after_write = lambda users: None
+    memory._engine.store.database.after_write = lambda users: None
     return memory
 
 

@@ -184,8 +184,10 @@ async def test_no_scrap_of_deleted_memories_stays_in_the_corners_of_pages(path: 
             chance.shuffle(alive)
             some = chance.randint(0, len(alive) // 2)
             going = [memory_id for memory_id, _ in alive[:some]]
-            await memory._engine.store.erase("mei", going, with_sources=False, rewrite=rewriter(memory._engine.rules))
-            await memory._engine.store.scrub(everything=False)
+            await memory._engine.store.deletions.delete(
+                "mei", going, with_sources=False, rewrite=rewriter(memory._engine.rules)
+            )
+            await memory._engine.store.database.scrub(everything=False)
             gone += [word for _, word in alive[:some]]
             alive = alive[some:]
     left = file_bytes(path)

@@ -16,7 +16,7 @@ from jiyi.keep.erase import remainder
 from jiyi.models import ReceiptState
 from jiyi.settings import load_settings
 from jiyi.store.contract import Addition, Change, ChangedMemory, Effects, NewMemory, NewRelation
-from jiyi.store.erasing import Held, Rewritten
+from jiyi.store.deletions import Held, Rewritten
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from jiyi.write.index import KeywordRules, index_entry
 from support import NOW, Place, ask, contents, file_bytes, rows_with, stored
@@ -138,7 +138,7 @@ async def plant(memory: Memory, stand_in: NewMemory, members: list[str]) -> None
     archive = Change(values={"status": "archived"}, action="archive", actor="jiyi", reason=None, at=NOW)
     entry = index_entry(stand_in.content, stand_in.summary, (), {}, RULES)
 
-    await memory._engine.store.save(
+    await memory._engine.store.additions.save(
         Addition(
             id="1" * 26, user_id="mei", session_id=None, agent_id=None, group_id=None, idempotency_key=None,
             request_hash="", actor="jiyi", at=NOW, state=ReceiptState.INDEXED, problems=(), model="m", messages=(),

@@ -26,14 +26,14 @@ def open_at(path: Path, folder: Path, *, daily_notes: bool) -> Memory:
 @pytest.fixture
 async def daily(path: Path, tmp_path: Path) -> AsyncIterator[Memory]:
     async with open_at(path, tmp_path / "notes", daily_notes=True) as memory:
-        memory._engine.store.after_write = lambda users: None
+        memory._engine.store.database.after_write = lambda users: None
         yield memory
 
 
 @pytest.fixture
 async def plain(path: Path, tmp_path: Path) -> AsyncIterator[Memory]:
     async with open_at(path, tmp_path / "notes", daily_notes=False) as memory:
-        memory._engine.store.after_write = lambda users: None
+        memory._engine.store.database.after_write = lambda users: None
         yield memory
 
 

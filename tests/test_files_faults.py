@@ -70,7 +70,7 @@ async def test_a_full_disk_at_any_call_damages_nothing_and_is_told(
     folder = tmp_path / "notes"
     note = folder / "context/memory.md"
     async with open_at(path, folder) as memory:
-        memory._engine.store.after_write = lambda users: None
+        memory._engine.store.database.after_write = lambda users: None
         note.parent.mkdir()
         note.write_bytes("# 我的\r\n\r\nprose\n\n## Facts\n\n- by hand\n\nend".encode())
         await memory.add("from the engine", user_id="mei")
@@ -116,7 +116,7 @@ async def test_on_a_disk_that_is_really_full_the_file_stays_and_the_line_comes_l
         pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
     try:
         async with open_at(path, folder) as memory:
-            memory._engine.store.after_write = lambda users: None
+            memory._engine.store.database.after_write = lambda users: None
             await memory.add("has a cat", user_id="mei")
             await memory.workspace.sync()
             note = folder / "context/memory.md"
@@ -146,7 +146,7 @@ async def test_what_was_written_but_not_noted_is_not_taken_for_a_persons_edit(pa
         async def crash(*_: Any, **__: Any) -> None:
             raise OSError(errno.EIO, "gone")
 
-        memory._engine.store.agree = crash  # type: ignore[method-assign]
+        memory._engine.store.files.agree = crash  # type: ignore[method-assign]
         await memory.update(made.id, user_id="mei", content="the bike is blue")
         await memory.update(kept.id, user_id="mei", content="the boat is blue")
         await memory.add("the car is red", user_id="mei", memory_type="fact")

@@ -158,7 +158,7 @@ class Workspace(RuleBasedStateMachine):
                 workspace=self.folder / "ws",
                 workspace_user=USER,
             )
-            memory._engine.store.after_write = lambda users: None
+            memory._engine.store.database.after_write = lambda users: None
             return memory
 
         self.memory = self.loop.run(opened())
@@ -301,7 +301,7 @@ class Workspace(RuleBasedStateMachine):
 
     def some_memory(self, at: int) -> str | None:
         try:
-            items = self.loop.run(self.memory._engine.store.page(_all(), cursor=None, limit=100)).items
+            items = self.loop.run(self.memory._engine.store.memories.page(_all(), cursor=None, limit=100)).items
         except NotFound:
             return None
         return items[at % len(items)].id if items else None

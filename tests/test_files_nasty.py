@@ -102,7 +102,7 @@ async def test_its_bytes_stay_and_its_memories_are_found(name: str, path: Path, 
     async with Memory.open(
         path, settings=verbatim(), embedder=WordEmbedder(16), workspace=folder, workspace_user="mei"
     ) as memory:
-        memory._engine.store.after_write = lambda users: None
+        memory._engine.store.database.after_write = lambda users: None
         await memory.add("from the engine", user_id="mei")
         note(folder).parent.mkdir()
         note(folder).write_bytes(data)

@@ -26,7 +26,7 @@ async def sync(memory: Memory) -> SyncReport:
 
 async def fill(path: Path, folder: Path, count: int = 10, user: str | None = "mei") -> None:
     async with open_at(path, folder, user) as memory:
-        memory._engine.store.after_write = lambda users: None
+        memory._engine.store.database.after_write = lambda users: None
         for at in range(count):
             await memory.add(f"fact number {at}", user_id="mei")
         await memory.workspace.sync()
@@ -127,12 +127,12 @@ async def test_a_copy_is_a_workspace_of_its_own_and_undoes_nothing(
     await fill(path, folder)
     shutil.copytree(folder, copy)
     async with open_at(path, folder) as memory:  # life goes on
-        memory._engine.store.after_write = lambda users: None
+        memory._engine.store.database.after_write = lambda users: None
         await memory.add("came later", user_id="mei")
         edit(folder / "context/memory.md", "number 3", "number 33")
         await sync(memory)
     async with open_at(path, copy) as memory:
-        memory._engine.store.after_write = lambda users: None
+        memory._engine.store.database.after_write = lambda users: None
         assert "is a copy of" in caplog.text and identity(copy) != identity(folder)
         report = await sync(memory)
         assert await stored(memory, status="archived") == [], "a line that the copy never had was not removed"
@@ -155,7 +155,7 @@ async def test_a_copy_with_an_index_of_its_own_goes_on_by_itself(path: Path, tmp
     shutil.copytree(folder, copy)
     other = Path(shutil.copy(path, tmp_path / "other.db"))
     async with open_at(other, copy) as memory:
-        memory._engine.store.after_write = lambda users: None
+        memory._engine.store.database.after_write = lambda users: None
         assert (await sync(memory)).steps == ()
         edit(copy / "context/memory.md", "number 3", "number 33")
         assert [step.action for step in (await sync(memory)).steps] == ["change"]

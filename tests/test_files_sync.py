@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 async def memory(path: Path, folder: Path) -> AsyncIterator[Memory]:
     """Files are written when a test says so."""
     async with open_at(path, folder) as memory:
-        memory._engine.store.after_write = lambda users: None
+        memory._engine.store.database.after_write = lambda users: None
         yield memory
 
 

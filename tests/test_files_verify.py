@@ -29,7 +29,7 @@ def open_at(where: Path, folder: Path, embedder: object = None) -> Memory:
 
 
 async def fill(memory: Memory) -> None:
-    memory._engine.store.after_write = lambda users: None
+    memory._engine.store.database.after_write = lambda users: None
     await memory.add("早上喝绿茶，不喝咖啡", user_id="mei", memory_type="preference", importance=0.8, tags=["饮食"])
     await memory.add("lives in Berlin, Prenzlauer Berg", user_id="mei")
     await memory.add("有一只叫小黑的猫", user_id="mei", tags=["宠物", "two words"], agent_id="agent 7")

@@ -177,17 +177,17 @@ async def test_an_edit_that_comes_during_a_sync_is_not_missed(path: Path, tmp_pa
     note = folder / "context/memory.md"
     async with open_at(path, folder) as memory:
         await fill(memory)
-        memory._engine.store.after_write = lambda users: None
-        agree = memory._engine.store.agree
+        memory._engine.store.database.after_write = lambda users: None
+        agree = memory._engine.store.files.agree
 
         async def saved_meanwhile(*args: object, **options: object) -> None:
             await agree(*args, **options)  # type: ignore[arg-type]
             note.write_text(note.read_text(encoding="utf-8") + "\n## Skills\n\n- plays the cello\n", encoding="utf-8")
 
-        memory._engine.store.agree = saved_meanwhile  # type: ignore[method-assign]
+        memory._engine.store.files.agree = saved_meanwhile  # type: ignore[method-assign]
         await memory.add("collects stamps", user_id="mei")
         await memory.workspace.sync()
-        memory._engine.store.agree = agree  # type: ignore[method-assign]
+        memory._engine.store.files.agree = agree  # type: ignore[method-assign]
         assert contents(await memory.search("cello", user_id="mei"))[0] == "plays the cello"
 
 

@@ -121,9 +121,9 @@ def test_sql_and_numpy_agree_on_every_filter(
             await shared.add(texts, user_id=user_id, **where)
         for one in asked:
             where = Filter(user_id=user_id, **one)
-            async with shared._engine.store._reading(user_id) as session:
+            async with shared._engine.store.database.reading(user_id) as session:
                 by_sql = await session.scalars(select(MemoryRow.id).where(*conditions(where)))
-            by_numpy = await shared._engine.store.gather(Question(filter=where, model="testing:words@64"))
+            by_numpy = await shared._engine.index.gather(Question(filter=where, model="testing:words@64"))
             assert sorted(by_numpy.ids) == sorted(by_sql), one
 
     runner.run(compare())

@@ -120,16 +120,16 @@ async def test_a_lease_that_ran_out_cannot_be_used(place: Place) -> None:
     async with open_with(place, slow, in_process=False) as memory, open_with(place, SpelledOut()) as other:
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         now = utc_now()
-        lease = await memory._engine.store.claim("slow", now, now + timedelta(milliseconds=1))
+        lease = await memory._engine.store.jobs.claim("slow", now, now + timedelta(milliseconds=1))
         assert lease is not None and lease.job_id == receipt.id
         await asyncio.sleep(0.01)
         await other.jobs.work()
         assert (await memory.jobs.status(receipt, user_id="mei")).state is ReceiptState.INDEXED
         for late in (
-            memory._engine.store.renew(lease, utc_now(), utc_now()),
-            memory._engine.store.give_up(lease, utc_now(), "x"),
-            memory._engine.store.put_off(lease, utc_now(), utc_now(), "x"),
-            memory._engine.store.release(lease, utc_now()),
+            memory._engine.store.jobs.renew(lease, utc_now(), utc_now()),
+            memory._engine.store.jobs.fail(lease, utc_now(), "x"),
+            memory._engine.store.jobs.postpone(lease, utc_now(), utc_now(), "x"),
+            memory._engine.store.jobs.release(lease, utc_now()),
         ):
             with pytest.raises(LeaseLost):
                 await late
@@ -141,11 +141,12 @@ async def test_jobs_of_one_session_are_done_in_order(place: Place) -> None:
         for city in ("Rome", "Oslo", "Berlin"):
             await memory.add([{"content": f"Mei home = {city}"}], user_id="mei", session_id="s", wait=False)
         now = utc_now()
-        first = await memory._engine.store.claim("a", now, now + timedelta(seconds=9))
+        first = await memory._engine.store.jobs.claim("a", now, now + timedelta(minutes=9))
         assert first is not None
-        assert await memory._engine.store.claim("b", now, now + timedelta(seconds=9)) is None
+        assert await memory._engine.store.jobs.claim("b", now, now + timedelta(seconds=9)) is None
         await memory.add([{"content": "Tom home = Rome"}], user_id="tom", session_id="s", wait=False)
-        another = await memory._engine.store.claim("b", now + timedelta(seconds=1), now + timedelta(seconds=9))
+        now = utc_now() + timedelta(seconds=1)
+        another = await memory._engine.store.jobs.claim("b", now, now + timedelta(seconds=9))
         assert another is not None and another.user_id == "tom"
 
 
@@ -155,22 +156,22 @@ async def test_a_clock_that_is_set_back_a_day_holds_no_job_up(place: Place) -> N
         await memory.add(TALK, user_id="mei", wait=False)
         ahead = utc_now()
         now = ahead - day
-        taken = await memory._engine.store.claim("a", now, now + lease_time)
+        taken = await memory._engine.store.jobs.claim("a", now, now + lease_time)
         assert taken is not None  # it is due, whatever the clock said when it came in
-        assert await memory._engine.store.claim("b", now, now + lease_time) is None
-        await memory._engine.store.release(taken, now)
-        assert await memory._engine.store.claim("dies", ahead, ahead + lease_time) is not None
-        assert await memory._engine.store.claim("b", now, now + lease_time) is not None  # nor is its lease a day long
+        assert await memory._engine.store.jobs.claim("b", now, now + lease_time) is None
+        await memory._engine.store.jobs.release(taken, now)
+        assert await memory._engine.store.jobs.claim("dies", ahead, ahead + lease_time) is not None
+        assert await memory._engine.store.jobs.claim("b", now, now + lease_time) is not None
 
 
 async def test_a_clock_that_is_set_back_a_day_holds_upkeep_not_up(place: Place) -> None:
     lease_time = timedelta(minutes=5)
     async with open_with(place, SpelledOut(), in_process=False) as memory:
         ahead = utc_now()
-        assert await memory._engine.store.begin_round("a", ahead, ahead + lease_time, forced=True) is not None
-        assert await memory._engine.store.begin_round("b", ahead, ahead + lease_time, forced=True) is None
+        assert await rounds.begin_round("a", ahead, ahead + lease_time, forced=True) is not None
+        assert await rounds.begin_round("b", ahead, ahead + lease_time, forced=True) is None
         now = ahead - timedelta(days=1)
-        assert await memory._engine.store.begin_round("b", now, now + lease_time, forced=True) is not None
+        assert await rounds.begin_round("b", now, now + lease_time, forced=True) is not None
 
 
 async def test_a_job_whose_worker_dies_again_and_again_fails(place: Place) -> None:
@@ -178,7 +179,7 @@ async def test_a_job_whose_worker_dies_again_and_again_fails(place: Place) -> No
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         for _ in range(2):
             now = utc_now()
-            assert await memory._engine.store.claim("dies", now, now) is not None
+            assert await memory._engine.store.jobs.claim("dies", now, now) is not None
         await memory.jobs.work()
         job = await memory.jobs.get(receipt.id, user_id="mei")
         assert job.state is ReceiptState.FAILED and "its worker died at it, 2 times" in job.problems[0]

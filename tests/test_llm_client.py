@@ -331,15 +331,17 @@ async def test_counts_outlive_the_process_and_go_with_the_user(server: FaultServ
     for expected in (None, LlmOverBudget):
         store = open_store(path, settings)
         await store.start()
-        llm = resolve(settings, store)
+        llm = resolve(settings, store.llm_usage)
         assert llm is not None
         if expected is None:
             await llm.ask(QUESTION, user_id="mei")
         else:
             with pytest.raises(expected):
                 await llm.ask(QUESTION, user_id="mei")
-            await store.erase_all("mei")
-            assert await store.count_llm_usage("mei", beginning_of_hour(datetime.now(UTC)), Usage()) == Usage()
+            await store.deletions.delete_user("mei")
+            assert (
+                await store.llm_usage.count_llm_usage("mei", beginning_of_hour(datetime.now(UTC)), Usage()) == Usage()
+            )
         await store.close()
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from jiyi import InvalidInput, Memory, StoreError, migrate_store
-from jiyi.store import moving
+from jiyi.store import copying
 from jiyi.testing import WordEmbedder
 from support import LONG_AGO, NOW, ODD_NAMES, contents, dump
 from test_cli import answer, jiyi
@@ -120,7 +120,7 @@ async def test_what_is_written_after_a_copy_is_numbered_after_what_was_copied(ho
 async def test_a_copy_into_postgres_goes_on_where_it_was_stopped(
     house: Path, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    monkeypatch.setattr(moving, "AT_ONCE", 7)
+    monkeypatch.setattr(copying, "AT_ONCE", 7)
     steps = 0
 
     def stop(what: str, done: int, whole: int) -> None:
@@ -142,7 +142,7 @@ async def test_a_copy_into_postgres_goes_on_where_it_was_stopped(
 
 def copy_until(source: Path, target: Path, deadly: int) -> None:
     """Copy with few rows at a time, and die without a word at the given step."""
-    moving.AT_ONCE = 7
+    copying.AT_ONCE = 7
     steps = 0
 
     def progress(what: str, done: int, whole: int) -> None:
@@ -166,7 +166,7 @@ async def test_killed_at_any_step_it_goes_on_and_arrives(
         process.join()
         died += process.exitcode == -signal.SIGKILL
     assert died > 4
-    monkeypatch.setattr(moving, "AT_ONCE", 7)
+    monkeypatch.setattr(copying, "AT_ONCE", 7)
     moved = await migrate_store(house, target)
     assert moved.copied < sum(moved.rows.values())
     assert everything(target) == everything(house)
@@ -175,15 +175,15 @@ async def test_killed_at_any_step_it_goes_on_and_arrives(
 async def test_what_is_in_ram_does_not_grow_with_the_store(
     house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moving, "AT_ONCE", 5)
+    monkeypatch.setattr(copying, "AT_ONCE", 5)
     sizes: list[int] = []
-    insert = moving._insert
+    insert = copying._insert
 
     async def noting(session: Any, table: Any, rows: list[Any]) -> None:
         sizes.append(len(rows))
         await insert(session, table, rows)
 
-    monkeypatch.setattr(moving, "_insert", noting)
+    monkeypatch.setattr(copying, "_insert", noting)
     await migrate_store(house, tmp_path / "new.db")
     assert max(sizes) == 5 and len(sizes) > 50
 
@@ -284,7 +284,7 @@ async def test_a_checksum_tells_any_value_of_any_row(house: Path, tmp_path: Path
         store = open_store(path, load_settings())
         await store.start()
         try:
-            return {table.name: await moving.digest(store, table) for table in moving.TABLES}
+            return {table.name: await copying.digest(store.database, table) for table in copying.TABLES}
         finally:
             await store.close()
 

@@ -257,7 +257,7 @@ async def test_a_read_only_server_answers_and_says_why_it_does_not_write(databas
 
 async def test_a_full_pool_is_named_and_recovers(database: str) -> None:
     async with open_at(database, postgres={"pool_size": 1, "pool_timeout_s": 0.2}) as memory:
-        async with memory._engine.store._reading("mei"):
+        async with memory._engine.store.database.reading("mei"):
             with pytest.raises(StoreUnavailable, match=r"postgres\.pool_size"):
                 await memory.count(user_id="mei")
         assert await memory.count(user_id="mei") == 0
@@ -265,7 +265,7 @@ async def test_a_full_pool_is_named_and_recovers(database: str) -> None:
 
 async def test_a_writer_that_waits_too_long_is_told(database: str) -> None:
     async with open_at(database) as one, open_at(database, busy_timeout_s=0.2) as other:
-        async with one._engine.store._writing(["mei"]):
+        async with one._engine.store.database.writing(["mei"]):
             with pytest.raises(StoreUnavailable, match="locked for too long"):
                 await other.add("likes tea", user_id="mei")
             await other.add("likes tea", user_id="bo")  # other users do not wait
@@ -287,7 +287,7 @@ async def test_ended_connections_are_replaced(database: str, admin: str) -> None
 async def test_a_connection_that_ends_halfway_is_named(database: str, admin: str) -> None:
     async with open_at(database) as memory, raw(admin) as connection:
         with pytest.raises(ConnectionLost, match="may or may not be kept"):
-            async with memory._engine.store._writing(["mei"]) as session:
+            async with memory._engine.store.database.writing(["mei"]) as session:
                 await connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
                     " AND datname = current_database()"
@@ -390,7 +390,7 @@ async def test_vectors_come_back_bit_by_bit(database: str) -> None:
 
     async with Memory.open(database, embedder=Odd(64), settings=load_settings()) as memory:
         await memory.add("likes tea", user_id="mei")
-        async with memory._engine.store._reading("mei") as session:
+        async with memory._engine.store.database.reading("mei") as session:
             (loaded,) = [row.vector for row in await hot._rows(session, "mei", Odd(64).id)]
     ((told,),) = ask(database, "SELECT vector::text FROM embeddings")
     assert np.array_equal(np.frombuffer(loaded, "<f4"), np.array(told.strip("[]").split(","), np.float32))

@@ -15,7 +15,7 @@ from jiyi.areas.maintenance import maintainer_of
 from jiyi.errors import StoreError
 from jiyi.keep import maintain
 from jiyi.languages.version import WORDS_VERSION
-from jiyi.store import checking, reads, rounds, rows
+from jiyi.store import checks, entries, maintenance
 from jiyi.store.tables import KeywordRow, TermsRow
 from jiyi.testing import WordEmbedder
 from jiyi.write.index import KeywordRules, index_entry
@@ -70,8 +70,8 @@ async def make_older(memory: Memory, user_id: str) -> None:
         await session.execute(update(TermsRow).where(mine).values(words_version=0))
         await session.execute(update(KeywordRow).where(KeywordRow.user_id == user_id).values(weight=0.01))
 
-    await memory._engine.store._write([user_id], work)
-    memory._engine.store._hot.forget(user_id)
+    await memory._engine.store.database.write([user_id], work)
+    await memory._engine.index.forget(user_id)
 
 
 async def test_upkeep_indexes_what_an_earlier_version_indexed(memory: Memory, place: str | Path) -> None:
@@ -95,7 +95,7 @@ async def test_a_run_that_was_stopped_goes_on(memory: Memory, monkeypatch: pytes
     monkeypatch.setattr(maintain, "INDEX_BATCH", 2)
     await memory.add([f"fact number {number}" for number in range(7)], user_id="mei")
     await make_older(memory, "mei")
-    whole, left = memory._engine.store.repair, iter([True, True, False])
+    whole, left = memory._engine.store.checks.repair, iter([True, True, False])
 
     async def stopped(wanted: object) -> object:
         if not next(left, True):
@@ -114,7 +114,7 @@ async def test_a_new_version_does_not_wait_for_the_next_round(memory: Memory, mo
     await memory.add("likes tea", user_id="mei")
     assert await maintainer_of(memory._engine).run_all(forced=False) is not None
     assert await maintainer_of(memory._engine).run_all(forced=False) is None  # it is not time yet
-    for module in (rows, reads, checking, rounds):
+    for module in (entries, checks, maintenance):
         monkeypatch.setattr(module, "WORDS_VERSION", WORDS_VERSION + 1)
     done = await maintainer_of(memory._engine).run_all(forced=False)
     assert done is not None

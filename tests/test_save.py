@@ -57,7 +57,7 @@ async def test_references_to_memories_that_are_not_saved_are_dropped(memory: Mem
             ),
         ),
     )
-    receipt = await memory._engine.store.save(addition(kept, twin, effects=effects))
+    receipt = await memory._engine.store.additions.save(addition(kept, twin, effects=effects))
     assert receipt.created == 1
     assert any("2 relation" in problem for problem in receipt.problems)
     assert any("2 source" in problem for problem in receipt.problems)
@@ -67,7 +67,9 @@ async def test_references_to_memories_that_are_not_saved_are_dropped(memory: Mem
 
 
 async def test_a_new_memory_points_to_no_successor_that_is_not_saved(memory: Memory) -> None:
-    await memory._engine.store.save(addition(new_memory(1, "lived in Rome", superseded_by=GONE), effects=Effects()))
+    await memory._engine.store.additions.save(
+        addition(new_memory(1, "lived in Rome", superseded_by=GONE), effects=Effects())
+    )
     assert (await memory.get("1" * 26, user_id="mei")).superseded_by is None
 
 

@@ -370,7 +370,7 @@ def test_it_is_not_ready_when_a_job_has_failed_or_nobody_does_it(server: Running
             for name, value in values.items():
                 setattr(job, name, value)
 
-        server.do(server.memory._engine.store._write([], work))
+        server.do(server.memory._engine.store.database.write([], work))
 
     change(state="failed", updated_at=utc_now())
     ready = web.get("/readyz")

@@ -94,7 +94,7 @@ def test_a_key_ends_when_it_said(server: Running) -> None:
     async def end(session: Any) -> None:
         (await session.get(ApiKeyRow, id_in(key))).expires_at = utc_now()
 
-    server.do(server.memory._engine.store._write([], end))
+    server.do(server.memory._engine.store.database.write([], end))
     server.memory.keys._cached = None  # rather than wait for a second
     with server.client(key) as web:
         assert web.get("/v1/whoami").status_code == 401

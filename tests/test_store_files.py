@@ -292,7 +292,10 @@ async def test_a_file_below_a_file_is_refused(tmp_path: Path) -> None:
 
 
 async def test_the_promised_pragmas_hold_on_every_connection(memory: Memory, path: Path) -> None:
-    async with memory._engine.store._writing(["mei"]) as writing, memory._engine.store._reading("mei") as reading:
+    async with (
+        memory._engine.store.database.writing(["mei"]) as writing,
+        memory._engine.store.database.reading("mei") as reading,
+    ):
         for session in (writing, reading):
             connection = await session.connection()
             for pragma, value in (

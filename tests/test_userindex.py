@@ -22,14 +22,14 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from jiyi import InvalidInput, Memory, MemoryItem, NotFound
 from jiyi.index.episodes import episodes
 from jiyi.index.query import Candidates, Question
-from jiyi.index.ram import HotUsers
 from jiyi.index.row import IndexRow
+from jiyi.index.search_index import SearchIndex
 from jiyi.index.user_index import UserIndex
 from jiyi.languages.keywords import query_keywords
 from jiyi.languages.tokens import apart, tokens
 from jiyi.scope import Filter
 from jiyi.settings import load_settings
-from jiyi.store.rows import index_values
+from jiyi.store.entries import index_values
 from jiyi.testing import WordEmbedder
 from jiyi.write.index import KeywordRules, index_entry
 from support import Place
@@ -239,7 +239,9 @@ def test_an_index_that_is_mostly_dead_says_so() -> None:
 
 async def gone_at_once(memory: Memory, items: Sequence[MemoryItem]) -> None:
     """In one transaction; nothing was made of them that would have to be told anew."""
-    await memory._engine.store.erase("mei", [one.id for one in items], with_sources=False, rewrite=lambda *_: [])
+    await memory._engine.store.deletions.delete(
+        "mei", [one.id for one in items], with_sources=False, rewrite=lambda *_: []
+    )
 
 
 async def test_a_mostly_dead_index_is_loaded_anew(memory: Memory) -> None:
@@ -248,7 +250,7 @@ async def test_a_mostly_dead_index_is_loaded_anew(memory: Memory) -> None:
     await gone_at_once(memory, made[:800])
     assert (await memory.search("tea", user_id="mei")).searched == 300  # catches up
     assert (await memory.search("some tea", user_id="mei")).searched == 300  # loads anew; a kept answer would not
-    index = memory._engine.store._hot._users["mei"]
+    index = memory._engine.index._users["mei"]
     assert index._size == 300
 
 
@@ -276,7 +278,7 @@ async def test_users_beyond_the_budget_are_found_all_the_same(place: Place) -> N
         for _ in range(2):
             for user in "abc":
                 assert (await memory.search("tea", user_id=user)).total_found == 1
-        assert len(memory._engine.store._hot._users) == 1
+        assert len(memory._engine.index._users) == 1
 
 
 class TwoProcesses(RuleBasedStateMachine):
@@ -347,7 +349,7 @@ class TwoProcesses(RuleBasedStateMachine):
     def the_copy_is_what_the_file_says(self) -> None:
         query = "tea 咖啡 user_id run"
         store = self.both[0]._engine.store
-        anew = HotUsers(store._reading, budget=1 << 30)
+        anew = SearchIndex(store, budget=1 << 30)
         for filter_ in (ANYWHERE, replace(ANYWHERE, session_id="s"), replace(ANYWHERE, tags=("tea", "咖啡"))):
             question = Question(
                 filter=filter_,
@@ -356,7 +358,7 @@ class TwoProcesses(RuleBasedStateMachine):
                 vector=WordEmbedder()._embed(query),
                 model="testing:words@64",
             )
-            kept = self.runner.run(store.gather(question))
+            kept = self.runner.run(self.both[0]._engine.index.gather(question))
             fresh = self.runner.run(anew.gather(question))
             assert by_id(kept) == by_id(fresh)
             assert kept.unembedded == fresh.unembedded == 0

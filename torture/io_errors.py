@@ -136,9 +136,7 @@ async def jumping_clock(folder: Path) -> None:
             receipt = await memory.add(talk, user_id=USER, session_id="s", wait=False)
             acknowledged += [made.id for made in receipt.memories]
             now = utc_now()
-            claimed = await memory._engine.store.claim(
-                "dies", now, now + timedelta(seconds=1)
-            )  # and is not heard of again
+            claimed = await memory._engine.store.jobs.claim("dies", now, now + timedelta(seconds=1))
             if claimed is None:
                 raise Broken(f"job {number} is not due at {ahead:+.0f} s")
             await memory.update(kept.id, user_id=USER, content=f"version {number}")

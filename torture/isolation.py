@@ -152,12 +152,12 @@ def _switch_off(what: str | None, off: ExitStack) -> None:
     if what == "the user's predicate":
         from jiyi.store.filters import conditions
 
-        for module in ("base", "reads"):
+        for module in ("memories", "synonyms"):
             off.enter_context(patch(f"jiyi.store.{module}.conditions", lambda where: conditions(where)[1:]))
     elif what == "the user of an id":
         from sqlalchemy import or_, select
 
-        from jiyi.store import reads
+        from jiyi.store import memories
         from jiyi.store.tables import MemoryRow
 
         async def anybodys(session, user_id, name):  # type: ignore[no-untyped-def]
@@ -166,5 +166,5 @@ def _switch_off(what: str | None, off: ExitStack) -> None:
                 return (await session.scalars(named)).all()[0]
             return await rightly(session, user_id, name)
 
-        rightly = reads.memory_row
-        off.enter_context(patch("jiyi.store.reads.memory_row", anybodys))
+        rightly = memories.memory_row
+        off.enter_context(patch("jiyi.store.memories.memory_row", anybodys))

@@ -17,7 +17,7 @@ from unittest.mock import patch
 import hypothesis
 from hypothesis.stateful import run_state_machine_as_test
 
-from jiyi.store.saves import update as RIGHTLY  # noqa: N812 - what the protection does
+from jiyi.store.edits import update as RIGHTLY  # noqa: N812 - what the protection does
 from postgres_server import Databases
 
 from .machine import Machine
@@ -25,7 +25,7 @@ from .places import ON_POSTGRES_FROM, server
 from .trial import Trial
 
 EXAMPLES, STEPS = 120, 30  # machines on each database in the whole trial, and how far each goes
-PROTECTIONS = {"the check of versions": "`saves.update` changes a memory whatever its version is by then"}
+PROTECTIONS = {"the check of versions": "`edits.update` changes a memory whatever its version is by then"}
 
 
 async def run(trial: Trial) -> None:
@@ -39,7 +39,7 @@ async def run(trial: Trial) -> None:
 
     with ExitStack() as off:
         if trial.without is not None:
-            off.enter_context(patch("jiyi.store.saves.update", _whatever_version))
+            off.enter_context(patch("jiyi.store.edits.update", _whatever_version))
         await _tried(trial, "SQLite", file, nothing)
     if trial.scale < ON_POSTGRES_FROM or trial.without is not None:
         return

@@ -35,8 +35,16 @@ ROOT = Path(__file__).parent.parent
 LONGEST_CPU_S = 60  # what runs for ever uses the processor,
 LONGEST_S, SLOWER = 60, 15  # or waits for ever: so long, and as many times what its tests take without it
 FILES = (
-    *("store/saves.py", "store/jobs.py", "store/effects.py", "store/erasing.py", "store/filters.py", "store/keys.py"),
-    *("store/reads.py", "store/undo.py", "write/change.py", "write/facts.py", "write/identify.py"),
+    *(
+        "store/additions.py",
+        "store/edits.py",
+        "store/jobs.py",
+        "store/slots.py",
+        "store/deletions.py",
+        "store/filters.py",
+        "store/keys.py",
+    ),
+    *("store/memories.py", "store/history.py", "write/change.py", "write/facts.py", "write/identify.py"),
     *("write/reconcile.py", "write/settle.py", "write/timeline.py", "write/worker.py", "keys.py", "memory/keys.py"),
     *("server/access.py", "server/callers.py"),
 )

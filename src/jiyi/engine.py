@@ -26,10 +26,11 @@ from .write.index import KeywordRules
 
 if TYPE_CHECKING:
     from .files.keeper import Files
+    from .index.search_index import SearchIndex
     from .llm.client import Llm
     from .llm.keywords import Expander
     from .settings import Settings
-    from .store.base import Store
+    from .store.store import Store
     from .write.drafts import Extractor
 
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 class Engine:
     settings: Settings
     store: Store
+    index: SearchIndex
     embedder: Embedder
     meter: Meter
     rules: KeywordRules
@@ -60,15 +62,17 @@ class Engine:
         workspace_user: str | None = None,
     ) -> Engine:
         """Resolve every part that the settings name. Nothing is opened yet."""
+        from .index import open_index
         from .store import open_store
 
         store, meter = open_store(where or settings.url, settings), Meter()
+        index = open_index(store, settings)
         embedder = embedder or resolve(settings)
         if settings.cache.max_query_vectors:
             embedder = RememberedQueries(embedder, settings.cache.max_query_vectors)
         rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
         expander = judge = None
-        llm = resolve_llm(settings, store, meter)
+        llm = resolve_llm(settings, store.llm_usage, meter)
         if llm is not None:
             from .write.llm import LlmExtractor, LlmJudge  # imported late because their validators are slow to build
 
@@ -80,6 +84,7 @@ class Engine:
                 expander = Expander(llm)
         pipeline = Flow(
             store=store,
+            index=index,
             embedder=embedder,
             keyword_rules=rules,
             settings=settings.extraction,
@@ -89,16 +94,17 @@ class Engine:
             meter=meter,
         )
         ranking = _ranking(settings)
-        accesses = Accesses(store, on=settings.recalls.enabled, keep=settings.recalls.max_per_user)
+        accesses = Accesses(store, index, on=settings.recalls.enabled, keep=settings.recalls.max_per_user)
         period = Period.of(settings.cache.ttl_s, ranking.weights.half_life_days)
         return cls(
             settings=settings,
             store=store,
+            index=index,
             embedder=embedder,
             meter=meter,
             rules=rules,
             pipeline=pipeline,
-            answers=Answers(store, embedder, ranking, accesses, resolve_caches(settings), period),
+            answers=Answers(store, index, embedder, ranking, accesses, resolve_caches(settings), period),
             accesses=accesses,
             lifetimes=tuple(sorted(Retention(settings=settings.maintenance).lifetimes.items())),
             llm=llm,

@@ -25,7 +25,7 @@ class HealthCheck:
     async def __call__(self) -> Health:
         checks: list[Check] = []
         try:
-            counts = await self._engine.store.job_counts(utc_now())
+            counts = await self._engine.store.jobs.counts(utc_now())
             checks += [Check(name="store", ok=True), self._check_jobs(counts)]
         except JiyiError as error:
             checks.append(Check(name="store", ok=False, problem=str(error)))

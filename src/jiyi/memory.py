@@ -294,7 +294,7 @@ class Memory:
         """Delete everything of exactly this user. This cannot be undone."""
         from .keep.erase import erase_all
 
-        done = await erase_all(self._engine.store, validation.name("user_id", user_id))
+        done = await erase_all(self._engine.store, self._engine.index, validation.name("user_id", user_id))
         return await self._engine.forget_traces(user_id, done)
 
     # -- search -------------------------------------------------------------------------------------------------------
@@ -404,7 +404,7 @@ class Memory:
         """Return several memories in the given order; ids that this user does not have are left out."""
         ids = validation.names("memory_ids", memory_ids, most=validation.MAX_LIMIT)
         await self._engine.sync_files(validation.name("user_id", user_id))
-        return await self._engine.store.get(user_id, ids)
+        return await self._engine.store.memories.get(user_id, ids)
 
     async def list(
         self,
@@ -422,14 +422,14 @@ class Memory:
         where = Filter.parse(user_id=user_id, status=status, lifetimes=self._engine.lifetimes, **filters)
         cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
         await self._engine.sync_files(where.user_id)
-        page = await self._engine.store.page(where, cursor=cursor, limit=limit)
+        page = await self._engine.store.memories.page(where, cursor=cursor, limit=limit)
         return page.model_copy(update={"items": tuple(as_they_were(page.items, where.as_of))})
 
     async def count(self, *, user_id: str, status: Status = "active", **filters: Unpack[Filters]) -> int:
         """Count memories; the filters are those of `list`."""
         where = Filter.parse(user_id=user_id, status=status, lifetimes=self._engine.lifetimes, **filters)
         await self._engine.sync_files(where.user_id)
-        return await self._engine.store.count(where)
+        return await self._engine.store.memories.count(where)
 
     async def timeline(
         self,
@@ -447,28 +447,28 @@ class Memory:
         """
         where = Filter.parse(user_id=user_id, memory_types=memory_types, time_range=time_range)
         cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
-        return await self._engine.store.timeline(where, cursor=cursor, limit=limit)
+        return await self._engine.store.memories.timeline(where, cursor=cursor, limit=limit)
 
     async def history(self, memory_id: str, *, user_id: str) -> Sequence[Revision]:
         """List every change of a memory, oldest first: who, when, why, before, after."""
-        return await self._engine.store.history(*_ids(user_id, memory_id))
+        return await self._engine.store.history.get(*_ids(user_id, memory_id))
 
     async def sources(self, memory_id: str, *, user_id: str) -> Sequence[SourceMessage]:
         """List the messages that a memory came from, verbatim. A statement has none: it is its own source."""
-        return await self._engine.store.sources(*_ids(user_id, memory_id))
+        return await self._engine.store.memories.sources(*_ids(user_id, memory_id))
 
     async def relations(self, memory_id: str, *, user_id: str) -> Sequence[Relation]:
         """List the memories that a memory supports, contradicts or refines, or that do so to it."""
-        return await self._engine.store.relations(*_ids(user_id, memory_id))
+        return await self._engine.store.memories.relations(*_ids(user_id, memory_id))
 
     async def users(self) -> Sequence[str]:
         """List the ids of all users that have memories or messages."""
-        return await self._engine.store.users()
+        return await self._engine.store.memories.users()
 
     async def stats(self, user_id: str | None = None) -> Stats:
         """Count what the store holds, of one user or of all."""
         engine = self._engine
-        held = await engine.store.stats(engine.embedder.id, validation.optional_name("user_id", user_id))
+        held = await engine.store.statistics.stats(engine.embedder.id, validation.optional_name("user_id", user_id))
         return held.model_copy(update={"cache": engine.answers.use()})
 
     async def health(self) -> Health:

@@ -33,7 +33,7 @@ class Jobs:
     async def status(self, receipt: Receipt | str, *, user_id: str) -> Receipt:
         """Return the current receipt of an `add`, given its receipt or the receipt's id."""
         user_id = validation.name("user_id", user_id)
-        return await self._engine.store.status(user_id, receipt_id(receipt), self._engine.embedder.id)
+        return await self._engine.store.jobs.receipt(user_id, receipt_id(receipt), self._engine.embedder.id)
 
     async def wait(
         self,
@@ -64,16 +64,16 @@ class Jobs:
         """List jobs of one user or of all, newest first."""
         wanted = None if state is None else ReceiptState(validation.choice("state", state, [*ReceiptState]))
         user_id = validation.optional_name("user_id", user_id)
-        return await self._engine.store.jobs(user_id, wanted, validation.whole("limit", limit))
+        return await self._engine.store.jobs.list(user_id, wanted, validation.whole("limit", limit))
 
     async def get(self, job_id: str, *, user_id: str) -> Job:
         """Return one job by its id, which is also its receipt's id."""
-        return await self._engine.store.job(validation.name("user_id", user_id), validation.name("job_id", job_id))
+        return await self._engine.store.jobs.get(validation.name("user_id", user_id), validation.name("job_id", job_id))
 
     async def retry(self, job_id: str, *, user_id: str) -> Job:
         """Run a failed job, or one that waits for its next attempt, again now."""
         user_id, job_id = validation.name("user_id", user_id), validation.name("job_id", job_id)
-        job = await self._engine.store.retry(user_id, job_id, utc_now())
+        job = await self._engine.store.jobs.retry(user_id, job_id, utc_now())
         self._background.wake()
         return job
 
@@ -81,11 +81,11 @@ class Jobs:
         """Cancel an unfinished job. The messages stay; partial results are discarded."""
         problem = f"cancelled by {validation.name('actor', actor)}"
         user_id, job_id = validation.name("user_id", user_id), validation.name("job_id", job_id)
-        return await self._engine.store.cancel(user_id, job_id, utc_now(), problem)
+        return await self._engine.store.jobs.cancel(user_id, job_id, utc_now(), problem)
 
     async def counts(self) -> JobCounts:
         """Count the jobs of all users by state."""
-        return await self._engine.store.job_counts(utc_now())
+        return await self._engine.store.jobs.counts(utc_now())
 
     async def work(self, *, until_idle: bool = True) -> int:
         """Run the jobs of all users: the pending ones, or forever. Returns the number of jobs done.
@@ -122,7 +122,7 @@ class BackgroundJobs:
 
     async def resume(self) -> None:
         """Continue jobs that an earlier process left unfinished."""
-        if self._enabled and await self._engine.store.next_due() is not None:
+        if self._enabled and await self._engine.store.jobs.next_due() is not None:
             self.wake()
 
     async def stop(self) -> None:

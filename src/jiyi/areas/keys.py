@@ -37,18 +37,18 @@ class Keys:
         made = await memory.keys.create("mei's phone", scopes=["read"], user_ids=["mei"])
         """
         made = new_key(name, scopes=scopes, user_ids=user_ids, all_users=all_users, expires_at=expires_at)
-        await self._store.add_key(made, hashed(made.key))
+        await self._store.keys.add(made, hashed(made.key))
         self._cached = None
         await self.log("key.create", target=made.id, detail=f"{made.name}: {', '.join(made.scopes)}", by=by)
         return made
 
     async def list(self) -> Sequence[ApiKey]:
         """List all keys, oldest first, including expired and revoked ones."""
-        return [key for key, _ in await self._store.keys()]
+        return [key for key, _ in await self._store.keys.list()]
 
     async def revoke(self, key_id: str, *, by: str | None = None) -> ApiKey:
         """Revoke a key. Running servers refuse it within a second."""
-        revoked = await self._store.revoke_key(validation.name("key_id", key_id), utc_now())
+        revoked = await self._store.keys.revoke(validation.name("key_id", key_id), utc_now())
         self._cached = None
         await self.log("key.revoke", target=revoked.id, detail=revoked.name, by=by)
         return revoked
@@ -66,18 +66,18 @@ class Keys:
 
     async def audit(self, *, limit: int = 100) -> Sequence[AuditEntry]:
         """List audit entries, newest first: created and revoked keys, deletions, refused keys."""
-        return await self._store.audit(validation.whole("limit", limit))
+        return await self._store.keys.audit(validation.whole("limit", limit))
 
     async def log(
         self, action: str, *, target: str | None = None, detail: str | None = None, by: str | None = None
     ) -> None:
         """Add an entry to the audit log; `by` is the id of a key."""
         entry = AuditEntry(id=new_id(), at=utc_now(), key_id=by, action=action, target=target, detail=detail)
-        await self._store.note_audit([entry], AUDIT_LIMIT)
+        await self._store.keys.add_audit([entry], AUDIT_LIMIT)
 
     async def _all(self) -> dict[str, tuple[ApiKey, str]]:
         if self._cached is None or monotonic() - self._cached_at > CACHE_S:
             began = monotonic()
-            self._cached = {key.id: (key, key_hash) for key, key_hash in await self._store.keys()}
+            self._cached = {key.id: (key, key_hash) for key, key_hash in await self._store.keys.list()}
             self._cached_at = began
         return self._cached

@@ -15,7 +15,7 @@ from ..keep.undo import UndoPlan, UndoReport
 from ..keep.verify import VerifyReport
 from ..models import utc_now
 from ..store.contract import LeaseLost
-from ..store.undo import Undoing
+from ..store.history import Undoing
 from ..write.reindex import Progress as ReindexProgress
 from ..write.reindex import reindex_embeddings
 
@@ -165,11 +165,13 @@ class Maintenance:
 
     async def vacuum(self) -> Sequence[str]:
         """Rewrite the database without deleted data. Writers wait meanwhile. Returns notes on what is left."""
-        return tuple(await self._engine.store.vacuum())
+        return tuple(await self._engine.store.database.vacuum())
 
 
 def maintainer_of(engine: Engine) -> Maintainer:
-    return Maintainer(engine.store, _compressor(engine), engine.rules, engine.settings.maintenance, engine.meter)
+    return Maintainer(
+        engine.store, engine.index, _compressor(engine), engine.rules, engine.settings.maintenance, engine.meter
+    )
 
 
 def _compressor(engine: Engine) -> Compressor:

@@ -20,15 +20,15 @@ class Synonyms:
 
         await memory.synonyms.add([("k8s", "kubernetes"), ("老王", "王总", 0.9)], user_id="mei")
         """
-        return await self._store.add_synonyms(validation.optional_name("user_id", user_id), checked(pairs))
+        return await self._store.synonyms.add(validation.optional_name("user_id", user_id), checked(pairs))
 
     async def list(self, *, user_id: str | None = None) -> Sequence[Synonym]:
         """List a user's own and the shared pairs or, without `user_id`, the shared ones."""
-        return await self._store.synonyms(validation.optional_name("user_id", user_id))
+        return await self._store.synonyms.list(validation.optional_name("user_id", user_id))
 
     async def remove(self, keyword: str, synonym: str | None = None, *, user_id: str | None = None) -> int:
         """Remove one pair, or all pairs of a word; without `user_id`, shared ones. Returns how many."""
-        return await self._store.remove_synonym(
+        return await self._store.synonyms.remove(
             validation.optional_name("user_id", user_id),
             validation.name("keyword", keyword),
             validation.optional_name("synonym", synonym),
@@ -38,5 +38,5 @@ class Synonyms:
         """Return synonyms of the keywords, and words that occur together with them in the user's memories."""
         words = validation.names("keywords", keywords)
         where = Filter.parse(user_id=user_id)
-        own = await self._store.synonyms_of(where.user_id, words)
-        return expand(words, own, related_words(await self._store.company(where, words)))
+        own = await self._store.synonyms.of(where.user_id, words)
+        return expand(words, own, related_words(await self._store.synonyms.cooccurrence(where, words)))

@@ -29,7 +29,7 @@ class Usage:
         user_id = validation.name("user_id", user_id)
         await self._engine.accesses.flush()
         since = validation.optional_time("since", since)
-        return await self._engine.store.recalls(user_id, since=since, limit=validation.whole("limit", limit))
+        return await self._engine.store.recalls.list(user_id, since=since, limit=validation.whole("limit", limit))
 
     async def most_used(self, *, user_id: str, limit: int = 20) -> Sequence[MemoryItem]:
         """List the memories that were recalled most often, most used first."""
@@ -42,7 +42,7 @@ class Usage:
     async def groups(self, *, user_id: str, memory_types: Sequence[str] | None = None) -> dict[str, int]:
         """Count a user's memories by group."""
         where = Filter.parse(user_id=user_id, memory_types=memory_types, lifetimes=self._engine.lifetimes)
-        return await self._engine.store.groups(where)
+        return await self._engine.store.memories.count_by_group(where)
 
     async def observed(self) -> Observed:
         """Count the observed turns that were stored, failed, or are still queued."""
@@ -56,9 +56,9 @@ class Usage:
         """
         user_id = validation.optional_name("user_id", user_id)
         store, meter, cache = self._engine.store, self._engine.meter, self._engine.answers.use()
-        held = await store.stats(self._engine.embedder.id, user_id)
+        held = await store.statistics.stats(self._engine.embedder.id, user_id)
         today = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
-        tally = await store.tally(user_id, today - timedelta(days=SHOWN_DAYS - 1))
+        tally = await store.statistics.tally(user_id, today - timedelta(days=SHOWN_DAYS - 1))
         relevance = meter.spread("search_relevance")
         turns, recalled = meter.counted("agent_turns_total"), meter.counted("agent_recalled_total")
         failures = Counter[str]()
@@ -92,7 +92,7 @@ class Usage:
     async def prometheus(self) -> str:
         """Return all metrics in Prometheus' text format. The store is counted once a minute."""
         if self._counted is None or monotonic() - self._counted[0] > COUNT_EVERY_S:
-            self._counted = monotonic(), await self._engine.store.stats(self._engine.embedder.id)
+            self._counted = monotonic(), await self._engine.store.statistics.stats(self._engine.embedder.id)
         held, cache = self._counted[1], self._engine.answers.use()
         return prometheus((*_gauges(held), *_lookups(cache), *self._engine.meter.samples()))
 

@@ -25,8 +25,8 @@ async def verify_user(filing: Filing, user_id: str, *, vectors: bool) -> list[Dr
     found = list(_drifts(looked.plan, user_id))
     ids = _with_lines(looked)
     for start in range(0, len(ids), AT_ONCE):
-        items = await filing.store.get(user_id, ids[start : start + AT_ONCE])
-        stored = await filing.store.indexed(user_id, [item.id for item in items])
+        items = await filing.store.memories.get(user_id, ids[start : start + AT_ONCE])
+        stored = await filing.store.entries.get(user_id, [item.id for item in items])
         for item in items:
             problem = await asyncio.to_thread(_words_differ, item, stored.get(item.id), filing.rules)
             if problem:
@@ -48,12 +48,12 @@ async def rebuild_user(filing: Filing, user_id: str, *, confirm: bool) -> SyncRe
     indexed = 0
     problems: dict[str, None] = {}
     for start in range(0, len(ids), AT_ONCE):
-        items = await filing.store.get(user_id, ids[start : start + AT_ONCE])
+        items = await filing.store.memories.get(user_id, ids[start : start + AT_ONCE])
         entries = await asyncio.to_thread(_entries, items, filing.rules)
         entries, problem = await embed_entries(entries, [item.content for item in items], filing.embedder)
         problems |= dict.fromkeys([problem] if problem else [])
         versions = {item.id: (item.version, entry) for item, entry in zip(items, entries, strict=True)}
-        indexed += await filing.store.index_anew(user_id, versions)
+        indexed += await filing.store.entries.replace(user_id, versions)
     return done.model_copy(update={"indexed": indexed, "problems": (*done.problems, *problems)})
 
 

@@ -21,7 +21,7 @@ from .values import Drift, SyncReport, WorkspaceFile, WorkspaceStatus
 if TYPE_CHECKING:
     from ..embed import Embedder
     from ..settings import Settings
-    from ..store.base import Store
+    from ..store.store import Store
     from ..write.index import KeywordRules
 
 SOON_S = 0.05  # changes that come together are written together
@@ -55,7 +55,9 @@ class Files:
 
     async def start(self, store: Store, embedder: Embedder, rules: KeywordRules) -> None:
         chosen = self._settings.workspace
-        if not await asyncio.to_thread(has_notes, self._folder) and (lines := await store.count_lines(self._user)):
+        if not await asyncio.to_thread(has_notes, self._folder) and (
+            lines := await store.files.count_lines(self._user)
+        ):
             raise WorkspaceError(
                 f"{self._folder} is empty, but the index knows {lines:,} lines of a workspace. Is its disk not there,"
                 f" or was it moved? `jiyi workspace init {self._folder}` begins a new one"
@@ -74,7 +76,7 @@ class Files:
             rules=rules,
             with_facts=self._settings.extraction.enabled,
         )
-        store.after_write = self._after_write
+        store.database.after_write = self._after_write
 
     async def close(self) -> None:
         """Write what is still to be written."""
@@ -97,7 +99,7 @@ class Files:
         if self.workspace.user is not None:
             return [self.workspace.user]
         there = await asyncio.to_thread(self.workspace.users)
-        return sorted({*there, *await self.filing.store.users()})
+        return sorted({*there, *await self.filing.store.memories.users()})
 
     async def sync(
         self, user_id: str, *, confirm: bool = False, restore: bool = False, dry_run: bool = False

@@ -33,7 +33,7 @@ from .values import SyncReport
 from .writing import Written, write_files
 
 if TYPE_CHECKING:
-    from ..store.base import Store
+    from ..store.store import Store
 
 SYNCING: ContextVar[bool] = ContextVar("jiyi_syncing", default=False)  # what is written now is no news to the files
 TRIES = 50
@@ -124,14 +124,14 @@ async def look(
     workspace, store, now = filing.workspace, filing.store, utc_now()
     await asyncio.to_thread(workspace.check)
     scanned = await asyncio.to_thread(scan, workspace, user_id, filing.remembered)
-    agreed = await store.agreed(user_id, workspace.id, None if all_of_it else filing.agreements.get(user_id))
+    agreed = await store.files.agreed(user_id, workspace.id, None if all_of_it else filing.agreements.get(user_id))
     filing.agreements[user_id] = agreed
     hashes = {
         number: statement_hash(line.note.content, line.note.memory_type, None, None)
         for number, line in enumerate(scanned.lines)
         if line.entry.memory_id is None
     }
-    known = await store.known(user_id, list(hashes.values()), now) if hashes else {}
+    known = await store.memories.known(user_id, list(hashes.values()), now) if hashes else {}
     suspected = suspects(scanned, agreed)
     if all_of_it or files_win:
         suspected += [line.entry.memory_id for line in scanned.lines if line.entry.memory_id]
@@ -147,14 +147,14 @@ async def look(
     )
     if wanted.ended:
         filing.ended_at[user_id] = time.monotonic()
-    filed = await store.look_for_files(wanted, now)
+    filed = await store.files.look(wanted, now)
     noted = {memory_id: entry.version for memory_id, entry in agreed.entries.items()}
     changed = {
         memory_id: noted.get(memory_id, 0)
         for memory_id, memory in filed.memories.items()
         if memory.version > noted.get(memory_id, 1)
     }
-    changes = await store.changes_since(user_id, changed) if changed else {}
+    changes = await store.history.since(user_id, changed) if changed else {}
     knows = Known(agreed=agreed, filed=filed, suspects=suspected, twins=twins, changes=changes)
     plan = make_plan(
         scanned,
@@ -191,7 +191,7 @@ async def apply(filing: Filing, looked: Looked) -> list[str]:
     gone = [memory_id for memory_id in (*plan.gone, *archived) if memory_id not in still_there]
     seen = looked.known.filed.tip if not (written.failed or plan.held_files) else (agreed.seen or 0)
     at = utc_now()
-    await filing.store.agree(
+    await filing.store.files.agree(
         plan.user_id,
         filing.workspace.id,
         entries=entries,

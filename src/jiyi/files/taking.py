@@ -22,7 +22,7 @@ from ..write.index import KeywordRules, embed_entries, index_entry
 from .steps import BY_HAND, Archive, Edit, Plan, Rewrite, Take
 
 if TYPE_CHECKING:
-    from ..store.base import Store
+    from ..store.store import Store
 
 AT_ONCE = 400  # memories in one transaction
 
@@ -55,7 +55,7 @@ async def take(
             for step in batch.changes
             if isinstance(step, Edit) and step.memory_id not in rewritten and step.line.entry.memory_id
         ]
-        await store.take_from_files(
+        await store.files.apply(
             FileWork(
                 user_id=plan.user_id,
                 workspace=workspace,
@@ -90,7 +90,7 @@ async def _changes(
 ) -> tuple[list[tuple[ChangedMemory, int]], str | None]:
     if not steps:
         return [], None
-    items = {item.id: item for item in await store.get(user_id, [step.memory_id for step in steps])}
+    items = {item.id: item for item in await store.memories.get(user_id, [step.memory_id for step in steps])}
     if any(step.memory_id not in items or items[step.memory_id].version != step.version for step in steps):
         raise Stale
     memories = [items[step.memory_id] for step in steps]

@@ -28,7 +28,7 @@ async def watch(files: Files, report: Report | None) -> None:
     except ImportError as error:
         raise MissingExtra("files", "watchfiles") from error
     store = files.filing.store
-    seen, _ = await store.changed_users(0)
+    seen, _ = await store.changes.users_since(0)
     while True:
         try:
             begun = False
@@ -40,7 +40,7 @@ async def watch(files: Files, report: Report | None) -> None:
                 yield_on_timeout=True,
                 ignore_permission_denied=True,
             ):
-                seen, changed = await store.changed_users(seen)
+                seen, changed = await store.changes.users_since(seen)
                 edited = {files.workspace.owner(Path(path)) for _, path in changes}
                 users = sorted({user for user in edited if user} | set(changed)) if begun else await files.users()
                 begun = True  # all that was there has been looked at only now, when nothing new is missed any more

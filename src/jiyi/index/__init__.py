@@ -1,1 +1,28 @@
 """The searchable copy of one user's memories: words, vectors, people and times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..settings import Settings
+    from ..store.database import Database
+    from ..store.store import Store
+    from .search_index import Outside, SearchIndex
+
+
+def open_index(store: Store, settings: Settings) -> SearchIndex:
+    """Return the index of a store's memories."""
+    from .search_index import SearchIndex
+
+    outside = _outside(store.database, settings) if store.database.has_pgvector else None
+    return SearchIndex(store, budget=settings.cache_mb << 20, outside=outside)
+
+
+def _outside(database: Database, settings: Settings) -> Outside | None:
+    from ..store.postgres import PostgresDatabase
+    from .pgvector import PgVectors
+
+    if not isinstance(database, PostgresDatabase):
+        return None
+    return PgVectors(database, settings.postgres.vector_index_above)

@@ -33,8 +33,10 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..scope import Filter
+from ..store.entries import vector_of_memory
 from ..store.filters import conditions
-from ..store.reads import chunks, vector_of_memory
+from ..store.inserts import chunks
+from ..store.postgres import PostgresDatabase
 from ..store.tables import Base, EmbeddingRow, MemoryRow
 from ..store.types import Pgvector
 from .query import Question
@@ -73,12 +75,6 @@ class Found:
         return int(self.name.rpartition("_")[2])
 
 
-async def dimension(session: AsyncSession, user_id: str, model: str) -> int | None:
-    """Of the vectors for which this user has an index; None if there is none."""
-    valid = [one.dimension for one in await found(session, user_id, model) if one.valid]
-    return valid[0] if valid else None
-
-
 async def found(session: AsyncSession, user_id: str, model: str | None = None) -> list[Found]:
     joined = _classes.join(_indexes, _indexes.c.indexrelid == _classes.c.oid)
     mine = _classes.c.relname.startswith(_name(user_id, model), autoescape=True)
@@ -86,22 +82,58 @@ async def found(session: AsyncSession, user_id: str, model: str | None = None) -
     return [Found(name=name, valid=valid) for name, valid in rows]
 
 
-async def lend(session: AsyncSession, index: UserIndex, question: Question) -> None:
-    """Give the copy of a user in RAM the vectors that it needs for a question: of the nearest to it, and of those that
-    its words find."""
-    wanted = [vector for vector in (question.vector, *question.turns) if vector is not None]
-    ids: set[str] = set()
-    if wanted:
-        ids.update(index.by_words(question, BY_WORDS))
-        often = index.in_scope(question.filter) * SELDOM >= len(index)
-        if often:
-            await (await session.connection()).execute(_SET)
-        for vector in wanted:
-            # The farthest too, which are the nearest to the opposite: similarities are measured from worst to best.
-            for one, number in ((vector, NEAREST), (-vector, FARTHEST)):
-                ids.update(await session.scalars(_nearest(question.filter, question.model, one, number, indexed=often)))
-        ids.update(index.worked_out_of(ids))  # which tells whether what they say is so still
-    index.lend(*await _vectors(session, question.filter.user_id, question.model, sorted(ids), index.dimension))
+class PgVectors:
+    """Vectors of very large users, which stay in PostgreSQL."""
+
+    def __init__(self, database: PostgresDatabase, above: int) -> None:
+        self._database = database
+        self._above = above  # vectors of one user; 0: never
+
+    async def dimension(self, session: AsyncSession, user_id: str, model: str) -> int | None:
+        """Return the dimension of the vectors that the user's index holds, or None without an index."""
+        valid = [one.dimension for one in await found(session, user_id, model) if one.valid]
+        return valid[0] if valid else None
+
+    async def lend(self, session: AsyncSession, index: UserIndex, question: Question) -> None:
+        """Load the vectors that a question needs into the index: the nearest ones, and those that its words find."""
+        wanted = [vector for vector in (question.vector, *question.turns) if vector is not None]
+        ids: set[str] = set()
+        if wanted:
+            ids.update(index.by_words(question, BY_WORDS))
+            often = index.in_scope(question.filter) * SELDOM >= len(index)
+            if often:
+                await (await session.connection()).execute(_SET)
+            for vector in wanted:
+                # The farthest too, which are the nearest to the opposite: similarities are measured from worst to best.
+                for one, number in ((vector, NEAREST), (-vector, FARTHEST)):
+                    ids.update(
+                        await session.scalars(_nearest(question.filter, question.model, one, number, indexed=often))
+                    )
+            ids.update(index.worked_out_of(ids))  # which tells whether what they say is so still
+        index.lend(*await _vectors(session, question.filter.user_id, question.model, sorted(ids), index.dimension))
+
+    async def maintain(self, user_id: str) -> None:
+        """Create the user's index when there are more than so many vectors, and drop it below half of that."""
+        above = self._above
+        async with self._database.reading(user_id) as session:
+            there = {index.name: index for index in await found(session, user_id)}
+            counted = await sizes(session, user_id, 2 * above) if above else {}
+        able = await self._database.pgvector_version() >= OLDEST
+        wanted, kept = set(), set()
+        for (model, size), number in counted.items():
+            if able and size <= LARGEST:
+                index = index_for(user_id, model, size)
+                wanted |= {index} if number > above else set()
+                kept |= {index.name} if number > above // 2 else set()
+        drop = [name for name, index in there.items() if not index.valid or name not in kept]
+        create = [one for one in wanted if one.name in drop or one.name not in there]
+        await self._database.change_indexes(user_id, drop=[to_drop(name) for name in drop], create=create)
+
+    async def drop(self, user_id: str) -> None:
+        """Drop the user's index."""
+        async with self._database.reading(user_id) as session:
+            left = await found(session, user_id)
+        await self._database.change_indexes(user_id, drop=[to_drop(index.name) for index in left])
 
 
 def _nearest(where: Filter, model: str, vector: NDArray[np.float32], number: int, *, indexed: bool) -> Select[str]:

@@ -20,7 +20,6 @@ from ..embed import Embedder
 from ..errors import LlmBadReply, LlmError
 from ..ids import new_id
 from ..models import ReceiptState, Time, Value, layer_of
-from ..store.aged import Aged, Held
 from ..store.contract import (
     Addition,
     Change,
@@ -31,6 +30,7 @@ from ..store.contract import (
     Source,
     Stale,
 )
+from ..store.maintenance import Aged, Held
 from ..text.passages import COMPRESSED, passages, width
 from ..text.summary import summarise
 from ..write.hashes import identity
@@ -42,7 +42,7 @@ from .retention import LEVEL_FACTOR, Retention
 if TYPE_CHECKING:
     from ..llm.client import Llm
     from ..settings import MaintenanceSettings
-    from ..store.base import Store
+    from ..store.store import Store
 
 PAGE = 1000
 MAX_MEMORIES = 4000  # of one user in one plan
@@ -138,7 +138,7 @@ class Compressor:
         old: list[Held] = []
         after = ""
         while len(old) < MAX_MEMORIES:
-            page = await self.store.aged(wanted, after=after, limit=PAGE)
+            page = await self.store.maintenance.aged(wanted, after=after, limit=PAGE)
             old += [memory for memory in page if retention.is_old(memory, now)]
             if len(page) < PAGE:
                 break
@@ -215,7 +215,9 @@ class Compressor:
             bundle: Bundle | None = planned
             at = now + timedelta(microseconds=number)  # identifies the bundle for undo
             while bundle is not None:
-                current = await self.store.held(plan.user_id, [one.id for one in bundle.members], self.embedder.id)
+                current = await self.store.maintenance.get(
+                    plan.user_id, [one.id for one in bundle.members], self.embedder.id
+                )
                 versions = {one.id: one.version for one in current}
                 changed = [one.id for one in bundle.members if versions.get(one.id) != one.version]
                 if not changed:
@@ -279,7 +281,7 @@ class Compressor:
             ),
             kind=KIND,
         )
-        await self.store.save(addition)
+        await self.store.additions.save(addition)
         return [one.id for one in new]
 
 

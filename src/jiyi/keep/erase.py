@@ -10,14 +10,15 @@ from ..embed import Embedder
 from ..errors import EmbeddingError
 from ..languages.normalise import normalise
 from ..models import Deletion
-from ..store.erasing import Erasure, Held, Rewrite, Rewritten
+from ..store.deletions import Erasure, Held, Rewrite, Rewritten
 from ..text.summary import summarise
 from ..write.grow import PROFILES
 from ..write.hashes import identity
 from ..write.index import KeywordRules, embed_each, index_entry
 
 if TYPE_CHECKING:
-    from ..store.base import Store
+    from ..index.search_index import SearchIndex
+    from ..store.store import Store
 
 MESSAGE = "message"  # source of memories that repeat a message verbatim
 _SUBJECT = 16  # characters of a slot that identify the subject
@@ -34,12 +35,12 @@ async def erase(
     with_sources: bool,
 ) -> Deletion:
     """Delete in one transaction, then embed rewritten memories and scrub free space of the database."""
-    done = await store.erase(user_id, memory_ids, with_sources=with_sources, rewrite=rewriter(rules))
+    done = await store.deletions.delete(user_id, memory_ids, with_sources=with_sources, rewrite=rewriter(rules))
     notes = []
     if done.rewritten:
         try:
             vectors = await embed_each(embedder, [one.texts for one in done.rewritten])
-            await store.embed(embedder.id, done.rewritten, vectors)
+            await store.entries.save_vectors(embedder.id, done.rewritten, vectors)
         except EmbeddingError as error:
             notes.append(f"rewritten memories have no vectors yet: {error}; run `jiyi reindex --embeddings`")
     if done.kept_messages:
@@ -47,12 +48,13 @@ async def erase(
             f"{done.kept_messages:,} messages stay because other memories came from them: delete with sources to remove"
             " them too"
         )
-    return receipt(done, [*notes, *await store.scrub(everything=False)])
+    return receipt(done, [*notes, *await store.database.scrub(everything=False)])
 
 
-async def erase_all(store: Store, user_id: str) -> Deletion:
-    done = await store.erase_all(user_id)
-    return receipt(done, await store.scrub(everything=True))
+async def erase_all(store: Store, index: SearchIndex, user_id: str) -> Deletion:
+    done = await store.deletions.delete_user(user_id)
+    await index.forget(user_id)
+    return receipt(done, await store.database.scrub(everything=True))
 
 
 def receipt(done: Erasure, notes: Sequence[str]) -> Deletion:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from ..store.aged import Held
+from ..store.maintenance import Held
 
 MIN_SIMILARITY = 0.45  # cosine; very old memories are grouped with the nearest ones whatever their similarity
 MAX_SPAN = timedelta(days=92)  # between the members of a group, unless they are very old

@@ -22,15 +22,16 @@ from ..errors import JiyiError, StoreError
 from ..ids import new_id
 from ..metrics import Meter
 from ..models import Value, utc_now
-from ..store.checking import Checked, Repair
+from ..store.checks import Checked, Repair
 from ..store.contract import Change, ChangedMemory, IndexEntry, LeaseLost
 from ..write.index import KeywordRules, index_entry
 from .compress import Compressor
 from .retention import Retention
 
 if TYPE_CHECKING:
+    from ..index.search_index import SearchIndex
     from ..settings import MaintenanceSettings
-    from ..store.base import Store
+    from ..store.store import Store
 
 ACTOR = "maintenance"
 # Limits of one user's turn.
@@ -79,9 +80,16 @@ class _Tally:
 
 class Maintainer:
     def __init__(
-        self, store: Store, compressor: Compressor, rules: KeywordRules, settings: MaintenanceSettings, meter: Meter
+        self,
+        store: Store,
+        index: SearchIndex,
+        compressor: Compressor,
+        rules: KeywordRules,
+        settings: MaintenanceSettings,
+        meter: Meter,
     ) -> None:
         self._store = store
+        self._index = index
         self._compressor = compressor
         self._rules = rules
         self._settings = settings
@@ -101,11 +109,11 @@ class Maintainer:
         """Count what there is to do for one user or for all, without changes and without a language model."""
         tally, now = _Tally(), utc_now()
         compressor = replace(self._compressor, llm=None)
-        users = [user_id] if user_id is not None else await self._store.users()
+        users = [user_id] if user_id is not None else await self._store.memories.users()
         for one in users:
             expired = {
                 memory_id
-                for memory_id, _, _ in await self._store.run_out(
+                for memory_id, _, _ in await self._store.maintenance.expired(
                     one, now=now, lifetimes=self._retention.lifetimes, limit=MAX_EXPIRED * MAX_TURNS
                 )
             }
@@ -123,11 +131,11 @@ class Maintainer:
     async def run_all(self, *, forced: bool, progress: Progress | None = None) -> MaintenanceReport | None:
         """Do maintenance of all users; None if another process does it, or it is not due yet."""
         now = utc_now()
-        after = await self._store.begin_round(self._owner, now, now + LEASE, forced=forced)
+        after = await self._store.maintenance.begin_round(self._owner, now, now + LEASE, forced=forced)
         if after is None:
             return None
         tally = _Tally()
-        users = sorted(await self._store.users(), key=_position)
+        users = sorted(await self._store.memories.users(), key=_position)
         waiting = [user_id for user_id in users if _position(user_id) > after]
         done = len(users) - len(waiting)
         more: list[tuple[str, int]] = []
@@ -143,7 +151,7 @@ class Maintainer:
             if turn <= MAX_TURNS and await self._safe_turn(user_id, tally):
                 more.append((user_id, turn + 1))
             await self._save_position(_position(users[-1]))
-        await self._store.finish_round(self._owner, utc_now(), utc_now() + self._every)
+        await self._store.maintenance.finish_round(self._owner, utc_now(), utc_now() + self._every)
         return tally.report()
 
     @property
@@ -152,7 +160,7 @@ class Maintainer:
 
     async def _save_position(self, position: str) -> None:
         now = utc_now()
-        await self._store.continue_round(self._owner, now, now + LEASE, position)
+        await self._store.maintenance.advance_round(self._owner, now, now + LEASE, position)
 
     async def _safe_turn(self, user_id: str, tally: _Tally) -> bool:
         """Log a failure of one user and continue with the next."""
@@ -168,7 +176,7 @@ class Maintainer:
     async def _turn(self, user_id: str, tally: _Tally) -> bool:
         """Do a bounded amount of work; return True if there is more."""
         now = utc_now()
-        await self._store.tend(user_id)
+        await self._index.maintain(user_id)
         indexed = await self._reindex_outdated(user_id)
         tally.indexed += indexed
         expired = await self._expire(user_id, now)
@@ -190,18 +198,20 @@ class Maintainer:
         """Re-index memories that an earlier version had indexed; until then they are found by their old terms."""
         done = 0
         while done < MAX_INDEXED and (
-            found := await self._store.outdated(user_id, limit=min(INDEX_BATCH, MAX_INDEXED - done))
+            found := await self._store.checks.outdated(user_id, limit=min(INDEX_BATCH, MAX_INDEXED - done))
         ):
             entries = await asyncio.to_thread(index_entries_of, found, self._rules)
             repairs = [
                 Repair(user_id=user_id, id=memory.id, version=memory.version, index=entry)
                 for memory, entry in zip(found, entries, strict=True)
             ]
-            done += len(await self._store.repair(repairs))  # one changed meanwhile is up to date by that
+            done += len(await self._store.checks.repair(repairs))  # one changed meanwhile is up to date by that
         return done
 
     async def _expire(self, user_id: str, now: datetime) -> int:
-        found = await self._store.run_out(user_id, now=now, lifetimes=self._retention.lifetimes, limit=MAX_EXPIRED)
+        found = await self._store.maintenance.expired(
+            user_id, now=now, lifetimes=self._retention.lifetimes, limit=MAX_EXPIRED
+        )
         changes = [
             ChangedMemory(
                 id=memory_id,
@@ -210,7 +220,7 @@ class Maintainer:
             )
             for memory_id, version, why in found
         ]
-        return len(changes) - len(await self._store.change_all(user_id, changes)) if changes else 0
+        return len(changes) - len(await self._store.edits.update_many(user_id, changes)) if changes else 0
 
 
 def index_entries_of(memories: Sequence[Checked], rules: KeywordRules) -> list[IndexEntry]:

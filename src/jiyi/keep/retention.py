@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ..settings import LASTING
-from ..store.aged import Held
+from ..store.maintenance import Held
 
 if TYPE_CHECKING:
     from ..settings import MaintenanceSettings

@@ -14,12 +14,12 @@ from pydantic import Field, JsonValue
 from ..embed import Embedder
 from ..models import MemoryItem, Time, Value
 from ..store.contract import Change, ChangedMemory
-from ..store.undo import Touched, Undoing
+from ..store.history import Touched, Undoing
 from ..write.change import embed_changes, prepare
 from ..write.index import KeywordRules
 
 if TYPE_CHECKING:
-    from ..store.base import Store
+    from ..store.store import Store
 
 EDITS = ("update", "restore")  # actions of people
 TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at")
@@ -69,7 +69,7 @@ def describe(what: Undoing) -> str:
 async def plan(what: Undoing, now: datetime, store: Store) -> UndoPlan:
     steps: list[UndoStep] = []
     left: list[str] = []
-    for one in await store.touched(what):
+    for one in await store.history.touched(what):
         edited = [revision for revision in one.revisions if revision.version not in one.selected]
         edited = [revision for revision in edited if revision.action in EDITS and revision.version > 1]
         if 1 in one.selected and edited:
@@ -121,7 +121,7 @@ async def apply(plan: UndoPlan, *, actor: str, store: Store, embedder: Embedder,
     current: dict[str, MemoryItem] = {}
     for start in range(0, len(plan.steps), BATCH):
         batch = [step.memory_id for step in plan.steps[start : start + BATCH]]
-        current |= {memory.id: memory for memory in await store.get(plan.user_id, batch)}
+        current |= {memory.id: memory for memory in await store.memories.get(plan.user_id, batch)}
     steps = [step for step in plan.steps if step.memory_id in current]
     memories = [current[step.memory_id] for step in steps]
     changes = await asyncio.to_thread(
@@ -132,7 +132,7 @@ async def apply(plan: UndoPlan, *, actor: str, store: Store, embedder: Embedder,
         ChangedMemory(id=step.memory_id, change=change, version=step.version)
         for step, change in zip(steps, changes, strict=True)
     ]
-    kept = dict(await store.change_all(plan.user_id, wanted))
+    kept = dict(await store.edits.update_many(plan.user_id, wanted))
     gone = [f"{step.memory_id}: it was deleted" for step in plan.steps if step.memory_id not in current]
     return UndoReport(
         steps=tuple(step for step in steps if step.memory_id not in kept),

@@ -14,7 +14,7 @@ from pydantic import Field
 from ..embed import Embedder, embed_documents
 from ..languages.normalise import normalise
 from ..models import Coverage, Value
-from ..store.checking import Checked, Repair
+from ..store.checks import Checked, Repair
 from ..store.contract import EXTRACTED, PAST, SAID, IndexEntry, Unembedded
 from ..text.hashes import term_hash
 from ..text.passages import passages
@@ -26,7 +26,7 @@ from ..write.settle import DATED
 from .maintain import index_entries_of
 
 if TYPE_CHECKING:
-    from ..store.base import Store
+    from ..store.store import Store
 
 BATCH = 200
 MAX_EXAMPLES = 20
@@ -79,9 +79,9 @@ async def verify(
     """Check all memories of one user or of all, in batches. `vectors` embeds every text again to compare."""
     found = _Findings()
     await _find_orphans(store, user_id, found, repair=repair)
-    coverage = await store.coverage(embedder.id, user_id)
+    coverage = await store.entries.coverage(embedder.id, user_id)
     after = ("", "")
-    while batch := await store.check(user_id, after=after, limit=BATCH):
+    while batch := await store.checks.page(user_id, after=after, limit=BATCH):
         await _batch(store, embedder, rules, batch, found, repair=repair, vectors=vectors)
         after = (batch[-1].user_id, batch[-1].id)
         found.memories += len(batch)
@@ -91,18 +91,18 @@ async def verify(
         drift=dict(found.drift),
         repaired=dict(found.repaired),
         examples=tuple(line for lines in found.examples.values() for line in lines),
-        coverage=await store.coverage(embedder.id, user_id) if repair else coverage,
+        coverage=await store.entries.coverage(embedder.id, user_id) if repair else coverage,
     )
 
 
 async def _find_orphans(store: Store, user_id: str | None, found: _Findings, *, repair: bool) -> None:
-    orphans, dangling = await store.loose_ends(user_id)
+    orphans, dangling = await store.checks.orphans(user_id)
     for table, number in orphans.items():
         found.note("orphans", f"{number:,} orphaned rows in {table}", number)
     if dangling:
         found.note("successors", f"{dangling:,} memories have a dangling superseded_by", dangling)
     if repair and (orphans or dangling):
-        removed, cleared = await store.tie_up(user_id)
+        removed, cleared = await store.checks.remove_orphans(user_id)
         found.repaired.update({"orphans": sum(removed.values()), "successors": cleared})
         found.repaired = +found.repaired
 
@@ -131,7 +131,7 @@ async def _batch(
             wanted[memory.id] = (_repair(memory, entry, kinds), memory, kinds)
     if not repair or not wanted:
         return
-    done = await store.repair([one for one, _, _ in wanted.values()])
+    done = await store.checks.repair([one for one, _, _ in wanted.values()])
     without = [wanted[name][1] for name in done if "vectors" in wanted[name][2]]
     if without:
         missing = [
@@ -143,7 +143,9 @@ async def _batch(
             )
             for memory in without
         ]
-        await store.embed(embedder.id, missing, await embed_each(embedder, [one.texts for one in missing]))
+        await store.entries.save_vectors(
+            embedder.id, missing, await embed_each(embedder, [one.texts for one in missing])
+        )
     found.repaired.update(kind for name in done for kind in wanted[name][2])
 
 

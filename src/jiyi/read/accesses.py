@@ -17,7 +17,8 @@ from ..ids import new_id
 from ..models import Recall, utc_now
 
 if TYPE_CHECKING:
-    from ..store.base import Store
+    from ..index.search_index import SearchIndex
+    from ..store.store import Store
 
 MOST_NOTED = 20  # hits of one search: the best ones
 MOST_PENDING = 10_000  # recalls; while the database cannot be written, the oldest are given up
@@ -32,8 +33,9 @@ class Accesses:
     """In scores an access counts from the next period on, by default every ten minutes. So equal searches within a
     period have equal answers, and a cache of answers is not made void by the very searches that fill it."""
 
-    def __init__(self, store: Store, *, on: bool, keep: int) -> None:
+    def __init__(self, store: Store, index: SearchIndex, *, on: bool, keep: int) -> None:
         self._store = store
+        self._index = index
         self._on = on
         self._keep = keep
         self._pending: deque[Recall] = deque()
@@ -47,7 +49,7 @@ class Accesses:
         if period != self._period:
             fresh, self._fresh, self._period = self._fresh, {}, period
             for user_id, accessed in fresh.items():
-                self._store.touch(user_id, accessed)
+                self._index.touch(user_id, accessed)
 
     def note(self, user_id: str, query: str, memory_ids: Sequence[str]) -> None:
         """After a search."""
@@ -68,7 +70,7 @@ class Accesses:
             while self._pending:
                 batch = self._next_batch()
                 try:
-                    await self._store.record(batch, self._keep)
+                    await self._store.recalls.add(batch, self._keep)
                 except StoreError:
                     self._pending.extendleft(reversed(batch))
                     raise

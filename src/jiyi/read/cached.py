@@ -41,7 +41,8 @@ from .interpret import Inquiry
 from .search import Ranking, expandable, expanded_keywords, search, synonyms_of
 
 if TYPE_CHECKING:
-    from ..store.base import Store
+    from ..index.search_index import SearchIndex
+    from ..store.store import Store
 
 HOT_S = 3600  # for which it is kept which memories are used most
 DRIFT = 1000  # an answer lives for less than this part of the half-life, in which no freshness moves by 0.1 %
@@ -81,6 +82,7 @@ class Answers:
     def __init__(
         self,
         store: Store,
+        index: SearchIndex,
         embedder: Embedder,
         ranking: Ranking,
         accesses: Accesses,
@@ -88,6 +90,7 @@ class Answers:
         period: Period,
     ) -> None:
         self._store = store
+        self._index = index
         self._embedder = embedder
         self._ranking = ranking
         self._accesses = accesses
@@ -106,10 +109,10 @@ class Answers:
 
     async def _found(self, inquiry: Inquiry, now: datetime, asked_at: datetime | None, lasting: bool) -> SearchResult:
         user_id = inquiry.filter.user_id
-        outset = await self._store.outset(user_id, expandable(inquiry))
+        outset = await self._index.search_snapshot(user_id, expandable(inquiry))
         # Explanations speak in words, which no cache shall hold; they are for people, who have the time.
         if outset.tip is None or not self._caches or not lasting or inquiry.explain:
-            return await search(inquiry, outset, self._store, self._embedder, self._ranking)
+            return await search(inquiry, outset, self._store, self._index, self._embedder, self._ranking)
         self._asked += 1
         key = self._key(inquiry, outset.tip, self._period.number(now), asked_at)
         for place, cache in enumerate(self._caches):
@@ -119,7 +122,7 @@ class Answers:
                 self._answered += 1
                 await _keep(self._caches[:place], user_id, kept, now)
                 return told
-        found = await search(inquiry, outset, self._store, self._embedder, self._ranking)
+        found = await search(inquiry, outset, self._store, self._index, self._embedder, self._ranking)
         if not found.degraded:  # it may be whole again at the next moment
             await _keep(self._caches, user_id, await self._kept(found, inquiry, key, now), now)
         return found
@@ -128,18 +131,18 @@ class Answers:
         """The memories that are used most. Recalls are no changes, so who leads may be an hour old; what it says is
         not, and what was deleted, archived or superseded is not among them."""
         user_id, now = where.user_id, where.now
-        outset = await self._store.outset(user_id, ())
+        outset = await self._index.search_snapshot(user_id, ())
         parts = ("hot", limit, outset.tip)
         key = sha256(json.dumps(parts, default=str).encode()).hexdigest()
         for place, cache in enumerate(self._caches):
             kept = _read(await cache.get(user_id, key), key, now)
-            found = [] if kept is None else await self._store.get(user_id, [one for one, _ in kept.hits])
+            found = [] if kept is None else await self._store.memories.get(user_id, [one for one, _ in kept.hits])
             if kept is not None and len(found) == len(kept.hits):
                 await _keep(self._caches[:place], user_id, kept, now)
                 return found
-        ids = await self._store.most_used(where, limit)
+        ids = await self._store.memories.most_used(where, limit)
         if len(ids) == limit:  # a list that is not full may be another at the next recall, and is soon made
-            next_end = await self._store.next_end(user_id, now)
+            next_end = await self._index.next_end(user_id, now)
             until = now + timedelta(seconds=HOT_S)
             kept = Kept(
                 key=key,
@@ -150,7 +153,7 @@ class Answers:
                 expanded=False,
             )
             await _keep(self._caches, user_id, kept, now)
-        return await self._store.get(user_id, ids)
+        return await self._store.memories.get(user_id, ids)
 
     def _key(self, inquiry: Inquiry, tip: Tip, period: int, asked_at: datetime | None) -> str:
         """Everything that an answer hangs on, hashed: nobody can read a query in a key."""
@@ -164,7 +167,7 @@ class Answers:
     async def _told(self, inquiry: Inquiry, outset: Outset, kept: Kept) -> SearchResult | None:
         """A kept answer with what the database says now; None if a memory has gone a moment ago."""
         user_id = inquiry.filter.user_id
-        found = await self._store.get(user_id, [one for one, _ in kept.hits])
+        found = await self._store.memories.get(user_id, [one for one, _ in kept.hits])
         memories = {memory.id: memory for memory in as_they_were(found, inquiry.filter.as_of)}
         if any(one not in memories for one, _ in kept.hits):
             return None
@@ -181,7 +184,7 @@ class Answers:
     async def _kept(self, found: SearchResult, inquiry: Inquiry, key: str, now: datetime) -> Kept:
         """An answer lives until the period is over, or a memory expires or ends."""
         until = now + timedelta(seconds=self._period.left(now))
-        next_end = await self._store.next_end(inquiry.filter.user_id, now, inquiry.filter.lifetimes)
+        next_end = await self._index.next_end(inquiry.filter.user_id, now, inquiry.filter.lifetimes)
         return Kept(
             key=key,
             until=until if next_end is None else min(until, next_end),

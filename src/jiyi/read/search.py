@@ -30,8 +30,9 @@ from .relevance import BOTH, BY_MEANING, BY_WORDS, Relevance, explain, relevance
 from .score import LEGS, Scores, best, score
 
 if TYPE_CHECKING:
+    from ..index.search_index import SearchIndex
     from ..settings import Preset
-    from ..store.base import Store
+    from ..store.store import Store
 
 Places = NDArray[np.intp]
 
@@ -48,15 +49,17 @@ class Ranking:
     half_lives: Mapping[str, float] = field(default_factory=dict)  # of types that have their own
 
 
-async def search(inquiry: Inquiry, outset: Outset, store: Store, embedder: Embedder, ranking: Ranking) -> SearchResult:
+async def search(
+    inquiry: Inquiry, outset: Outset, store: Store, index: SearchIndex, embedder: Embedder, ranking: Ranking
+) -> SearchResult:
     degraded: list[str] = []
-    question = await question_of(inquiry, outset, store, embedder, ranking, degraded)
-    candidates = await store.gather(question)
+    question = await question_of(inquiry, outset, index, embedder, ranking, degraded)
+    candidates = await index.gather(question)
     await _tell_unembedded(inquiry, candidates, store, embedder, degraded)
     legs = tuple(leg for leg in LEGS[inquiry.mode] if leg != "semantic" or question.vector is not None)
     scores = _scores(candidates, ranking, legs, inquiry)
     places = best(candidates, scores, inquiry.limit)
-    memories = await store.get(inquiry.filter.user_id, list(candidates.ids[places]))
+    memories = await store.memories.get(inquiry.filter.user_id, list(candidates.ids[places]))
     found = {memory.id: memory for memory in as_they_were(memories, inquiry.filter.as_of)}
     why = _relevance(candidates, scores, places, legs, inquiry, found) if ranking.preset == "measured" else None
     values = scores.total if why is None else why.values
@@ -80,11 +83,11 @@ async def search(inquiry: Inquiry, outset: Outset, store: Store, embedder: Embed
 
 
 async def question_of(
-    inquiry: Inquiry, outset: Outset, store: Store, embedder: Embedder, ranking: Ranking, degraded: list[str]
+    inquiry: Inquiry, outset: Outset, index: SearchIndex, embedder: Embedder, ranking: Ranking, degraded: list[str]
 ) -> Question:
     """What the legs need: the query's words and their synonyms, vectors, people and times."""
     user_id = inquiry.filter.user_id
-    named = people_named(inquiry.query, await store.people(user_id, embedder.id))
+    named = people_named(inquiry.query, await index.people(user_id, embedder.id))
     turns = [without_names(turn, named) for turn in inquiry.turns[-MOST_TURNS:]]
     whole = " ".join(turns) if turns else without_names(inquiry.query, named)
     last = turns[-1] if turns else whole
@@ -179,7 +182,7 @@ async def _tell_unembedded(
     """Memories that the vector leg cannot see are a reason to say so; if it sees none, by meaning nothing is found."""
     if not candidates.unembedded or "semantic" not in LEGS[inquiry.mode]:
         return
-    coverage = await store.coverage(embedder.id, inquiry.filter.user_id)
+    coverage = await store.entries.coverage(embedder.id, inquiry.filter.user_id)
     others = sorted(model for model in coverage.models if model != embedder.id)
     whose = f" but of {', '.join(others)}" if others else ""
     problem = (

@@ -10,7 +10,7 @@ from ..text.budget import token_bound
 
 if TYPE_CHECKING:
     from ..scope import Filter
-    from ..store.base import Store
+    from ..store.store import Store
 
 WHOLE = 3  # the best ones are told in their own words
 
@@ -32,4 +32,4 @@ def in_short(memories: Sequence[MemoryItem], gists: Mapping[str, Sequence[Memory
 async def shorten(memories: Sequence[MemoryItem], where: Filter, store: Store) -> Sequence[MemoryItem]:
     """Replace messages by the memories derived from them, except for the best ones."""
     messages = [memory.id for memory in memories if memory.memory_type == "message"]
-    return list(in_short(memories, await store.gists(where, messages)))
+    return list(in_short(memories, await store.memories.derived(where, messages)))

@@ -1,4 +1,4 @@
-"""The database: `open_store` turns a place into a store; `base` says what a store can do."""
+"""SQL repositories: `open_store` turns a path or URL into a `Store`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..errors import MissingExtra, SettingsError
 
 if TYPE_CHECKING:
     from ..settings import Settings
-    from .base import Store
+    from .store import Store
 
 
 def open_store(where: str | Path | None, settings: Settings) -> Store:
-    """The store at a path or URL; by default a file in the user's data directory."""
+    """Return the store at a path or URL; by default a file in the user's data directory."""
     if where == ":memory:":
         raise SettingsError("url: a memory needs a file; for a passing one use a temporary folder")
     scheme, separator, rest = str(where or "").partition("://")
@@ -27,19 +27,22 @@ def open_store(where: str | Path | None, settings: Settings) -> Store:
         raise SettingsError(
             f"url: {scheme}:// is not supported by this version; use a path, sqlite:///PATH or postgresql://…"
         )
-    from .sqlite import SqliteStore
+    from .sqlite import SqliteDatabase
+    from .store import Store
 
-    return SqliteStore(path.absolute(), busy_timeout_s=settings.busy_timeout_s, cache_mb=settings.cache_mb)
+    return Store(SqliteDatabase(path.absolute(), busy_timeout_s=settings.busy_timeout_s))
 
 
 def _postgres(url: str, settings: Settings) -> Store:
     try:
-        from .postgres import PostgresStore
+        from .postgres import PostgresDatabase
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "asyncpg":
             raise
         raise MissingExtra("postgres", "asyncpg") from error
-    return PostgresStore(url, settings.postgres, busy_timeout_s=settings.busy_timeout_s, cache_mb=settings.cache_mb)
+    from .store import Store
+
+    return Store(PostgresDatabase(url, settings.postgres, busy_timeout_s=settings.busy_timeout_s))
 
 
 def _default_path() -> Path:

@@ -27,12 +27,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ..errors import InvalidInput
+from ..errors import ConnectionLost, InvalidInput
 from ..models import MemoryItem, Receipt, ReceiptState, from_micros, utc_now
-from . import jobs, reads, rows
+from . import jobs
 from .contract import NOT_INDEXED, Addition, Effects, Lease, NewMemory, Source, Stale
+from .database import Repository
+from .edits import apply_changes, retire_expired
+from .entries import index_values, without_vector
 from .inserts import Inserts, Values
-from .saves import apply_changes, retire_expired
+from .memories import IS_KNOWN, item, items, memory_rows
 from .tables import (
     EmbeddingRow,
     JobMemoryRow,
@@ -55,7 +58,7 @@ async def save(session: AsyncSession, addition: Addition) -> Receipt:
     """Write one `add` and its job."""
     user_id = addition.user_id
     if addition.idempotency_key is not None:
-        earlier = await reads.receipt(session, user_id, addition.idempotency_key, addition.request_hash)
+        earlier = await jobs.earlier_receipt(session, user_id, addition.idempotency_key, addition.request_hash)
         if earlier is not None:
             return earlier
     saved = await _write(session, addition)
@@ -82,7 +85,7 @@ async def save(session: AsyncSession, addition: Addition) -> Receipt:
     inserts = Inserts()
     inserts.add(JobMemoryRow, _job_memories(job, [memory.id for memory in saved.memories], first=0))
     await inserts.run(session)
-    return rows.receipt(job, saved.memories)
+    return jobs.to_receipt(job, saved.memories)
 
 
 async def complete(session: AsyncSession, lease: Lease, addition: Addition) -> None:
@@ -95,7 +98,7 @@ async def complete(session: AsyncSession, lease: Lease, addition: Addition) -> N
     inserts = Inserts()
     inserts.add(JobMemoryRow, _job_memories(job, new, first=max(before.values(), default=-1) + 1))
     await inserts.run(session)
-    unembedded = await reads.without_vector(session, addition.user_id, [*before, *new], addition.model)
+    unembedded = await without_vector(session, addition.user_id, [*before, *new], addition.model)
     state, problems = _state(addition, saved.problems, len(unembedded))
     jobs.finish(job, utc_now(), state, problems, created=len(saved.created))
 
@@ -122,13 +125,13 @@ async def _write(session: AsyncSession, addition: Addition) -> _Saved:
     created = {memory.id for memory in memories}
     effects, problems = _resolvable(addition.effects, found.versions.keys() | created)
     if effects.changes:
-        there = await reads.memory_rows(session, addition.user_id, [one.id for one in effects.changes])
+        there = await memory_rows(session, addition.user_id, [one.id for one in effects.changes])
         changes = [(there[one.id], one.change) for one in effects.changes]
         await apply_changes(session, addition.user_id, changes, inserts)
     _add_evidence(inserts, addition, effects, found)
     await inserts.run(session)
     known = [*found.known.values(), *addition.met]
-    there_already = await reads.items(session, addition.user_id, known) if known else []
+    there_already = await items(session, addition.user_id, known) if known else []
     by_id = {memory.id: memory for memory in [*memories, *there_already]}
     ids = {found.known.get(new.dedupe_hash) or fresh[new.dedupe_hash].id: None for new in addition.memories}
     ids |= dict.fromkeys(memory_id for memory_id in addition.met if memory_id in by_id)
@@ -201,7 +204,7 @@ _PARTS: dict[str, Select[Any]] = {
         _message.user_id == _USER, _message.dedupe_hash.in_(_in("delivered"))
     ),
     "known": _part("known", _memory.dedupe_hash, _memory.id).where(
-        _memory.user_id == _USER, _memory.dedupe_hash.in_(_in("known")), reads.IS_KNOWN
+        _memory.user_id == _USER, _memory.dedupe_hash.in_(_in("known")), IS_KNOWN
     ),
     "met": _part("embedded", EmbeddingRow.memory_id, EmbeddingRow.memory_id).where(
         EmbeddingRow.user_id == _USER, EmbeddingRow.memory_id.in_(_in("met")), _HAS_VECTOR
@@ -488,10 +491,10 @@ def add_memories(inserts: Inserts, addition: Addition, new: Sequence[NewMemory])
         **addition.external_ids,
         **{message.id: message.external_id or message.id for message in addition.messages},
     }
-    values = [rows.memory_values(addition, memory) for memory in new]
+    values = [memory_values(addition, memory) for memory in new]
     inserts.add(MemoryRow, values)
     for memory in new:
-        inserts.add_tables(rows.index_values(user_id, memory.id, memory.index))
+        inserts.add_tables(index_values(user_id, memory.id, memory.index))
         inserts.add(MemorySourceRow, (_source(user_id, memory.id, source) for source in memory.sources))
     inserts.add(
         RevisionRow,
@@ -511,13 +514,50 @@ def add_memories(inserts: Inserts, addition: Addition, new: Sequence[NewMemory])
     )
     inserts.tell(user_id, [memory.id for memory in new], "add")
     return [
-        rows.item(
+        item(
             value,
             keywords=[keyword for keyword, _, _ in memory.index.keywords],
             source_ids=[names.get(source.message_id, source.message_id) for source in memory.sources],
         )
         for value, memory in zip(values, new, strict=True)
     ]
+
+
+def memory_values(addition: Addition, new: NewMemory) -> dict[str, Any]:
+    """A new memory as the values of its row."""
+    return {
+        "user_id": addition.user_id,
+        "id": new.id,
+        "memory_key": new.memory_key,
+        "agent_id": addition.agent_id,
+        "group_id": addition.group_id,
+        "session_id": addition.session_id,
+        "memory_type": new.memory_type,
+        "layer": new.layer,
+        "content": new.content,
+        "summary": new.summary,
+        "data": new.data,
+        "metadata": new.metadata,
+        "importance": new.importance,
+        "confidence": new.confidence,
+        "tags": list(new.tags),
+        "dedupe_hash": new.dedupe_hash,
+        "near_hash": new.index.near_hash,
+        "status": new.status,
+        "version": 1,
+        "occurred_at": new.occurred_at,
+        "valid_from": new.valid_from,
+        "valid_to": new.valid_to,
+        "superseded_by": new.superseded_by,
+        "expires_at": new.expires_at,
+        "access_count": 0,
+        "last_accessed_at": None,
+        "source": new.source,
+        "trust": new.trust,
+        "created_at": new.created_at or addition.at,
+        "updated_at": addition.at,
+        "slot": new.slot,
+    }
 
 
 def _source(user_id: str, memory_id: str, source: Source) -> Values:
@@ -558,3 +598,25 @@ def _add_evidence(inserts: Inserts, addition: Addition, effects: Effects, found:
             if key not in found.relations
         ),
     )
+
+
+class Additions(Repository):
+    """Saving what one `add` leads to."""
+
+    async def receipt(self, user_id: str, idempotency_key: str, request_hash: str) -> Receipt | None:
+        async with self._database.reading(user_id) as session:
+            return await jobs.earlier_receipt(session, user_id, idempotency_key, request_hash)
+
+    async def save(self, addition: Addition) -> Receipt:
+        """Write an `add`. If the connection breaks during the commit, look whether it was kept before writing again."""
+        try:
+            return await self._database.write([addition.user_id], lambda session: save(session, addition))
+        except ConnectionLost:
+            return await self._database.write([addition.user_id], lambda session: _save_again(session, addition))
+
+    async def complete(self, lease: Lease, addition: Addition) -> None:
+        await self._database.write([lease.user_id], lambda session: complete(session, lease, addition))
+
+
+async def _save_again(session: AsyncSession, addition: Addition) -> Receipt:
+    return await jobs.receipt_by_id(session, addition.user_id, addition.id) or await save(session, addition)

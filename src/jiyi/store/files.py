@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,20 +9,17 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from . import reads, saves
 from .additions import add_memories
-from .contract import Agreed, AgreedEntry, Filed, FiledMemory, FileLook, FileWork, IndexEntry, NewMemory, Past, Stale
-from .inserts import Inserts
+from .contract import Agreed, AgreedEntry, Filed, FiledMemory, FileLook, FileWork, NewMemory, Stale
+from .database import Repository
+from .edits import apply_changes, retire_expired
+from .inserts import Inserts, chunks
+from .memories import known_by_hash
 from .tables import (
-    SHARED,
     ChangeRow,
-    EmbeddingRow,
     FileEntryRow,
     FileRow,
-    KeywordRow,
     MemoryRow,
-    RevisionRow,
-    TermsRow,
     erased,
 )
 
@@ -67,13 +63,6 @@ async def count_lines(session: AsyncSession, user_id: str | None) -> int:
     return await session.scalar(select(func.count()).select_from(FileEntryRow).where(*mine)) or 0
 
 
-async def changed_users(session: AsyncSession, seen: int) -> tuple[int, list[str]]:
-    """Whose memories have changed since then. → with how far the change feed has come"""
-    tip = await session.scalar(select(func.max(ChangeRow.seq))) or 0
-    since = select(ChangeRow.user_id).where(ChangeRow.seq > seen, ChangeRow.user_id != SHARED).distinct()
-    return tip, list(await session.scalars(since)) if tip > seen else []
-
-
 async def look(session: AsyncSession, wanted: FileLook, now: datetime) -> Filed:
     """The memories that a sync has to look at: those that have changed since `seen` or ended by themselves, and those
     named; all that hold, if nobody can tell what has changed."""
@@ -86,7 +75,7 @@ async def look(session: AsyncSession, wanted: FileLook, now: datetime) -> Filed:
         found = {memory.id: memory for memory in await _holding(session, wanted, now)}
     else:
         ids |= dict.fromkeys([*changed, *(await _ended(session, wanted, now) if wanted.ended else ())])
-    for some in reads.chunks([name for name in ids if name not in found]):
+    for some in chunks([name for name in ids if name not in found]):
         found |= {memory.id: memory for memory in await _by_id(session, user_id, some)}
     erasure = select(func.max(ChangeRow.changed_at)).where(ChangeRow.user_id == erased(user_id))
     return Filed(
@@ -151,27 +140,10 @@ async def _select(session: AsyncSession, where: Sequence[ColumnElement[bool]]) -
     return [FiledMemory(**{**row, "tags": tuple(row["tags"])}) for row in found.mappings()]
 
 
-async def changes_since(session: AsyncSession, user_id: str, versions: Mapping[str, int]) -> dict[str, list[Past]]:
-    """What was done to memories after these versions of them."""
-    found: dict[str, list[Past]] = {memory_id: [] for memory_id in versions}
-    for some in reads.chunks(list(versions)):
-        statement = (
-            select(
-                RevisionRow.memory_id, RevisionRow.version, RevisionRow.action, RevisionRow.actor, RevisionRow.before
-            )
-            .where(RevisionRow.user_id == user_id, RevisionRow.memory_id.in_(some))
-            .order_by(RevisionRow.version)
-        )
-        for memory_id, version, action, actor, before in await session.execute(statement):
-            if version > versions[memory_id]:
-                found[memory_id].append(Past(action=action, actor=actor, said=(before or {}).get("content")))
-    return found
-
-
-async def work(session: AsyncSession, work: FileWork) -> None:
+async def apply_work(session: AsyncSession, work: FileWork) -> None:
     """Write what edits in files say."""
     there: dict[str, MemoryRow] = {}
-    for some in reads.chunks([changed.id for changed, _ in work.changes]):
+    for some in chunks([changed.id for changed, _ in work.changes]):
         statement = select(MemoryRow).where(MemoryRow.user_id == work.user_id, MemoryRow.id.in_(some))
         there |= {row.id: row for row in await session.scalars(statement)}
     if any(changed.id not in there or there[changed.id].version != version for changed, version in work.changes):
@@ -185,7 +157,7 @@ async def work(session: AsyncSession, work: FileWork) -> None:
     changes = [(changed.id, replace(changed.change, dedupe_hash=own.get(changed.id))) for changed, _ in work.changes]
     inserts = Inserts()
     changed_rows = [(there[memory_id], change) for memory_id, change in changes]
-    await saves.apply_changes(session, work.user_id, changed_rows, inserts)
+    await apply_changes(session, work.user_id, changed_rows, inserts)
     await inserts.run(session)
     for addition in work.additions:
         if await _there(session, work.user_id, addition.memories):
@@ -210,7 +182,7 @@ async def work(session: AsyncSession, work: FileWork) -> None:
 
 
 async def _there(session: AsyncSession, user_id: str, new: Sequence[NewMemory]) -> bool:
-    return any([await _by_id(session, user_id, some) for some in reads.chunks([memory.id for memory in new])])
+    return any([await _by_id(session, user_id, some) for some in chunks([memory.id for memory in new])])
 
 
 def _free(hashes: Mapping[str, str], taken: set[str]) -> dict[str, str]:
@@ -223,62 +195,17 @@ def _free(hashes: Mapping[str, str], taken: set[str]) -> dict[str, str]:
 
 
 async def _taken(session: AsyncSession, work: FileWork, hashes: Sequence[str]) -> set[str]:
-    await saves.retire_expired(session, work.user_id, hashes, work.at)
-    return set(await reads.known_by_hash(session, work.user_id, hashes, work.at))
+    await retire_expired(session, work.user_id, hashes, work.at)
+    return set(await known_by_hash(session, work.user_id, hashes, work.at))
 
 
 async def _taken_keys(session: AsyncSession, user_id: str, new: Sequence[NewMemory]) -> set[str]:
     keys = [memory.memory_key for memory in new if memory.memory_key != memory.id]
     taken = {key for key in keys if keys.count(key) > 1}
-    for some in reads.chunks(keys):
+    for some in chunks(keys):
         statement = select(MemoryRow.memory_key).where(MemoryRow.user_id == user_id, MemoryRow.memory_key.in_(some))
         taken.update(await session.scalars(statement))
     return taken
-
-
-async def indexed(session: AsyncSession, user_id: str, ids: Sequence[str]) -> dict[str, IndexEntry]:
-    """What memories are found by, as it is stored; those that have no terms are left out."""
-    mine = {"user_id": user_id}
-    keywords: defaultdict[str, list[tuple[str, float, str]]] = defaultdict(list)
-    vectors: dict[str, EmbeddingRow] = {}
-    terms: dict[str, TermsRow] = {}
-    for some in reads.chunks(ids):
-        for word in await session.scalars(select(KeywordRow).filter_by(**mine).where(KeywordRow.memory_id.in_(some))):
-            keywords[word.memory_id].append((word.keyword, word.weight, word.source))
-        found = await session.scalars(select(EmbeddingRow).filter_by(**mine).where(EmbeddingRow.memory_id.in_(some)))
-        vectors |= {row.memory_id: row for row in found}
-        words = await session.scalars(select(TermsRow).filter_by(**mine).where(TermsRow.memory_id.in_(some)))
-        terms |= {row.memory_id: row for row in words}
-    return {
-        memory_id: IndexEntry(
-            length=row.length,
-            asks=row.asks,
-            kind=row.kind,
-            salience=row.salience,
-            hashes=row.hashes,
-            counts=row.counts,
-            keywords=tuple(keywords[memory_id]),
-            near_hash=0,
-            vector=vectors[memory_id].vector if memory_id in vectors else None,
-            model=vectors[memory_id].model if memory_id in vectors else None,
-        )
-        for memory_id, row in terms.items()
-    }
-
-
-async def index_anew(session: AsyncSession, user_id: str, entries: Mapping[str, tuple[int, IndexEntry]]) -> int:
-    """Replace what memories are found by, of those that still are at the version given. → how many"""
-    done: dict[str, IndexEntry] = {}
-    for some in reads.chunks(list(entries)):
-        mine = select(MemoryRow.id, MemoryRow.version).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
-        at = [memory_id for memory_id, version in await session.execute(mine) if version == entries[memory_id][0]]
-        for table in saves.INDEX_TABLES:
-            of_these = and_(table.__table__.c.user_id == user_id, table.__table__.c.memory_id.in_(at))
-            await session.execute(delete(table).where(of_these))
-        done |= {memory_id: entries[memory_id][1] for memory_id in at}
-    await saves.insert_index(session, user_id, done)
-    await saves.tell(session, user_id, list(done), "update")
-    return len(done)
 
 
 async def agree(
@@ -286,7 +213,7 @@ async def agree(
 ) -> None:
     """Note what lines and memories agree on now, and forget about lines that are no more."""
     mine = and_(FileEntryRow.user_id == user_id, FileEntryRow.workspace == workspace)
-    for some in reads.chunks([*(entry.memory_id for entry in entries), *gone]):
+    for some in chunks([*(entry.memory_id for entry in entries), *gone]):
         await session.execute(delete(FileEntryRow).where(mine, FileEntryRow.memory_id.in_(some)))
     values = [
         {
@@ -315,3 +242,39 @@ async def note_files(
     ]
     if values:
         await session.execute(insert(FileRow), values)
+
+
+class Files(Repository):
+    """Workspace files: what they and the memories last agreed on."""
+
+    async def agreed(self, user_id: str, workspace: str, known: Agreed | None = None) -> Agreed:
+        async with self._database.reading(user_id) as session:
+            return await agreed(session, user_id, workspace, known)
+
+    async def count_lines(self, user_id: str | None) -> int:
+        async with self._database.reading(user_id) as session:
+            return await count_lines(session, user_id)
+
+    async def look(self, wanted: FileLook, now: datetime) -> Filed:
+        async with self._database.reading(wanted.user_id) as session:
+            return await look(session, wanted, now)
+
+    async def apply(self, work: FileWork) -> None:
+        await self._database.write([work.user_id], lambda session: apply_work(session, work))
+
+    async def agree(
+        self,
+        user_id: str,
+        workspace: str,
+        *,
+        entries: Sequence[AgreedEntry],
+        gone: Sequence[str],
+        checksums: Mapping[str, str],
+        seen: int,
+        at: datetime,
+    ) -> None:
+        async def note(session: AsyncSession) -> None:
+            await agree(session, user_id, workspace, entries, gone)
+            await note_files(session, user_id, workspace, checksums, seen, at)
+
+        await self._database.write([user_id], note)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -14,6 +14,13 @@ from ..models import utc_now
 from .tables import Base, ChangeRow
 
 Values = dict[str, Any]
+T = TypeVar("T")
+
+
+def chunks(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
+    """Split a sequence into parts that fit into one IN list."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
 
 
 class Inserts:

@@ -6,14 +6,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import and_, case, func, or_, select
+from sqlalchemy import Select, and_, case, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from ..errors import InvalidInput, NotFound
-from ..models import Job, JobCounts, Receipt, ReceiptState
-from . import reads, rows
+from ..errors import IdempotencyConflict, InvalidInput, NotFound
+from ..models import Job, JobCounts, MemoryItem, Receipt, ReceiptState
 from .contract import Lease, LeaseLost
+from .database import Repository
+from .entries import without_vector
+from .inserts import chunks
+from .memories import items
 from .tables import SHARED, JobMemoryRow, JobRow
 
 OPEN = JobRow.not_before.is_not(None)
@@ -79,7 +82,7 @@ async def renew(session: AsyncSession, lease: Lease, now: datetime, until: datet
     (await held(session, lease, now)).leased_until = until
 
 
-async def put_off(
+async def postpone(
     session: AsyncSession, lease: Lease, now: datetime, not_before: datetime, problem: str, *, counts: bool
 ) -> None:
     """It did not work this time; it stays accepted, and says why. What has only to wait was no attempt."""
@@ -90,7 +93,7 @@ async def put_off(
     job.problems = [problem]
 
 
-async def give_up(session: AsyncSession, lease: Lease, now: datetime, problem: str) -> None:
+async def fail(session: AsyncSession, lease: Lease, now: datetime, problem: str) -> None:
     job = await held(session, lease, now)
     _fail(job, now, problem)
 
@@ -133,17 +136,13 @@ async def _row(session: AsyncSession, user_id: str, job_id: str, *, to_change: b
     return job
 
 
-async def get(session: AsyncSession, user_id: str, job_id: str) -> Job:
-    return rows.job(await _row(session, user_id, job_id))
-
-
 async def listing(session: AsyncSession, user_id: str | None, state: ReceiptState | None, limit: int) -> list[Job]:
     """Newest first; of one user, or of all."""
     statement = select(JobRow).order_by(JobRow.id.desc()).limit(limit)
     statement = statement.where(JobRow.user_id != SHARED if user_id is None else JobRow.user_id == user_id)
     if state is not None:
         statement = statement.where(JobRow.state == state.value)
-    return [rows.job(job) for job in await session.scalars(statement)]
+    return [to_job(job) for job in await session.scalars(statement)]
 
 
 async def counts(session: AsyncSession, now: datetime) -> JobCounts:
@@ -158,12 +157,12 @@ async def counts(session: AsyncSession, now: datetime) -> JobCounts:
     )
 
 
-async def receipt(session: AsyncSession, user_id: str, job_id: str, model: str) -> Receipt:
+async def current_receipt(session: AsyncSession, user_id: str, job_id: str, model: str) -> Receipt:
     """How far it has come by now. What could not be found by meaning may have been embedded since."""
     job = await _row(session, user_id, job_id)
-    ids = list(await session.scalars(reads.memories_of_job(job)))
-    found = rows.receipt(job, await reads.items(session, user_id, ids))
-    if found.state is ReceiptState.EXTRACTED and not await reads.without_vector(session, user_id, ids, model):
+    ids = list(await session.scalars(memories_of_job(job)))
+    found = to_receipt(job, await items(session, user_id, ids))
+    if found.state is ReceiptState.EXTRACTED and not await without_vector(session, user_id, ids, model):
         found = found.model_copy(update={"state": ReceiptState.INDEXED, "problems": ()})
     return found
 
@@ -178,7 +177,7 @@ async def retry(session: AsyncSession, user_id: str, job_id: str, now: datetime)
         job.attempts = 0
     job.state = ReceiptState.ACCEPTED.value
     job.not_before = now
-    return rows.job(job)
+    return to_job(job)
 
 
 async def cancel(session: AsyncSession, user_id: str, job_id: str, now: datetime, problem: str) -> Job:
@@ -187,7 +186,7 @@ async def cancel(session: AsyncSession, user_id: str, job_id: str, now: datetime
     if job.not_before is None:
         raise InvalidInput("job_id", f"job {job_id} is {job.state}: there is nothing to cancel")
     _fail(job, now, problem)
-    return rows.job(job)
+    return to_job(job)
 
 
 GONE = "what it was about was deleted"
@@ -197,7 +196,7 @@ async def drop_payloads(session: AsyncSession, user_id: str, memory_ids: Sequenc
     """What was deleted stays nowhere: a job that led to it and is not open keeps nothing to be tried again with, and
     its problems, which may quote it, are not told any more. → how many payloads were dropped"""
     dropped = 0
-    for some in reads.chunks(memory_ids):
+    for some in chunks(memory_ids):
         led_to = select(JobMemoryRow.job_id).where(JobMemoryRow.user_id == user_id, JobMemoryRow.memory_id.in_(some))
         closed = and_(JobRow.user_id == user_id, JobRow.id.in_(led_to), JobRow.not_before.is_(None))
         for job in (await session.scalars(select(JobRow).where(closed))).all():
@@ -228,3 +227,115 @@ async def forget_messages(session: AsyncSession, user_id: str, message_ids: Sequ
             over += 1
     await session.flush()
     return over
+
+
+def to_receipt(job: JobRow, memories: Sequence[MemoryItem]) -> Receipt:
+    return Receipt(
+        id=job.id,
+        user_id=job.user_id,
+        state=ReceiptState(job.state),
+        memories=tuple(memories),
+        created=job.created,
+        problems=tuple(job.problems),
+    )
+
+
+def to_job(row: JobRow) -> Job:
+    return Job(
+        id=row.id,
+        user_id=row.user_id,
+        session_id=row.session_id,
+        kind=row.kind,
+        state=ReceiptState(row.state),
+        attempts=row.attempts,
+        problems=tuple(row.problems),
+        next_attempt_at=row.not_before,
+        leased_until=row.leased_until,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+async def earlier_receipt(
+    session: AsyncSession, user_id: str, idempotency_key: str, request_hash: str
+) -> Receipt | None:
+    """The receipt of an earlier `add` with this key."""
+    job = await session.scalar(
+        select(JobRow).where(JobRow.user_id == user_id, JobRow.idempotency_key == idempotency_key)
+    )
+    if job is None:
+        return None
+    if job.request_hash != request_hash:
+        raise IdempotencyConflict(
+            f"the idempotency key {idempotency_key!r} was used before for another text: take a new key for new input"
+        )
+    return await _receipt(session, job)
+
+
+async def receipt_by_id(session: AsyncSession, user_id: str, job_id: str) -> Receipt | None:
+    """The receipt of one certain `add`, if it was kept."""
+    job = await session.scalar(select(JobRow).where(JobRow.user_id == user_id, JobRow.id == job_id))
+    return None if job is None else await _receipt(session, job)
+
+
+async def _receipt(session: AsyncSession, job: JobRow) -> Receipt:
+    ids = await session.scalars(memories_of_job(job))
+    return to_receipt(job, await items(session, job.user_id, ids.all()))
+
+
+def memories_of_job(job: JobRow) -> Select[str]:
+    """The ids of the memories that it made or met."""
+    return (
+        select(JobMemoryRow.memory_id)
+        .where(JobMemoryRow.user_id == job.user_id, JobMemoryRow.job_id == job.id)
+        .order_by(JobMemoryRow.position)
+    )
+
+
+class Jobs(Repository):
+    """Jobs and their leases."""
+
+    async def claim(self, owner: str, now: datetime, until: datetime) -> Lease | None:
+        return await self._database.write([], lambda session: claim(session, owner, now, until))
+
+    async def renew(self, lease: Lease, now: datetime, until: datetime) -> None:
+        await self._database.write([], lambda session: renew(session, lease, now, until))
+
+    async def postpone(
+        self, lease: Lease, now: datetime, not_before: datetime, problem: str, *, counts: bool = True
+    ) -> None:
+        await self._database.write(
+            [], lambda session: postpone(session, lease, now, not_before, problem, counts=counts)
+        )
+
+    async def fail(self, lease: Lease, now: datetime, problem: str) -> None:
+        await self._database.write([], lambda session: fail(session, lease, now, problem))
+
+    async def release(self, lease: Lease, now: datetime) -> None:
+        await self._database.write([], lambda session: release(session, lease, now))
+
+    async def next_due(self) -> datetime | None:
+        async with self._database.reading(None) as session:
+            return await next_due(session)
+
+    async def get(self, user_id: str, job_id: str) -> Job:
+        async with self._database.reading(user_id) as session:
+            return to_job(await _row(session, user_id, job_id))
+
+    async def list(self, user_id: str | None, state: ReceiptState | None, limit: int) -> list[Job]:
+        async with self._database.reading(user_id) as session:
+            return await listing(session, user_id, state, limit)
+
+    async def counts(self, now: datetime) -> JobCounts:
+        async with self._database.reading(None) as session:
+            return await counts(session, now)
+
+    async def receipt(self, user_id: str, job_id: str, model: str) -> Receipt:
+        async with self._database.reading(user_id) as session:
+            return await current_receipt(session, user_id, job_id, model)
+
+    async def retry(self, user_id: str, job_id: str, now: datetime) -> Job:
+        return await self._database.write([user_id], lambda session: retry(session, user_id, job_id, now))
+
+    async def cancel(self, user_id: str, job_id: str, now: datetime, problem: str) -> Job:
+        return await self._database.write([user_id], lambda session: cancel(session, user_id, job_id, now, problem))

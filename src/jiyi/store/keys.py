@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import NotFound
 from ..keys import ApiKey, AuditEntry
+from .database import Repository
 from .tables import ApiKeyRow, AuditRow
 
 
@@ -51,3 +52,25 @@ async def note(session: AsyncSession, entries: Sequence[AuditEntry], keep: int) 
 async def audit(session: AsyncSession, limit: int) -> list[AuditEntry]:
     rows = await session.scalars(select(AuditRow).order_by(AuditRow.id.desc()).limit(limit))
     return [AuditEntry.model_validate({name: getattr(row, name) for name in AuditEntry.model_fields}) for row in rows]
+
+
+class Keys(Repository):
+    """API keys of the server, and the audit log."""
+
+    async def add(self, key: ApiKey, key_hash: str) -> None:
+        await self._database.write([], lambda session: add(session, key, key_hash))
+
+    async def list(self) -> Sequence[tuple[ApiKey, str]]:
+        """Return all keys with their hashes, oldest first."""
+        async with self._database.reading(None) as session:
+            return await listing(session)
+
+    async def revoke(self, key_id: str, now: datetime) -> ApiKey:
+        return await self._database.write([], lambda session: revoke(session, key_id, now))
+
+    async def add_audit(self, entries: Sequence[AuditEntry], keep: int) -> None:
+        await self._database.write([], lambda session: note(session, entries, keep))
+
+    async def audit(self, limit: int) -> Sequence[AuditEntry]:
+        async with self._database.reading(None) as session:
+            return await audit(session, limit)

@@ -1,5 +1,4 @@
-"""Memories in PostgreSQL with pgvector. Writing goes through SQL; a search scans a copy of the user's memory in RAM,
-which catches up with the change feed before, so that it answers as the file does."""
+"""A PostgreSQL database with pgvector."""
 
 from __future__ import annotations
 
@@ -34,16 +33,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engin
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateIndex, DropIndex
 
-from ..errors import ConnectionLost, NotAStore, SettingsError, StoreError, VectorSearchError
-from ..index import pgvector as nearest
-from ..models import Receipt
+from ..errors import NotAStore, SettingsError, StoreError, VectorSearchError
 from ..settings import PostgresSettings
-from . import additions, reads, schema
-from .contract import CLOSED, Addition, Advance, StoreInfo
-from .erasing import Erasure
+from . import schema
+from .contract import CLOSED, Advance, StoreInfo
+from .database import Database
 from .migrations import postgres as ddl
 from .postgres_errors import NO_PGVECTOR, translated
-from .scanning import ScanningStore
 from .tables import SHARED, Base, ChangeRow
 from .types import VECTOR
 
@@ -79,9 +75,13 @@ _WRITE = select(
 )
 
 
-class PostgresStore(ScanningStore):
-    def __init__(self, url: str, settings: PostgresSettings, *, busy_timeout_s: float, cache_mb: int) -> None:
-        super().__init__(cache_mb=cache_mb, outside=nearest)
+class PostgresDatabase(Database):
+    """A PostgreSQL database with pgvector."""
+
+    has_pgvector = True
+
+    def __init__(self, url: str, settings: PostgresSettings, *, busy_timeout_s: float) -> None:
+        super().__init__()
         self._address = Address.of(url)
         self._settings = settings
         self._busy_timeout_s = busy_timeout_s
@@ -148,7 +148,7 @@ class PostgresStore(ScanningStore):
             )
 
     async def info(self) -> StoreInfo:
-        async with self._reading(None) as session:
+        async with self.reading(None) as session:
             size = await session.scalar(select(func.pg_database_size(func.current_database())))
             version = await session.scalar(select(func.current_setting("server_version")))
             pgvector = await session.scalar(_PGVECTOR)
@@ -160,24 +160,16 @@ class PostgresStore(ScanningStore):
             details={"PostgreSQL": str(version), "pgvector": str(pgvector), "row-level security": walls},
         )
 
-    async def save(self, addition: Addition) -> Receipt:
-        """If the connection breaks while it is committed, nobody knows whether it was kept: then look, and write it
-        only if it is not there."""
-        try:
-            return await super().save(addition)
-        except ConnectionLost:
-            return await self._write([addition.user_id], lambda session: _save_again(session, addition))
-
     async def scrub(self, *, everything: bool) -> list[str]:
         """A deleted row is invisible, but its bytes stay until its table is rewritten, for which all must wait."""
         return ["PostgreSQL keeps the bytes of deleted rows until `jiyi vacuum` (docs/deleting.md)"]
 
     async def backup(self, path: Path, advance: Advance) -> None:
         """Into a file of the same tables, from one snapshot. It is a store of its own."""
-        from .moving import copy
-        from .sqlite import SqliteStore
+        from .copying import copy
+        from .sqlite import SqliteDatabase
 
-        target = SqliteStore(path, busy_timeout_s=self._busy_timeout_s, cache_mb=1)
+        target = SqliteDatabase(path, busy_timeout_s=self._busy_timeout_s)
         try:
             await target.start()
             await copy(self, target, advance)
@@ -193,32 +185,12 @@ class PostgresStore(ScanningStore):
         finally:
             await engine.dispose()
 
-    async def erase_all(self, user_id: str) -> Erasure:
-        done = await super().erase_all(user_id)
-        async with self._reading(user_id) as session:
-            left = await nearest.found(session, user_id)
-        await self._index(user_id, drop=[index.name for index in left])
-        return done
-
-    async def tend(self, user_id: str) -> None:
-        above = self._settings.vector_index_above
-        async with self._reading(user_id) as session:
-            there = {index.name: index for index in await nearest.found(session, user_id)}
-            sizes = await nearest.sizes(session, user_id, 2 * above) if above else {}
+    async def pgvector_version(self) -> tuple[int, ...]:
+        async with self.reading(None) as session:
             version = await session.scalar(_PGVECTOR) or ""
-        able = tuple(int(part) for part in version.split(".")[:2]) >= nearest.OLDEST
-        wanted, kept = set(), set()
-        for (model, size), number in sizes.items():
-            if able and size <= nearest.LARGEST:
-                index = nearest.index_for(user_id, model, size)
-                wanted |= {index} if number > above else set()
-                kept |= {index.name} if number > above // 2 else set()
-        drop = [name for name, index in there.items() if not index.valid or name not in kept]
-        await self._index(
-            user_id, drop=drop, create=[one for one in wanted if one.name in drop or one.name not in there]
-        )
+        return tuple(int(part) for part in version.split(".")[:2])
 
-    async def _index(self, user_id: str, *, drop: Sequence[str] = (), create: Sequence[Index] = ()) -> None:
+    async def change_indexes(self, user_id: str, *, drop: Sequence[Index] = (), create: Sequence[Index] = ()) -> None:
         """While others read and write, so outside of any transaction; by one process at a time. It is a help, not a
         part of the store: if it fails, searches are slower."""
         if not drop and not create:
@@ -227,8 +199,8 @@ class PostgresStore(ScanningStore):
         try:
             async with engine.connect() as connection:
                 if await connection.scalar(select(func.pg_try_advisory_lock(_lock_key(f"index:{user_id}")))):
-                    for name in drop:
-                        await connection.execute(DropIndex(nearest.to_drop(name), if_exists=True))
+                    for index in drop:
+                        await connection.execute(DropIndex(index, if_exists=True))
                     for index in create:
                         await connection.execute(CreateIndex(index, if_not_exists=True))
         except DBAPIError as error:
@@ -240,10 +212,10 @@ class PostgresStore(ScanningStore):
         """The sequence knows nothing of numbers that came with their rows."""
         sequence = func.pg_get_serial_sequence(ChangeRow.__tablename__, ChangeRow.seq.name)
         last = select(func.max(ChangeRow.seq)).scalar_subquery()
-        await self._write([], lambda session: session.execute(select(func.setval(sequence, func.coalesce(last, 1)))))
+        await self.write([], lambda session: session.execute(select(func.setval(sequence, func.coalesce(last, 1)))))
 
     @asynccontextmanager
-    async def _reading(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
+    async def reading(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
         with self._translated():
             # A driver that is cancelled while it connects leaves a connection behind. So neither this nor giving a
             # connection back is cancelled, only what happens in between.
@@ -259,14 +231,14 @@ class PostgresStore(ScanningStore):
                 await asyncio.shield(self._begin(session.close()))
 
     @asynccontextmanager
-    async def _snapshot(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
+    async def snapshot(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
         engine = self._started().execution_options(isolation_level="REPEATABLE READ")
         with self._translated():
             async with await self._open(_READ, _scope(user_id), engine) as session:
                 yield session
 
     @asynccontextmanager
-    async def _writing(self, users: Sequence[str]) -> AsyncIterator[AsyncSession]:
+    async def writing(self, users: Sequence[str]) -> AsyncIterator[AsyncSession]:
         scope = _scope(users[0] if len(users) == 1 and users[0] else None) | {
             "lock_timeout": f"{self._busy_timeout_s:.3f}s",
             "idle_in_transaction_session_timeout": f"{ABANDONED_S}s",
@@ -339,10 +311,6 @@ def _locks(users: Sequence[str]) -> list[Any]:
 def _lock_key(what: str) -> int:
     """PostgreSQL's advisory locks have numbers for names."""
     return int.from_bytes(sha256(f"jiyi:{what}".encode()).digest()[:8], "big", signed=True)
-
-
-async def _save_again(session: AsyncSession, addition: Addition) -> Receipt:
-    return await reads.receipt_by_id(session, addition.user_id, addition.id) or await additions.save(session, addition)
 
 
 def _check_server(connection: Connection, where: str) -> None:

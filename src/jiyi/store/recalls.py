@@ -13,7 +13,8 @@ from sqlalchemy import ColumnElement, String, and_, bindparam, case, cast, delet
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..models import Recall
-from .reads import chunks
+from .database import Repository
+from .inserts import chunks
 from .tables import MemoryRow, RecallRow
 from .types import Instant
 
@@ -106,3 +107,15 @@ async def _remove(session: AsyncSession, user_id: str, which: ColumnElement[bool
     if count:
         await session.execute(delete(RecallRow).where(mine))
     return count
+
+
+class Recalls(Repository):
+    """Past searches and the memories they returned."""
+
+    async def add(self, recalled: Sequence[Recall], keep: int) -> None:
+        users = sorted({recall.user_id for recall in recalled})
+        await self._database.write(users, lambda session: record(session, recalled, keep))
+
+    async def list(self, user_id: str, *, since: datetime | None, limit: int) -> Sequence[Recall]:
+        async with self._database.reading(user_id) as session:
+            return await listing(session, user_id, since, limit)

@@ -1,5 +1,4 @@
-"""Memories in one SQLite file. Writing goes through SQL; searching scans a copy of the user's memory in RAM, which
-catches up with the change feed before every search, whoever wrote."""
+"""A database in one SQLite file."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from ..durable import make_folder
 from ..errors import NotAStore, StoreError, StoreUnavailable
 from . import schema
 from .contract import CLOSED, Advance, StoreInfo
-from .scanning import ScanningStore
+from .database import Database
 from .tables import MemoryRow
 
 PRAGMAS = (
@@ -46,9 +45,11 @@ REWRITE_UP_TO = 256 << 20  # bytes; a larger file is rewritten when all of a use
 logger = logging.getLogger(__name__)
 
 
-class SqliteStore(ScanningStore):
-    def __init__(self, path: Path, *, busy_timeout_s: float, cache_mb: int) -> None:
-        super().__init__(cache_mb=cache_mb)
+class SqliteDatabase(Database):
+    """One SQLite file."""
+
+    def __init__(self, path: Path, *, busy_timeout_s: float) -> None:
+        super().__init__()
         self.path = path
         self._busy_timeout_s = busy_timeout_s
         self._engine: AsyncEngine | None = None
@@ -150,20 +151,20 @@ class SqliteStore(ScanningStore):
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
     @asynccontextmanager
-    async def _reading(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
+    async def reading(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
         with _translated(self.path):
             async with AsyncSession(self._started(), expire_on_commit=False) as session:
                 yield session
 
     @asynccontextmanager
-    async def _snapshot(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
+    async def snapshot(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
         engine = self._started().execution_options(begin=BEGIN_TO_READ)
         with _translated(self.path):
             async with AsyncSession(engine, expire_on_commit=False) as session, session.begin():
                 yield session
 
     @asynccontextmanager
-    async def _writing(self, users: Sequence[str]) -> AsyncIterator[AsyncSession]:
+    async def writing(self, users: Sequence[str]) -> AsyncIterator[AsyncSession]:
         engine = self._started().execution_options(begin=BEGIN_TO_WRITE)
         with _translated(self.path):
             async with self._writer, AsyncSession(engine, expire_on_commit=False) as session, session.begin():

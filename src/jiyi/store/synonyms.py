@@ -16,8 +16,9 @@ from ..languages.normalise import normalise
 from ..models import utc_now
 from ..scope import Filter
 from ..synonyms import Company, Pair, Synonym, in_order
+from .database import Repository
 from .filters import conditions
-from .reads import chunks
+from .inserts import chunks
 from .tables import SHARED, ChangeRow, KeywordRow, MemoryRow, SynonymRow
 
 NEWEST = 200  # of the memories that have a word; a word's company is counted in these
@@ -62,7 +63,7 @@ _OF = select(SynonymRow.user_id, SynonymRow.keyword, SynonymRow.synonym, Synonym
 )
 
 
-async def of(session: AsyncSession, user_id: str, words: Sequence[str]) -> dict[str, list[tuple[str, float]]]:
+async def of(session: AsyncSession, user_id: str, words: Sequence[str]) -> Mapping[str, Sequence[tuple[str, float]]]:
     """What the words mean to this user, best first: the user's own pairs and the shared ones.
 
     Where both have a pair, the user's own similarity counts.
@@ -79,7 +80,7 @@ async def of(session: AsyncSession, user_id: str, words: Sequence[str]) -> dict[
     }
 
 
-async def listing(session: AsyncSession, user_id: str) -> list[Synonym]:
+async def listing(session: AsyncSession, user_id: str) -> Sequence[Synonym]:
     """The user's own pairs and the shared ones, each once, in the order of their words."""
     statement = (
         select(SynonymRow)
@@ -135,3 +136,27 @@ async def tell(session: AsyncSession, user_id: str) -> None:
     """A search may answer differently now: the change feed says so, with no memory's id."""
     change = {"user_id": user_id, "memory_id": "", "action": "synonyms", "changed_at": utc_now()}
     await session.execute(insert(ChangeRow), [change])
+
+
+class Synonyms(Repository):
+    """Synonyms of one user; without a user, those that all users share."""
+
+    async def add(self, user_id: str | None, pairs: Mapping[Pair, float]) -> int:
+        whose = user_id or SHARED
+        return await self._database.write([whose], lambda session: add(session, whose, pairs))
+
+    async def list(self, user_id: str | None) -> Sequence[Synonym]:
+        async with self._database.reading(user_id) as session:
+            return await listing(session, user_id or SHARED)
+
+    async def remove(self, user_id: str | None, keyword: str, synonym: str | None) -> int:
+        whose = user_id or SHARED
+        return await self._database.write([whose], lambda session: remove(session, whose, keyword, synonym))
+
+    async def of(self, user_id: str, words: Sequence[str]) -> Mapping[str, Sequence[tuple[str, float]]]:
+        async with self._database.reading(user_id) as session:
+            return await of(session, user_id, words)
+
+    async def cooccurrence(self, where: Filter, words: Sequence[str]) -> Company:
+        async with self._database.reading(where.user_id) as session:
+            return await company(session, where, words)

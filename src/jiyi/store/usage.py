@@ -8,6 +8,7 @@ from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..llm import Usage
+from .database import Repository
 from .tables import LlmUsageRow
 
 KEPT = timedelta(days=30)
@@ -25,3 +26,10 @@ async def count(session: AsyncSession, user_id: str, hour: datetime, usage: Usag
     row.output_tokens += usage.output_tokens
     await session.flush()
     return Usage(row.calls, row.input_tokens, row.output_tokens)
+
+
+class LlmUsage(Repository):
+    """Calls and tokens of language models, by user and hour."""
+
+    async def count_llm_usage(self, user_id: str, hour: datetime, usage: Usage) -> Usage:
+        return await self._database.write([user_id], lambda session: count(session, user_id, hour, usage))

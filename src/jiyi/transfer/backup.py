@@ -18,7 +18,7 @@ from .export import Progress
 
 if TYPE_CHECKING:
     from ..settings import Settings
-    from ..store.base import Store
+    from ..store.store import Store
 
 SQLITE_LOGS = ("-wal", "-shm", "-journal")
 
@@ -36,7 +36,7 @@ class BackupReport(Value):
 async def back_up(store: Store, path: Path, progress: Progress) -> BackupReport:
     """Write a snapshot of the store; the file appears when it is complete."""
     with replace_file(path) as part:
-        await store.backup(part, progress)
+        await store.database.backup(part, progress)
     return await asyncio.to_thread(_report, path, (await store.info()).url)
 
 
@@ -57,7 +57,7 @@ async def restore_backup(
     """
     from ..settings import load_settings
     from ..store import open_store
-    from ..store.sqlite import SqliteStore, examine
+    from ..store.sqlite import SqliteDatabase, examine
 
     settings = settings or load_settings()
     report = progress or _ignore
@@ -67,10 +67,10 @@ async def restore_backup(
     with tempfile.TemporaryDirectory(prefix="jiyi-restore-") as folder:
         copy = await _migrated_copy(source, Path(folder) / "checked.db", settings)
         store = open_store(where or settings.url, settings)
-        if isinstance(store, SqliteStore):
-            target = str(store.path)
+        if isinstance(store.database, SqliteDatabase):
+            target = str(store.database.path)
             try:
-                await asyncio.to_thread(_replace_store_file, copy, store.path, force)
+                await asyncio.to_thread(_replace_store_file, copy, store.database.path, force)
             except OSError as error:
                 raise StoreUnavailable(f"{target} could not be replaced: {error}") from error
         else:
@@ -106,15 +106,15 @@ def _replace_store_file(copy: Path, target: Path, force: bool) -> None:
 
 async def _fill_database(copy: Path, store: Store, force: bool, settings: Settings, progress: Progress) -> str:
     from ..store import open_store
-    from ..store.moving import is_empty, replace
+    from ..store.copying import is_empty, replace
 
     source = open_store(copy, settings)
     try:
         await source.start()
         await store.start()
-        if not force and not await is_empty(store):
+        if not force and not await is_empty(store.database):
             raise InvalidInput("where", "is not empty: name an empty database, or allow replacing it")
-        await replace(source, store, progress)
+        await replace(source.database, store.database, progress)
         return (await store.info()).url
     finally:
         await source.close()
@@ -140,7 +140,7 @@ async def migrate_store(
     """
     from ..settings import load_settings
     from ..store import open_store
-    from ..store.moving import migrate
+    from ..store.copying import migrate
 
     settings = settings or load_settings()
     old, new = open_store(source, settings), open_store(target, settings)
@@ -151,7 +151,7 @@ async def migrate_store(
         await new.start()
         if (await old.info()).url == (await new.info()).url:
             raise InvalidInput("target", "is the source")
-        return await migrate(old, new, progress or _ignore)
+        return await migrate(old.database, new.database, progress or _ignore)
     finally:
         await old.close()
         await new.close()

@@ -20,7 +20,7 @@ from ..store.records import EXPORT, VERSION, Line, MemoryRecord, MessageRecord
 from .atomic_file import open_new
 
 if TYPE_CHECKING:
-    from ..store.base import Store
+    from ..store.store import Store
 
 Progress = Callable[[str, int, int], None]  # step, done, total
 
@@ -46,7 +46,7 @@ async def export_jsonl(store: Store, path: Path, user_id: str | None, progress: 
     header = {"kind": EXPORT, "version": VERSION, "user_id": user_id}
     with open_new(path) as file:
         file.write(json.dumps(header).encode() + b"\n")
-        async with aclosing(store.export(user_id)) as batches:  # releases the snapshot after an error too
+        async with aclosing(store.records.export(user_id)) as batches:  # releases the snapshot after an error too
             async for total, batch in batches:
                 await asyncio.to_thread(file.writelines, map(to_line, batch))
                 counts.update(record.kind for record in batch)
@@ -64,7 +64,7 @@ def to_line(record: Line) -> bytes:
 
 async def export_markdown(store: Store, path: Path, user_id: str | None, progress: Progress) -> dict[str, int]:
     """Write current memories by user and type, without messages; return their number by type."""
-    users = [user_id] if user_id is not None else await store.users()
+    users = [user_id] if user_id is not None else await store.memories.users()
     counts: Counter[str] = Counter()
     with open_new(path) as file:
         file.write(FRONT_MATTER)
@@ -74,7 +74,9 @@ async def export_markdown(store: Store, path: Path, user_id: str | None, progres
 
 
 async def _write_user(store: Store, file: IO[bytes], user_id: str, counts: Counter[str], progress: Progress) -> None:
-    types = {name: number for name, number in (await store.stats("", user_id)).by_type.items() if name != MESSAGE}
+    types = {
+        name: number for name, number in (await store.statistics.stats("", user_id)).by_type.items() if name != MESSAGE
+    }
     total = sum(types.values())
     file.write(f"\n# {_one_line(user_id)}\n".encode())
     done = 0
@@ -83,7 +85,7 @@ async def _write_user(store: Store, file: IO[bytes], user_id: str, counts: Count
         file.write(f"\n## {_one_line(memory_type)}\n\n".encode())
         cursor = None
         while True:
-            page = await store.page(matching, cursor=cursor, limit=PAGE)
+            page = await store.memories.page(matching, cursor=cursor, limit=PAGE)
             await asyncio.to_thread(_write_items, file, page.items)
             counts[memory_type] += len(page.items)
             done += len(page.items)

@@ -17,7 +17,7 @@ from .. import validation
 from ..errors import InvalidInput
 from ..models import ImportReport, Receipt, ReceiptState, Value
 from ..store.contract import IndexEntry
-from ..store.importing import Arriving
+from ..store.record_io import Arriving
 from ..store.records import Line, MemoryRecord
 from ..write.accept import accept
 from ..write.index import KeywordRules, index_entry
@@ -27,7 +27,7 @@ from .records import Conversation, ImportedMemory
 from .sources import Source, find_sources
 
 if TYPE_CHECKING:
-    from ..store.base import Store
+    from ..store.store import Store
 
 BATCH = 200  # messages, memories or records in one transaction
 JOB_BATCH = 5  # jobs with up to a thousand memories each
@@ -256,7 +256,7 @@ async def import_export(
             arriving = Arriving(user_id=first.user_id)
         before = arriving.new
         entries = await asyncio.to_thread(_index_entries, batch, rules)
-        await store.take_in(arriving, batch, entries)
+        await store.records.add(arriving, batch, entries)
         read[first.kind] += len(batch)
         new[first.kind] += arriving.new - before
         skipped.update(arriving.left_out)

@@ -22,14 +22,14 @@ async def add(accepted: Accepted, context: Context, *, idempotency_key: str | No
     """With a language model, what it finds comes later: a job is written with the messages."""
     request_hash = identity(repr(accepted), repr(context))
     if idempotency_key is not None:  # looked at again inside the transaction; here it saves the work
-        earlier = await flow.store.receipt(context.user_id, idempotency_key, request_hash)
+        earlier = await flow.store.additions.receipt(context.user_id, idempotency_key, request_hash)
         if earlier is not None:
             return earlier
     at = utc_now()
     for _ in range(TRIES):
         addition = await _work_out(accepted, context, at, flow, (idempotency_key, request_hash, actor))
         try:
-            return await flow.store.save(addition)
+            return await flow.store.additions.save(addition)
         except Stale:
             continue
     raise StoreUnavailable(f"others keep writing into this session of user {context.user_id!r}: try again")
@@ -40,7 +40,7 @@ async def _work_out(
 ) -> Addition:
     messages, follows = await identify(accepted.messages, context.place, context.occurred_at or at, flow.store)
     verbatims = {message.id: memory for message in messages if (memory := verbatim(message, context))}
-    known = await flow.store.known(context.user_id, [memory.dedupe_hash for memory in verbatims.values()], at)
+    known = await flow.store.memories.known(context.user_id, [memory.dedupe_hash for memory in verbatims.values()], at)
     fresh = [one for one in messages if one.id in verbatims and verbatims[one.id].dedupe_hash not in known]
     later = bool(fresh) and flow.settings.enabled and flow.slow_extractor is not None
     stateds = [stated(candidate, context, at) for candidate in accepted.candidates]

@@ -102,11 +102,11 @@ async def _pairs(
         if new.id in leaned_on:  # by subject and attribute it is settled already what it does
             continue
         where = Filter(user_id=place.user_id, now=at, memory_types=(new.memory_type,))
-        near = await flow.store.gather(Question(filter=where, vector=new.index.vector, model=flow.embedder.id))
+        near = await flow.index.gather(Question(filter=where, vector=new.index.vector, model=flow.embedder.id))
         places = np.argsort(-near.semantic)[:LOOKED_AT]
         ids = [str(near.ids[place]) for place in places if near.ids[place] not in touched]
         likeness = dict(zip((near.ids[place] for place in places), near.semantic[places].tolist(), strict=True))
-        for old in await flow.store.get(place.user_id, ids):
+        for old in await flow.store.memories.get(place.user_id, ids):
             if _alike(new, old, likeness[old.id], place, flow) and not await _edited(old, flow):
                 found.append((new, old, likeness[old.id]))
                 touched.add(old.id)
@@ -127,7 +127,7 @@ def _alike(new: NewMemory, old: MemoryItem, likeness: float, place: Scope, flow:
 
 async def _edited(old: MemoryItem, flow: Flow) -> bool:
     """What a person has written is not judged."""
-    return any(one.action in BY_A_PERSON for one in await flow.store.history(old.user_id, old.id))
+    return any(one.action in BY_A_PERSON for one in await flow.store.history.get(old.user_id, old.id))
 
 
 async def _do(judgement: Judgement, new: NewMemory, old: MemoryItem, at: datetime, flow: Flow, done: _Outcome) -> None:

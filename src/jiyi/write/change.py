@@ -20,7 +20,7 @@ from .hashes import statement_hash
 from .index import KeywordRules, embed_entries, index_entry
 
 if TYPE_CHECKING:
-    from ..store.base import Store
+    from ..store.store import Store
 
 FOUND_BY = frozenset({"content", "summary", "tags"})  # a change of these changes what the memory is found by
 TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at")
@@ -111,7 +111,7 @@ async def change(
         # What it is found by was worked out from the text as it was; any other change fits whatever is there now.
         expected = memory.version if version is None and prepared.index is not None else version
         try:
-            await store.update(user_id, memory.id, prepared, version=expected)
+            await store.edits.update(user_id, memory.id, prepared, version=expected)
             break
         except VersionConflict:
             if version is not None or attempt == TRIES - 1:
@@ -134,7 +134,7 @@ def earlier_state(changes: Sequence[Revision], version: int | None) -> tuple[int
 
 
 async def existing(store: Store, user_id: str, memory_id: str) -> MemoryItem:
-    found = await store.get(user_id, [memory_id])
+    found = await store.memories.get(user_id, [memory_id])
     if not found:
         raise NotFound(f"user {user_id!r} has no memory {memory_id!r}")
     return found[0]

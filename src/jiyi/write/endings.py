@@ -21,7 +21,7 @@ from .facts import THE_USER, Fact, beside, fact_of, whom
 from .reconcile import Proposed
 
 if TYPE_CHECKING:
-    from ..store.base import Store
+    from ..store.store import Store
 
 CAN_END = frozenset(("fact", "preference", "pattern", "task"))
 # What stays so: whoever stops eating peanuts may be allergic to them still, and loves coffee after giving it up.
@@ -53,7 +53,7 @@ async def name_endings(
 
     async def known_with(words: Iterable[str]) -> list[Told]:
         wanted = sorted(set(words))
-        there = await store.holding(place.user_id, CAN_END, wanted) if wanted else {}
+        there = await store.memories.current_by_slot(place.user_id, CAN_END, wanted) if wanted else {}
         return [(data, slot) for slot, told in there.items() for data in told]
 
     known: list[Told] = [(one.memory.data, one.facts[0].slot) for one in proposed if one.facts and _can_end(one)]

@@ -34,8 +34,9 @@ from .reconcile import ACTOR, Proposed
 from .settle import fact_told, settle
 
 if TYPE_CHECKING:
+    from ..index.search_index import SearchIndex
     from ..settings import ExtractionSettings
-    from ..store.base import Store
+    from ..store.store import Store
     from .alike import Judge
 
 
@@ -45,6 +46,7 @@ MOST_COMPARED = 200  # statements in one call; more of them are a load of ready 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
     store: Store
+    index: SearchIndex
     embedder: Embedder
     keyword_rules: KeywordRules
     settings: ExtractionSettings
@@ -83,7 +85,7 @@ async def make(
     if messages and flow.settings.enabled:
         reach = max(UNIT_MESSAGES, HISTORY_MESSAGES)
         ids = {message.id for message in messages}
-        before = await flow.store.tail(place, reach + len(ids), before=max(ids))
+        before = await flow.store.messages.tail(place, reach + len(ids), before=max(ids))
         before = [message for message in before if message.id not in ids][-reach:]
         found = await derive(messages, before, place, extractors, flow.settings)
         is_user = _names_of_user([*before, *messages], context)
@@ -134,7 +136,7 @@ async def index(
     """Make memories findable, but for those that are there already (`known`: which of the verbatims, by hash); also
     those that have grown. → with what went wrong"""
     memories = (*verbatims, *made.memories)
-    there = {*known, *await flow.store.known(user_id, [memory.dedupe_hash for memory in made.memories], at)}
+    there = {*known, *await flow.store.memories.known(user_id, [memory.dedupe_hash for memory in made.memories], at)}
     new = [memory for memory in memories if memory.dedupe_hash not in there]
     changed = [(one.entry.id, one.content, one.summary, one.entry.tags, one.data) for one in made.grown]
     texts = [*((one.id, one.content, one.summary, one.tags, one.data) for one in new), *changed]

@@ -20,7 +20,7 @@ from ..store.contract import Follows, NewMessage, StoredMessage
 from .hashes import identity
 
 if TYPE_CHECKING:
-    from ..store.base import Store
+    from ..store.store import Store
 
 LOOK_BACK = 200  # messages of a session among which one without id and time is looked for, or twice the list
 RUN = 24  # letters that a list must have in all to be recognised in the middle of a session; a Chinese one counts twice
@@ -35,12 +35,12 @@ async def identify(
     hashes = _hashes(given, place)
     known = {
         message.dedupe_hash: message
-        for message in await store.messages_by_hash(place.user_id, list(filter(None, hashes)))
+        for message in await store.messages.by_hash(place.user_id, list(filter(None, hashes)))
     }
     follows = None
     by_order: dict[int, StoredMessage] = {}
     if None in hashes:
-        held = await store.tail(place, max(LOOK_BACK, 2 * len(given)))
+        held = await store.messages.tail(place, max(LOOK_BACK, 2 * len(given)))
         follows = Follows(held[-1].id if held else None)
         start = _where([_like(message) for message in given], [_like(message) for message in held])
         by_order = dict(enumerate(held[start:])) if start is not None else {}

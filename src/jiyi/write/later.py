@@ -31,7 +31,7 @@ async def do(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
     context = _CONTEXT.validate_python(left["context"])
     flow = replace(flow, slow_extractor=_once(flow.slow_extractor, _said_in), judge=_once(flow.judge, repr))
     while True:
-        messages = await flow.store.messages(lease.user_id, left["messages"])
+        messages = await flow.store.messages.get(lease.user_id, left["messages"])
         made = await _made(messages, context, lease.accepted_at, flow, last=lease.attempt >= max_attempts)
         memories, effects, problem = await index((), (), made, lease.user_id, lease.accepted_at, flow)
         memories, effects, met, unjudged = await judge_alike(memories, effects, context.place, lease.accepted_at, flow)
@@ -56,7 +56,7 @@ async def do(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
             effects=effects,
         )
         try:
-            return await flow.store.complete(lease, addition)
+            return await flow.store.additions.complete(lease, addition)
         except Stale:
             continue
 

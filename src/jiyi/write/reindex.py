@@ -11,7 +11,7 @@ from ..store.contract import Unembedded
 from .index import embed_each
 
 if TYPE_CHECKING:
-    from ..store.base import Store
+    from ..store.store import Store
 
 Progress = Callable[[int, int], None]  # called with how much is done and how much there is in all
 AT_ONCE = 256
@@ -25,15 +25,15 @@ async def reindex_embeddings(store: Store, embedder: Embedder, progress: Progres
     A text that cannot be embedded does not hold up the others; it is named at the end.
     """
     dimension = len(await embed_query(embedder, "dimension"))
-    coverage = await store.coverage(embedder.id)
+    coverage = await store.entries.coverage(embedder.id)
     done, whole = 0, coverage.memories - coverage.embedded
     failed: list[str] = []
     after = ("", "")
-    while found := await store.unembedded(embedder.id, dimension, after=after, limit=AT_ONCE):
+    while found := await store.entries.unembedded(embedder.id, dimension, after=after, limit=AT_ONCE):
         if progress is not None:
             progress(done, max(whole, done + len(found)))
         memories, vectors = await _embed(embedder, found, failed)
-        written = await store.embed(embedder.id, memories, vectors) if memories else 0
+        written = await store.entries.save_vectors(embedder.id, memories, vectors) if memories else 0
         done += written
         if written == len(memories):  # else some were changed meanwhile: look at these again
             after = (found[-1].user_id, found[-1].memory_id)

@@ -14,7 +14,7 @@ from .grow import GROWING, PROFILES, Grown, grow, tells
 from .reconcile import Proposed, Reconciled, reconcile
 
 if TYPE_CHECKING:
-    from ..store.base import Store
+    from ..store.store import Store
 
 DATED = frozenset({"event", "task"})  # the same on another day is another one
 
@@ -34,8 +34,8 @@ class Settled(Reconciled):
 async def settle(proposed: Sequence[Proposed], user_id: str, at: datetime, store: Store) -> Settled:
     """What is proposed, reconciled with what is there."""
     wanted = {fact.slot for one in proposed for fact in (*one.facts, *one.ends)}
-    there = await store.slots(user_id, sorted(wanted)) if wanted else []
-    known = await store.known(user_id, [one.memory.dedupe_hash for one in proposed], at)
+    there = await store.memories.slots(user_id, sorted(wanted)) if wanted else []
+    known = await store.memories.known(user_id, [one.memory.dedupe_hash for one in proposed], at)
     evidence: dict[str, tuple[Source, ...]] = {}
     open_questions: list[Proposed] = []
     repeated: list[Proposed] = []
@@ -56,7 +56,7 @@ async def settle(proposed: Sequence[Proposed], user_id: str, at: datetime, store
     over = _over(done, there)
     lines = await _profiles_with(over, _of_whom(done, there), user_id, store) if over else set()
     if lines - wanted:
-        there = [*there, *await store.slots(user_id, sorted(lines - wanted))]
+        there = [*there, *await store.memories.slots(user_id, sorted(lines - wanted))]
     begun, grown = grow([(one.memory, one.facts[0]) for one in growing if one.facts[0].slot in begins], there, over)
     versions = {slot: dict[str, int]() for slot in wanted | lines}
     for entry in there:
@@ -87,7 +87,7 @@ def _of_whom(done: Reconciled, there: Sequence[SlotEntry]) -> set[str]:
 
 async def _profiles_with(over: Mapping[str, datetime], of: set[str], user_id: str, store: Store) -> set[str]:
     """Where what has ended is a line of a profile of the same person, in the same place."""
-    profiles = await store.holding(user_id, PROFILES) if of else {}
+    profiles = await store.memories.current_by_slot(user_id, PROFILES) if of else {}
     return {slot for slot, told in profiles.items() if whom(slot) in of and any(tells(data, over) for data in told)}
 
 

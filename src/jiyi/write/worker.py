@@ -20,7 +20,7 @@ from ..store.contract import Lease, LeaseLost
 
 if TYPE_CHECKING:
     from ..settings import JobSettings
-    from ..store.base import Store
+    from ..store.store import Store
 
 POLL_S = 1.0  # other processes make jobs too, and nobody tells
 LONGEST_WAIT_S = 3600.0  # whatever a model asks for
@@ -61,7 +61,7 @@ class Worker:
                     task.add_done_callback(running.discard)
                     task.add_done_callback(lambda _: self._more.set())
                     continue
-                idle = not running and await self._store.next_due() is None
+                idle = not running and await self._store.jobs.next_due() is None
                 if until_idle and idle and not self._more.is_set():
                     return
                 with contextlib.suppress(TimeoutError):
@@ -74,7 +74,7 @@ class Worker:
     async def _claim(self) -> Lease | None:
         now = utc_now()
         try:
-            return await self._store.claim(self._owner, now, now + self._lease_time)
+            return await self._store.jobs.claim(self._owner, now, now + self._lease_time)
         except StoreError as error:
             logger.warning("no job can be taken now: %s", error)
             return None
@@ -85,7 +85,7 @@ class Worker:
         try:
             if lease.attempt > self._settings.max_attempts:
                 died = f"its worker died at it, {lease.attempt - 1} times: `jiyi jobs retry {lease.job_id}` tries again"
-                await self._store.give_up(lease, utc_now(), died)
+                await self._store.jobs.fail(lease, utc_now(), died)
                 self._meter.count("jobs_total", "failed")
                 return
             with self._meter.timing("job"):
@@ -97,7 +97,7 @@ class Worker:
             self._meter.count("jobs_total", "lost")
         except asyncio.CancelledError:
             with contextlib.suppress(LeaseLost, StoreError):  # then the lease runs out by itself
-                await self._store.release(lease, utc_now())
+                await self._store.jobs.release(lease, utc_now())
             raise
         except Exception as error:  # noqa: BLE001 - whatever it was, the job must say so, and the worker goes on
             with contextlib.suppress(LeaseLost, StoreError):
@@ -113,12 +113,12 @@ class Worker:
         waits = isinstance(error, LlmOverBudget)  # for the next hour, however often
         hopeless = isinstance(error, LlmError) and not error.temporary
         if hopeless or (lease.attempt >= self._settings.max_attempts and not waits):
-            await self._store.give_up(lease, now, problem)
+            await self._store.jobs.fail(lease, now, problem)
             self._meter.count("jobs_total", "failed")
         else:
             asked_for = error.retry_after_s if isinstance(error, LlmError) else None
             pause = self.pause(lease.attempt) if asked_for is None else min(asked_for, LONGEST_WAIT_S)
-            await self._store.put_off(lease, now, now + timedelta(seconds=pause), problem, counts=not waits)
+            await self._store.jobs.postpone(lease, now, now + timedelta(seconds=pause), problem, counts=not waits)
             self._meter.count("jobs_total", "put_off")
 
     def pause(self, attempt: int) -> float:
@@ -135,7 +135,7 @@ class Worker:
             await asyncio.sleep(self._settings.lease_s / 3)
             now = utc_now()
             with contextlib.suppress(LeaseLost, StoreError):
-                await self._store.renew(lease, now, now + self._lease_time)
+                await self._store.jobs.renew(lease, now, now + self._lease_time)
 
     @property
     def _lease_time(self) -> timedelta:

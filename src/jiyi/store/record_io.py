@@ -1,25 +1,31 @@
-"""Records of an export, written into a store. What is known stays as it is, so taking in the same twice, or going on
-after an interruption, makes nothing new. Each function runs inside one transaction that may write for the user."""
+"""All that a store holds, as records, in one order on every database: by user, then by kind, then by id. The session is
+a snapshot, so what is written meanwhile is in it as a whole or not at all; a few rows of it are in RAM."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import ColumnElement, and_, insert, select
+from sqlalchemy import ColumnElement, RowMapping, Table, and_, func, insert, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from . import records as r
-from . import rows, saves, synonyms
+from . import synonyms
+from .changes import tell
 from .contract import IndexEntry
-from .inserts import Inserts
-from .reads import chunks
+from .database import Repository
+from .entries import insert_index
+from .history import NO_ATTRIBUTE
+from .inserts import Inserts, chunks
 from .tables import (
+    SHARED,
     Base,
     EmbeddingRow,
     JobMemoryRow,
     JobRow,
+    KeywordRow,
     MemoryRow,
     MemorySourceRow,
     MessageRow,
@@ -30,6 +36,148 @@ from .tables import (
     UnitMessageRow,
     UnitRow,
 )
+
+AT_ONCE = 200
+JOBS_AT_ONCE = 5  # each may have led to a thousand memories
+USERS_AT_ONCE = 1000
+OWNING = (MemoryRow, MessageRow, JobRow, RecallRow, SynonymRow)  # who has none of these has nothing
+
+Row = RowMapping
+
+
+async def size(session: AsyncSession, user_id: str | None) -> int:
+    """How many memories and messages there are: what takes time."""
+    whole = 0
+    for table in (MemoryRow, MessageRow):
+        count = select(func.count()).select_from(table)
+        whole += await session.scalar(count if user_id is None else count.where(table.user_id == user_id)) or 0
+    return whole
+
+
+async def lines(session: AsyncSession, user_id: str | None) -> AsyncIterator[list[r.Line]]:
+    """Everything of one user, or of all with what they share."""
+    if user_id is not None:
+        async for some in _of_user(session, user_id):
+            yield some
+        return
+    async for some in _synonyms(session, SHARED):
+        yield some
+    last = SHARED
+    while users := await _users(session, last):
+        for each in users:
+            async for some in _of_user(session, each):
+                yield some
+        last = users[-1]
+
+
+async def _users(session: AsyncSession, after: str) -> list[str]:
+    found: set[str] = set()
+    for table in OWNING:
+        own = select(table.user_id).where(table.user_id > after).distinct().order_by(table.user_id)
+        found.update(await session.scalars(own.limit(USERS_AT_ONCE)))
+    return sorted(found)[:USERS_AT_ONCE]
+
+
+async def _of_user(session: AsyncSession, user_id: str) -> AsyncIterator[list[r.Line]]:
+    async for some in _synonyms(session, user_id):
+        yield some
+    async for rows in _pages(session, UnitRow, user_id):
+        yield [r.UnitRecord(**row) for row in rows]
+    async for rows in _pages(session, MessageRow, user_id):
+        units = {
+            row["message_id"]: row["unit_id"] for row in await _beside(session, UnitMessageRow, rows, "message_id")
+        }
+        yield [r.MessageRecord(**row, unit_id=units.get(row["id"])) for row in rows]
+    async for rows in _pages(session, MemoryRow, user_id):
+        yield await _memories(session, rows)
+    async for rows in _pages(session, RelationRow, user_id):
+        yield [r.RelationRecord(**row) for row in rows]
+    async for rows in _pages(session, RecallRow, user_id):
+        yield [r.RecallRecord(**row) for row in rows]
+    async for rows in _pages(session, JobRow, user_id, JOBS_AT_ONCE):
+        yield await _jobs(session, rows)
+
+
+async def _synonyms(session: AsyncSession, user_id: str) -> AsyncIterator[list[r.Line]]:
+    async for rows in _pages(session, SynonymRow, user_id):
+        yield [r.SynonymRecord(**row) for row in rows]
+
+
+async def _memories(session: AsyncSession, rows: Sequence[Row]) -> list[r.Line]:
+    keywords, sources, vectors, revisions = [
+        _by_memory(await _beside(session, table, rows, "memory_id"))
+        for table in (KeywordRow, MemorySourceRow, EmbeddingRow, RevisionRow)
+    ]
+    return [
+        r.MemoryRecord(
+            **{name: value for name, value in row.items() if name != "near_hash"},
+            keywords=[r.KeywordRecord(**_but(one)) for one in keywords[row["id"]]],
+            sources=[r.SourceRecord(**_but(one)) for one in sources[row["id"]]],
+            vectors=[
+                r.VectorRecord(part=one["part"], model=one["model"], vector=r.encoded(one["vector"]))
+                for one in vectors[row["id"]]
+            ],
+            revisions=[r.RevisionRecord(**_but(one)) for one in revisions[row["id"]]],
+        )
+        for row in rows
+    ]
+
+
+async def _jobs(session: AsyncSession, rows: Sequence[Row]) -> list[r.Line]:
+    led_to: defaultdict[str, list[str]] = defaultdict(list)
+    for one in await _beside(session, JobMemoryRow, rows, "job_id"):
+        led_to[one["job_id"]].append(one["memory_id"])
+    left_out = ("kind", "leased_by", "leased_until")
+    return [
+        r.JobRecord(
+            **{name: value for name, value in row.items() if name not in left_out},
+            job=row["kind"],
+            memory_ids=led_to[row["id"]],
+        )
+        for row in rows
+    ]
+
+
+def _by_memory(rows: Sequence[Row]) -> defaultdict[str, list[Row]]:
+    found: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row["memory_id"]].append(row)
+    return found
+
+
+def _but(row: Row) -> dict[str, Any]:
+    """Without what the record around it says."""
+    return {name: value for name, value in row.items() if name not in ("user_id", "memory_id")}
+
+
+async def _pages(
+    session: AsyncSession, table: type[Base], user_id: str, at_once: int = AT_ONCE
+) -> AsyncIterator[Sequence[Row]]:
+    """A user's rows of a table, some at a time, in the order of their keys."""
+    own = cast(Table, table.__table__)
+    key = [column for column in own.primary_key.columns if column.name != "user_id"]
+    statement = select(own).where(own.columns["user_id"] == user_id).order_by(*key).limit(at_once)
+    connection = await session.connection()
+    page = statement
+    while rows := (await connection.execute(page)).mappings().all():
+        yield rows
+        if len(rows) < at_once:
+            return
+        last = [rows[-1][column.name] for column in key]
+        page = statement.where(tuple_(*key) > tuple_(*last) if len(key) > 1 else key[0] > last[0])
+
+
+async def _beside(session: AsyncSession, table: type[Base], rows: Sequence[Row], name: str) -> Sequence[Row]:
+    """The rows of a table that belong to a page of others, which is a range of ids of one user."""
+    own = cast(Table, table.__table__)
+    statement = select(own).where(
+        own.columns["user_id"] == rows[0]["user_id"], own.columns[name].between(rows[0]["id"], rows[-1]["id"])
+    )
+    in_order = statement.order_by(*own.primary_key.columns)
+    return (await (await session.connection()).execute(in_order)).mappings().all()
+
+
+# -- import ----------------------------------------------------------------------------------------------------------
 
 _NESTED = {"kind", "keywords", "sources", "vectors", "revisions", "unit_id", "memory_ids", "job"}
 
@@ -58,13 +206,13 @@ async def take_in(
     first = some[0]
     if isinstance(first, r.MemoryRecord):
         memories = [record for record in some if isinstance(record, r.MemoryRecord)]
-        await _memories(session, arriving, list(zip(memories, indexed, strict=True)))
+        await _import_memories(session, arriving, list(zip(memories, indexed, strict=True)))
     elif isinstance(first, r.MessageRecord):
         await _messages(session, arriving, [record for record in some if isinstance(record, r.MessageRecord)])
     elif isinstance(first, r.RelationRecord):
         await _relations(session, arriving, [record for record in some if isinstance(record, r.RelationRecord)])
     elif isinstance(first, r.JobRecord):
-        await _jobs(session, arriving, [record for record in some if isinstance(record, r.JobRecord)])
+        await _import_jobs(session, arriving, [record for record in some if isinstance(record, r.JobRecord)])
     elif isinstance(first, r.RecallRecord):
         recalled = [record for record in some if isinstance(record, r.RecallRecord)]
         new = await _unknown(session, arriving, RecallRow, recalled)
@@ -75,10 +223,10 @@ async def take_in(
         new_units = await _unknown(session, arriving, UnitRow, units)
         await _insert(session, arriving, UnitRow, [_plain(one) for one in new_units])
     else:
-        await _synonyms(session, arriving, [record for record in some if isinstance(record, r.SynonymRecord)])
+        await _import_synonyms(session, arriving, [record for record in some if isinstance(record, r.SynonymRecord)])
 
 
-async def _synonyms(session: AsyncSession, arriving: Arriving, some: Sequence[r.SynonymRecord]) -> None:
+async def _import_synonyms(session: AsyncSession, arriving: Arriving, some: Sequence[r.SynonymRecord]) -> None:
     mine = and_(SynonymRow.user_id == arriving.user_id, SynonymRow.keyword.in_({one.keyword for one in some}))
     known = {tuple(row) for row in await session.execute(select(SynonymRow.keyword, SynonymRow.synonym).where(mine))}
     new = {(one.keyword, one.synonym): one for one in some if (one.keyword, one.synonym) not in known}
@@ -111,7 +259,7 @@ async def _messages(session: AsyncSession, arriving: Arriving, some: Sequence[r.
     await inserts.run(session)
 
 
-async def _memories(
+async def _import_memories(
     session: AsyncSession, arriving: Arriving, some: Sequence[tuple[r.MemoryRecord, IndexEntry]]
 ) -> None:
     """A current memory that says the same as one here is that one."""
@@ -137,9 +285,9 @@ async def _memories(
         keys[record.memory_key] = record.id
         new.append((record, index))
     await _insert(session, arriving, MemoryRow, [_memory_values(record, index) for record, index in new])
-    await saves.insert_index(session, arriving.user_id, {one.id: index for one, index in new})
+    await insert_index(session, arriving.user_id, {one.id: index for one, index in new})
     await _parts(session, arriving, [record for record, _ in new])
-    await saves.tell(session, arriving.user_id, [record.id for record, _ in new], "add")
+    await tell(session, arriving.user_id, [record.id for record, _ in new], "add")
 
 
 def _is_current(record: r.MemoryRecord) -> bool:
@@ -148,7 +296,7 @@ def _is_current(record: r.MemoryRecord) -> bool:
 
 def _memory_values(record: r.MemoryRecord, index: IndexEntry) -> dict[str, Any]:
     values = {**_plain(record), "near_hash": index.near_hash}
-    return {rows.NO_ATTRIBUTE.get(name, name): value for name, value in values.items()}
+    return {NO_ATTRIBUTE.get(name, name): value for name, value in values.items()}
 
 
 async def _parts(session: AsyncSession, arriving: Arriving, new: Sequence[r.MemoryRecord]) -> None:
@@ -197,7 +345,7 @@ async def _relations(session: AsyncSession, arriving: Arriving, some: Sequence[r
     await _insert(session, arriving, RelationRow, [_plain(one) for key, one in new.items() if key not in there])
 
 
-async def _jobs(session: AsyncSession, arriving: Arriving, some: Sequence[r.JobRecord]) -> None:
+async def _import_jobs(session: AsyncSession, arriving: Arriving, some: Sequence[r.JobRecord]) -> None:
     fresh = await _unknown(session, arriving, JobRow, some)
     keys = [one.idempotency_key for one in fresh if one.idempotency_key is not None]
     taken = await _ids_by(session, arriving, JobRow, JobRow.idempotency_key, keys)
@@ -254,3 +402,19 @@ async def _ids_by(
         rows_found = await session.execute(statement if where is None else statement.where(where))
         found.update((value, row_id) for value, row_id in rows_found)
     return found
+
+
+class Records(Repository):
+    """Everything a store holds as records, out and in."""
+
+    async def export(self, user_id: str | None) -> AsyncGenerator[tuple[int, list[r.Line]], None]:
+        """Yield all records of one user, or of everybody, from one snapshot, each time with the total number of
+        memories and messages."""
+        async with self._database.snapshot(user_id) as session:
+            whole = await size(session, user_id)
+            async for some in lines(session, user_id):
+                yield whole, some
+
+    async def add(self, arriving: Arriving, some: Sequence[r.Line], indexed: Sequence[IndexEntry]) -> None:
+        """Write records of one kind of one user, those that are not known."""
+        await self._database.write([arriving.user_id], lambda session: take_in(session, arriving, some, indexed))

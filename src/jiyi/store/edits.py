@@ -1,23 +1,22 @@
-"""The statements that write. Each function runs inside one transaction that holds the right to write from its start."""
+"""Changing memories: new values, revisions and feed entries. Each function runs inside a transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
-import numpy as np
-from numpy.typing import NDArray
-from sqlalchemy import delete, select, tuple_
+from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm.attributes import flag_modified
 
 from ..errors import InvalidInput, VersionConflict
-from . import reads, rows
-from .contract import Change, ChangedMemory, IndexEntry, Unembedded
-from .inserts import Inserts
-from .tables import EmbeddingRow, KeywordRow, MemoryRow, RevisionRow, TermsRow
-
-INDEX_TABLES = (EmbeddingRow, TermsRow, KeywordRow)
+from .contract import Change, ChangedMemory
+from .database import Repository
+from .entries import INDEX_TABLES, index_values
+from .history import NO_ATTRIBUTE, snapshot
+from .inserts import Inserts, chunks
+from .memories import known_by_hash, memory_row
+from .tables import MemoryRow, RevisionRow
 
 
 async def retire_expired(
@@ -25,7 +24,7 @@ async def retire_expired(
 ) -> None:
     """Archive what has expired, so that it does not stand in the way of the same thing said anew. `but` is the one that
     says it anew."""
-    for some in reads.chunks(hashes):
+    for some in chunks(hashes):
         expired = await session.scalars(
             select(MemoryRow).where(
                 MemoryRow.user_id == user_id,
@@ -44,14 +43,14 @@ async def retire_expired(
 
 async def update(session: AsyncSession, user_id: str, memory_id: str, change: Change, version: int | None) -> None:
     """Change a memory; if a version is named, only that one."""
-    row = await reads.memory_row(session, user_id, memory_id)
+    row = await memory_row(session, user_id, memory_id)
     if version is not None and row.version != version:
         raise VersionConflict(memory_id, version, row.version)
     await _refuse_twin(session, row, change)
     await _apply(session, row, change)
 
 
-async def change_all(session: AsyncSession, user_id: str, wanted: Sequence[ChangedMemory]) -> list[tuple[str, str]]:
+async def update_many(session: AsyncSession, user_id: str, wanted: Sequence[ChangedMemory]) -> list[tuple[str, str]]:
     """Change many memories, each if it is still at its version. → those that stayed as they were, and why"""
     left: list[tuple[str, str]] = []
     for one in wanted:
@@ -76,7 +75,7 @@ async def _refuse_twin(session: AsyncSession, row: MemoryRow, change: Change) ->
     if said is None or status != "active" or valid_to is not None:
         return
     await retire_expired(session, row.user_id, [said], change.at, but=row.id)
-    twin = (await reads.known_by_hash(session, row.user_id, [said], change.at)).get(said, row.id)
+    twin = (await known_by_hash(session, row.user_id, [said], change.at)).get(said, row.id)
     if twin != row.id:
         raise InvalidInput("content", f"memory {twin} says the same already: change or delete that one")
 
@@ -96,9 +95,9 @@ async def apply_changes(
     revisions = []
     changed = {attribute for _, change in changes for attribute in _attributes(change)}
     for row, change in changes:
-        before = rows.snapshot(row)
+        before = snapshot(row)
         for name, value in change.values.items():
-            setattr(row, rows.NO_ATTRIBUTE.get(name, name), value)
+            setattr(row, NO_ATTRIBUTE.get(name, name), value)
         if change.dedupe_hash is not None:
             row.dedupe_hash = change.dedupe_hash
         row.version += 1
@@ -121,18 +120,18 @@ async def apply_changes(
         )
     await session.flush()
     reindexed = {row.id: change.index for row, change in changes if change.index is not None}
-    for some in reads.chunks(list(reindexed)):
+    for some in chunks(list(reindexed)):
         for table in INDEX_TABLES:
             await session.execute(delete(table).where(table.user_id == user_id, table.memory_id.in_(some)))
     for memory_id, index in reindexed.items():
-        inserts.add_tables(rows.index_values(user_id, memory_id, index))
+        inserts.add_tables(index_values(user_id, memory_id, index))
     inserts.add(RevisionRow, revisions)
     inserts.tell(user_id, [row.id for row, _ in changes], "update")
 
 
 def _attributes(change: Change) -> set[str]:
     """Return the attributes of `MemoryRow` that a change sets."""
-    found = {rows.NO_ATTRIBUTE.get(name, name) for name in change.values}
+    found = {NO_ATTRIBUTE.get(name, name) for name in change.values}
     found |= {"dedupe_hash"} if change.dedupe_hash is not None else set()
     return found | ({"near_hash"} if change.index is not None else set())
 
@@ -143,45 +142,11 @@ async def bring_back(session: AsyncSession, row: MemoryRow, actor: str, reason: 
     await _apply(session, row, change)
 
 
-async def embed(
-    session: AsyncSession, model: str, found: Sequence[Unembedded], vectors: Sequence[NDArray[np.float32]]
-) -> int:
-    """Give memories their vectors, a row for each of their texts, unless they were changed or deleted meanwhile. → how
-    many"""
-    key = tuple_(MemoryRow.user_id, MemoryRow.id)
-    wanted = [(memory.user_id, memory.memory_id) for memory in found]
-    statement = select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version).where(key.in_(wanted))
-    versions = {(user_id, memory_id): version for user_id, memory_id, version in await session.execute(statement)}
-    fitting = [
-        (memory, rows_of)
-        for memory, rows_of in zip(found, vectors, strict=True)
-        if versions.get((memory.user_id, memory.memory_id)) == memory.version
-    ]
-    values = [
-        {"user_id": memory.user_id, "memory_id": memory.memory_id, **one}
-        for memory, rows_of in fitting
-        for one in rows.vector_values(model, rows_of)
-    ]
-    done = [(memory.user_id, memory.memory_id) for memory, _ in fitting]
-    await session.execute(delete(EmbeddingRow).where(tuple_(EmbeddingRow.user_id, EmbeddingRow.memory_id).in_(done)))
-    inserts = Inserts()
-    inserts.add(EmbeddingRow, values)
-    for user_id, memory_id in done:
-        inserts.tell(user_id, [memory_id], "update")
-    await inserts.run(session)
-    return len(done)
+class Edits(Repository):
+    """Changes of memories."""
 
+    async def update(self, user_id: str, memory_id: str, change: Change, *, version: int | None) -> None:
+        await self._database.write([user_id], lambda session: update(session, user_id, memory_id, change, version))
 
-async def insert_index(session: AsyncSession, user_id: str, entries: Mapping[str, IndexEntry]) -> None:
-    """Insert the index entries of memories, by id."""
-    inserts = Inserts()
-    for memory_id, entry in entries.items():
-        inserts.add_tables(rows.index_values(user_id, memory_id, entry))
-    await inserts.run(session)
-
-
-async def tell(session: AsyncSession, user_id: str, memory_ids: Sequence[str], action: str) -> None:
-    """Add changes to the change feed."""
-    inserts = Inserts()
-    inserts.tell(user_id, memory_ids, action)
-    await inserts.run(session)
+    async def update_many(self, user_id: str, wanted: Sequence[ChangedMemory]) -> list[tuple[str, str]]:
+        return await self._database.write([user_id], lambda session: update_many(session, user_id, wanted))

@@ -1,4 +1,4 @@
-"""What new memories do to those that are there: slots, evidence, relations."""
+"""Slots: the current memories about one attribute of one subject."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any
 from sqlalchemy import and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ..models import Relation
 from .contract import BY_A_PERSON, SlotEntry, Source
-from .reads import chunks, memory_row
-from .tables import MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow
+from .inserts import chunks
+from .tables import MemoryRow, MemorySourceRow, MessageRow, RevisionRow
 
 WORDS_AT_ONCE = 200  # a database takes no endless condition
 
@@ -104,26 +103,3 @@ async def _told(
     for memory_id, message_id, start, end, sent_at in (await session.execute(statement)).all():
         found[memory_id].append((sent_at, Source(message_id=message_id, start=start, end=end)))
     return {memory_id: tuple(told) for memory_id, told in found.items()}
-
-
-async def relations(session: AsyncSession, user_id: str, memory_id: str) -> list[Relation]:
-    """What a memory does to others, and others to it, oldest first."""
-    memory_id = (await memory_row(session, user_id, memory_id)).id
-    touching = or_(RelationRow.memory_id == memory_id, RelationRow.target_id == memory_id)
-    rows = await session.scalars(
-        select(RelationRow)
-        .where(RelationRow.user_id == user_id, touching)
-        .order_by(RelationRow.created_at, RelationRow.memory_id, RelationRow.target_id)
-    )
-    return [
-        Relation.model_validate(
-            {
-                "memory_id": row.memory_id,
-                "relation_type": row.relation_type,
-                "target_id": row.target_id,
-                "strength": row.strength,
-                "created_at": row.created_at,
-            }
-        )
-        for row in rows
-    ]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import and_, bindparam, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..scope import Lifetimes
-from .contract import Tip
+from . import synonyms
+from .contract import Outset, Tip
+from .database import Repository
+from .inserts import Inserts
 from .tables import SHARED, ChangeRow, MemoryRow, erased
 
 # Built once: every search runs it. Each newest number is one look at an index; so is the entry behind it.
@@ -47,3 +51,36 @@ async def next_end(session: AsyncSession, user_id: str, now: datetime, lifetimes
         created = await session.scalar(first)
         ends.append(None if created is None else created + lifetime)
     return min((end for end in ends if end is not None), default=None)
+
+
+async def changed_users(session: AsyncSession, seen: int) -> tuple[int, list[str]]:
+    """Whose memories have changed since then. → with how far the change feed has come"""
+    tip = await session.scalar(select(func.max(ChangeRow.seq))) or 0
+    since = select(ChangeRow.user_id).where(ChangeRow.seq > seen, ChangeRow.user_id != SHARED).distinct()
+    return tip, list(await session.scalars(since)) if tip > seen else []
+
+
+async def tell(session: AsyncSession, user_id: str, memory_ids: Sequence[str], action: str) -> None:
+    """Add changes to the change feed."""
+    inserts = Inserts()
+    inserts.tell(user_id, memory_ids, action)
+    await inserts.run(session)
+
+
+class Changes(Repository):
+    """The change feed: what a search has to catch up with."""
+
+    async def search_snapshot(self, user_id: str, words: Sequence[str]) -> Outset:
+        """Return the newest change that concerns a user, and the synonyms of these words."""
+        async with self._database.reading(user_id) as session:
+            return Outset(await tip(session, user_id), await synonyms.of(session, user_id, words))
+
+    async def next_end(self, user_id: str, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:
+        """Return the next time at which a memory of the user expires or ends."""
+        async with self._database.reading(user_id) as session:
+            return await next_end(session, user_id, now, lifetimes)
+
+    async def users_since(self, seen: int) -> tuple[int, list[str]]:
+        """Return the newest change number, and the users whose memories changed since `seen`."""
+        async with self._database.reading(None) as session:
+            return await changed_users(session, seen)

@@ -1,11 +1,10 @@
-"""The users whose memory is in RAM now, within a budget; the least recently searched one leaves first."""
+"""The indexes that are in RAM, within a budget; the least recently searched user leaves first."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol, TypeGuard
@@ -15,7 +14,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..languages.normalise import normalise
 from ..scope import Lifetimes
-from ..store.reads import GIST, MESSAGE, chunks, vector_of_memory, worked_out
+from ..store.contract import Outset
+from ..store.entries import vector_of_memory
+from ..store.inserts import chunks
+from ..store.memories import GIST, MESSAGE, worked_out
+from ..store.store import Store
 from ..store.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow, erased
 from ..text.passages import COMPRESSED
 from ..text_cache import text_cache
@@ -46,16 +49,23 @@ class Outside(Protocol):
 
     async def lend(self, session: AsyncSession, index: UserIndex, question: Question) -> None: ...
 
+    async def maintain(self, user_id: str) -> None: ...
 
-class HotUsers:
+    async def drop(self, user_id: str) -> None: ...
+
+
+class SearchIndex:
+    """The indexes of recently searched users, within a memory budget."""
+
     def __init__(
         self,
-        reading: Callable[[str], AbstractAsyncContextManager[AsyncSession]],
+        store: Store,
         *,
         budget: int,
         outside: Outside | None = None,
     ) -> None:
-        self._reading = reading
+        self._store = store
+        self._reading = store.database.reading
         self._budget = budget
         self._outside = outside
         self._users: OrderedDict[str, UserIndex] = OrderedDict()
@@ -105,10 +115,18 @@ class HotUsers:
         if user_id in self._users:
             self._expected[user_id] = seq
 
-    def next_end(self, user_id: str, now: datetime, lifetimes: Lifetimes) -> tuple[bool, datetime | None]:
-        """Whether the user is in RAM, and if so when the next memory expires or ends."""
+    async def search_snapshot(self, user_id: str, words: Sequence[str]) -> Outset:
+        """Return the newest change that concerns a user, and the synonyms of these words."""
+        found = await self._store.changes.search_snapshot(user_id, words)
+        self.expect(user_id, 0 if found.tip is None else found.tip.seq)
+        return found
+
+    async def next_end(self, user_id: str, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:
+        """Return the next time at which a memory of the user expires or ends."""
         index = self._users.get(user_id)
-        return (False, None) if index is None else (True, index.next_end(now, lifetimes))
+        if index is not None:
+            return index.next_end(now, lifetimes)
+        return await self._store.changes.next_end(user_id, now, lifetimes)
 
     def touch(self, user_id: str, accessed: Mapping[str, datetime]) -> None:
         index = self._users.get(user_id)
@@ -142,11 +160,18 @@ class HotUsers:
         outside = indexed is not None and dimension in (0, indexed)
         return await _load(session, user_id, model, (indexed or 0) if outside else dimension, outside=outside)
 
-    def forget(self, user_id: str) -> None:
-        """Let go of a user who was erased."""
+    async def forget(self, user_id: str) -> None:
+        """Drop the index of a deleted user."""
         if self._users.pop(user_id, None) is not None:
             self._used -= self._sizes.pop(user_id)
             self._expected.pop(user_id, None)
+        if self._outside is not None:
+            await self._outside.drop(user_id)
+
+    async def maintain(self, user_id: str) -> None:
+        """Create or drop the database's own vector index of a user, by size."""
+        if self._outside is not None:
+            await self._outside.maintain(user_id)
 
     def _keep(self, user_id: str, index: UserIndex) -> None:
         self._users[user_id] = index

@@ -12,9 +12,15 @@ from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..models import utc_now
-from . import jobs, recalls, saves, units
+from . import jobs, recalls
+from .changes import tell
 from .contract import IndexEntry, Unembedded
-from .reads import chunks, known_by_hash
+from .database import Repository
+from .edits import bring_back
+from .entries import insert_index
+from .inserts import chunks
+from .memories import known_by_hash
+from .messages import delete_messages
 from .tables import (
     Base,
     EmbeddingRow,
@@ -122,7 +128,7 @@ async def erase_all(session: AsyncSession, user_id: str) -> Erasure:
             mine = table.columns["user_id"] == user_id
             done.removed[names.get(table.name, table.name)] += await _count(session, table, mine)
             await session.execute(delete(table).where(mine))
-    await saves.tell(session, erased(user_id), [""], "erase")
+    await tell(session, erased(user_id), [""], "erase")
     return done
 
 
@@ -222,7 +228,7 @@ async def _rewrite(session: AsyncSession, user_id: str, held: Held, left: Rewrit
     row.updated_at = now
     for table in (EmbeddingRow, TermsRow, KeywordRow, RevisionRow):
         await session.execute(delete(table).where(table.user_id == user_id, table.memory_id == held.id))
-    await saves.insert_index(session, user_id, {held.id: left.index})
+    await insert_index(session, user_id, {held.id: left.index})
     session.add(
         RevisionRow(
             user_id=user_id,
@@ -236,7 +242,7 @@ async def _rewrite(session: AsyncSession, user_id: str, held: Held, left: Rewrit
         )
     )
     await session.flush()
-    await saves.tell(session, user_id, [held.id], "update")
+    await tell(session, user_id, [held.id], "update")
     texts = (left.content, *left.index.passages)
     return Unembedded(user_id=user_id, memory_id=held.id, version=row.version, texts=texts)
 
@@ -260,13 +266,13 @@ async def _remove(
         dangling = and_(MemoryRow.user_id == user_id, MemoryRow.superseded_by.in_(some))
         await session.execute(update(MemoryRow).where(dangling).values(superseded_by=None))
         await session.execute(delete(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some)))
-        await saves.tell(session, user_id, some, "delete")
+        await tell(session, user_id, some, "delete")
     done.removed["memories"] += len(ids)
     touched = messages.union(*(one.messages for one in gone.values()))
     needed = {name for one in await _from_messages(session, user_id, touched - messages) for name in one.messages}
     orphans = sorted(messages | (touched - needed))
     before = await _count(session, UnitRow, UnitRow.user_id == user_id)
-    await units.delete_messages(session, user_id, orphans)
+    await delete_messages(session, user_id, orphans)
     done.removed["units"] += before - await _count(session, UnitRow, UnitRow.user_id == user_id)
     done.removed["messages"] += len(orphans)
     done.removed["recalls"] += await recalls.forget(session, user_id, ids, words)
@@ -298,9 +304,22 @@ async def _bring_back(session: AsyncSession, user_id: str, memory_id: str) -> bo
     known = await known_by_hash(session, user_id, [row.dedupe_hash or ""], now)
     if row.valid_to is None and known.get(row.dedupe_hash or "", row.id) != row.id:
         return False
-    await saves.bring_back(session, row, ACTOR, "what stood for it was deleted", now)
+    await bring_back(session, row, ACTOR, "what stood for it was deleted", now)
     return True
 
 
 async def _count(session: AsyncSession, table: Any, where: Any) -> int:
     return await session.scalar(select(func.count()).select_from(table).where(where)) or 0
+
+
+class Deletions(Repository):
+    """Deleting for good."""
+
+    async def delete(self, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: Rewrite) -> Erasure:
+        return await self._database.write(
+            [user_id],
+            lambda session: erase(session, user_id, memory_ids, with_sources=with_sources, rewrite=rewrite),
+        )
+
+    async def delete_user(self, user_id: str) -> Erasure:
+        return await self._database.write([user_id], lambda session: erase_all(session, user_id))

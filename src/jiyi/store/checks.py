@@ -17,10 +17,13 @@ from sqlalchemy.orm import aliased
 
 from ..languages.version import WORDS_VERSION
 from ..models import utc_now
-from . import saves
+from .changes import tell
 from .contract import IndexEntry
-from .reads import chunks, known_by_hash
-from .tables import Base, EmbeddingRow, KeywordRow, MemoryRow, RevisionRow, TermsRow
+from .database import Repository
+from .entries import insert_index
+from .inserts import chunks
+from .memories import known_by_hash
+from .tables import SHARED, Base, EmbeddingRow, KeywordRow, MemoryRow, RevisionRow, TermsRow
 
 ACTOR = "verify"
 
@@ -192,13 +195,13 @@ async def repair(session: AsyncSession, wanted: Sequence[Repair]) -> list[str]:
             row.near_hash = one.index.near_hash
             for table in (TermsRow, KeywordRow):
                 await session.execute(delete(table).where(table.user_id == one.user_id, table.memory_id == one.id))
-            await saves.insert_index(session, one.user_id, {one.id: one.index})
+            await insert_index(session, one.user_id, {one.id: one.index})
         if one.without_vector:
             mine = and_(EmbeddingRow.user_id == one.user_id, EmbeddingRow.memory_id == one.id)
             await session.execute(delete(EmbeddingRow).where(mine))
         if one.history:
             session.add(_revision(row))
-        await saves.tell(session, one.user_id, [one.id], "update")
+        await tell(session, one.user_id, [one.id], "update")
         done.append(one.id)
     return done
 
@@ -278,5 +281,34 @@ async def let_go(session: AsyncSession, user_id: str | None) -> int:
     for whose, memory_id in lost:
         mine = and_(MemoryRow.user_id == whose, MemoryRow.id == memory_id)
         await session.execute(update(MemoryRow).where(mine).values(superseded_by=None))
-        await saves.tell(session, whose, [memory_id], "update")
+        await tell(session, whose, [memory_id], "update")
     return len(lost)
+
+
+class Checks(Repository):
+    """Comparing what is stored with what should be, and repairing it."""
+
+    async def page(self, user_id: str | None, *, after: tuple[str, str], limit: int) -> list[Checked]:
+        async with self._database.reading(user_id) as session:
+            return await memories(session, user_id, after=after, limit=limit)
+
+    async def outdated(self, user_id: str, *, limit: int) -> list[Checked]:
+        async with self._database.reading(user_id) as session:
+            return await outdated(session, user_id, limit)
+
+    async def repair(self, wanted: Sequence[Repair]) -> list[str]:
+        users = sorted({one.user_id for one in wanted})
+        return await self._database.write(users, lambda session: repair(session, wanted))
+
+    async def orphans(self, user_id: str | None) -> tuple[dict[str, int], int]:
+        """Count rows whose parent is missing, by table, and dangling `superseded_by` references."""
+        async with self._database.reading(user_id) as session:
+            return await orphans(session, user_id), await dangling(session, user_id)
+
+    async def remove_orphans(self, user_id: str | None) -> tuple[Mapping[str, int], int]:
+        """Remove rows whose parent is missing, and clear dangling `superseded_by` references."""
+
+        async def work(session: AsyncSession) -> tuple[Mapping[str, int], int]:
+            return await remove_orphans(session, user_id), await let_go(session, user_id)
+
+        return await self._database.write([user_id or SHARED], work)

@@ -16,15 +16,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import InvalidInput, StoreError
 from ..models import Migration, to_micros, utc_now
-from .base import Store
 from .contract import Advance
+from .database import Database
 from .tables import SHARED, Base, FileRow
 
 AT_ONCE = 500  # rows; what is in RAM is this many and no more
 MARK = "jiyi migrate-store"  # in place of a path: this store is a copy that is not finished
 
 
-async def migrate(source: Store, target: Store, advance: Advance) -> Migration:
+async def migrate(source: Database, target: Database, advance: Advance) -> Migration:
     """Copy every row, compare both stores, and only then call the copy finished."""
     began = await _claim(source, target)
     counts = {table.name: await _count(source, table) for table in TABLES}
@@ -36,14 +36,14 @@ async def migrate(source: Store, target: Store, advance: Advance) -> Migration:
         last = None if began else await _last(target, table)
         async for rows in _chunks(source, table, last):
             users = sorted({row["user_id"] for row in rows}) if "user_id" in table.columns else []
-            await target._write(users, partial(_insert, table=table, rows=rows))
+            await target.write(users, partial(_insert, table=table, rows=rows))
             there += len(rows)
             copied += len(rows)
             advance(f"copying {table.name}", done + there, whole)
         done += counts[table.name]
     equal = await _compare(source, target, advance, whole)
     await target.finish_copy()
-    await target._write([SHARED], _take_mark_away)
+    await target.write([SHARED], _take_mark_away)
     return Migration(
         rows={name: count for name, (count, _) in equal.items()},
         checksums={name: checksum for name, (_, checksum) in equal.items()},
@@ -51,7 +51,7 @@ async def migrate(source: Store, target: Store, advance: Advance) -> Migration:
     )
 
 
-async def _claim(source: Store, target: Store) -> bool:
+async def _claim(source: Database, target: Database) -> bool:
     """Mark the target as a copy of this source in the making. → whether it was begun just now, False if it goes on"""
     origin = sha256((await source.info()).url.encode()).hexdigest()
     if await _mark(source) is not None:
@@ -65,7 +65,7 @@ async def _claim(source: Store, target: Store) -> bool:
         if await _count(target, table):
             raise InvalidInput("target", f"is not empty, it has rows in {table.name}: name a new file or database")
     mark_row = {"user_id": SHARED, "path": MARK, "checksum": origin, "synced_at": utc_now()}
-    await target._write([SHARED], partial(_insert, table=FileRow.__table__, rows=[mark_row]))
+    await target.write([SHARED], partial(_insert, table=FileRow.__table__, rows=[mark_row]))
     return True
 
 
@@ -77,8 +77,8 @@ async def _take_mark_away(session: AsyncSession) -> None:
     await session.execute(delete(FileRow).where(_is_mark()))
 
 
-async def _mark(store: Store) -> str | None:
-    async with store._reading(None) as session:
+async def _mark(store: Database) -> str | None:
+    async with store.reading(None) as session:
         found: str | None = await session.scalar(select(FileRow.checksum).where(_is_mark()))
         return found
 
@@ -96,24 +96,24 @@ def _rows_of(table: Table) -> ColumnElement[bool] | None:
     return not_(_is_mark()) if table.name == FileRow.__tablename__ else None
 
 
-async def _count(store: Store, table: Table) -> int:
+async def _count(store: Database, table: Table) -> int:
     statement = select(func.count()).select_from(table)
     kept = _rows_of(table)
-    async with store._reading(None) as session:
+    async with store.reading(None) as session:
         return await session.scalar(statement if kept is None else statement.where(kept)) or 0
 
 
-async def _last(store: Store, table: Table) -> tuple[Any, ...] | None:
+async def _last(store: Database, table: Table) -> tuple[Any, ...] | None:
     """The primary key of the last row that was copied."""
     key = table.primary_key.columns
     statement = select(*key).order_by(*(column.desc() for column in key)).limit(1)
     kept = _rows_of(table)
-    async with store._reading(None) as session:
+    async with store.reading(None) as session:
         row = (await session.execute(statement if kept is None else statement.where(kept))).first()
     return None if row is None else tuple(row)
 
 
-async def _chunks(store: Store, table: Table, last: tuple[Any, ...] | None) -> AsyncIterator[list[dict[str, Any]]]:
+async def _chunks(store: Database, table: Table, last: tuple[Any, ...] | None) -> AsyncIterator[list[dict[str, Any]]]:
     """The rows after a primary key, some at a time. Each is read in a session of its own: nothing is held open for the
     hours that a large copy may take."""
     key = list(table.primary_key.columns)
@@ -124,7 +124,7 @@ async def _chunks(store: Store, table: Table, last: tuple[Any, ...] | None) -> A
             statement = statement.where(kept)
         if last is not None:
             statement = statement.where(tuple_(*key) > tuple_(*last) if len(key) > 1 else key[0] > last[0])
-        async with store._reading(None) as session:
+        async with store.reading(None) as session:
             rows = await _rows(session, statement)
         if not rows:
             return
@@ -139,22 +139,22 @@ async def _rows(session: AsyncSession, statement: Select[Any]) -> list[dict[str,
 # -- all at once ----------------------------------------------------------------------------------------------------
 
 
-async def copy(source: Store, target: Store, advance: Advance) -> dict[str, int]:
+async def copy(source: Database, target: Database, advance: Advance) -> dict[str, int]:
     """Copy every row as it is at one moment into an empty store that nobody else knows of. → how many, by table"""
     counted: dict[str, int] = {}
-    async with source._snapshot(None) as session:
+    async with source.snapshot(None) as session:
         whole = sum([await session.scalar(select(func.count()).select_from(table)) or 0 for table in TABLES])
         for table in TABLES:
             counted[table.name] = 0
             async for rows in _pages(session, table):
-                await target._write([SHARED], partial(_insert, table=table, rows=rows))
+                await target.write([SHARED], partial(_insert, table=table, rows=rows))
                 counted[table.name] += len(rows)
                 advance(f"copying {table.name}", sum(counted.values()), whole)
     await target.finish_copy()
     return counted
 
 
-async def replace(source: Store, target: Store, advance: Advance) -> dict[str, int]:
+async def replace(source: Database, target: Database, advance: Advance) -> dict[str, int]:
     """Put the rows of one store in place of those of another, in one transaction. → how many, by table"""
     counts = {table.name: await _count(source, table) for table in TABLES}
 
@@ -168,12 +168,12 @@ async def replace(source: Store, target: Store, advance: Advance) -> dict[str, i
                 done += len(rows)
                 advance(f"restoring {table.name}", done, sum(counts.values()))
 
-    await target._write([SHARED], work)
+    await target.write([SHARED], work)
     await target.finish_copy()
     return counts
 
 
-async def is_empty(store: Store) -> bool:
+async def is_empty(store: Database) -> bool:
     return not any([await _count(store, table) for table in TABLES])
 
 
@@ -189,7 +189,7 @@ async def _pages(session: AsyncSession, table: Table) -> AsyncIterator[list[dict
 # -- comparing ------------------------------------------------------------------------------------------------------
 
 
-async def _compare(source: Store, target: Store, advance: Advance, whole: int) -> dict[str, tuple[int, str]]:
+async def _compare(source: Database, target: Database, advance: Advance, whole: int) -> dict[str, tuple[int, str]]:
     """Count and checksum of each table, equal in both; otherwise an error that names the tables that differ."""
     equal: dict[str, tuple[int, str]] = {}
     differing = []
@@ -209,7 +209,7 @@ async def _compare(source: Store, target: Store, advance: Advance, whole: int) -
     return equal
 
 
-async def digest(store: Store, table: Table) -> tuple[int, str]:
+async def digest(store: Database, table: Table) -> tuple[int, str]:
     """How many rows a table has, and a checksum over all of them, whatever their order."""
     count = total = 0
     async for rows in _chunks(store, table, None):

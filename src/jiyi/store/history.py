@@ -7,15 +7,19 @@ was learned from a session or a document is found by the times at which it was t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..models import MemoryItem, Revision
-from . import reads, rows
+from . import memories
+from .contract import Past
+from .database import Repository
+from .inserts import chunks
 from .tables import MemoryRow, MessageRow, RelationRow, RevisionRow
 
 
@@ -42,6 +46,25 @@ class Touched:
     selected: frozenset[int]
 
 
+REVISED = (
+    "content",
+    "summary",
+    "memory_type",
+    "layer",
+    "data",
+    "metadata",
+    "importance",
+    "confidence",
+    "tags",
+    "status",
+    "occurred_at",
+    "valid_from",
+    "valid_to",
+    "superseded_by",
+    "expires_at",
+)
+NO_ATTRIBUTE = {"metadata": "meta"}  # fields whose attribute on the row has another name
+
 Versions = dict[str, set[int]]  # by memory
 WORKED_OUT = ("merge", "supersede")  # what `add` does to memories that are there
 
@@ -51,9 +74,9 @@ async def touched(session: AsyncSession, what: Undoing) -> list[Touched]:
     found = await _last_change(session, what) if what.memory_id is not None else await _changes(session, what)
     await _add_compressed(session, what.user_id, found)
     result: list[Touched] = []
-    for some in reads.chunks(sorted(found)):
-        items = {item.id: item for item in await reads.items(session, what.user_id, some)}
-        memories = {row.id: row for row in await session.scalars(_memories(what.user_id, some))}
+    for some in chunks(sorted(found)):
+        items = {item.id: item for item in await memories.items(session, what.user_id, some)}
+        found_rows = {row.id: row for row in await session.scalars(_memories(what.user_id, some))}
         history: dict[str, list[RevisionRow]] = defaultdict(list)
         mine = (RevisionRow.user_id == what.user_id, RevisionRow.memory_id.in_(some))
         for revision in await session.scalars(select(RevisionRow).where(*mine).order_by(RevisionRow.version)):
@@ -61,7 +84,7 @@ async def touched(session: AsyncSession, what: Undoing) -> list[Touched]:
         result += [
             Touched(
                 memory=items[memory_id],
-                revisions=tuple(rows.revisions(history[memory_id], memories[memory_id])),
+                revisions=tuple(revisions(history[memory_id], found_rows[memory_id])),
                 selected=frozenset(found[memory_id]),
             )
             for memory_id in some
@@ -75,7 +98,7 @@ def _memories(user_id: str, ids: Iterable[str]) -> Select[MemoryRow]:
 
 
 async def _last_change(session: AsyncSession, what: Undoing) -> Versions:
-    row = await reads.memory_row(session, what.user_id, what.memory_id or "")
+    row = await memories.memory_row(session, what.user_id, what.memory_id or "")
     return {row.id: {row.version}}
 
 
@@ -118,7 +141,7 @@ async def _add_compressed(session: AsyncSession, user_id: str, found: Versions) 
     seen: set[str] = set()
     while new := [memory_id for memory_id, versions in found.items() if 1 in versions and memory_id not in seen]:
         seen.update(new)
-        for some in reads.chunks(new):
+        for some in chunks(new):
             either = or_(RelationRow.target_id.in_(some), RelationRow.memory_id.in_(some))
             refined = (RelationRow.user_id == user_id, RelationRow.relation_type == "refines", either)
             wholes = set(await session.scalars(select(RelationRow.memory_id).where(*refined).distinct()))
@@ -144,3 +167,72 @@ async def _take_apart(session: AsyncSession, whole: MemoryRow, found: Versions) 
     )
     for memory_id, version in archived.all():
         found.setdefault(memory_id, set()).add(version)
+
+
+def snapshot(row: MemoryRow) -> dict[str, Any]:
+    """The changeable fields of a memory, ready for JSON."""
+    values = {name: getattr(row, NO_ATTRIBUTE.get(name, name)) for name in REVISED}
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
+
+
+def revisions(rows: Sequence[RevisionRow], row: MemoryRow) -> list[Revision]:
+    """The history of a memory, oldest first. What a change led to is where the next one started."""
+    befores = [revision.before for revision in rows[1:]]
+    return [
+        Revision.model_validate(
+            {
+                "memory_id": revision.memory_id,
+                "version": revision.version,
+                "action": revision.action,
+                "actor": revision.actor,
+                "reason": revision.reason,
+                "changed_at": revision.changed_at,
+                "before": revision.before,
+                "after": after,
+            }
+        )
+        for revision, after in zip(rows, [*befores, snapshot(row)], strict=True)
+    ]
+
+
+async def get_history(session: AsyncSession, user_id: str, memory_id: str) -> list[Revision]:
+    row = await memories.memory_row(session, user_id, memory_id)
+    changes = await session.scalars(
+        select(RevisionRow)
+        .where(RevisionRow.user_id == user_id, RevisionRow.memory_id == row.id)
+        .order_by(RevisionRow.version)
+    )
+    return revisions(changes.all(), row)
+
+
+async def changes_since(session: AsyncSession, user_id: str, versions: Mapping[str, int]) -> dict[str, list[Past]]:
+    """What was done to memories after these versions of them."""
+    found: dict[str, list[Past]] = {memory_id: [] for memory_id in versions}
+    for some in chunks(list(versions)):
+        statement = (
+            select(
+                RevisionRow.memory_id, RevisionRow.version, RevisionRow.action, RevisionRow.actor, RevisionRow.before
+            )
+            .where(RevisionRow.user_id == user_id, RevisionRow.memory_id.in_(some))
+            .order_by(RevisionRow.version)
+        )
+        for memory_id, version, action, actor, before in await session.execute(statement):
+            if version > versions[memory_id]:
+                found[memory_id].append(Past(action=action, actor=actor, said=(before or {}).get("content")))
+    return found
+
+
+class History(Repository):
+    """The revisions of memories."""
+
+    async def get(self, user_id: str, memory_id: str) -> list[Revision]:
+        async with self._database.reading(user_id) as session:
+            return await get_history(session, user_id, memory_id)
+
+    async def touched(self, what: Undoing) -> list[Touched]:
+        async with self._database.reading(what.user_id) as session:
+            return await touched(session, what)
+
+    async def since(self, user_id: str, versions: Mapping[str, int]) -> dict[str, list[Past]]:
+        async with self._database.reading(user_id) as session:
+            return await changes_since(session, user_id, versions)

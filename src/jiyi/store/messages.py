@@ -8,10 +8,9 @@ from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..scope import Scope
-from .contract import (
-    StoredMessage,
-)
-from .reads import chunks
+from .contract import StoredMessage
+from .database import Repository
+from .inserts import chunks
 from .tables import MessageRow, UnitMessageRow, UnitRow
 
 
@@ -83,3 +82,19 @@ async def delete_messages(session: AsyncSession, user_id: str, ids: Sequence[str
             still_there = speakers.where(UnitMessageRow.user_id == user_id, UnitMessageRow.unit_id == unit.id)
             unit.participants = list(dict.fromkeys(await session.scalars(still_there.order_by(MessageRow.id))))
             unit.subject, unit.summary, unit.narrative = None, "", ""
+
+
+class Messages(Repository):
+    """Messages, verbatim."""
+
+    async def tail(self, place: Scope, limit: int, *, before: str | None = None) -> list[StoredMessage]:
+        async with self._database.reading(place.user_id) as session:
+            return await tail(session, place, limit, before=before)
+
+    async def get(self, user_id: str, ids: Sequence[str]) -> list[StoredMessage]:
+        async with self._database.reading(user_id) as session:
+            return await by_id(session, user_id, ids)
+
+    async def by_hash(self, user_id: str, hashes: Sequence[str]) -> list[StoredMessage]:
+        async with self._database.reading(user_id) as session:
+            return await by_hash(session, user_id, hashes)

@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 from sqlalchemy import and_, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ..models import Layer, layer_of
-from .contract import Source
-from .reads import chunks, vector_of_memory
-from .tables import EmbeddingRow, MemoryRow, MemorySourceRow
+from ..languages.version import WORDS_VERSION
+from ..models import Layer, ReceiptState, layer_of
+from .contract import LeaseLost, Source
+from .database import Repository
+from .entries import vector_of_memory
+from .inserts import chunks
+from .tables import SHARED, EmbeddingRow, JobRow, MemoryRow, MemorySourceRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,3 +179,99 @@ async def run_out(
         )
         for memory_id, version, name, ends in await session.execute(statement)
     ]
+
+
+# -- one process at a time ---------------------------------------------------------------------------------------------
+# The lease stands among the jobs, under no user's name; no worker can claim it, because it is never due.
+
+ROUND = "upkeep"
+
+
+async def begin_round(session: AsyncSession, owner: str, now: datetime, until: datetime, *, forced: bool) -> str | None:
+    """Take over the round. → after which user it goes on; None if another has it, or, unless it is forced, if it is
+    not time yet"""
+    row = await _round(session)
+    if row is None:
+        row = JobRow(
+            user_id=SHARED,
+            id=ROUND,
+            kind=ROUND,
+            state=ReceiptState.ACCEPTED.value,
+            created=0,
+            problems=[],
+            attempts=0,
+            created_at=now,
+            updated_at=now,
+            payload={"after": "", "due": now.isoformat()},
+        )
+        session.add(row)
+    longest = until + (until - now)  # a lease beyond that was taken by a clock that was ahead
+    if row.leased_until is not None and now < row.leased_until <= longest and row.leased_by != owner:
+        return None
+    at = row.payload or {}
+    after = str(at.get("after", ""))
+    indexed = (
+        at.get("words_version") == WORDS_VERSION
+    )  # a new version of Jiyi does not wait: memories have to be indexed
+    if not forced and not after and indexed and datetime.fromisoformat(at["due"]) > now:
+        return None
+    row.leased_by, row.leased_until = owner, until
+    return after
+
+
+async def advance_round(session: AsyncSession, owner: str, now: datetime, until: datetime, after: str) -> None:
+    """All up to this one are done; the lease goes on."""
+    row = await _leased(session, owner, now)
+    row.payload = {**(row.payload or {}), "after": after}
+    row.leased_until, row.updated_at = until, now
+
+
+async def finish_round(session: AsyncSession, owner: str, now: datetime, due: datetime) -> None:
+    """The round is done; the next one is due then."""
+    row = await _leased(session, owner, now)
+    row.payload = {"after": "", "due": due.isoformat(), "words_version": WORDS_VERSION}
+    row.leased_by = row.leased_until = None
+    row.updated_at = now
+
+
+async def _round(session: AsyncSession) -> JobRow | None:
+    statement = select(JobRow).where(JobRow.user_id == SHARED, JobRow.id == ROUND).with_for_update()
+    found: JobRow | None = await session.scalar(statement)
+    return found
+
+
+async def _leased(session: AsyncSession, owner: str, now: datetime) -> JobRow:
+    row = await _round(session)
+    if row is None or row.leased_by != owner or row.leased_until is None or row.leased_until <= now:
+        raise LeaseLost(ROUND)
+    return row
+
+
+class Maintenance(Repository):
+    """Memories to compress or archive, and the lease of the process that does it."""
+
+    async def aged(self, wanted: Aged, *, after: str, limit: int) -> list[Held]:
+        async with self._database.reading(wanted.user_id) as session:
+            return await aged(session, wanted, after=after, limit=limit)
+
+    async def get(self, user_id: str, ids: Sequence[str], model: str) -> list[Held]:
+        async with self._database.reading(user_id) as session:
+            return await held(session, user_id, ids, model)
+
+    async def expired(
+        self, user_id: str, *, now: datetime, lifetimes: Mapping[str, timedelta], limit: int
+    ) -> list[tuple[str, int, str]]:
+        async with self._database.reading(user_id) as session:
+            return await run_out(session, user_id, now=now, lifetimes=lifetimes, limit=limit)
+
+    async def begin_round(self, owner: str, now: datetime, until: datetime, *, forced: bool) -> str | None:
+        """Take the lease; return the user after whom to continue, or None if it is not this process's turn."""
+        return await self._database.write(
+            [SHARED], lambda session: begin_round(session, owner, now, until, forced=forced)
+        )
+
+    async def advance_round(self, owner: str, now: datetime, until: datetime, after: str) -> None:
+        await self._database.write([SHARED], lambda session: advance_round(session, owner, now, until, after))
+
+    async def finish_round(self, owner: str, now: datetime, due: datetime) -> None:
+        await self._database.write([SHARED], lambda session: finish_round(session, owner, now, due))

@@ -1,19 +1,17 @@
-"""The statements that read. Each function takes a session and names its user."""
+"""Memories as callers see them: by id, by filter, by time, and what they came from."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import (
     BindParameter,
-    ColumnElement,
     Select,
     and_,
     bindparam,
-    exists,
     func,
     literal,
     or_,
@@ -24,34 +22,22 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from ..errors import IdempotencyConflict, InvalidInput, NotFound
-from ..languages.version import WORDS_VERSION
-from ..models import Coverage, MemoryItem, Page, Receipt, Revision, SourceMessage, from_micros, to_micros
+from ..errors import InvalidInput, NotFound
+from ..models import MemoryItem, Page, Relation, SourceMessage, from_micros, to_micros
 from ..scope import Filter
-from ..text.passages import passages
-from . import rows
-from .contract import EXTRACTED, PAST, SAID, Unembedded
+from . import slots
+from .contract import EXTRACTED, PAST, SAID, SlotEntry
+from .database import Repository
 from .filters import conditions
+from .inserts import chunks
 from .tables import (
-    EmbeddingRow,
-    JobMemoryRow,
-    JobRow,
     KeywordRow,
     MemoryRow,
     MemorySourceRow,
     MessageRow,
-    RevisionRow,
-    TermsRow,
+    RelationRow,
 )
 from .types import Instant
-
-T = TypeVar("T")
-
-
-def chunks(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
-    """Parts of a sequence that fit into one IN list."""
-    for start in range(0, len(values), size):
-        yield values[start : start + size]
 
 
 async def memory_rows(session: AsyncSession, user_id: str, ids: Sequence[str]) -> dict[str, MemoryRow]:
@@ -132,7 +118,13 @@ async def _items(session: AsyncSession, statement: Select[Any], user_id: str, na
     details: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for memory_id, kind, value, *_ in sorted(lines, key=lambda line: line[3:]):
         details[memory_id, kind].append(value)
-    return [rows.item(dict(row), details[row["id"], "keyword"], details[row["id"], "source"]) for row in memories]
+    return [item(dict(row), details[row["id"], "keyword"], details[row["id"], "source"]) for row in memories]
+
+
+def item(values: Mapping[str, Any], keywords: Sequence[str], source_ids: Sequence[str]) -> MemoryItem:
+    """A memory from the values of its row, by column name."""
+    fields = {name: value for name, value in values.items() if name not in ("dedupe_hash", "near_hash", "slot")}
+    return MemoryItem.model_validate({**fields, "keywords": tuple(keywords), "source_ids": tuple(source_ids)})
 
 
 GATHERED = ("episode", "profile", "group_profile")  # of many messages: they speak for none of them
@@ -176,40 +168,6 @@ async def known_by_hash(session: AsyncSession, user_id: str, hashes: Sequence[st
         found = await session.execute(_KNOWN, {"user_id": user_id, "ids": some, "now": now})
         known.update({said: memory_id for said, memory_id in found if said})
     return known
-
-
-async def receipt(session: AsyncSession, user_id: str, idempotency_key: str, request_hash: str) -> Receipt | None:
-    """The receipt of an earlier `add` with this key."""
-    job = await session.scalar(
-        select(JobRow).where(JobRow.user_id == user_id, JobRow.idempotency_key == idempotency_key)
-    )
-    if job is None:
-        return None
-    if job.request_hash != request_hash:
-        raise IdempotencyConflict(
-            f"the idempotency key {idempotency_key!r} was used before for another text: take a new key for new input"
-        )
-    return await _receipt(session, job)
-
-
-async def receipt_by_id(session: AsyncSession, user_id: str, job_id: str) -> Receipt | None:
-    """The receipt of one certain `add`, if it was kept."""
-    job = await session.scalar(select(JobRow).where(JobRow.user_id == user_id, JobRow.id == job_id))
-    return None if job is None else await _receipt(session, job)
-
-
-async def _receipt(session: AsyncSession, job: JobRow) -> Receipt:
-    ids = await session.scalars(memories_of_job(job))
-    return rows.receipt(job, await items(session, job.user_id, ids.all()))
-
-
-def memories_of_job(job: JobRow) -> Select[str]:
-    """The ids of the memories that it made or met."""
-    return (
-        select(JobMemoryRow.memory_id)
-        .where(JobMemoryRow.user_id == job.user_id, JobMemoryRow.job_id == job.id)
-        .order_by(JobMemoryRow.position)
-    )
 
 
 async def most_used(session: AsyncSession, where: Filter, limit: int) -> list[str]:
@@ -293,19 +251,6 @@ async def sources(session: AsyncSession, user_id: str, memory_id: str) -> list[S
     ]
 
 
-async def count_by_type(session: AsyncSession, user_id: str | None) -> dict[str, int]:
-    """Active memories by type, the most frequent first; of one user or of all."""
-    statement = (
-        select(MemoryRow.memory_type, func.count())
-        .where(MemoryRow.status == "active")
-        .group_by(MemoryRow.memory_type)
-        .order_by(func.count().desc(), MemoryRow.memory_type)
-    )
-    if user_id is not None:
-        statement = statement.where(MemoryRow.user_id == user_id)
-    return dict((await session.execute(statement)).all())
-
-
 async def count_by_group(session: AsyncSession, where: Filter) -> dict[str, int]:
     """How many memories each group has; those of no group are not counted."""
     group = MemoryRow.group_id
@@ -314,80 +259,99 @@ async def count_by_group(session: AsyncSession, where: Filter) -> dict[str, int]
     return dict(sorted((name, number) for name, number in counted if name is not None))
 
 
-async def users(session: AsyncSession) -> list[str]:
+async def relations_of(session: AsyncSession, user_id: str, memory_id: str) -> list[Relation]:
+    """What a memory does to others, and others to it, oldest first."""
+    memory_id = (await memory_row(session, user_id, memory_id)).id
+    touching = or_(RelationRow.memory_id == memory_id, RelationRow.target_id == memory_id)
+    rows = await session.scalars(
+        select(RelationRow)
+        .where(RelationRow.user_id == user_id, touching)
+        .order_by(RelationRow.created_at, RelationRow.memory_id, RelationRow.target_id)
+    )
+    return [
+        Relation.model_validate(
+            {
+                "memory_id": row.memory_id,
+                "relation_type": row.relation_type,
+                "target_id": row.target_id,
+                "strength": row.strength,
+                "created_at": row.created_at,
+            }
+        )
+        for row in rows
+    ]
+
+
+async def all_users(session: AsyncSession) -> list[str]:
     memories, messages = (select(table.user_id).distinct() for table in (MemoryRow, MessageRow))
     return sorted(await session.scalars(memories.union(messages)))
 
 
-async def history(session: AsyncSession, user_id: str, memory_id: str) -> list[Revision]:
-    row = await memory_row(session, user_id, memory_id)
-    changes = await session.scalars(
-        select(RevisionRow)
-        .where(RevisionRow.user_id == user_id, RevisionRow.memory_id == row.id)
-        .order_by(RevisionRow.version)
-    )
-    return rows.revisions(changes.all(), row)
+class Memories(Repository):
+    """Memories: get, list, count and change them."""
 
+    async def get(self, user_id: str, ids: Sequence[str]) -> list[MemoryItem]:
+        async with self._database.reading(user_id) as session:
+            return await items(session, user_id, ids)
 
-def vector_of_memory() -> ColumnElement[bool]:
-    """The condition that joins a memory with its (first) vector."""
-    return and_(
-        EmbeddingRow.user_id == MemoryRow.user_id, EmbeddingRow.memory_id == MemoryRow.id, EmbeddingRow.part == 0
-    )
+    async def known(self, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
+        """Return the ids of current memories by dedupe hash."""
+        async with self._database.reading(user_id) as session:
+            return await known_by_hash(session, user_id, hashes, now)
 
+    async def slots(self, user_id: str, wanted: Sequence[str]) -> list[SlotEntry]:
+        async with self._database.reading(user_id) as session:
+            return await slots.slots(session, user_id, wanted)
 
-async def without_vector(session: AsyncSession, user_id: str, ids: Sequence[str], model: str) -> list[str]:
-    """Those of the memories that have no vector of this model."""
-    embedded: set[str] = set()
-    for some in chunks(ids):
-        statement = select(EmbeddingRow.memory_id).where(
-            EmbeddingRow.user_id == user_id, EmbeddingRow.memory_id.in_(some), EmbeddingRow.model == model
-        )
-        embedded.update(await session.scalars(statement))
-    return [memory_id for memory_id in ids if memory_id not in embedded]
+    async def snapshot(
+        self, user_id: str, hashes: Sequence[str], wanted: Sequence[str], now: datetime
+    ) -> tuple[dict[str, str], list[SlotEntry]]:
+        """Return the ids of current memories by dedupe hash, and the memories in some slots, in one session."""
+        async with self._database.reading(user_id) as session:
+            return (
+                await known_by_hash(session, user_id, hashes, now),
+                await slots.slots(session, user_id, wanted),
+            )
 
+    async def current_by_slot(
+        self, user_id: str, memory_types: Collection[str], words: Sequence[str] = ()
+    ) -> dict[str, list[dict[str, Any]]]:
+        async with self._database.reading(user_id) as session:
+            return await slots.holding(session, user_id, memory_types, words)
 
-async def coverage(session: AsyncSession, model: str, user_id: str | None) -> Coverage:
-    statement = (
-        select(EmbeddingRow.model, func.count())
-        .select_from(MemoryRow)
-        .outerjoin(EmbeddingRow, vector_of_memory())
-        .where(MemoryRow.status == "active")
-        .group_by(EmbeddingRow.model)
-    )
-    if user_id is not None:
-        statement = statement.where(MemoryRow.user_id == user_id)
-    counted: dict[str | None, int] = dict((await session.execute(statement)).all())
-    models = {name: number for name, number in counted.items() if name is not None}
-    has_keyword = exists().where(KeywordRow.user_id == MemoryRow.user_id, KeywordRow.memory_id == MemoryRow.id)
-    with_keywords = select(func.count()).select_from(MemoryRow).where(MemoryRow.status == "active", has_keyword)
-    if user_id is not None:
-        with_keywords = with_keywords.where(MemoryRow.user_id == user_id)
-    outdated = select(func.count()).select_from(TermsRow).where(TermsRow.words_version < WORDS_VERSION)
-    if user_id is not None:
-        outdated = outdated.where(TermsRow.user_id == user_id)
-    return Coverage(
-        memories=sum(counted.values()),
-        embedded=models.get(model, 0),
-        models=models,
-        with_keywords=await session.scalar(with_keywords) or 0,
-        outdated=await session.scalar(outdated) or 0,
-    )
+    async def derived(self, where: Filter, ids: Sequence[str]) -> dict[str, list[MemoryItem]]:
+        async with self._database.reading(where.user_id) as session:
+            return await gists(session, where, ids)
 
+    async def relations(self, user_id: str, memory_id: str) -> list[Relation]:
+        async with self._database.reading(user_id) as session:
+            return await relations_of(session, user_id, memory_id)
 
-async def unembedded(
-    session: AsyncSession, model: str, dimension: int, *, after: tuple[str, str], limit: int
-) -> list[Unembedded]:
-    """Some memories that have no vector of this model and dimension, in order of user and id."""
-    missing = or_(EmbeddingRow.model.is_(None), EmbeddingRow.model != model, EmbeddingRow.dimension != dimension)
-    statement = (
-        select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version, MemoryRow.content, MemoryRow.data)
-        .outerjoin(EmbeddingRow, vector_of_memory())
-        .where(MemoryRow.status == "active", missing, tuple_(MemoryRow.user_id, MemoryRow.id) > after)
-        .order_by(MemoryRow.user_id, MemoryRow.id)
-        .limit(limit)
-    )
-    return [
-        Unembedded(user_id=user_id, memory_id=memory_id, version=version, texts=(content, *passages(content, data)))
-        for user_id, memory_id, version, content, data in (await session.execute(statement))
-    ]
+    async def sources(self, user_id: str, memory_id: str) -> list[SourceMessage]:
+        async with self._database.reading(user_id) as session:
+            return await sources(session, user_id, memory_id)
+
+    async def page(self, where: Filter, *, cursor: str | None, limit: int) -> Page:
+        async with self._database.reading(where.user_id) as session:
+            return await page(session, where, cursor, limit)
+
+    async def timeline(self, where: Filter, *, cursor: str | None, limit: int) -> Page:
+        async with self._database.reading(where.user_id) as session:
+            return await timeline(session, where, cursor, limit)
+
+    async def most_used(self, where: Filter, limit: int) -> list[str]:
+        async with self._database.reading(where.user_id) as session:
+            return await most_used(session, where, limit)
+
+    async def count(self, where: Filter) -> int:
+        async with self._database.reading(where.user_id) as session:
+            return await session.scalar(select(func.count()).select_from(MemoryRow).where(*conditions(where))) or 0
+
+    async def count_by_group(self, where: Filter) -> dict[str, int]:
+        async with self._database.reading(where.user_id) as session:
+            return await count_by_group(session, where)
+
+    async def users(self) -> list[str]:
+        """Return the ids of all users who have memories or messages."""
+        async with self._database.reading(None) as session:
+            return await all_users(session)

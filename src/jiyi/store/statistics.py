@@ -8,7 +8,10 @@ from datetime import datetime, timedelta
 from sqlalchemy import BigInteger, ColumnElement, func, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ..models import EPOCH
+from ..models import EPOCH, Stats
+from .database import Repository
+from .entries import coverage
+from .memories import all_users
 from .tables import MemoryRow
 
 TENTHS = 10
@@ -45,3 +48,39 @@ async def tally(session: AsyncSession, user_id: str | None, since: datetime) -> 
             for days, number in await session.execute(added)
         },
     )
+
+
+async def count_by_type(session: AsyncSession, user_id: str | None) -> dict[str, int]:
+    """Active memories by type, the most frequent first; of one user or of all."""
+    statement = (
+        select(MemoryRow.memory_type, func.count())
+        .where(MemoryRow.status == "active")
+        .group_by(MemoryRow.memory_type)
+        .order_by(func.count().desc(), MemoryRow.memory_type)
+    )
+    if user_id is not None:
+        statement = statement.where(MemoryRow.user_id == user_id)
+    return dict((await session.execute(statement)).all())
+
+
+class Statistics(Repository):
+    """Counts over all memories."""
+
+    async def stats(self, model: str, user_id: str | None = None) -> Stats:
+        info = await self._database.info()
+        async with self._database.reading(user_id) as session:
+            by_type = await count_by_type(session, user_id)
+            return Stats(
+                users=len(await all_users(session)) if user_id is None else 1,
+                memories=sum(by_type.values()),
+                by_type=by_type,
+                coverage=await coverage(session, model, user_id),
+                embedder=model,
+                store=info.url,
+                schema_version=info.schema,
+                size_bytes=info.size_bytes,
+            )
+
+    async def tally(self, user_id: str | None, since: datetime) -> Tally:
+        async with self._database.reading(user_id) as session:
+            return await tally(session, user_id, since)

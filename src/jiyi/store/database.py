@@ -1,0 +1,96 @@
+"""Sessions and transactions of a SQL database."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from .contract import Advance, StoreInfo
+
+T = TypeVar("T")
+
+
+class Database(ABC):
+    """A SQL database: sessions that read, transactions that write, and what dialects do differently."""
+
+    has_pgvector = False  # vectors of very large users can stay in the database
+
+    def __init__(self) -> None:
+        self._unfinished: set[asyncio.Future[Any]] = set()
+        self.after_write: Callable[[Sequence[str]], None] = lambda users: None  # called after each commit
+
+    @abstractmethod
+    async def start(self) -> None: ...
+
+    async def close(self) -> None:
+        """Wait for running transactions."""
+        while self._unfinished:
+            await asyncio.gather(*self._unfinished, return_exceptions=True)
+
+    @abstractmethod
+    async def info(self) -> StoreInfo: ...
+
+    @abstractmethod
+    async def scrub(self, *, everything: bool) -> list[str]:
+        """Remove traces of deleted rows as far as nobody has to wait for it; return what is left, and what removes
+        it."""
+
+    @abstractmethod
+    async def backup(self, path: Path, advance: Advance) -> None:
+        """Write a snapshot of all rows into an existing empty SQLite file."""
+
+    @abstractmethod
+    async def vacuum(self) -> list[str]:
+        """Rewrite the database without deleted rows while others wait; return what is left, and what removes it."""
+
+    async def finish_copy(self) -> None:  # noqa: B027 - nothing to do on SQLite
+        """Continue number sequences after the rows that were copied in."""
+
+    @abstractmethod
+    def reading(self, user_id: str | None) -> AbstractAsyncContextManager[AsyncSession]:
+        """Open a session that reads the rows of one user, or of all users. Driver errors become Jiyi's errors."""
+
+    @abstractmethod
+    def snapshot(self, user_id: str | None) -> AbstractAsyncContextManager[AsyncSession]:
+        """Open a session that reads a snapshot: later commits are not visible in it."""
+
+    @abstractmethod
+    def writing(self, users: Sequence[str]) -> AbstractAsyncContextManager[AsyncSession]:
+        """Open a transaction that holds the write lock of these users and commits at the end. Without users it may only
+        change rows that are nobody's memory, such as the state of jobs."""
+
+    async def write(self, users: Sequence[str], work: Callable[[AsyncSession], Awaitable[T]]) -> T:
+        """Run one transaction to its end even if the caller is cancelled: half of one would hold the lock."""
+
+        async def transaction() -> T:
+            async with self.writing(users) as session:
+                return await work(session)
+
+        done = await asyncio.shield(self._begin(transaction()))
+        self.after_write(users)
+        return done
+
+    def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start a task that continues if its caller is cancelled; `close` waits for it."""
+        task = asyncio.ensure_future(work)
+        self._unfinished.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Future[Any]) -> None:
+        self._unfinished.discard(task)
+        if not task.cancelled():
+            task.exception()  # the caller has seen it, or has left; either way asyncio need not complain
+
+
+class Repository:
+    """Statements about one kind of rows."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database

@@ -1,0 +1,230 @@
+"""Index entries: terms, keywords and vectors of memories, as they are stored."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from ..languages.version import WORDS_VERSION
+from ..models import Coverage
+from ..text.hashes import term_hash
+from ..text.passages import passages
+from .changes import tell
+from .contract import IndexEntry, Unembedded
+from .database import Repository
+from .inserts import Inserts, chunks
+from .tables import EmbeddingRow, KeywordRow, MemoryRow, TermsRow
+
+INDEX_TABLES = (EmbeddingRow, TermsRow, KeywordRow)
+
+
+def index_values(user_id: str, memory_id: str, index: IndexEntry) -> dict[str, list[dict[str, Any]]]:
+    """What a memory is found by, as values of rows, by table."""
+    key = {"user_id": user_id, "memory_id": memory_id}
+    vectors = () if index.vector is None else (index.vector, *index.of_passages)
+    return {
+        "embeddings": [{**key, **one} for one in vector_values(index.model, vectors)],
+        "terms": [
+            {
+                **key,
+                "length": index.length,
+                "asks": index.asks,
+                "kind": index.kind,
+                "salience": index.salience,
+                "hashes": index.hashes,
+                "counts": index.counts,
+                "keyword_hashes": np.array([term_hash(keyword) for keyword, _, _ in index.keywords], np.int64),
+                "keyword_weights": np.array([weight for _, weight, _ in index.keywords], np.float32),
+                "words_version": WORDS_VERSION,
+            }
+        ],
+        "keywords": [
+            {**key, "keyword": keyword, "weight": weight, "source": source}
+            for keyword, weight, source in index.keywords
+        ],
+    }
+
+
+def vector_values(model: str | None, vectors: Iterable[NDArray[np.float32]]) -> list[dict[str, Any]]:
+    """The vector of a memory, and those of its passages, as values of rows."""
+    return [
+        {"part": part, "model": model, "dimension": len(vector), "vector": vector}
+        for part, vector in enumerate(vectors)
+    ]
+
+
+async def insert_index(session: AsyncSession, user_id: str, entries: Mapping[str, IndexEntry]) -> None:
+    """Insert the index entries of memories, by id."""
+    inserts = Inserts()
+    for memory_id, entry in entries.items():
+        inserts.add_tables(index_values(user_id, memory_id, entry))
+    await inserts.run(session)
+
+
+def vector_of_memory() -> ColumnElement[bool]:
+    """The condition that joins a memory with its (first) vector."""
+    return and_(
+        EmbeddingRow.user_id == MemoryRow.user_id, EmbeddingRow.memory_id == MemoryRow.id, EmbeddingRow.part == 0
+    )
+
+
+async def without_vector(session: AsyncSession, user_id: str, ids: Sequence[str], model: str) -> list[str]:
+    """Those of the memories that have no vector of this model."""
+    embedded: set[str] = set()
+    for some in chunks(ids):
+        statement = select(EmbeddingRow.memory_id).where(
+            EmbeddingRow.user_id == user_id, EmbeddingRow.memory_id.in_(some), EmbeddingRow.model == model
+        )
+        embedded.update(await session.scalars(statement))
+    return [memory_id for memory_id in ids if memory_id not in embedded]
+
+
+async def coverage(session: AsyncSession, model: str, user_id: str | None) -> Coverage:
+    statement = (
+        select(EmbeddingRow.model, func.count())
+        .select_from(MemoryRow)
+        .outerjoin(EmbeddingRow, vector_of_memory())
+        .where(MemoryRow.status == "active")
+        .group_by(EmbeddingRow.model)
+    )
+    if user_id is not None:
+        statement = statement.where(MemoryRow.user_id == user_id)
+    counted: dict[str | None, int] = dict((await session.execute(statement)).all())
+    models = {name: number for name, number in counted.items() if name is not None}
+    has_keyword = exists().where(KeywordRow.user_id == MemoryRow.user_id, KeywordRow.memory_id == MemoryRow.id)
+    with_keywords = select(func.count()).select_from(MemoryRow).where(MemoryRow.status == "active", has_keyword)
+    if user_id is not None:
+        with_keywords = with_keywords.where(MemoryRow.user_id == user_id)
+    outdated = select(func.count()).select_from(TermsRow).where(TermsRow.words_version < WORDS_VERSION)
+    if user_id is not None:
+        outdated = outdated.where(TermsRow.user_id == user_id)
+    return Coverage(
+        memories=sum(counted.values()),
+        embedded=models.get(model, 0),
+        models=models,
+        with_keywords=await session.scalar(with_keywords) or 0,
+        outdated=await session.scalar(outdated) or 0,
+    )
+
+
+async def unembedded(
+    session: AsyncSession, model: str, dimension: int, *, after: tuple[str, str], limit: int
+) -> list[Unembedded]:
+    """Some memories that have no vector of this model and dimension, in order of user and id."""
+    missing = or_(EmbeddingRow.model.is_(None), EmbeddingRow.model != model, EmbeddingRow.dimension != dimension)
+    statement = (
+        select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version, MemoryRow.content, MemoryRow.data)
+        .outerjoin(EmbeddingRow, vector_of_memory())
+        .where(MemoryRow.status == "active", missing, tuple_(MemoryRow.user_id, MemoryRow.id) > after)
+        .order_by(MemoryRow.user_id, MemoryRow.id)
+        .limit(limit)
+    )
+    return [
+        Unembedded(user_id=user_id, memory_id=memory_id, version=version, texts=(content, *passages(content, data)))
+        for user_id, memory_id, version, content, data in (await session.execute(statement))
+    ]
+
+
+async def get_entries(session: AsyncSession, user_id: str, ids: Sequence[str]) -> dict[str, IndexEntry]:
+    """What memories are found by, as it is stored; those that have no terms are left out."""
+    mine = {"user_id": user_id}
+    keywords: defaultdict[str, list[tuple[str, float, str]]] = defaultdict(list)
+    vectors: dict[str, EmbeddingRow] = {}
+    terms: dict[str, TermsRow] = {}
+    for some in chunks(ids):
+        for word in await session.scalars(select(KeywordRow).filter_by(**mine).where(KeywordRow.memory_id.in_(some))):
+            keywords[word.memory_id].append((word.keyword, word.weight, word.source))
+        found = await session.scalars(select(EmbeddingRow).filter_by(**mine).where(EmbeddingRow.memory_id.in_(some)))
+        vectors |= {row.memory_id: row for row in found}
+        words = await session.scalars(select(TermsRow).filter_by(**mine).where(TermsRow.memory_id.in_(some)))
+        terms |= {row.memory_id: row for row in words}
+    return {
+        memory_id: IndexEntry(
+            length=row.length,
+            asks=row.asks,
+            kind=row.kind,
+            salience=row.salience,
+            hashes=row.hashes,
+            counts=row.counts,
+            keywords=tuple(keywords[memory_id]),
+            near_hash=0,
+            vector=vectors[memory_id].vector if memory_id in vectors else None,
+            model=vectors[memory_id].model if memory_id in vectors else None,
+        )
+        for memory_id, row in terms.items()
+    }
+
+
+async def replace_entries(session: AsyncSession, user_id: str, entries: Mapping[str, tuple[int, IndexEntry]]) -> int:
+    """Replace what memories are found by, of those that still are at the version given. → how many"""
+    done: dict[str, IndexEntry] = {}
+    for some in chunks(list(entries)):
+        mine = select(MemoryRow.id, MemoryRow.version).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
+        at = [memory_id for memory_id, version in await session.execute(mine) if version == entries[memory_id][0]]
+        for table in INDEX_TABLES:
+            of_these = and_(table.__table__.c.user_id == user_id, table.__table__.c.memory_id.in_(at))
+            await session.execute(delete(table).where(of_these))
+        done |= {memory_id: entries[memory_id][1] for memory_id in at}
+    await insert_index(session, user_id, done)
+    await tell(session, user_id, list(done), "update")
+    return len(done)
+
+
+async def save_vectors(
+    session: AsyncSession, model: str, found: Sequence[Unembedded], vectors: Sequence[NDArray[np.float32]]
+) -> int:
+    """Give memories their vectors, a row for each of their texts, unless they were changed or deleted meanwhile. → how
+    many"""
+    key = tuple_(MemoryRow.user_id, MemoryRow.id)
+    wanted = [(memory.user_id, memory.memory_id) for memory in found]
+    statement = select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version).where(key.in_(wanted))
+    versions = {(user_id, memory_id): version for user_id, memory_id, version in await session.execute(statement)}
+    fitting = [
+        (memory, rows_of)
+        for memory, rows_of in zip(found, vectors, strict=True)
+        if versions.get((memory.user_id, memory.memory_id)) == memory.version
+    ]
+    values = [
+        {"user_id": memory.user_id, "memory_id": memory.memory_id, **one}
+        for memory, rows_of in fitting
+        for one in vector_values(model, rows_of)
+    ]
+    done = [(memory.user_id, memory.memory_id) for memory, _ in fitting]
+    await session.execute(delete(EmbeddingRow).where(tuple_(EmbeddingRow.user_id, EmbeddingRow.memory_id).in_(done)))
+    inserts = Inserts()
+    inserts.add(EmbeddingRow, values)
+    for user_id, memory_id in done:
+        inserts.tell(user_id, [memory_id], "update")
+    await inserts.run(session)
+    return len(done)
+
+
+class IndexEntries(Repository):
+    """The stored index entries of memories."""
+
+    async def coverage(self, model: str, user_id: str | None = None) -> Coverage:
+        async with self._database.reading(user_id) as session:
+            return await coverage(session, model, user_id)
+
+    async def unembedded(self, model: str, dimension: int, *, after: tuple[str, str], limit: int) -> list[Unembedded]:
+        async with self._database.reading(None) as session:
+            return await unembedded(session, model, dimension, after=after, limit=limit)
+
+    async def save_vectors(
+        self, model: str, found: Sequence[Unembedded], vectors: Sequence[NDArray[np.float32]]
+    ) -> int:
+        users = sorted({memory.user_id for memory in found})
+        return await self._database.write(users, lambda session: save_vectors(session, model, found, vectors))
+
+    async def get(self, user_id: str, ids: Sequence[str]) -> dict[str, IndexEntry]:
+        async with self._database.reading(user_id) as session:
+            return await get_entries(session, user_id, ids)
+
+    async def replace(self, user_id: str, entries: Mapping[str, tuple[int, IndexEntry]]) -> int:
+        return await self._database.write([user_id], lambda session: replace_entries(session, user_id, entries))

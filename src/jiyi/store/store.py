@@ -1,0 +1,60 @@
+"""The store: repositories over one SQL database. Every call names its user; none can reach another user's rows."""
+
+from __future__ import annotations
+
+from .additions import Additions
+from .changes import Changes
+from .checks import Checks
+from .contract import StoreInfo
+from .database import Database
+from .deletions import Deletions
+from .edits import Edits
+from .entries import IndexEntries
+from .files import Files
+from .history import History
+from .jobs import Jobs
+from .keys import Keys
+from .maintenance import Maintenance
+from .memories import Memories
+from .messages import Messages
+from .recalls import Recalls
+from .record_io import Records
+from .statistics import Statistics
+from .synonyms import Synonyms
+from .usage import LlmUsage
+
+
+class Store:
+    """All repositories of one database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.additions = Additions(database)
+        self.changes = Changes(database)
+        self.checks = Checks(database)
+        self.deletions = Deletions(database)
+        self.edits = Edits(database)
+        self.entries = IndexEntries(database)
+        self.files = Files(database)
+        self.history = History(database)
+        self.jobs = Jobs(database)
+        self.keys = Keys(database)
+        self.llm_usage = LlmUsage(database)
+        self.maintenance = Maintenance(database)
+        self.memories = Memories(database)
+        self.messages = Messages(database)
+        self.recalls = Recalls(database)
+        self.records = Records(database)
+        self.statistics = Statistics(database)
+        self.synonyms = Synonyms(database)
+
+    async def start(self) -> None:
+        """Connect, and create or migrate the schema."""
+        await self.database.start()
+
+    async def close(self) -> None:
+        """Wait for running transactions and disconnect."""
+        await self.database.close()
+
+    async def info(self) -> StoreInfo:
+        return await self.database.info()
