@@ -11,7 +11,7 @@ from time import perf_counter
 from bench.texts import statements
 
 from jiyi import JiyiError, Memory, NotFound
-from jiyi.write.builtin import BuiltinExtractor
+from jiyi.write.extract import BuiltinExtractor
 
 from .trial import Trial
 

@@ -37,8 +37,8 @@ from jiyi.transfer.readers.markdown import read_note as read_markdown
 from jiyi.transfer.records import Conversation, ImportedMemory
 from jiyi.transfer.sources import find_sources
 from jiyi.write.accept import accept
-from jiyi.write.builtin import _drafts
 from jiyi.write.drafts import Said, Unit
+from jiyi.write.extract import extract
 from jiyi.write.llm.propose import Checker
 from jiyi.write.llm.transcript import transcript
 
@@ -224,7 +224,7 @@ def _statement(text: str) -> None:
     accepted = accept(text)
     assert accepted.candidates, "neither kept nor refused"
     said = Said(id="m", role="user", speaker=None, text=text, sent_at=AT)
-    for draft in _drafts(Unit(id="u", messages=(said,), user_id="mei", group_id=None)):
+    for draft in extract(Unit(id="u", messages=(said,), user_id="mei", group_id=None)):
         for one in draft.evidence:
             assert 0 <= (one.start or 0) <= (len(text) if one.end is None else one.end) <= len(text), "evidence outside"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from .read.presets import PRESETS, TYPE_PRIORITIES
 from .read.search import Ranking
 from .scope import Lifetimes
 from .text_cache import clear_text_caches
-from .write.builtin import BuiltinExtractor
+from .write.extract import BuiltinExtractor
 from .write.flow import Flow
 from .write.index import KeywordRules
 
@@ -58,6 +59,7 @@ class Engine:
         settings: Settings,
         embedder: Embedder | None = None,
         extractor: Extractor | None = None,
+        extractors: Sequence[Extractor] = (),
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
     ) -> Engine:
@@ -88,7 +90,7 @@ class Engine:
             embedder=embedder,
             keyword_rules=rules,
             settings=settings.extraction,
-            extractors=(BuiltinExtractor(),),
+            extractors=(BuiltinExtractor(), *extractors),
             slow_extractor=extractor,
             judge=judge,
             meter=meter,

@@ -97,6 +97,7 @@ class Memory:
         settings: Settings | None = None,
         embedder: Embedder | None = None,
         extractor: Extractor | None = None,
+        extractors: Sequence[Extractor] = (),
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
         key: str | None = None,
@@ -106,6 +107,9 @@ class Memory:
 
         With a `workspace`, a folder, memories are also files that people can edit: DIR/context/memory.md of the
         `workspace_user`, or DIR/<user>/context/memory.md of each user.
+
+        `extractors` run inside `add`, beside the built-in one. A slow `extractor`, such as one that asks a model, runs
+        in a job after it and replaces them.
 
         Use it as `async with Memory.open() as memory:`, or as `memory = await Memory.open()` with a later
         `await memory.close()`.
@@ -117,6 +121,7 @@ class Memory:
             "settings": settings,
             "embedder": embedder,
             "extractor": extractor,
+            "extractors": extractors,
             "workspace": workspace,
             "workspace_user": workspace_user,
         }

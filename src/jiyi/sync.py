@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, Future
 from functools import wraps
 from pathlib import Path
@@ -156,6 +156,7 @@ class Memory:
         settings: Settings | None = None,
         embedder: Embedder | None = None,
         extractor: Extractor | None = None,
+        extractors: Sequence[Extractor] = (),
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
         key: str | None = None,
@@ -166,6 +167,7 @@ class Memory:
             settings=settings,
             embedder=embedder,
             extractor=extractor,
+            extractors=extractors,
             workspace=workspace,
             workspace_user=workspace_user,
             key=key,

@@ -84,6 +84,7 @@ class Memory:
         settings: Settings | None = None,
         embedder: Embedder | None = None,
         extractor: Extractor | None = None,
+        extractors: Sequence[Extractor] = (),
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
         key: str | None = None,
@@ -96,6 +97,7 @@ class Memory:
         of_server = {
             "embedder": embedder,
             "extractor": extractor,
+            "extractors": extractors or None,
             "workspace": workspace,
             "workspace_user": workspace_user,
         }

@@ -14,11 +14,11 @@ from ..ids import new_id, time_of
 from ..models import CandidateMemory, MemoryItem, ReceiptState, utc_now
 from ..store.contract import Addition, AgreedEntry, Change, ChangedMemory, FileWork, NewMemory, Stale
 from ..write.build import Context, stated
-from ..write.builtin import stated_facts
 from ..write.change import embed_changes, prepare
 from ..write.flow import MOST_COMPARED
 from ..write.hashes import statement_hash
 from ..write.index import KeywordRules, embed_entries, index_entry
+from ..write.stated import stated_facts
 from .steps import BY_HAND, Archive, Edit, Plan, Rewrite, Take
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _new(user_id: str, step: Take, now: datetime, rules: KeywordRules, with_fact
         expires_at=note.expires_at,
     )
     memory = stated(candidate, context, now)
-    facts = stated_facts(memory, context)[0].facts if with_facts else ()
+    facts = stated_facts(memory, context).facts if with_facts else ()
     entry = index_entry(memory.content, memory.summary, memory.tags, memory.data, rules)
     return context, replace(
         memory,

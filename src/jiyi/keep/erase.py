@@ -12,7 +12,6 @@ from ..languages.normalise import normalise
 from ..models import Deletion
 from ..store.deletions import Erasure, Held, Rewrite, Rewritten
 from ..text.summary import summarise
-from ..write.grow import PROFILES
 from ..write.hashes import identity
 from ..write.index import KeywordRules, embed_each, index_entry
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from ..index.search_index import SearchIndex
     from ..store.store import Store
 
+PROFILES = frozenset({"profile", "group_profile"})
 MESSAGE = "message"  # source of memories that repeat a message verbatim
 _SUBJECT = 16  # characters of a slot that identify the subject
 STOPS = ("。", ". ", ".")

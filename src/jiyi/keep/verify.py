@@ -19,7 +19,6 @@ from ..store.contract import EXTRACTED, PAST, SAID, IndexEntry, Unembedded
 from ..text.hashes import term_hash
 from ..text.passages import passages
 from ..write.facts import THE_USER
-from ..write.grow import GROWING
 from ..write.hashes import apart, identity, statement_hash
 from ..write.index import KeywordRules, embed_each
 from ..write.settle import DATED
@@ -213,7 +212,7 @@ def _usable(memory: Checked) -> bool:
 def _expected_hash(memory: Checked) -> str | None:
     """Compute the hash; None if it depends on more than the memory itself."""
     stored = memory.dedupe_hash or ""
-    if memory.source not in ("statement", EXTRACTED) or memory.memory_type in GROWING:
+    if memory.source not in ("statement", EXTRACTED) or memory.memory_type == "episode":
         return None
     if stored.startswith((SAID, PAST)):
         return None

@@ -20,7 +20,6 @@ from ..scope import Filter, Scope
 from ..store.contract import BY_A_PERSON, Change, ChangedMemory, Effects, NewMemory, NewRelation, Source
 from ..text.hashes import hamming
 from ..text.summary import summarise
-from .grow import GROWING
 from .index import embed_entries, index_entry
 from .reconcile import ACTOR
 
@@ -97,7 +96,7 @@ async def _pairs(
     leaned_on |= {end for one in effects.relations for end in (one.memory_id, one.target_id)}
     found = []
     for new in memories:
-        if new.memory_type in (*GROWING, "message") or new.index.vector is None or new.valid_to is not None:
+        if new.memory_type in ("episode", "message") or new.index.vector is None or new.valid_to is not None:
             continue
         if new.id in leaned_on:  # by subject and attribute it is settled already what it does
             continue

@@ -44,16 +44,6 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Over:
-    """Words that say that something is over, and who says so. `if_known`: the draft is worth keeping only if that was
-    known."""
-
-    words: str
-    speaker: str
-    if_known: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A memory that an extractor proposes.
 
@@ -73,7 +63,6 @@ class Draft:
     single: bool = False  # a new value of this attribute ends the old one
     ended: bool = False  # says that the value no longer holds: "no longer", 不再, "stopped"
     replaces: str | None = None  # the value that it says is over: "switched from Vim to Helix"
-    over: Over | None = None  # it says that something told before is over, by its name: "Mochi died"
     importance: float = 0.5
     confidence: float = 1.0
     valid_from: datetime | None = None  # by default when it occurred

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..embed import Embedder
 from ..languages.normalise import normalise
@@ -14,24 +14,19 @@ from ..metrics import Meter
 from ..scope import Scope
 from ..store.contract import (
     NO_EFFECTS,
-    Change,
-    ChangedMemory,
     Effects,
-    IndexEntry,
     NewMemory,
     NewMessage,
     UnitPart,
 )
 from .build import Context, derived
-from .builtin import stated_facts
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import Extractor
-from .endings import name_endings
 from .facts import Fact
-from .grow import Grown
 from .index import KeywordRules, embed_entries, index_entries
-from .reconcile import ACTOR, Proposed
+from .reconcile import Proposed
 from .settle import fact_told, settle
+from .stated import stated_facts
 
 if TYPE_CHECKING:
     from ..index.search_index import SearchIndex
@@ -63,7 +58,6 @@ class Made:
     memories: tuple[NewMemory, ...] = ()
     met: tuple[str, ...] = ()
     effects: Effects = NO_EFFECTS
-    grown: tuple[Grown, ...] = ()
     units: tuple[UnitPart, ...] = ()
     external_ids: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
@@ -79,7 +73,9 @@ async def make(
 ) -> Made:
     """Work memories out of messages that are new, and set them and what was stated beside what is there."""
     place = context.place
-    made, is_user = Made(), frozenset({normalise(context.user_id)})
+    made = Made()
+    # Another name is another person, even if nobody else speaks in the conversation.
+    is_user = frozenset({normalise(context.user_id)})
     compared = flow.settings.enabled and len(stated) <= MOST_COMPARED
     proposed = await asyncio.to_thread(_stated, stated, context) if compared else _plain(stated)
     if messages and flow.settings.enabled:
@@ -88,13 +84,12 @@ async def make(
         before = await flow.store.messages.tail(place, reach + len(ids), before=max(ids))
         before = [message for message in before if message.id not in ids][-reach:]
         found = await derive(messages, before, place, extractors, flow.settings)
-        is_user = _names_of_user([*before, *messages], context)
         sent_at = {message.id: message.sent_at for message in [*before, *messages]}
         for draft in found.drafts:
             memory = derived(draft, context)
             told_at = max(sent_at[source.message_id] for source in memory.sources)
             facts = _facts(memory, place, is_user)
-            proposed.append(Proposed(memory=memory, facts=facts, told_at=told_at, over=draft.over))
+            proposed.append(Proposed(memory=memory, facts=facts, told_at=told_at))
         made = Made(
             units=found.units,
             external_ids={message.id: message.external_id or message.id for message in [*before, *messages]},
@@ -102,9 +97,8 @@ async def make(
         )
     if not proposed:
         return made
-    proposed = await name_endings(proposed, place, is_user, flow.store)
     settled = await settle(proposed, place.user_id, at, flow.store)
-    return replace(made, memories=settled.memories, met=settled.met, effects=settled.effects, grown=settled.grown)
+    return replace(made, memories=settled.memories, met=settled.met, effects=settled.effects)
 
 
 def _plain(stated: Sequence[NewMemory]) -> list[Proposed]:
@@ -115,7 +109,7 @@ def _stated(stated: Sequence[NewMemory], context: Context) -> list[Proposed]:
     """What is over already when it is stated ends nothing."""
     current = [memory for memory in stated if memory.valid_to is None and memory.status == "active"]
     found = {memory.id: stated_facts(memory, context) for memory in current}
-    return [one for plain in _plain(stated) for one in found.get(plain.memory.id, [plain])]
+    return [found.get(plain.memory.id, plain) for plain in _plain(stated)]
 
 
 def _facts(memory: NewMemory, place: Scope, is_user: frozenset[str]) -> tuple[Fact, ...]:
@@ -123,40 +117,20 @@ def _facts(memory: NewMemory, place: Scope, is_user: frozenset[str]) -> tuple[Fa
     return () if fact is None else (fact,)
 
 
-def _names_of_user(messages: Sequence[NewMessage], context: Context) -> frozenset[str]:
-    """Under which names the user is spoken of. Where several people speak as users, a name means whoever bears it."""
-    speakers = {normalise(message.speaker) for message in messages if message.role == "user" and message.speaker}
-    own = speakers if len(speakers) == 1 and context.group_id is None else set()
-    return frozenset(own | {normalise(context.user_id)})
-
-
 async def index(
     verbatims: Sequence[NewMemory], known: Collection[str], made: Made, user_id: str, at: datetime, flow: Flow
 ) -> tuple[tuple[NewMemory, ...], Effects, str | None]:
-    """Make memories findable, but for those that are there already (`known`: which of the verbatims, by hash); also
-    those that have grown. → with what went wrong"""
+    """Make memories findable, except those that are stored already (`known`: hashes of the verbatims among them).
+
+    Returns the memories, their effects, and what went wrong."""
     memories = (*verbatims, *made.memories)
     there = {*known, *await flow.store.memories.known(user_id, [memory.dedupe_hash for memory in made.memories], at)}
     new = [memory for memory in memories if memory.dedupe_hash not in there]
-    changed = [(one.entry.id, one.content, one.summary, one.entry.tags, one.data) for one in made.grown]
-    texts = [*((one.id, one.content, one.summary, one.tags, one.data) for one in new), *changed]
+    texts = [(one.id, one.content, one.summary, one.tags, one.data) for one in new]
     entries, times = await asyncio.to_thread(index_entries, [text[1:] for text in texts], flow.keyword_rules)
     for seconds in times:
         flow.meter.observe("keyword_extraction_seconds", seconds)
     entries, problem = await embed_entries(entries, [text[1] for text in texts], flow.embedder)
     found = {text[0]: entry for text, entry in zip(texts, entries, strict=True)}
-    changes = [_change(one, found[one.entry.id], at) for one in made.grown]
-    return (
-        tuple(replace(memory, index=found[memory.id]) if memory.id in found else memory for memory in memories),
-        replace(made.effects, changes=(*made.effects.changes, *changes)),
-        problem,
-    )
-
-
-def _change(grown: Grown, entry: IndexEntry, at: datetime) -> ChangedMemory:
-    values: dict[str, Any] = {"content": grown.content, "summary": grown.summary, "data": grown.data}
-    if grown.over is not None:
-        values["valid_to"] = grown.over
-    reason = "more was told" if grown.over is None else "nothing of it holds any more"
-    change = Change(values=values, index=entry, action="merge", actor=ACTOR, reason=reason, at=at)
-    return ChangedMemory(id=grown.entry.id, change=change)
+    indexed = tuple(replace(memory, index=found[memory.id]) if memory.id in found else memory for memory in memories)
+    return indexed, made.effects, problem

@@ -19,6 +19,7 @@ from ..llm.keywords import standing_in
 from ..store.contract import IndexEntry
 from ..text.hashes import near_hash, simhash, term_counts
 from ..text.passages import passages
+from .classify import classify
 
 FIRST_BY_MODEL = 0.9  # weight of the first word that a language model names; the others follow by tenths
 
@@ -41,6 +42,7 @@ def index_entry(
     for tag in tags:
         terms.extend(tokens(tag))
     hashes, counts = term_counts(terms)
+    found = classify(content, _role(data))
     return IndexEntry(
         length=len(terms),
         asks=question_share(content),
@@ -51,7 +53,15 @@ def index_entry(
         vector=None,
         model=None,
         passages=passages(content, data),
+        kind=found.kind,
+        salience=round(found.salience, 3),
     )
+
+
+def _role(data: Mapping[str, JsonValue]) -> str:
+    """Messages have a role; everything else was stated by a person or derived from what one said."""
+    role = data.get("role")
+    return role if isinstance(role, str) else "user"
 
 
 Text = tuple[str, str, Sequence[str], Mapping[str, JsonValue]]  # content, summary, tags, data

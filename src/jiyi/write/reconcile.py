@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..store.contract import Change, ChangedMemory, Effects, NewMemory, SlotEntry, Source
-from .drafts import Over
 from .facts import Fact
 from .timeline import Line, Timeline, line_of, placed
 
@@ -26,11 +25,8 @@ class Proposed:
 
     memory: NewMemory
     facts: tuple[Fact, ...] = ()
-    over: Over | None = None  # that something is over, in its words
-    ends: tuple[Fact, ...] = ()  # which facts these are
     told_at: datetime
     stated: bool = False
-    aside: bool = False  # it may add to a memory that grows, but begins none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +52,13 @@ def reconcile(proposed: Sequence[Proposed], there: Sequence[SlotEntry], at: date
             if known is not None and known.stored is not None:
                 met[known.id] = None
                 evidence[known.id] = (*evidence.get(known.id, ()), *one.memory.sources)
-        for fact in one.ends:
-            timelines[fact.slot].place(_line(one, fact), one.told_at, stays=False, stated=True)
         if not alone:
             free.append(one.memory)
     lines = [line for timeline in timelines.values() for line in timeline.lines]
     new = {line.id: placed(line, line.memory) for line in lines if line.memory is not None}
     new |= {memory.id: memory for memory in free}
     order = {one.memory.id: position for position, one in enumerate(proposed)}
-    versions: dict[str, dict[str, int]] = {fact.slot: {} for one in proposed for fact in (*one.facts, *one.ends)}
+    versions: dict[str, dict[str, int]] = {fact.slot: {} for one in proposed for fact in one.facts}
     for entry in there:
         versions.setdefault(entry.slot, {})[entry.id] = entry.version
     relations = [one for timeline in timelines.values() for one in timeline.relations.values()]

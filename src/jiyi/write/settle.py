@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ..scope import Scope
 from ..store.contract import NewMemory, SlotEntry, Source
-from .facts import Fact, fact_in, fact_of, whom
-from .grow import GROWING, PROFILES, Grown, grow, tells
+from .facts import Fact, fact_in, fact_of
 from .reconcile import Proposed, Reconciled, reconcile
 
 if TYPE_CHECKING:
@@ -26,69 +25,32 @@ def fact_told(memory: NewMemory, place: Scope, is_user: frozenset[str]) -> Fact 
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settled(Reconciled):
-    grown: tuple[Grown, ...]
-
-
-async def settle(proposed: Sequence[Proposed], user_id: str, at: datetime, store: Store) -> Settled:
-    """What is proposed, reconciled with what is there."""
-    wanted = {fact.slot for one in proposed for fact in (*one.facts, *one.ends)}
+async def settle(proposed: Sequence[Proposed], user_id: str, at: datetime, store: Store) -> Reconciled:
+    """Reconcile what is proposed with what is stored."""
+    wanted = {fact.slot for one in proposed for fact in one.facts}
     there = await store.memories.slots(user_id, sorted(wanted)) if wanted else []
     known = await store.memories.known(user_id, [one.memory.dedupe_hash for one in proposed], at)
     evidence: dict[str, tuple[Source, ...]] = {}
-    open_questions: list[Proposed] = []
-    repeated: list[Proposed] = []
+    new: list[Proposed] = []
+    repeated: list[NewMemory] = []
     for one in proposed:
         twin = known.get(one.memory.dedupe_hash)
         if twin is None or _agrees(one, next((entry for entry in there if entry.id == twin), None)):
-            open_questions.append(one)
+            new.append(one)
         elif one.stated:
-            repeated.append(one)
+            repeated.append(one.memory)
         else:
             evidence[twin] = (*evidence.get(twin, ()), *one.memory.sources)
-    growing = [
-        one for one in open_questions if one.memory.memory_type in GROWING and len(one.facts) == 1 and not one.stated
-    ]
-    begins = {entry.slot for entry in there} | {one.facts[0].slot for one in growing if not one.aside}
-    facts = [one for one in open_questions if one not in growing]
-    done = reconcile(facts, [entry for entry in there if entry.memory_type not in GROWING], at)
-    over = _over(done, there)
-    lines = await _profiles_with(over, _of_whom(done, there), user_id, store) if over else set()
-    if lines - wanted:
-        there = [*there, *await store.memories.slots(user_id, sorted(lines - wanted))]
-    begun, grown = grow([(one.memory, one.facts[0]) for one in growing if one.facts[0].slot in begins], there, over)
-    versions = {slot: dict[str, int]() for slot in wanted | lines}
+    done = reconcile(new, there, at)
+    versions = {slot: dict[str, int]() for slot in wanted}
     for entry in there:
         versions[entry.slot][entry.id] = entry.version
-    evidence |= {more.entry.id: more.sources for more in grown if more.sources}
-    left = {memory.id: memory for memory in (*done.memories, *begun)} | {one.memory.id: one.memory for one in repeated}
-    return Settled(
+    left = {memory.id: memory for memory in (*done.memories, *repeated)}
+    return Reconciled(
         memories=(*(left.pop(one.memory.id) for one in proposed if one.memory.id in left), *left.values()),
         met=tuple(dict.fromkeys((*evidence, *done.met))),
         effects=replace(done.effects, slots=versions, evidence={**evidence, **done.effects.evidence}),
-        grown=tuple(grown),
     )
-
-
-def _over(done: Reconciled, there: Sequence[SlotEntry]) -> dict[str, datetime]:
-    """What has ended, by its words, and when."""
-    said = {entry.id: entry.content for entry in there}
-    ends = {said[one.id]: one.change.values.get("valid_to") for one in done.effects.changes}
-    ends |= {memory.content: memory.valid_to for memory in done.memories}
-    return {content: end for content, end in ends.items() if isinstance(end, datetime)}
-
-
-def _of_whom(done: Reconciled, there: Sequence[SlotEntry]) -> set[str]:
-    """Whom the facts are about that have changed, and where."""
-    changed = {one.id for one in done.effects.changes}
-    return {whom(entry.slot) for entry in there if entry.id in changed}
-
-
-async def _profiles_with(over: Mapping[str, datetime], of: set[str], user_id: str, store: Store) -> set[str]:
-    """Where what has ended is a line of a profile of the same person, in the same place."""
-    profiles = await store.memories.current_by_slot(user_id, PROFILES) if of else {}
-    return {slot for slot, told in profiles.items() if whom(slot) in of and any(tells(data, over) for data in told)}
 
 
 def _agrees(one: Proposed, twin: SlotEntry | None) -> bool:

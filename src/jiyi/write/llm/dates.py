@@ -8,7 +8,7 @@ from datetime import datetime
 
 from ...languages.dates import TimeSpan
 from ...llm.prompts import PromptLanguage
-from ..extractors.moments import absolute, times_in
+from .moments import absolute, times_in
 
 # What somebody is to do: "reminded Mei to renew it before June 30".
 _TO_DO = re.compile(

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-from pydantic import JsonValue
 
 from ...errors import LlmBadReply
 from ...llm import Usage
 from ...llm.client import Llm
 from ...llm.reading import read_object
 from ..drafts import Draft, Extracted, Unit
-from ..extractors import builtin_drafts
-from ..extractors.profiles import profiles
-from ..grow import GROWING
+from ..extract import extract
 from .propose import Checker, Rejected, summary_of
 from .schema import EPISODES, MEMORIES
 from .transcript import Transcript, transcript
@@ -51,7 +47,7 @@ async def llm_drafts(unit: Unit, llm: Llm) -> LlmDrafts:
     if found[0].problems:  # of the memories, which come first
         drafts += await asyncio.to_thread(_by_rule, unit, drafts)
     return LlmDrafts(
-        drafts=(*drafts, *_profiles(unit, drafts)),
+        drafts=tuple(drafts),
         rejected=tuple(one for part in found for one in part.rejected),
         problems=(*talk.notes, *problems),
         usage=sum((part.usage for part in found), NOTHING_USED),
@@ -77,18 +73,7 @@ def _by_rule(unit: Unit, drafts: Sequence[Draft]) -> list[Draft]:
     """What rules find in the messages that the usable part of a reply says nothing of: an allergy must not be lost with
     the other part."""
     spoken_for = {proof.message_id for draft in drafts if draft.memory_type != "episode" for proof in draft.evidence}
-    return [
-        draft
-        for draft in builtin_drafts(unit)
-        if draft.memory_type not in GROWING and not spoken_for & {proof.message_id for proof in draft.evidence}
-    ]
-
-
-def _profiles(unit: Unit, drafts: list[Draft]) -> list[Draft]:
-    """What the drafts say of each person, gathered by the same rule as without a model."""
-    made_by = drafts[0].data if drafts else {}
-    marks: dict[str, JsonValue] = {name: made_by[name] for name in ("extractor", "model", "prompt") if name in made_by}
-    return [replace(profile, data={**profile.data, **marks}) for profile in profiles(unit, [], drafts)]
+    return [draft for draft in extract(unit) if not spoken_for & {proof.message_id for proof in draft.evidence}]
 
 
 async def _ask(task: str, talk: Transcript, unit: Unit, llm: Llm) -> LlmDrafts:

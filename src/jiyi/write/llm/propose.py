@@ -14,7 +14,6 @@ from ...languages.dates import TimeSpan
 from ...llm.keywords import standing_in
 from ...text.hashes import content_hash
 from ..drafts import Draft, Evidence, Said
-from ..extractors.values import plain_value
 from .dates import day_meant, with_true_dates
 from .grounds import (
     Grounds,
@@ -28,6 +27,7 @@ from .grounds import (
 )
 from .schema import ProposedEpisode, ProposedMemory
 from .transcript import LABELS, Transcript
+from .values import plain_value
 
 MOST_FOR_A_MESSAGE = 4
 MOST_FOR_ANY = 8

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from ...languages.dates import TimeSpan, dates
-from .open_dates import open_dates
 
 # Without one of these a text speaks of no time, and need not be searched.
 _CUE = re.compile(
@@ -67,7 +66,7 @@ _MONTHS = [
 ]
 
 
-def times_in(text: str, now: datetime, *, ahead: bool, named_last: datetime | None = None) -> tuple[TimeSpan, ...]:
+def times_in(text: str, now: datetime, *, ahead: bool) -> tuple[TimeSpan, ...]:
     """The times of a clause. `ahead` says that it speaks of the future: then "Friday" is the next one, not the last."""
     if not _CUE.search(text) or _YEARLY.search(text):
         return ()
@@ -75,10 +74,6 @@ def times_in(text: str, now: datetime, *, ahead: bool, named_last: datetime | No
         return ()
     found = [span for span in dates(text, now) if not _comes_again(text, span)]
     found = [_ahead(span, now) if ahead or _TO_COME.search(text, 0, span.at[0]) else span for span in found]
-    found = _completed(
-        found,
-        [span for span in open_dates(text, now, ahead=ahead, named_last=named_last) if not _comes_again(text, span)],
-    )
     # "moved from Tuesday to Thursday": the new one counts.
     return tuple(reversed(found)) if len(found) == 2 and _MOVED.search(text) else tuple(found)
 
@@ -91,18 +86,6 @@ def _comes_again(text: str, span: TimeSpan) -> bool:
         or (span.grain in ("day", "hour") and span.relative and _AGAIN.search(text, 0, start) is not None)
         or (span.text == "来年" and text[start - 1 : start] in "十几多")
     )
-
-
-def _completed(found: list[TimeSpan], opened: list[TimeSpan]) -> list[TimeSpan]:
-    """With the dates that leave something out; "on Thursday the 16th" is one day, and the figure decides which."""
-    kept = [new for new in opened if not any(_holds(old, new) for old in found)]
-    taken = [new.at for new in kept]
-    rest = [old for old in found if not any(start - 3 <= old.at[1] and old.at[0] <= end + 3 for start, end in taken)]
-    return sorted((*rest, *kept), key=lambda span: span.at)
-
-
-def _holds(old: TimeSpan, new: TimeSpan) -> bool:
-    return old.at[0] <= new.at[0] and new.at[1] <= old.at[1] and len(old.text) > len(new.text) + 1
 
 
 _OF_WEEK = re.compile(r"(?<!year's )day\b|weekend|[周期拜][一二三四五六日天末]", re.IGNORECASE)

@@ -1,0 +1,155 @@
+"""Single-valued attributes: a table of how English and Chinese sentences state, change and end them.
+
+A slot's value is the whole phrase. A later statement of the same subject and slot supersedes the earlier one; an
+ending names a value, or ends whatever holds. Sentences about the past, wishes and conditions state no slot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotValue:
+    """What a sentence says of an attribute. `ended` without a value ends whatever holds."""
+
+    subject: str | None  # None: the speaker
+    slot: str
+    value: str | None
+    ended: bool = False
+    replaces: str | None = None
+    at: tuple[int, int] = (0, 0)
+
+
+_PERSON = (
+    r"husband|wife|partner|girlfriend|boyfriend|fiancée?|son|daughter|kid|child|baby|mother|mum|mom|father|dad|sister"
+    r"|brother|grandmother|grandma|grandfather|grandpa|aunt|uncle|cousin|niece|nephew|boss|manager|colleague|flatmate"
+    r"|roommate|neighbou?r|friend|best friend|dog|cat|puppy|teacher|doctor|landlord|ex"
+)
+_KIN = (
+    "(?:老公|老婆|丈夫|妻子|男朋友|女朋友|男友|女友|对象|儿子|女儿|孩子|宝宝|妈妈?|爸爸?|父亲|母亲|姐姐?|妹妹?|哥哥?|弟弟?"
+    "|奶奶|爷爷|外婆|外公|姥姥|姥爷|婆婆|公公|舅舅|姑姑|阿姨|叔叔|同事|室友|邻居|朋友|闺蜜|领导|老板|老师|狗|猫|家)"
+)
+_NO_NAME = (
+    r"(?:The|That|This|What|Who|It|She|He|We|They|You|Which|Where|There|Today|Tomorrow|Also|And|But|So|Now|Then|My|Our"
+    r"|January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)\b"
+)
+_PART = re.compile(r"\{(I|my|wo|is|zis|v|zv)\}")
+_PARTS = {
+    "I": rf"(?P<who>\b(?i:I|the user|user|(?:my|our) (?:{_PERSON}))(?: [A-Z]\w+)?|\b(?!{_NO_NAME})[A-Z][a-z]+)",
+    "my": rf"(?P<who>\b(?i:my|our)|\b(?i:(?:my|our) (?:{_PERSON}))'s|\b[A-Z][a-z]+'s)",
+    "wo": (
+        rf"(?P<who>我(?:的)?{_KIN}(?:的)?|(?<![他她你您])(?:我们?|本人|用户)"
+        r"|[\u4e00-\u9fff]{2,3}?(?=今年|现在|的生日|的电话)|小[\u4e00-\u9fff])"
+    ),
+    "is": (
+        r"(?:is|was changed to|went up to|goes up to|went down to|has changed to|changed to|is now|=|:|will be)"
+        r"(?: now| currently)?"
+    ),
+    "zis": r"(?:现在|已经|改成了?|换成了?|变成了?|涨到了?|降到了?|调到了?|是|叫|：|:|为|有)+",
+    "v": r"(?P<v>(?:[^,.;:!?()\n]|[.,:](?=\d)|(?<=\b[A-Z])\.)+)",
+    "zv": r"(?P<v>[^，。！？,!?；;：\n（(]+)",
+}
+# The sentence is about the past, a wish, a condition or somebody else's opinion.
+_NOT_NOW = re.compile(
+    r"\b(?:used to|formerly|back when|back then|until|years ago|as a (?:kid|child)|when i was|if|would|wish|want to"
+    r"|might|maybe|perhaps|planning to|plan to|going to|hope to|thinking (?:of|about)|almost|nearly|before i|was going"
+    r"|dreamed?)\b"
+    "|以前|之前|曾经|当年|小时候|那时候?|原来|要是|如果|假如|希望|想要?|打算|准备|可能|也许|差点|梦到|梦见|过去|从前",
+    re.IGNORECASE,
+)
+_TAIL = re.compile(
+    r"\s+(?:and (?:i|my|we|he|she|it|now|the|have|love|like)|but|because|so|since|when|while|now|these days|right now"
+    r"|at the moment|any ?more|today|last (?:week|month|year|night|\w+day)|yesterday|this (?:week|month|year)|recently"
+    r"|with my|tho|though|which|where|until|from|as an?|instead)\b.*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_ZH_TAIL = re.compile(r"(?:了|啦|呢|哦|啊|哈|吧|的|呀|现在|这边|那边|工作|上班)+$")
+_LEADING = re.compile(r"^(?:now|currently|just|actually|about|around|现在|已经|是|在|到|了|目前)\s*", re.IGNORECASE)
+
+
+def slot_values(text: str) -> list[SlotValue]:
+    """Find the single-valued attributes that a sentence states, changes or ends.
+
+    >>> [(one.slot, one.value) for one in slot_values("My rent went up to $4,800.")]
+    [('rent', '$4,800')]
+    """
+    if len(text) > 400 or text.rstrip().endswith(("?", "？")):
+        return []
+    plain = text.replace("’", "'")
+    ended = {one.slot: one for one in _matches(plain, _patterns(ended=True), ended=True)}
+    if _NOT_NOW.search(plain):
+        return [one for one in ended.values() if one.value]
+    stated = {one.slot: one for one in _matches(plain, _patterns(ended=False), ended=False)}
+    return [*stated.values(), *(one for slot, one in ended.items() if slot not in stated)]
+
+
+def _matches(text: str, table: list[tuple[str, re.Pattern[str]]], *, ended: bool) -> Iterator[SlotValue]:
+    seen: set[str] = set()
+    for slot, pattern in table:
+        found = pattern.search(text)
+        if found is None:
+            continue
+        groups = found.groupdict()
+        name = slot.replace("{k}", (groups.get("k") or "").lower())
+        value = _cleaned(groups.get("v") or "")
+        if name in seen or (not value and not ended) or (not ended and _negated(found)):
+            continue
+        seen.add(name)
+        yield SlotValue(
+            subject=_subject(groups.get("who")),
+            slot=name,
+            value=value or None,
+            ended=ended,
+            replaces=_cleaned(groups.get("old") or "") or None,
+            at=found.span(),
+        )
+
+
+def _negated(found: re.Match[str]) -> bool:
+    said = found.group()
+    return bool(
+        re.search(
+            r"\b(?:not|never|no longer|don't|doesn't|isn't|ain't)\b|不|没", said[: len(said) - len(found.group("v"))]
+        )
+    )
+
+
+def _cleaned(value: str) -> str:
+    value = _TAIL.sub("", value.strip())
+    while (shorter := _LEADING.sub("", _ZH_TAIL.sub("", value.strip()))) != value:
+        value = shorter
+    return value.strip(" \"'“”「」.")
+
+
+def _subject(who: str | None) -> str | None:
+    """None for the speaker; a person by name or by relation."""
+    if (
+        who is None
+        or who.lower() in ("i", "my", "our", "we", "im", "user", "the user")
+        or who in ("我", "我的", "我们", "本人", "用户")
+    ):
+        return None
+    who = re.sub(r"'s$|的$", "", who)
+    return (
+        re.sub(r"^(?:my|our) ", "", who, flags=re.IGNORECASE)
+        if who[:1].isascii()
+        else who.removeprefix("我").removeprefix("的")
+    )
+
+
+@cache
+def _patterns(*, ended: bool) -> list[tuple[str, re.Pattern[str]]]:
+    """Read the table; its format is described there."""
+    lines = files(__package__).joinpath("slots.txt").read_text("utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    return [
+        (slot.removeprefix("end "), re.compile(_PART.sub(lambda part: _PARTS[part[1]], pattern)))
+        for slot, pattern in rows
+        if slot.startswith("end ") == ended
+    ]

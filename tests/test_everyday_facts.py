@@ -1,0 +1,135 @@
+"""Memories made without a model keep the speaker's words and whole values; the later statement wins."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from conftest import WordEmbedder
+from jiyi import Memory, MemoryItem
+
+MONDAY = datetime(2024, 5, 6, 9, tzinfo=UTC)
+
+
+async def told(path: Path, *days: str | tuple[str, str]) -> list[MemoryItem]:
+    """What is held after messages that were sent two days apart; a pair is a speaker and a text."""
+    async with Memory.open(path / "memory.db", embedder=WordEmbedder(64)) as memory:
+        for at, said in enumerate(days):
+            name, text = said if isinstance(said, tuple) else (None, said)
+            message = {"role": "user", "content": text, "sent_at": MONDAY + timedelta(days=2 * at)}
+            await memory.add([message | ({"name": name} if name else {})], user_id="mei", session_id=str(at))
+        page = await memory.list(user_id="mei", limit=100)
+        return [item for item in page.items if item.memory_type != "message"]
+
+
+def contents(items: list[MemoryItem]) -> list[str]:
+    return sorted(item.content for item in items)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("I'm 34. I live in Rome.", ["I'm 34.", "I live in Rome."]),
+        ("My birthday is March 3. I live in Oslo.", ["I live in Oslo.", "My birthday is March 3."]),
+        ("My kids are Tom (8) and Lisa (5).", ["My kids are Tom (8) and Lisa (5)."]),
+        ("My salary is $4,500.", ["My salary is $4,500."]),
+        ("我今年34岁。我住在罗马。", ["我今年34岁。", "我住在罗马。"]),
+        ("我的生日是3月3号。我住在上海浦东。", ["我住在上海浦东。", "我的生日是3月3号。"]),
+        ("I'm not allergic to nuts, only to peanuts.", ["I'm not allergic to nuts, only to peanuts."]),
+    ],
+)
+async def test_a_memory_is_the_speakers_own_sentence(text: str, parts: list[str], tmp_path: Path) -> None:
+    assert contents(await told(tmp_path, text)) == sorted(parts)
+
+
+@pytest.mark.parametrize(
+    ("story", "left"),
+    [
+        (["My salary is $4,500.", "My salary is $4,800 now."], ["$4,800"]),
+        (["I live in Berlin.", "I moved to Paris last week."], ["Paris"]),
+        (["我住在柏林。", "我上周搬到巴黎了。"], ["巴黎"]),
+        (["I'm 34.", "My height is 1.80 m."], ["34", "1.80 m"]),
+        (["我今年34岁。", "我身高1.8米。"], ["34岁", "1.8米"]),
+        (["I work at Stripe.", "I quit my job at Acme."], ["Stripe", "quit"]),
+        (["I work at Acme.", "I quit my job at Acme."], ["quit"]),
+        (["我在华为上班。", "我从华为离职了。"], ["离职"]),
+        (["I work at Acme.", "My husband works at Bosch."], ["Acme", "Bosch"]),
+        (["我在华为上班。", "我老公在博世工作。"], ["华为", "博世"]),
+        (["I live in Rome.", "My sister lives in Toronto."], ["Rome", "Toronto"]),
+        (["I live in Rome.", "I used to live in Berlin."], ["Rome", "Berlin"]),
+        (["My rent is $1,450 a month.", "My rent went up to $1,600."], ["$1,600"]),
+        (["房租每个月4500元。", "房租涨到5200了。"], ["5200"]),
+        (["My phone number is 555-0199.", "My phone number is 555-0142 now."], ["555-0142"]),
+        (["I live in Rome.", ("Bob", "I live in Oslo.")], ["Rome", "Oslo"]),
+    ],
+)
+async def test_the_later_statement_of_the_same_attribute_wins(
+    story: list[str], left: list[str], tmp_path: Path
+) -> None:
+    held = contents(await told(tmp_path, *story))
+    assert len(held) == len(left), held
+    assert all(any(part in content for content in held) for part in left), held
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("I'm flying to Rome next Friday.", "next Friday (2024-05-10)"),
+        ("下周三下午三点有个面试。", "下周三下午三点（2024-05-15 15:00）"),
+        ("The meeting was moved to December 20.", "December 20 (2024-12-20)"),
+        ("会议推迟到12月20日了。", "12月20日（2024-12-20）"),
+        ("The deadline for the report is March 12.", "March 12 (2025-03-12)"),
+        ("I broke my arm on Saturday.", "Saturday (2024-05-04)"),
+    ],
+)
+async def test_dates_are_added_and_plans_lie_ahead(text: str, date: str, tmp_path: Path) -> None:
+    [memory] = await told(tmp_path, text)
+    assert date in memory.content
+
+
+async def test_plans_happen_on_their_day(tmp_path: Path) -> None:
+    [memory] = await told(tmp_path, "下周三下午三点有个面试。")
+    assert memory.memory_type == "task"
+    assert memory.occurred_at == datetime(2024, 5, 15, 15, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["用要点列出来。", "Please answer in short sentences.", "以后用中文回答我。"])
+async def test_instructions_are_no_facts(text: str, tmp_path: Path) -> None:
+    [memory] = await told(tmp_path, text)
+    assert (memory.memory_type, memory.data["kind"]) == ("preference", "instruction")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Oh great, I just love waiting two hours for the bus.",
+        "我真是太喜欢加班了呢。",
+        "haha",
+        "嗯嗯",
+        "Where do I live?",
+        "我住在哪里？",
+        "Translate this into German.",
+        "帮我写封邮件给房东。",
+        "got the job!! Well… second round, haha",
+    ],
+)
+async def test_jokes_questions_requests_and_small_talk_become_no_memories(text: str, tmp_path: Path) -> None:
+    assert contents(await told(tmp_path, text)) == []
+
+
+@pytest.mark.parametrize("role", ["assistant", "tool", "model", "Assistant", "ai", "bot", "web", "observation"])
+async def test_only_people_state_facts(role: str, tmp_path: Path) -> None:
+    async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder(64)) as memory:
+        await memory.add([{"role": "user", "content": "I live in Rome."}], user_id="mei", session_id="1")
+        await memory.add(
+            [{"role": role, "content": "I live in Oslo. You moved to Oslo."}], user_id="mei", session_id="2"
+        )
+        page = await memory.list(user_id="mei", limit=100)
+    assert contents([item for item in page.items if item.memory_type != "message"]) == ["I live in Rome."]
+
+
+async def test_a_sentence_that_refers_to_the_one_before_keeps_it(tmp_path: Path) -> None:
+    [one] = await told(tmp_path, "My husband works at Bosch. He starts at 7 every day.")
+    assert one.content == "My husband works at Bosch. He starts at 7 every day."
