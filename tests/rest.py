@@ -13,7 +13,7 @@ import httpx
 
 from jiyi import Embedder, Extractor, Memory, NewKey
 from jiyi.http_guards import listening
-from jiyi.server.serving import OrderlyServer, server_over
+from jiyi.server.serve import Server, server_over
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 
@@ -38,7 +38,7 @@ class Running:
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._main, name="server", daemon=True)
         self.memory: Memory
-        self.server: OrderlyServer
+        self.server: Server
         self._loop: asyncio.AbstractEventLoop
 
     def _main(self) -> None:

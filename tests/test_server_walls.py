@@ -58,7 +58,7 @@ def code(answer: httpx.Response) -> tuple[int, str]:
 def test_without_keys_it_is_for_this_machine_only(path: Path) -> None:
     memory = Memory.open(path, embedder=WordEmbedder())
     for host in ("0.0.0.0", "::", "192.168.1.7", "memory.example.org"):
-        with pytest.raises(InvalidInput, match="make a key first"):
+        with pytest.raises(InvalidInput, match="create a key first"):
             make_app(memory, host=host, keyless=True)
 
 
@@ -352,7 +352,7 @@ def test_a_line_about_a_request_has_no_contents(
     web.post("/v1/search?user_id=mei", json={"query": "a very private question"})
     lines: list[logging.LogRecord] = []
     for _ in range(100):  # it is written after the answer was sent
-        lines = [record for record in caplog.records if record.name == "jiyi.server.access"]
+        lines = [record for record in caplog.records if record.name == "jiyi.server.auth"]
         if lines:
             break
         time.sleep(0.05)
@@ -378,7 +378,7 @@ def test_secrets_are_taken_out_of_the_log(text: str, told: str) -> None:
 
 
 def test_pages_come_with_a_strict_policy(server: Running) -> None:
-    from jiyi.server.page import FOLDER
+    from jiyi.server.static import FOLDER
 
     if not FOLDER.is_dir():
         pytest.skip("the console is not built in")

@@ -45,8 +45,8 @@ FILES = (
         "store/keys.py",
     ),
     *("store/memories.py", "store/history.py", "write/change.py", "write/facts.py", "write/identify.py"),
-    *("write/reconcile.py", "write/settle.py", "write/timeline.py", "write/worker.py", "keys.py", "memory/keys.py"),
-    *("server/access.py", "server/callers.py"),
+    *("write/reconcile.py", "write/settle.py", "write/timeline.py", "write/worker.py", "keys.py", "areas/keys.py"),
+    "server/auth.py",
 )
 TESTS = (
     *("test_add", "test_history", "test_reconcile", "test_jobs", "test_delete", "test_isolation", "test_keys"),

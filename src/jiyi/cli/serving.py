@@ -69,7 +69,7 @@ def serve(
     other addresses. Ctrl-C and SIGTERM finish what was accepted.
     """
     from ..server.logs import start_logging
-    from ..server.serving import serve as serve_http
+    from ..server.serve import serve as serve_http
 
     start_logging(verbose=verbose)
 

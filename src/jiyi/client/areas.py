@@ -214,7 +214,8 @@ class Maintenance(Area):
         """Archive expired memories and compress old, unused ones of one user."""
         if user_id is None:
             raise AccessDenied("maintenance of all users is not served: run `jiyi worker` next to the store")
-        path, params = "/v1/upkeep/plan" if dry_run else "/v1/upkeep", {"user_id": validation.name("user_id", user_id)}
+        params = {"user_id": validation.name("user_id", user_id)}
+        path = "/v1/maintenance/plan" if dry_run else "/v1/maintenance"
         return await self._server.ask("POST", path, MaintenanceReport, params=params, repeatable=dry_run)
 
     async def undo(

@@ -1,12 +1,12 @@
-"""The REST server: every verb of the engine under `/v1`, keys, walls, health, figures, and a console for people.
+"""The REST server: the verbs of the engine under `/v1`, API keys, health, metrics, and the console.
 
-A route checks the key, calls one verb and renders its answer; it has no rules of its own.
+A route checks the key, calls a verb and renders its result.
 """
 
 from ..errors import MissingExtra
 
 try:
-    import fastapi  # noqa: F401 - to say which extra is missing, before anything else is imported
+    import fastapi  # noqa: F401 - fail here with the name of the missing extra
     import uvicorn  # noqa: F401
 except ImportError as error:
     raise MissingExtra("server", str(error.name)) from error

@@ -1,4 +1,4 @@
-"""Progress as server-sent events: a value each time it has changed, and once more when it is at its end."""
+"""Server-sent events: a value whenever it changes, until it is final."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from ..errors import JiyiError
-from .problems import Refused
+from .errors import HttpError
 
 V = TypeVar("V", bound=BaseModel)
 
-LOOK_EVERY_S = 0.25
-SIGN_OF_LIFE_S = 15.0  # proxies close what is quiet
-LONGEST_S = 3600.0
-MOST_STREAMS = 100
+POLL_S = 0.25
+KEEPALIVE_S = 15.0  # proxies close idle connections
+MAX_STREAM_S = 3600.0
+MAX_STREAMS = 100
 NOT_BUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class Streams:
-    """The open streams. When the server stops, they end."""
+    """The open streams, which end when the server stops."""
 
     def __init__(self) -> None:
         self.stopping = asyncio.Event()
@@ -38,27 +38,27 @@ class Streams:
 
 
 async def follow(
-    name: str, look: Callable[[], Awaitable[V]], at_end: Callable[[V], bool], streams: Streams
+    name: str, look: Callable[[], Awaitable[V]], is_final: Callable[[V], bool], streams: Streams
 ) -> AsyncIterator[bytes]:
-    """What `look` sees, whenever it is something else than before."""
+    """Yield an event whenever the result of `look` changes, until `is_final` is true of it."""
     streams.open += 1
     try:
-        began = told_at = monotonic()
+        began = sent_at = monotonic()
         last: V | None = None
-        while not streams.stopping.is_set() and monotonic() - began < LONGEST_S:
+        while not streams.stopping.is_set() and monotonic() - began < MAX_STREAM_S:
             try:
                 now = await look()
-            except JiyiError:  # it was deleted meanwhile, or the store is gone: the client asks again and sees
+            except JiyiError:  # deleted or unavailable: the client gets the error with its next request
                 return
             if now != last:
-                yield _event("end" if at_end(now) else name, now)
-                last, told_at = now, monotonic()
-                if at_end(now):
+                yield _event("end" if is_final(now) else name, now)
+                last, sent_at = now, monotonic()
+                if is_final(now):
                     return
-            elif monotonic() - told_at > SIGN_OF_LIFE_S:
+            elif monotonic() - sent_at > KEEPALIVE_S:
                 yield b": still here\n\n"
-                told_at = monotonic()
-            await streams.pause(LOOK_EVERY_S)
+                sent_at = monotonic()
+            await streams.pause(POLL_S)
     finally:
         streams.open -= 1
 
@@ -68,6 +68,6 @@ def _event(name: str, value: BaseModel) -> bytes:
 
 
 def stream(events: AsyncIterator[bytes], streams: Streams) -> StreamingResponse:
-    if streams.open >= MOST_STREAMS:
-        raise Refused(503, "unavailable", f"{MOST_STREAMS} streams are open already: ask for the state instead")
+    if streams.open >= MAX_STREAMS:
+        raise HttpError(503, "unavailable", f"{MAX_STREAMS} streams are open already: poll the state instead")
     return StreamingResponse(events, media_type="text/event-stream", headers=NOT_BUFFERED)

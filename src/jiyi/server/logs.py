@@ -1,4 +1,4 @@
-"""The server's log: one line of JSON for each event, on stderr, without secrets."""
+"""JSON logging to stderr, without secrets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECRETS = (
 
 
 def redacted(text: str) -> str:
-    """What looks like a secret, taken out.
+    """Replace what looks like a secret.
 
     >>> redacted("postgresql://mei:hunter2@db/jiyi")
     'postgresql://mei:***@db/jiyi'
@@ -31,20 +31,20 @@ def redacted(text: str) -> str:
 
 class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, object] = {
+        entry: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": redacted(record.getMessage()),
         }
-        told |= {name: getattr(record, name) for name in FIELDS if getattr(record, name, None) is not None}
+        entry |= {name: getattr(record, name) for name in FIELDS if getattr(record, name, None) is not None}
         if record.exc_info:
-            told["trace"] = redacted(self.formatException(record.exc_info))
-        return json.dumps(told, ensure_ascii=False, default=str)
+            entry["trace"] = redacted(self.formatException(record.exc_info))
+        return json.dumps(entry, ensure_ascii=False, default=str)
 
 
 def start_logging(*, verbose: bool) -> None:
-    """For the process that serves. Without `verbose`, requests that went well are not told one by one."""
+    """Configure logging of the server process. Requests are logged with `verbose` only."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(handlers=[handler], level=logging.INFO if verbose else logging.WARNING, force=True)

@@ -1,6 +1,12 @@
-"""The routes, a file for each kind of thing."""
+"""The routes of the REST API."""
 
-from . import about, chats, finding, jobs, keeping, keys, memories, memunits, words, working
+from . import jobs, keys, memories, memunits
+from . import maintenance as keeping
+from . import search as finding
+from . import server as about
+from . import sessions as working
+from . import synonyms as words
+from . import transfer as chats
 
 ROUTERS = (
     memories.router,

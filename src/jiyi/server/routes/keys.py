@@ -1,4 +1,4 @@
-"""Keys, for administrators. Nobody can give away, see or withdraw more than their own key opens."""
+"""Routes of API keys, for administrators. A key manages only keys with at most its own permissions."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ... import validation
 from ...errors import NotFound
 from ...keys import ApiKey, AuditEntry, NewKey
 from ...models import utc_now
-from ..bodies import KeyBody, Limit
-from ..callers import Admin, Caller, JsonRoute
-from ..problems import Refused
-from ..replies import Listing, reply
+from ..auth import Admin, Caller
+from ..errors import HttpError
+from ..requests import JsonRoute, KeyBody, Limit
+from ..responses import Listing, json_response
 
 router = APIRouter(prefix="/v1", tags=["keys"], route_class=JsonRoute)
 KeyId = Annotated[str, Path(min_length=1, max_length=validation.MAX_NAME)]
 
 
-@router.get("/keys", response_model=Listing[ApiKey], summary="The keys within your own")
+@router.get("/keys", response_model=Listing[ApiKey], summary="The keys with at most the permissions of yours")
 async def list_keys(caller: Admin) -> Response:
-    return reply(Listing[ApiKey](items=await _visible(caller)))
+    return json_response(Listing[ApiKey](items=await _visible(caller)))
 
 
-@router.post("/keys", response_model=NewKey, status_code=201, summary="Make a key; it is shown this once")
+@router.post("/keys", response_model=NewKey, status_code=201, summary="Create a key; its secret is shown only now")
 async def create_key(caller: Admin, body: KeyBody) -> Response:
     own = caller.access.key
     if own is not None:
@@ -39,7 +39,7 @@ async def create_key(caller: Admin, body: KeyBody) -> Response:
             revoked_at=None,
         )
         if not wanted.within(own):
-            raise Refused(403, "scope_missing", "a key cannot open more than the one that it is made with")
+            raise HttpError(403, "scope_missing", "a key cannot have more permissions than the one that creates it")
     made = await caller.memory.keys.create(
         body.name,
         scopes=body.scopes,
@@ -48,20 +48,20 @@ async def create_key(caller: Admin, body: KeyBody) -> Response:
         expires_at=body.expires_at,
         by=caller.access.key_id,
     )
-    return reply(made, 201, {"Location": f"/v1/keys/{made.id}"})
+    return json_response(made, 201, {"Location": f"/v1/keys/{made.id}"})
 
 
-@router.delete("/keys/{key_id}", response_model=ApiKey, summary="Withdraw a key")
+@router.delete("/keys/{key_id}", response_model=ApiKey, summary="Revoke a key")
 async def revoke_key(caller: Admin, key_id: KeyId) -> Response:
     if key_id not in [key.id for key in await _visible(caller)]:
         raise NotFound(f"there is no key {key_id!r}")
-    return reply(await caller.memory.keys.revoke(key_id, by=caller.access.key_id))
+    return json_response(await caller.memory.keys.revoke(key_id, by=caller.access.key_id))
 
 
-@router.get("/audit", response_model=Listing[AuditEntry], summary="What was done with keys, the newest first")
+@router.get("/audit", response_model=Listing[AuditEntry], summary="The audit log, newest first")
 async def audit(caller: Admin, limit: Limit = 100) -> Response:
     caller.access.need_all_users()
-    return reply(Listing[AuditEntry](items=list(await caller.memory.keys.audit(limit=limit))))
+    return json_response(Listing[AuditEntry](items=list(await caller.memory.keys.audit(limit=limit))))
 
 
 async def _visible(caller: Caller) -> list[ApiKey]:

@@ -1,4 +1,4 @@
-"""Errors as answers: RFC 9457 problem details. The one table from what Jiyi raises to what HTTP says."""
+"""Errors as RFC 9457 problem details: the table of exceptions and HTTP status codes."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from ..http_guards import problem
 logger = logging.getLogger("jiyi.server")
 
 MEDIA_TYPE = "application/problem+json"
-LATER_S = 5  # what a client is told to wait when something is down
+RETRY_AFTER_S = 5  # sent to clients when a part is unavailable
 
-# The first that fits. What is not here is a fault of the server: 500, and the log says what happened.
+# The first match counts. Any other error is a fault of the server: 500, with details in the log only.
 STATUS: dict[type[JiyiError], tuple[int, str]] = {
     InvalidInput: (422, "invalid_input"),
     NotFound: (404, "not_found"),
@@ -61,8 +61,8 @@ CODES = {
 }
 
 
-class Refused(HTTPException):
-    """An answer that is no error of the engine: a key that is missing, a scope that it lacks, …"""
+class HttpError(HTTPException):
+    """An error of the server rather than of the engine, such as a missing scope."""
 
     def __init__(self, status: int, code: str, detail: str, *, argument: str | None = None) -> None:
         self.code = code
@@ -76,7 +76,7 @@ class FieldProblem(BaseModel):
 
 
 class Problem(BaseModel):
-    """What went wrong, as RFC 9457 has it."""
+    """Problem details (RFC 9457)."""
 
     type: str = Field(examples=["urn:jiyi:problem:not_found"])
     title: str = Field(examples=["not found"])
@@ -84,39 +84,39 @@ class Problem(BaseModel):
     detail: str = Field(examples=["user 'mei' has no memory 'tea'"])
     code: str = Field(examples=["not_found"])
     request_id: str | None = None
-    argument: str | None = Field(default=None, description="which argument is wrong")
-    error: str | None = Field(default=None, description="what Jiyi's engine raises for this", examples=["NotFound"])
-    memory_id: str | None = Field(default=None, description="of a conflict: which memory")
-    version: int | None = Field(default=None, description="of a conflict: the version that is there now")
-    expected: int | None = Field(default=None, description="of a conflict: the version that was meant")
-    errors: list[FieldProblem] | None = Field(default=None, description="each thing that is wrong")
+    argument: str | None = Field(default=None, description="the invalid argument")
+    error: str | None = Field(default=None, description="the exception of the engine", examples=["NotFound"])
+    memory_id: str | None = Field(default=None, description="of a version conflict")
+    version: int | None = Field(default=None, description="of a version conflict: the current version")
+    expected: int | None = Field(default=None, description="of a version conflict: the expected version")
+    errors: list[FieldProblem] | None = Field(default=None, description="all invalid arguments")
 
 
 def answer(
     request: Request, status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any
 ) -> Response:
-    told = problem(status, code, detail) | {"request_id": request.scope.get("request_id")}
-    told |= {name: value for name, value in more.items() if value is not None}
-    return Response(to_json(told), status, headers, MEDIA_TYPE)
+    content = problem(status, code, detail) | {"request_id": request.scope.get("request_id")}
+    content |= {name: value for name, value in more.items() if value is not None}
+    return Response(to_json(content), status, headers, MEDIA_TYPE)
 
 
 def install(app: FastAPI) -> None:
     @app.exception_handler(Exception)
-    async def of_nobody(request: Request, _: Exception) -> Response:
-        return answer(request, 500, "internal", "the server failed; its log says why, under the request_id")
+    async def unexpected_error(request: Request, _: Exception) -> Response:
+        return answer(request, 500, "internal", "internal error: see the server's log for the request_id")
 
     @app.exception_handler(JiyiError)
-    async def of_engine(request: Request, error: JiyiError) -> Response:
+    async def engine_error(request: Request, error: JiyiError) -> Response:
         return from_error(request, error)
 
     @app.exception_handler(RequestValidationError)
-    async def of_arguments(request: Request, error: RequestValidationError) -> Response:
+    async def invalid_request(request: Request, error: RequestValidationError) -> Response:
         problems = error.errors()
         if any(found["type"] == "json_invalid" for found in problems):
             return answer(request, 400, "bad_request", "the body is not JSON")
         if any(found["loc"] == ("body",) and found["type"] != "missing" for found in problems):
-            told = request.headers.get("content-type", "")
-            if "json" not in told:
+            media_type = request.headers.get("content-type", "")
+            if "json" not in media_type:
                 return answer(request, 415, "media_type", "the body must be application/json")
         named = [
             FieldProblem(argument=".".join(map(str, found["loc"])), problem=str(found["msg"])) for found in problems
@@ -126,15 +126,15 @@ def install(app: FastAPI) -> None:
         return answer(request, 422, "invalid_input", detail, argument=first.argument, errors=named)
 
     @app.exception_handler(AnyHttpException)
-    async def of_http(request: Request, error: AnyHttpException) -> Response:
-        code = error.code if isinstance(error, Refused) else CODES.get(error.status_code, "refused")
-        argument = error.argument if isinstance(error, Refused) else None
-        detail = str(error.detail) if isinstance(error, Refused) else _plain(error)
+    async def http_error(request: Request, error: AnyHttpException) -> Response:
+        code = error.code if isinstance(error, HttpError) else CODES.get(error.status_code, "refused")
+        argument = error.argument if isinstance(error, HttpError) else None
+        detail = str(error.detail) if isinstance(error, HttpError) else _plain(error)
         return answer(request, error.status_code, code, detail, headers=error.headers, argument=argument)
 
 
 def _plain(error: AnyHttpException) -> str:
-    known = {404: "there is nothing at this address: see /openapi.json", 400: "the body cannot be read"}
+    known = {404: "no such route: see /openapi.json", 400: "the body cannot be read"}
     return known.get(error.status_code) or HTTPStatus(error.status_code).phrase.lower()
 
 
@@ -142,12 +142,12 @@ def from_error(request: Request, error: JiyiError) -> Response:
     status, code = next((found for kind, found in STATUS.items() if isinstance(error, kind)), (500, "internal"))
     headers: dict[str, str] = {}
     if status in (429, 503):
-        wait = getattr(error, "retry_after_s", None) or LATER_S
+        wait = getattr(error, "retry_after_s", None) or RETRY_AFTER_S
         headers["Retry-After"] = str(max(1, round(wait)))
     if status >= 500:
         logger.error("%s: %s", type(error).__name__, error, extra={"request_id": request.scope.get("request_id")})
     if status == 500:
-        return answer(request, 500, "internal", "the server failed; its log says why, under the request_id")
+        return answer(request, 500, "internal", "internal error: see the server's log for the request_id")
     name = type(error).__name__
     if isinstance(error, VersionConflict):
         given = request.headers.get("if-match") is not None
@@ -163,6 +163,6 @@ def from_error(request: Request, error: JiyiError) -> Response:
         )
     detail = str(error)
     if status in (502, 503):
-        detail = "something that the server needs cannot be used right now: try again later"
+        detail = "a part of the server is unavailable: try again later"
     argument = getattr(error, "argument", None)
     return answer(request, status, code, detail, headers=headers, error=name, argument=argument)

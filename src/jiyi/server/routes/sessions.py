@@ -1,4 +1,4 @@
-"""While an agent works: turns, the end of a session, summaries, skills."""
+"""Routes of agent sessions: turns, the end of a session, summaries, skills."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from ...models import Message, Receipt
-from ..bodies import SessionEndBody, SkillBody, SummaryBody, TurnBody
-from ..callers import JsonRoute, UserWriter
-from ..replies import Listing, reply
-from .memories import IdempotencyKey, reply_receipt
+from ..auth import UserWriter
+from ..requests import JsonRoute, SessionEndBody, SkillBody, SummaryBody, TurnBody
+from ..responses import Listing, json_response
+from .memories import IdempotencyKey, receipt_response
 
-router = APIRouter(prefix="/v1", tags=["agents"], route_class=JsonRoute)
-LATER: dict[int | str, dict[str, Any]] = {
-    202: {"model": Receipt, "description": "Accepted: it is durable, and work goes on at `Location`"}
+router = APIRouter(prefix="/v1", tags=["sessions"], route_class=JsonRoute)
+ACCEPTED: dict[int | str, dict[str, Any]] = {
+    202: {"model": Receipt, "description": "Accepted: stored; extraction continues, see `Location`"}
 }
 
 
-@router.post("/turns", response_model=Receipt, status_code=201, responses=LATER, summary="A turn of a chat")
+@router.post("/turns", response_model=Receipt, status_code=201, responses=ACCEPTED, summary="Add a turn of a chat")
 async def add_turn(caller: UserWriter, body: TurnBody, idempotency_key: IdempotencyKey = None) -> Response:
-    """Unlike the engine's `observe` it answers when the turn is durable: an answer over the network is a promise."""
+    """Unlike the engine's `observe`, it answers when the turn is stored."""
     turn = [Message(text=body.user_text)]
     if body.assistant_text is not None:
         turn.append(Message(text=body.assistant_text, role="assistant"))
@@ -35,24 +35,32 @@ async def add_turn(caller: UserWriter, body: TurnBody, idempotency_key: Idempote
         wait=False,
         actor=caller.access.actor("observe"),
     )
-    return reply_receipt(receipt)
+    return receipt_response(receipt)
 
 
-@router.post("/sessions/end", response_model=Listing[Receipt], summary="The end of a session: wait for its jobs")
+@router.post("/sessions/end", response_model=Listing[Receipt], summary="End a session: wait for its jobs")
 async def end_session(caller: UserWriter, body: SessionEndBody) -> Response:
     receipts = await caller.memory.sessions.end(body.session_id, user_id=caller.user_id)
-    return reply(Listing[Receipt](items=list(receipts)))
+    return json_response(Listing[Receipt](items=list(receipts)))
 
 
-@router.post("/summaries", response_model=Receipt, status_code=201, responses=LATER, summary="Keep a context summary")
+@router.post(
+    "/summaries", response_model=Receipt, status_code=201, responses=ACCEPTED, summary="Store a context summary"
+)
 async def add_summary(caller: UserWriter, body: SummaryBody) -> Response:
     receipt = await caller.memory.sessions.add_summary(
         body.summary, user_id=caller.user_id, session_id=body.session_id, agent_id=body.agent_id
     )
-    return reply_receipt(receipt)
+    return receipt_response(receipt)
 
 
-@router.post("/skills", response_model=Receipt, status_code=201, responses=LATER, summary="A skill has succeeded")
+@router.post(
+    "/skills",
+    response_model=Receipt,
+    status_code=201,
+    responses=ACCEPTED,
+    summary="Store the workflow of a successful skill",
+)
 async def record_skill(caller: UserWriter, body: SkillBody) -> Response:
     receipt = await caller.memory.sessions.record_skill(
         body.name,
@@ -62,4 +70,4 @@ async def record_skill(caller: UserWriter, body: SkillBody) -> Response:
         note=body.note,
         metadata=body.metadata,
     )
-    return reply_receipt(receipt)
+    return receipt_response(receipt)

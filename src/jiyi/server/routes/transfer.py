@@ -1,4 +1,4 @@
-"""Files in and out: chats and memories are uploaded and imported step by step; memories are exported as a file."""
+"""Routes of import and export files."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fastapi import Path as InPath
 from fastapi.responses import StreamingResponse
 
 from ... import validation
-from ..bodies import Name
-from ..callers import JsonRoute, UserReader, UserWriter
+from ..auth import UserReader, UserWriter
 from ..events import follow, stream
-from ..replies import Import, Listing, reply
+from ..requests import JsonRoute, Name
+from ..responses import Import, Listing, json_response
 from .jobs import STREAM
 
-router = APIRouter(prefix="/v1", tags=["import"], route_class=JsonRoute)
+router = APIRouter(prefix="/v1", tags=["transfer"], route_class=JsonRoute)
 
 ImportId = Annotated[str, InPath(min_length=1, max_length=validation.MAX_NAME)]
-PART = 1024 * 1024
+CHUNK = 1024 * 1024
 ExportFormat = Literal["jsonl", "markdown"]
 ENDING: dict[ExportFormat, str] = {"jsonl": "jsonl", "markdown": "md"}
 MEDIA_TYPE: dict[ExportFormat, str] = {"jsonl": "application/jsonl", "markdown": "text/markdown; charset=utf-8"}
@@ -46,11 +46,11 @@ FILE: dict[str, Any] = {
 async def start_import(
     request: Request,
     caller: UserWriter,
-    filename: Annotated[Name, Query(description="it ends in .json, .jsonl, .gz, .zip or .md")],
+    filename: Annotated[Name, Query(description="ends in .json, .jsonl, .gz, .zip or .md")],
     agent_id: Name | None = None,
     group_id: Name | None = None,
 ) -> Response:
-    started = await caller.house.spool.take(
+    started = await caller.app.uploads.start_import(
         request.stream(),
         user_id=caller.user_id,
         filename=filename,
@@ -58,7 +58,7 @@ async def start_import(
         group_id=validation.optional_name("group_id", group_id),
         actor=caller.access.actor("import"),
     )
-    return reply(started, 202, {"Location": f"/v1/imports/{started.id}"})
+    return json_response(started, 202, {"Location": f"/v1/imports/{started.id}"})
 
 
 @router.get(
@@ -68,7 +68,7 @@ async def start_import(
     summary="All memories of a user as a file",
 )
 async def export(caller: UserReader, format_: Annotated[ExportFormat, Query(alias="format")] = "jsonl") -> Response:
-    """As jsonl nothing is lost, and `POST /v1/imports` takes it in again; markdown is for people."""
+    """`jsonl` is complete, and `POST /v1/imports` accepts it; `markdown` is for reading."""
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="jiyi-export-"))
     try:
         written = await caller.memory.transfer.export(folder / "memories", user_id=caller.user_id, format=format_)
@@ -79,36 +79,39 @@ async def export(caller: UserReader, format_: Annotated[ExportFormat, Query(alia
         "Content-Disposition": f'attachment; filename="memories.{ENDING[format_]}"',
         "Content-Length": str(written.size_bytes),
     }
-    return StreamingResponse(_parts(folder), 200, headers, MEDIA_TYPE[format_])
+    return StreamingResponse(_chunks(folder), 200, headers, MEDIA_TYPE[format_])
 
 
-async def _parts(folder: Path) -> AsyncIterator[bytes]:
+async def _chunks(folder: Path) -> AsyncIterator[bytes]:
     try:
         file = await asyncio.to_thread((folder / "memories").open, "rb")
         with file:
-            while part := await asyncio.to_thread(file.read, PART):
-                yield part
+            while chunk := await asyncio.to_thread(file.read, CHUNK):
+                yield chunk
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @router.get("/imports", response_model=Listing[Import], summary="Imports, the newest first")
 async def list_imports(caller: UserReader) -> Response:
-    return reply(Listing[Import](items=caller.house.spool.of(caller.user_id)))
+    return json_response(Listing[Import](items=list(caller.app.uploads.list(caller.user_id))))
 
 
 @router.get("/imports/{import_id}", response_model=Import, summary="One import")
 async def get_import(caller: UserReader, import_id: ImportId) -> Response:
-    return reply(caller.house.spool.get(import_id, caller.user_id))
+    return json_response(caller.app.uploads.get(import_id, caller.user_id))
 
 
 @router.get(
-    "/imports/{import_id}/events", response_class=Response, responses=STREAM, summary="An import's progress, as it goes"
+    "/imports/{import_id}/events",
+    response_class=Response,
+    responses=STREAM,
+    summary="The progress of an import, as events",
 )
 async def follow_import(caller: UserReader, import_id: ImportId) -> Response:
     async def look() -> Import:
-        return caller.house.spool.get(import_id, caller.user_id)
+        return caller.app.uploads.get(import_id, caller.user_id)
 
     await look()
-    streams = caller.house.streams
+    streams = caller.app.streams
     return stream(follow("import", look, lambda now: now.state != "running", streams), streams)

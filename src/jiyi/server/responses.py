@@ -1,4 +1,4 @@
-"""What clients get, beside the engine's own values."""
+"""Response bodies, besides the engine's own values."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ T = TypeVar("T")
 JSON = "application/json"
 
 
-def reply(value: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Straight from the value to bytes."""
+def json_response(value: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Serialise a value with pydantic, without FastAPI's detour."""
     return Response(value.__pydantic_serializer__.to_json(value), status, headers, JSON)
 
 
-def reply_memory(memory: MemoryItem) -> Response:
-    return reply(memory, headers={"ETag": f'"{memory.version}"'})
+def memory_response(memory: MemoryItem) -> Response:
+    return json_response(memory, headers={"ETag": f'"{memory.version}"'})
 
 
 class Listing(BaseModel, Generic[T]):
@@ -32,13 +32,13 @@ class Listing(BaseModel, Generic[T]):
 
 class MemoryPage(BaseModel):
     items: tuple[MemoryItem, ...]
-    next_cursor: str | None = Field(description="hand it back as `cursor`; none on the last page")
-    total: int | None = Field(default=None, description="how many there are in all, if asked for")
+    next_cursor: str | None = Field(description="send it back as `cursor`; null on the last page")
+    total: int | None = Field(default=None, description="the number of all matches, with `include_total`")
 
 
 class Related(BaseModel):
     items: list[Relation]
-    memories: list[MemoryItem] = Field(description="those at the other ends")
+    memories: list[MemoryItem] = Field(description="the related memories")
 
 
 class Groups(BaseModel):
@@ -72,22 +72,22 @@ ImportState = Literal["running", "done", "failed"]
 
 
 class Import(BaseModel):
-    """An uploaded file of chats or memories on its way into a memory."""
+    """The import of an uploaded file of chats or memories."""
 
     id: str
     user_id: str
     filename: str
     state: ImportState
-    done: int = Field(description="messages or memories taken in")
-    total: int | None = Field(description="how many there are; none until the file was read")
-    report: ImportReport | None = Field(description="of chats, when they are in")
-    memories: MemoryImportReport | None = Field(description="of memories, when they are in")
+    done: int = Field(description="imported messages or memories")
+    total: int | None = Field(description="their total number; null until the file was read")
+    report: ImportReport | None = Field(description="of chats, when done")
+    memories: MemoryImportReport | None = Field(description="of memories, when done")
     problem: str | None
     created_at: datetime
     updated_at: datetime
 
 
-class KeyShown(BaseModel):
+class KeyInfo(BaseModel):
     id: str
     name: str
     expires_at: datetime | None
@@ -99,13 +99,13 @@ class ServerLimits(BaseModel):
 
 
 class WhoAmI(BaseModel):
-    """What the key of this request opens."""
+    """The permissions of a request."""
 
-    key: KeyShown | None = Field(description="none: this server has no keys, and is open to this machine only")
+    key: KeyInfo | None = Field(description="null: the server has no keys and accepts local requests only")
     scopes: tuple[Scope, ...]
     all_users: bool
     user_ids: tuple[str, ...]
-    default_user: str | None = Field(description="whom a call without user_id is about")
+    default_user: str | None = Field(description="the user of requests without user_id")
     keys_needed: bool
     version: str
     limits: ServerLimits
@@ -115,7 +115,7 @@ class Alive(BaseModel):
     status: Literal["ok"] = "ok"
 
 
-# -- replies to systems that speak of MemUnits, under their names there -----------------------------------------------
+# -- MemUnit API -----------------------------------------------------------------------------------------------------
 
 
 class MemoryModel(BaseModel):
@@ -154,7 +154,7 @@ class RetrieveMemoryResponse(BaseModel):
     memories: list[MemoryModel]
     scores: list[float]
     importance_scores: list[float]
-    original_data: list[dict[str, JsonValue]] = Field(description="the messages that the memories came from")
+    original_data: list[dict[str, JsonValue]] = Field(description="the source messages of the memories")
     total_count: int
 
 

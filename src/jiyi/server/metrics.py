@@ -1,4 +1,4 @@
-"""What the server counts beside the engine: requests by route, and the last hours minute by minute for charts."""
+"""Request metrics of the server: by route, and per minute for the last hours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METHODS = frozenset({"GET", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS", "PUT"}
 SEARCHES, ADDS = ("POST", "/v1/search"), ("POST", "/v1/memories")
 
 
-class RouteFigures(BaseModel):
+class RouteMetrics(BaseModel):
     """Times in seconds."""
 
     method: str
@@ -30,13 +30,13 @@ class RouteFigures(BaseModel):
     p99: float | None
 
 
-class RequestFigures(BaseModel):
+class RequestSummary(BaseModel):
     total: int
     errors: int
-    by_route: list[RouteFigures]
+    by_route: list[RouteMetrics]
 
 
-class MinuteFigures(BaseModel):
+class MinuteMetrics(BaseModel):
     at: datetime
     requests: int
     errors: int
@@ -49,8 +49,8 @@ class MinuteFigures(BaseModel):
 class ServerMetrics(BaseModel):
     since: datetime
     memory: Metrics
-    requests: RequestFigures
-    minutes: list[MinuteFigures]
+    requests: RequestSummary
+    minutes: list[MinuteMetrics]
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class _Minute:
     seconds: Histogram = field(default_factory=lambda: Histogram(SECONDS))
 
 
-class Measures:
+class RequestMetrics:
     def __init__(self) -> None:
         self._since = utc_now()
         self._routes: dict[tuple[str, str], Histogram] = {}
@@ -71,7 +71,7 @@ class Measures:
         self._minutes: deque[_Minute] = deque(maxlen=KEPT_MINUTES)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """An error is the server's: 5xx."""
+        """Count a request. Only 5xx count as errors."""
         key = (method if method in METHODS else "OTHER", route)
         self._counts[*key, status] = self._counts.get((*key, status), 0) + 1
         if key not in self._routes:
@@ -87,9 +87,9 @@ class Measures:
         minute.adds += key == ADDS
         minute.seconds.observe(seconds)
 
-    def figures(self, memory: Metrics) -> ServerMetrics:
+    def summary(self, memory: Metrics) -> ServerMetrics:
         routes = [
-            RouteFigures(
+            RouteMetrics(
                 method=method,
                 route=route,
                 count=spread.count,
@@ -103,13 +103,13 @@ class Measures:
         return ServerMetrics(
             since=self._since,
             memory=memory,
-            requests=RequestFigures(
+            requests=RequestSummary(
                 total=sum(route.count for route in routes),
                 errors=sum(route.errors for route in routes),
                 by_route=routes,
             ),
             minutes=[
-                MinuteFigures(
+                MinuteMetrics(
                     at=from_micros(minute.number * 60_000_000),
                     requests=minute.requests,
                     errors=minute.errors,
@@ -131,10 +131,10 @@ class Measures:
 
     def samples(self, jobs: JobCounts) -> Iterator[Sample]:
         for state, number in sorted(jobs.by_state.items()):
-            yield Sample("jobs", "Jobs that the store holds, by state.", "gauge", {"state": state}, number)
+            yield Sample("jobs", "Jobs by state.", "gauge", {"state": state}, number)
         for (method, route, status), number in sorted(self._counts.items()):
             labels = {"method": method, "route": route, "status": str(status)}
             yield Sample("http_requests_total", "Requests to the server.", "counter", labels, number)
         for (method, route), spread in sorted(self._routes.items(), key=lambda entry: entry[0]):
             labels = {"method": method, "route": route}
-            yield Sample("http_request_seconds", "How long requests took.", "histogram", labels, spread)
+            yield Sample("http_request_seconds", "Duration of requests.", "histogram", labels, spread)

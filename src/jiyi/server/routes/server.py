@@ -1,4 +1,4 @@
-"""About the server: who asks, whom it knows, how it is doing."""
+"""Routes about the server: permissions, users, statistics, metrics, health."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from fastapi.responses import PlainTextResponse
 from ... import __version__
 from ...metrics import prometheus
 from ...models import Check, Health, Stats
-from ..callers import Anybody, JsonRoute, Reader, UserId
-from ..guards import MIB
-from ..measures import ServerMetrics
-from ..replies import KeyShown, ServerLimits, Users, WhoAmI, reply
+from ..auth import Anybody, Reader, UserId
+from ..metrics import ServerMetrics
+from ..middleware import MIB
+from ..requests import JsonRoute
+from ..responses import KeyInfo, ServerLimits, Users, WhoAmI, json_response
 from .jobs import AllUsers, one_or_all
 
 router = APIRouter(tags=["server"], route_class=JsonRoute)
 
 
-@router.get("/v1/whoami", response_model=WhoAmI, summary="What the key of this request opens")
+@router.get("/v1/whoami", response_model=WhoAmI, summary="The permissions of this request")
 async def whoami(caller: Anybody) -> Response:
     access, key, settings = caller.access, caller.access.key, caller.memory.settings.server
-    told = WhoAmI(
-        key=None if key is None else KeyShown(id=key.id, name=key.name, expires_at=key.expires_at),
+    found = WhoAmI(
+        key=None if key is None else KeyInfo(id=key.id, name=key.name, expires_at=key.expires_at),
         scopes=access.scopes,
         all_users=access.all_users,
         user_ids=() if key is None else key.user_ids,
@@ -30,41 +31,41 @@ async def whoami(caller: Anybody) -> Response:
         version=__version__,
         limits=ServerLimits(body_bytes=int(settings.max_body_mb * MIB), upload_bytes=int(settings.max_upload_mb * MIB)),
     )
-    return reply(told)
+    return json_response(found)
 
 
-@router.get("/v1/users", response_model=Users, summary="The users that have memories and that you may see")
+@router.get("/v1/users", response_model=Users, summary="The users that the key may see")
 async def users(caller: Reader) -> Response:
-    return reply(Users(users=[user for user in await caller.memory.users() if caller.access.may_see(user)]))
+    return json_response(Users(users=[user for user in await caller.memory.users() if caller.access.may_see(user)]))
 
 
-@router.get("/v1/stats", response_model=Stats, summary="What the store holds, of one user or of all")
+@router.get("/v1/stats", response_model=Stats, summary="Counts of the store, for one user or for all")
 async def stats(caller: Reader, user_id: UserId = None, all_users: AllUsers = False) -> Response:
     found = await caller.memory.stats(one_or_all(caller, user_id, all_users))
-    if not all_users:  # where it lies, how large it is and how it is used is about everybody
+    if not all_users:  # location, size and cache use concern all users
         found = found.model_copy(update={"store": "", "size_bytes": 0, "cache": None})
-    return reply(found)
+    return json_response(found)
 
 
-@router.get("/v1/metrics", response_model=ServerMetrics, summary="How the server is doing, for charts")
+@router.get("/v1/metrics", response_model=ServerMetrics, summary="Metrics of the server, for charts")
 async def metrics(caller: Reader) -> Response:
     caller.access.need_all_users()
-    return reply(caller.house.measures.figures(await caller.memory.usage.metrics()))
+    return json_response(caller.app.metrics.summary(await caller.memory.usage.metrics()))
 
 
-@router.get("/v1/health", response_model=Health, summary="What works and what does not, with reasons")
+@router.get("/v1/health", response_model=Health, summary="Health checks with reasons")
 async def health(caller: Reader) -> Response:
     caller.access.need_all_users()
-    return reply(await caller.memory.health())
+    return json_response(await caller.memory.health())
 
 
-@router.get("/metrics", response_class=PlainTextResponse, summary="The same for Prometheus")
+@router.get("/metrics", response_class=PlainTextResponse, summary="Metrics in Prometheus' text format")
 async def exposition(caller: Reader) -> Response:
     caller.access.need_all_users()
-    own = prometheus(tuple(caller.house.measures.samples(await caller.memory.jobs.counts())))
+    own = prometheus(tuple(caller.app.metrics.samples(await caller.memory.jobs.counts())))
     return Response(await caller.memory.usage.prometheus() + own, media_type="text/plain; version=0.0.4")
 
 
 def without_reasons(found: Health) -> Health:
-    """For those without a key: what is wrong, not why."""
+    """Leave the reasons out, for requests without a key."""
     return Health(ready=found.ready, checks=tuple(Check(name=check.name, ok=check.ok) for check in found.checks))

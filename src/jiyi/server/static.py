@@ -1,4 +1,4 @@
-"""The console's files. They hold no memories, so they are sent without a key; the page asks for one."""
+"""The static files of the console. They contain no memories, so they need no key."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TYPES = {
 
 
 def install(app: FastAPI) -> None:
-    """A route for each file that is there: no path that a client sends is ever looked up on the disk."""
+    """Add a route for each file: paths of requests are never looked up on the disk."""
     for file in sorted(FOLDER.rglob("*")):
         if file.is_file() and not file.name.startswith("."):
             inside = file.relative_to(FOLDER).as_posix()

@@ -1,18 +1,23 @@
-"""What clients send. The limits here are the engine's own, said where OpenAPI can show them."""
+"""Request bodies and parameters. The limits are the engine's own, stated here for OpenAPI."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 
+from fastapi import HTTPException, Query, Request, Response
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic_core import from_json
 
 from .. import validation
 from ..keys import MOST_USERS, Scope
 from ..models import CandidateMemory, Layer, Message, SearchMode, Share, Status, Time
 from ..read.context import ContextLanguage, Style
 
-MOST_ENTRIES = 2_000  # messages or candidates in one call; more is an import
-MOST_STEPS = 500
+MAX_ENTRIES = 2_000  # messages or candidates in one call; more is an import
+MAX_JSON_DEPTH = 64
+MAX_STEPS = 500
 
 Name = Annotated[str, Field(min_length=1, max_length=validation.MAX_NAME)]
 Type = Annotated[str, Field(min_length=1, max_length=validation.MAX_TYPE)]
@@ -38,16 +43,16 @@ class AddBody(Body):
     model_config = example(text="我吃素，对花生过敏", tags=["diet"])
 
     text: Text | None = Field(default=None, description="a statement")
-    messages: Annotated[list[Message], Field(min_length=1, max_length=MOST_ENTRIES)] | None = Field(
-        default=None, description="a conversation; OpenAI's names (`content`, `name`) are taken too"
+    messages: Annotated[list[Message], Field(min_length=1, max_length=MAX_ENTRIES)] | None = Field(
+        default=None, description="a conversation; OpenAI's names (`content`, `name`) are accepted too"
     )
-    candidates: Annotated[list[CandidateMemory], Field(min_length=1, max_length=MOST_ENTRIES)] | None = Field(
-        default=None, description="memories that you have worked out already"
+    candidates: Annotated[list[CandidateMemory], Field(min_length=1, max_length=MAX_ENTRIES)] | None = Field(
+        default=None, description="ready memories"
     )
     session_id: Name | None = None
     agent_id: Name | None = None
     group_id: Name | None = None
-    memory_type: Type | None = Field(default=None, description="of a statement")
+    memory_type: Type | None = Field(default=None, description="type of a statement")
     importance: Share | None = None
     tags: Names | None = None
     metadata: Object | None = None
@@ -63,12 +68,12 @@ class AddBody(Body):
             raise ValueError("give exactly one of text, messages and candidates")
         return self
 
-    def what(self) -> Any:
+    def content(self) -> Any:
         return self.text if self.text is not None else self.messages or self.candidates
 
 
 class UpdateBody(Body):
-    """The fields that are given are changed; null takes `valid_to` and `expires_at` away."""
+    """The given fields are changed; null removes `valid_to` and `expires_at`."""
 
     model_config = example(content="Lives in Berlin", reason="she moved")
 
@@ -86,13 +91,13 @@ class UpdateBody(Body):
     actor: Actor = None
 
     def changes(self) -> dict[str, Any]:
-        """What is to be changed: null counts only where it means something."""
+        """Return the fields to change; null counts only where it removes a value."""
         given = {name: getattr(self, name) for name in self.model_fields_set - {"reason", "actor"}}
         return {name: value for name, value in given.items() if value is not None or name in ("valid_to", "expires_at")}
 
 
 class RestoreBody(Body):
-    """Without a version: the one before the last change, which is undone."""
+    """Without a version, the last change is undone."""
 
     model_config = example(version=1)
 
@@ -101,43 +106,70 @@ class RestoreBody(Body):
     actor: Actor = None
 
 
-class SearchBody(Body):
-    model_config = example(query="what can she eat?", limit=5, explain=True)
+class FilterBody(Body):
+    """The filters of `search` and `context`."""
 
-    query: Question
-    search_mode: SearchMode | None = None
-    keywords: Names | None = None
+    session_id: Name | None = None
+    agent_id: Name | None = None
+    group_id: Name | None = None
     memory_types: Names | None = None
     layers: Annotated[list[Layer], Field(max_length=3)] | None = None
     tags: Names | None = None
     time_range: tuple[Time | None, Time | None] | None = None
     time_range_days: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    session_id: Name | None = None
-    agent_id: Name | None = None
-    group_id: Name | None = None
-    min_relevance_score: Share = 0.0
-    min_trust: Share | None = None
-    limit: Limit = 5
     as_of: Time | None = None
+    min_trust: Share | None = None
+
+
+def filter_query(
+    session_id: Name | None = None,
+    agent_id: Name | None = None,
+    group_id: Name | None = None,
+    memory_types: Annotated[Names | None, Query(description="any of these; repeat it for several")] = None,
+    layers: Annotated[list[Layer] | None, Query()] = None,
+    tags: Annotated[Names | None, Query(description="any of these; repeat it for several")] = None,
+    since: Annotated[Time | None, Query(description="happened then or later")] = None,
+    until: Annotated[Time | None, Query(description="happened before")] = None,
+    as_of: Annotated[Time | None, Query(description="valid at that time")] = None,
+    status: Status = "active",
+    min_trust: Annotated[float | None, Query(ge=0, le=1)] = None,
+) -> dict[str, Any]:
+    """The same filters, and `status`, as query parameters."""
+    return {
+        "session_id": session_id,
+        "agent_id": agent_id,
+        "group_id": group_id,
+        "memory_types": memory_types,
+        "layers": layers,
+        "tags": tags,
+        "time_range": None if since is None and until is None else (since, until),
+        "as_of": as_of,
+        "status": status,
+        "min_trust": min_trust,
+    }
+
+
+class SearchBody(FilterBody):
+    model_config = example(query="what can she eat?", limit=5, explain=True)
+
+    query: Question
+    search_mode: SearchMode | None = None
+    keywords: Names | None = None
+    min_relevance_score: Share = 0.0
+    limit: Limit = 5
     asked_at: Time | None = None
     explain: bool = False
 
 
-class ContextBody(Body):
+class ContextBody(FilterBody):
     model_config = example(query="晚饭吃什么？", max_tokens=400)
 
     query: Question
     max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 1500
     style: Style = "sections"
     language: ContextLanguage | None = None
-    memory_types: Names | None = None
-    session_id: Name | None = None
-    agent_id: Name | None = None
-    group_id: Name | None = None
-    as_of: Time | None = None
-    asked_at: Time | None = None
     min_relevance_score: Share = 0.0
-    min_trust: Share | None = None
+    asked_at: Time | None = None
 
 
 class ExpandBody(Body):
@@ -155,7 +187,7 @@ class Pair(Body):
 class SynonymsBody(Body):
     model_config = example(pairs=[{"keyword": "k8s", "synonym": "kubernetes"}])
 
-    pairs: Annotated[list[Pair], Field(min_length=1, max_length=MOST_ENTRIES)]
+    pairs: Annotated[list[Pair], Field(min_length=1, max_length=MAX_ENTRIES)]
     shared: bool = Field(default=False, description="for all users; needs the scope admin and a key for all users")
 
 
@@ -188,15 +220,15 @@ class SkillBody(Body):
     model_config = example(name="deep research", workflow=["web_search", "read_url", "summarize"])
 
     name: Name
-    workflow: Annotated[list[Name | Object], Field(min_length=1, max_length=MOST_STEPS)]
+    workflow: Annotated[list[Name | Object], Field(min_length=1, max_length=MAX_STEPS)]
     agent_id: Name | None = None
     note: Name | None = None
     metadata: Object | None = None
 
 
 class UndoBody(Body):
-    """One of: a memory, whose last change is taken back; a source (`session_id`, `actor`, `metadata`, from `since` on);
-    or `to`, the moment after which everything is taken back."""
+    """One of: `memory_id`, whose last change is undone; a source (`session_id`, `actor`, `metadata`, maybe `since`); or
+    `to`, a time after which everything is undone."""
 
     model_config = example(session_id="s7")
 
@@ -209,7 +241,7 @@ class UndoBody(Body):
 
 
 class KeyBody(Body):
-    """A key for the users named, or with `all_users` for all; never for more than the key that asks for it."""
+    """A key for the named users, or for all; never with more permissions than the key of the request."""
 
     model_config = example(name="mei's phone", scopes=["read", "write"], user_ids=["mei"])
 
@@ -220,7 +252,7 @@ class KeyBody(Body):
     expires_at: Time | None = None
 
 
-# -- requests of systems that speak of MemUnits, under their names there ----------------------------------------------
+# -- MemUnit API -----------------------------------------------------------------------------------------------------
 
 RetrieveMethod = Literal["KEYWORD", "VECTOR", "HYBRID"]
 
@@ -235,7 +267,7 @@ class RetrieveMemoryRequest(Body):
     start_time: Time | None = None
     end_time: Time | None = None
     memory_sub_type: Literal["episode", "semantic_memory", "event_log"] | None = None
-    radius: Share | None = Field(default=None, description="least similarity; for KEYWORD and HYBRID least relevance")
+    radius: Share | None = Field(default=None, description="minimum similarity or, for KEYWORD and HYBRID, relevance")
 
 
 class FetchMemoryRequest(Body):
@@ -252,9 +284,51 @@ class MemorizeRequest(Body):
         source_type="CONVERSATION",
     )
 
-    history_raw_data_list: Annotated[list[Message], Field(max_length=MOST_ENTRIES)] = []
-    new_raw_data_list: Annotated[list[Message], Field(min_length=1, max_length=MOST_ENTRIES)]
+    history_raw_data_list: Annotated[list[Message], Field(max_length=MAX_ENTRIES)] = []
+    new_raw_data_list: Annotated[list[Message], Field(min_length=1, max_length=MAX_ENTRIES)]
     user_id_list: Annotated[list[Name], Field(max_length=100)] = []
     source_type: Literal["CONVERSATION"] = "CONVERSATION"
     group_id: Name | None = None
     session_id: Name | None = None
+
+
+# -- JSON ----------------------------------------------------------------------------------------------------------
+
+
+class JsonRequest(Request):
+    """Parses JSON with pydantic's parser, which is faster and rejects NaN, and limits the nesting."""
+
+    async def json(self) -> Any:
+        if not hasattr(self, "_json"):
+            try:
+                self._json = from_json(await self.body(), allow_inf_nan=False)
+            except ValueError:
+                raise HTTPException(400, "the body is not JSON") from None
+            if _nested_deeper(self._json, MAX_JSON_DEPTH):
+                raise HTTPException(400, f"the body is nested more than {MAX_JSON_DEPTH} deep")
+        return self._json
+
+
+def _nested_deeper(value: Any, most: int) -> bool:
+    level = [value]
+    for _ in range(most):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
+
+
+class JsonRoute(APIRoute):
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
+        handle = super().get_route_handler()
+
+        async def handle_json(request: Request) -> Response:
+            return await handle(JsonRequest(request.scope, request.receive))
+
+        return handle_json
