@@ -21,7 +21,7 @@ test: $(VENV)/dev redis-server chromium  ## style, types and all tests
 
 atheris:  # for one trial; it has wheels for x86_64 only
 	@$(BIN)/pip install --quiet --disable-pip-version-check --only-binary :all: atheris 2>/dev/null || \
-	  echo "there is no wheel of atheris for this machine: the trial “guided” is left out"
+	  echo "there is no wheel of atheris for this machine: the trial “fuzzing” is left out"
 
 redis-server chromium:  # for the tests; without them those that need them are skipped, loudly, or fail where CI=true
 	@command -v $@ >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torture import crowd, kills, soak
+from torture import concurrency, kills, soak
 from torture.trial import Trial
 from torture.trials import TRIALS
 from torture.writes import under_the_shim
@@ -94,8 +94,8 @@ async def test_a_store_that_is_not_flushed_is_noticed(tmp_path: Path) -> None:
 @pytest.mark.skipif(not LONG, reason="a minute: JIYI_TEST_LONG=1")
 @pytest.mark.parametrize("without", [None, "transactions"])
 async def test_sixteen_processes_lose_nothing_and_make_nothing_twice(without: str | None, tmp_path: Path) -> None:
-    made = trial("crowd", tmp_path, without=without)
-    await crowd.run(made)
+    made = trial("concurrency", tmp_path, without=without)
+    await concurrency.run(made)
     assert bool(made.broken) == bool(without)
 
 

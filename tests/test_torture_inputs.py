@@ -63,7 +63,7 @@ def test_the_report_says_what_was_counted_and_what_broke(tmp_path: Path) -> None
     assert "bo sees \\<b\\>mei\\</b\\>\\n\\`x\\`" in told
     assert "| `inputs` | the limit of nesting |" in told and "RecursionError" in told
     assert "- a bug that was mended" in told
-    assert "Not among these results: `guided`, `kills`, " in told and "as the column says: `inputs`." in told
+    assert "Not among these results: `fuzzing`, `kills`, " in told and "as the column says: `inputs`." in told
 
 
 def test_what_a_trial_writes_is_what_the_report_reads(tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ def test_every_trial_is_a_module_with_a_line_about_it() -> None:
 
 
 def test_guided_inputs_find_a_mark_in_a_text_or_say_that_they_did_not_run(tmp_path: Path) -> None:
-    trial = Trial("guided", 7, 0.01, tmp_path, without="the escape of comments")
-    asyncio.run(importlib.import_module("torture.guided").run(trial))
+    trial = Trial("fuzzing", 7, 0.01, tmp_path, without="the escape of comments")
+    asyncio.run(importlib.import_module("torture.fuzzing").run(trial))
     if importlib.util.find_spec("atheris") is None:
         assert trial.notes[0].startswith("NOT RUN")
     else:

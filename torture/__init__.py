@@ -1,11 +1,11 @@
-"""Faults on purpose: what `docs/reliability.md` reports is measured by these trials.
+"""Fault injection: the trials that measure what `docs/reliability.md` reports.
 
-A trial is a module with `async def run(trial: Trial) -> None`; `trials.py` names them. Each draws all its chances from
-`trial.seed`, counts what it did into `trial.counts` and every broken promise into `trial.broken`, with enough said to
-replay it: `python -m torture NAME --seed SEED`.
+A trial is a module with `async def run(trial: Trial) -> None`; `trials.py` lists them. Each draws its random numbers
+from `trial.seed`, counts its work in `trial.counts`, and adds every broken promise to `trial.broken` with what replays
+it: `python -m torture NAME --seed SEED`.
 
-A module may name its `PROTECTIONS`: what keeps the promise → how `--without` switches it off (`trial.without` says
-which one is off). A trial that notices nothing then proves nothing.
+A module may define `PROTECTIONS`, which `--without` switches off by name (`trial.without`). A trial that then finds no
+broken promise proves nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`python -m torture [NAME …]`: run the trials, print what was counted, and exit with 1 if a promise was broken.
+"""`python -m torture [NAME …]`: run trials, print their counts, and exit with 1 if a promise was broken.
 
-With `--without PROTECTION` it is the other way round: what keeps a promise is off, and the trial has to notice.
+With `--without PROTECTION` a protection is switched off, and the trial must find a broken promise.
 """
 
 from __future__ import annotations

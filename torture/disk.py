@@ -1,8 +1,8 @@
-"""A disk that loses power: recorded calls are played up to a moment, and what was not flushed is lost, torn, reordered.
+"""A disk that loses power: recorded calls are replayed up to a point, and unflushed data is lost, torn or reordered.
 
-The model is stricter than most file systems. What was written to a file is safe when that file was flushed; that a file
-or folder is there, or has another name, when the folder that names it was flushed. Of the rest, names change in the
-order in which they were changed, up to some point; writes reach the disk in any order, each of their sectors or not.
+The model is stricter than most file systems. File content is safe once the file was flushed; the existence or name of
+a file or folder is safe once its parent folder was flushed. Unflushed renames happen in order, up to some point;
+unflushed writes reach the disk in any order, sector by sector.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER = "folder"
 
 @dataclass(eq=False)
 class Inode:
-    """A file's content: what is safe, and what was written since."""
+    """A file's flushed content and its later writes."""
 
     safe: bytearray = field(default_factory=bytearray)
     since: list[tuple[int, bytes | None]] = field(default_factory=list)  # where and what; None: cut to this length
@@ -31,7 +31,7 @@ class Inode:
         self.since.clear()
 
     def after_power_loss(self, rng: random.Random, share: float) -> bytes:
-        """`share` of the unflushed sectors made it to the disk, in any order."""
+        """Content after a power cut, with `share` of the unflushed sectors written, in any order."""
         left = bytearray(self.safe)
         pieces: list[tuple[int, bytes | None]] = []
         for at, data in self.since:
@@ -94,7 +94,7 @@ class Disk:
                 self._rename(self.names, call)
 
     def _flush_folder(self, folder: str) -> None:
-        """What the folder names is safe now; and so is what had to happen before."""
+        """Make the entries of a folder safe, with everything that had to happen before."""
         own = [call for call in self._since if folder in _folders(call)]
         for call in own:
             self._rename(self._safe, call)
@@ -119,7 +119,7 @@ class Disk:
                     names[call.path], names[call.other] = names[call.other], names[call.path]
 
     def lose_power(self, into: Path, rng: random.Random, share: float) -> None:
-        """Write what is left of the root into a folder."""
+        """Write the remaining content of the root into a folder."""
         names = dict(self._safe)
         for call in self._since[: round(len(self._since) * (rng.random() if 0 < share < 1 else share))]:
             self._rename(names, call)
@@ -136,7 +136,7 @@ class Disk:
                 place.mkdir()
 
     def _above(self, path: str) -> list[PurePath]:
-        """The folders between the root and a file."""
+        """Folders between the root and a file."""
         return [above for above in PurePath(path).parents if str(above).startswith(self.root + "/")]
 
 

@@ -1,8 +1,8 @@
-"""Model endpoints that misbehave, end to end: what was said is kept, the state is seen, nothing wrong is remembered, no
-wrong vector is stored; and once they behave again, all is as if nothing had been.
+"""Model endpoints that misbehave: messages are kept, the state is visible, nothing false is remembered, no wrong
+vector is stored; and when the endpoints work again, the result is as without the fault.
 
-Every behaviour is tried alone, then many in random orders. For the LLM they are those of the tests; for embeddings they
-stand in `vectors.py`.
+Each fault is tried alone, then many in random order. LLM faults come from the tests, embedding faults from
+`embedding_faults.py`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from jiyi.testing import WordEmbedder
 from jiyi.write.drafts import Evidence
 from test_llm_jobs import GOOD, TALK, TRUE, WRONG
 
+from .embedding_faults import DIMENSION, HARMLESS, VECTORS, true_vector
 from .trial import Trial
-from .vectors import DIMENSION, HARMLESS, VECTORS, true_vector
 
 SEQUENCES = 60  # of each kind, in the whole trial
 SLOW = ("hangs", "drips", "drips spaces", "floods", "floods errors")
@@ -61,7 +61,7 @@ async def run(trial: Trial) -> None:
 
 
 async def _all(trial: Trial, server: FaultServer, empty: Path, ways: dict[str, Behaviour], one: Any) -> None:
-    """Each alone, as far as the scale goes, and sequences of them."""
+    """Try each fault alone, as far as the scale goes, and random sequences."""
     chances = trial.chances(one.__name__)
     kind = "of an LLM" if one is _model else "of embeddings"
     names = list(ways)
@@ -89,7 +89,7 @@ def _copy(trial: Trial, empty: Path) -> Path:
 
 
 async def _model(trial: Trial, server: FaultServer, path: Path, names: list[str]) -> None:
-    """One `add` while the model does this; then it behaves, and the job is tried again."""
+    """Add once with the fault, then repair the model and retry the job."""
     settings = load_settings(
         llm={"model": "m", "api_key": "k", "base_url": server.url, "timeout_s": _patience(names), "retries": 0},
         jobs={"retry_delay_s": 0.001, "max_retry_delay_s": 0.01, "max_attempts": len(names), "wait_timeout_s": 30},
@@ -134,7 +134,7 @@ async def _made(memory: Memory) -> list[str]:
 
 
 async def _embeddings(trial: Trial, server: FaultServer, path: Path, names: list[str]) -> None:
-    """Some memories with a good server, one `add` for each fault, then a good server again and `reindex`."""
+    """Add memories with a good server, one for each fault, then repair the server and reindex."""
     what = f"embeddings {' then '.join(names)}"
     async with _remote(server, path) as memory:
         server.behave(VECTORS["well"])
@@ -164,7 +164,7 @@ async def _embeddings(trial: Trial, server: FaultServer, path: Path, names: list
 
 
 async def _no_wrong_vector(trial: Trial, memory: Memory, what: str) -> None:
-    """Each vector that is stored is that of its text."""
+    """Check that each stored vector is that of its text."""
     page = await memory.list(user_id="mei", limit=1000)
     texts = {item.id: item.content for item in page.items}
     for memory_id, vector in (await vectors_of(memory)).items():
@@ -174,7 +174,7 @@ async def _no_wrong_vector(trial: Trial, memory: Memory, what: str) -> None:
 
 
 async def vectors_of(memory: Memory) -> dict[str, Any]:
-    """What lies in the table, past every check."""
+    """Read the vectors from the table, bypassing all checks."""
     from sqlalchemy import select
 
     from jiyi.store.tables import EmbeddingRow

@@ -1,4 +1,4 @@
-"""Attempts to give orders through a memory, in Chinese and English. {} is a mark to find each by."""
+"""Prompt injections in Chinese and English. {} is replaced by a marker to find each by."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Bad input: whatever stands in a file, an import, a model's reply, a query or a filter, Jiyi reads it or says what is
-wrong with it in an error of its own; and no input takes longer than its length explains.
+"""Bad input: any file, import, model reply, query or filter is read or refused with one of Jiyi's errors, in time
+proportional to its length.
 
-Half of the inputs are seeds mutated (`mutate.py`), half of the rest is text by hypothesis, and the others are one piece
-repeated.
+Inputs are mutated seeds (`mutate.py`), text from hypothesis, and one piece repeated.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def _switched_off(what: str | None) -> Iterator[None]:
 
 
 class _Slowest:
-    """How long a reader may take, in its own measure: what it takes for a good text, on this machine, now."""
+    """Time limit of a reader, relative to reading a valid text on this machine."""
 
     def __init__(self, trial: Trial, name: str, reader: Reader) -> None:
         self._trial, self._name, self._read = trial, name, reader.read
@@ -69,7 +68,7 @@ class _Slowest:
         self._unit_s = max(0.002, min(_timed(self._read, good) for _ in range(3)))
 
     def take(self, text: str) -> str | None:
-        """Read it. → what is wrong, if something is"""
+        """Read a text; return the problem, or None."""
         self._trial.counts["inputs"] += 1
         self._trial.counts[f"of {self._name}"] += 1
         began = time.thread_time()
@@ -100,7 +99,7 @@ def _timed(read: Callable[[str], None], text: str) -> float:
 
 
 def _tell(trial: Trial, name: str, problem: str, text: str) -> None:
-    """Each kind of problem once."""
+    """Report each kind of problem once."""
     if not any(f"{name}: {problem[:60]}" in each for each in trial.broken):
         trial.breaks("other", f"{name}: {problem}, given {text[:200]!r}")
 
@@ -114,7 +113,7 @@ def _by_mutation(trial: Trial, name: str, reader: Reader, most: int, slowest: _S
 
 
 def _by_hypothesis(trial: Trial, name: str, reader: Reader, most: int, slowest: _Slowest) -> None:
-    """Text out of pieces that mean something here; what fails is made as small as it can be."""
+    """Join pieces of seeds and random text; hypothesis shrinks failures."""
     pieces = sorted({*NASTY, *(piece for seed in reader.seeds for piece in seed.split())})
     texts = st.lists(st.sampled_from(pieces) | st.text(max_size=20), max_size=20).map(" ".join) | st.text(max_size=200)
     found: list[tuple[str, str]] = []
@@ -141,7 +140,7 @@ def _by_hypothesis(trial: Trial, name: str, reader: Reader, most: int, slowest: 
 
 
 def _by_growth(trial: Trial, name: str, reader: Reader) -> None:
-    """One piece over and over: four times as many must not take more than a fixed multiple of the time."""
+    """Repeat one piece: four times as many may take only a fixed multiple of the time."""
     chances = trial.chances(name, "growth")
     pieces = [
         *NASTY,

@@ -1,4 +1,4 @@
-"""A disk that fails, is full, may only be read, or is locked by another; and a clock that jumps a day, both ways."""
+"""Disks that fail, are full, read-only or locked, and a clock that jumps by a day in both directions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jiyi.models import utc_now
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 
-from .apart import begun, ended
+from .forks import fork, wait
 from .kills import Likes
 from .shim import Shim
 from .trial import Trial
@@ -28,7 +28,7 @@ USER = "mei"
 
 
 class Broken(Exception):
-    """A promise that did not hold."""
+    """A broken promise."""
 
 
 def opened(path: Path, **settings: Any) -> Memory:
@@ -55,7 +55,7 @@ async def _refused(work: Awaitable[Any]) -> StoreError:
 
 
 async def full_disk(disk: Path) -> None:
-    """On a disk of 4 MiB: when it is full, writing is refused by name, reading goes on; with room, writing does."""
+    """On a full disk of 4 MiB, writes are refused with a Jiyi error and reads work; with space, writes work again."""
     acknowledged: list[str] = []
     ballast = disk / "ballast"
     ballast.write_bytes(bytes(1 << 20))
@@ -83,7 +83,7 @@ async def full_disk(disk: Path) -> None:
 
 
 async def read_only(disk: Path) -> None:
-    """A folder that may only be read: a named error when it is opened, or when it is written to; later it works."""
+    """On a read-only disk, opening or writing raises a Jiyi error; later both work."""
     async with opened(disk / "memory.db") as memory:
         made = (await memory.add("before", user_id=USER)).memories[0]
     _remount(disk, "ro")
@@ -105,7 +105,7 @@ async def read_only(disk: Path) -> None:
 
 
 async def locked(folder: Path) -> None:
-    """Another program holds the file: a named error in time, reading goes on, and afterwards writing does."""
+    """While another program locks the file, writes raise a Jiyi error in time and reads work."""
     path = folder / "memory.db"
     async with opened(path, busy_timeout_s=0.3) as memory:
         made = (await memory.add("before", user_id=USER)).memories[0]
@@ -121,7 +121,7 @@ async def locked(folder: Path) -> None:
 
 
 async def jumping_clock(folder: Path) -> None:
-    """A day ahead, a day back: jobs get done, what has a time to live keeps it, versions and searches stay in order."""
+    """Jobs finish when the clock jumps, expiry times hold, and versions stay in order."""
     shim = Shim()
     path = folder / "memory.db"
     settings = load_settings(jobs={"lease_s": 1.0, "in_process": False})
@@ -193,9 +193,9 @@ def _play(trial: Trial, scene: Callable[[Path], Awaitable[None]]) -> None:
     try:
         if scene in (full_disk, read_only):
             with _small_disk(folder):
-                code = ended(begun(play))
+                code = wait(fork(play))
         else:
-            code = ended(begun(play))
+            code = wait(fork(play))
     except (OSError, subprocess.CalledProcessError) as error:
         trial.notes.append(f"NOT RUN: {scene.__name__}: no file system can be mounted here ({error})")
         return

@@ -1,11 +1,13 @@
-"""Isolation: every verb, tool, command and route, called by users whose names look like the owner's, with the owner's
-ids. Nothing of the owner's is in any answer, an id of the owner's is answered like one that nobody has, and afterwards
-all of the owner's is as it was. A verb, tool or command without a case is a failure: new ones are thought of here.
+"""Isolation: every verb, tool, command and route, called by users with similar names and with the owner's ids.
+
+No answer contains the owner's data, the owner's ids are answered like ids that do not exist, and the owner's data is
+unchanged afterwards. A verb, tool or command without a case is a failure.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import re
 from contextlib import ExitStack, suppress
@@ -18,9 +20,9 @@ from jiyi.agents.tools import MemoryTools
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 
-from . import foreign
-from .foreign import BY_ID, BY_NAME, CANARY, COMMANDS, OWNER, TOOLS, Theirs
-from .places import places
+from . import isolation_cases
+from .isolation_cases import BY_ID, BY_NAME, CANARY, COMMANDS, OWNER, TOOLS, Theirs
+from .stores import stores
 from .trial import Trial
 
 PROTECTIONS = {
@@ -28,6 +30,7 @@ PROTECTIONS = {
     "the user of an id": "`memory_row`, by which a memory is found by its id, looks for any user's",
 }
 SESSION = "the owner's talk"
+AREAS = ("jobs", "keys", "maintenance", "sessions", "synonyms", "transfer", "usage", "workspace")
 MOMENT = re.compile(r"datetime\.datetime\([^)]*\)")
 OUTSIDE_FROM = 0.02  # a server and a command line take a while: a tiny trial does without
 ON_THE_WEB, AT_THE_PROMPT = 6, 4  # how many of the names try the routes and the commands
@@ -35,12 +38,12 @@ ON_THE_WEB, AT_THE_PROMPT = 6, 4  # how many of the names try the routes and the
 
 async def run(trial: Trial) -> None:
     _complete(trial)
-    names = foreign.lookalikes(OWNER)
+    names = isolation_cases.lookalikes(OWNER)
     if trial.scale < 0.2:
         names = trial.chances().sample(names, max(3, round(len(names) * trial.scale)))
     outside = trial.without is None and trial.scale >= OUTSIDE_FROM
     with ExitStack() as off:
-        async for kind, place in places(trial):
+        async for kind, place in stores(trial):
             settings = load_settings(tools={"calls_per_minute": 10**6}, maintenance={"interval_hours": None})
             folder = trial.scratch / f"files {kind}"
             folder.mkdir()
@@ -63,19 +66,26 @@ async def run(trial: Trial) -> None:
 
 
 def _complete(trial: Trial) -> None:
-    """Whether there is a case for everything that is there."""
+    """Report every verb, tool and command without a case."""
     from .surfaces import commands
 
-    verbs = {name for name in dir(Memory) if not name.startswith("_") and callable(getattr(Memory, name))}
-    missing = verbs - {*BY_ID, *BY_NAME, *foreign.NOBODYS}
+    verbs = set(_public(Memory))
+    for area in AREAS:
+        module = importlib.import_module(f"jiyi.areas.{area}")
+        verbs |= {f"{area}.{name}" for name in _public(getattr(module, area.capitalize()))}
+    missing = verbs - {*BY_ID, *BY_NAME, *isolation_cases.UNSCOPED}
     missing |= {tool.name for tool in OFFERED} - {*TOOLS}
-    missing |= set(commands()) - {*COMMANDS, *foreign.COMMANDS_LEFT}
+    missing |= set(commands()) - {*COMMANDS, *isolation_cases.COMMANDS_SKIPPED}
     for name in sorted(missing):
-        trial.breaks("other", f"{name} has no case in torture/foreign.py")
+        trial.breaks("other", f"{name} has no case in torture/isolation_cases.py")
+
+
+def _public(kind: type) -> list[str]:
+    return [name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))]
 
 
 async def _owned(memory: Memory, folder: Path) -> Theirs:
-    """The owner's: a conversation, a memory with a key, synonyms, a recall."""
+    """Create the owner's data: a conversation, a memory with a key, synonyms, a recall."""
     said = [{"role": "user", "name": CANARY, "content": f"My {CANARY} sings in the garden."}]
     receipt = await memory.add(said, user_id=OWNER, session_id=SESSION, group_id=CANARY)
     bird = {"text": f"the {CANARY} sings", "memory_key": "bird", "metadata": {"x": CANARY}, "tags": ["bird"]}
@@ -107,7 +117,7 @@ async def _verbs(trial: Trial, memory: Memory, kind: str, user: str, theirs: The
                 trial.breaks("leak", f"{what} answers {told[:80]!r}, and {nobody[:80]!r} for an id that nobody has")
 
 
-async def _told(call: foreign.Call, memory: Memory, user: str, theirs: Theirs) -> str:
+async def _told(call: isolation_cases.Call, memory: Memory, user: str, theirs: Theirs) -> str:
     try:
         return repr(await call(memory, user, theirs))
     except JiyiError as error:

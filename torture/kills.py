@@ -1,8 +1,7 @@
-"""`kill -9` at random moments, 10,000 times: what was acknowledged is there, once; what was not is there as a whole, or
-not at all.
+"""`kill -9` at random times, 10,000 times: acknowledged writes exist once; others exist completely or not at all.
 
-A process opens the store and writes for several users at once until it is killed; the next one finds what it left, goes
-on with its jobs, asks again for what it does not know to be done, and is killed in its turn.
+A process opens the store and writes for several users until it is killed. The next one checks what it left, resumes its
+jobs, repeats operations with an unknown outcome, and is killed in turn.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from jiyi.settings import Settings, load_settings
 from jiyi.store.jobs import GONE
 from jiyi.testing import WordEmbedder
 
-from .apart import apart, begun, ended, killed
+from .forks import fork, in_process, kill, wait
 from .ledger import Ledger, Log, compared, rows
 from .trial import Trial
 from .warm import warm
@@ -46,7 +45,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 class Likes:
-    """Works `SLOT likes THING` out of messages, in a job."""
+    """Extracts `SLOT likes THING` from messages, in a job."""
 
     id = "likes"
 
@@ -85,7 +84,7 @@ def opened(folder: Path, files: bool, *, works: bool = True) -> Memory:
 
 @dataclass
 class Writer:
-    """One user's verbs, one after the other; what is asked for and what is acknowledged goes into the log."""
+    """One user's operations, one after the other; requests and acknowledgements go into the log."""
 
     memory: Memory
     user: str
@@ -121,7 +120,7 @@ class Writer:
             os.write(self.signs, b".")
 
     async def _do(self, asked: dict[str, Any]) -> Sequence[str]:
-        """→ the ids of what is new"""
+        """Perform an operation; return the ids of new memories."""
         self.log.note(done=False, **asked)
         os.write(self.signs, b".")
         verb, memory, user = asked["verb"], self.memory, self.user
@@ -167,7 +166,7 @@ async def live(folder: Path, files: bool, name: str, seed: str, signs: int, too_
 
 
 async def look(folder: Path, files: bool, to_the_end: bool, told: Path) -> None:
-    """Compare the log with the store, the index and the files. Broken promises go into a file, a line for each."""
+    """Compare the log with the store, the index and the files; write broken promises to a file, one per line."""
     log = Log(folder / "log")
     broken = [": ".join(each) for each in compared(Ledger.of(log.read()), rows(folder / "memory.db"))]
     with closing(connect(folder / "memory.db")) as database:
@@ -188,7 +187,7 @@ async def look(folder: Path, files: bool, to_the_end: bool, told: Path) -> None:
 
 
 async def _jobs_done(memory: Memory, ledger: Ledger, folder: Path) -> list[str]:
-    """Every talk that was acknowledged becomes one preference, and only one."""
+    """Check that every acknowledged conversation became exactly one preference."""
     until = time.monotonic() + 60
     while (await memory.jobs.counts()).by_state.get("accepted") and time.monotonic() < until:
         await memory.jobs.work()
@@ -209,13 +208,13 @@ async def _jobs_done(memory: Memory, ledger: Ledger, folder: Path) -> list[str]:
 
 
 def _touched(ledger: Ledger, said: Any) -> bool:
-    """Whether one of its messages was changed or deleted, before or after something was worked out of it."""
+    """Return True if one of its messages was changed or deleted."""
     own = [one for one in ledger.kept.values() if not one.texts.isdisjoint(said.texts)]
     return len(own) < len(said.texts) or any(one.may_be_gone or len(one.texts) > 1 for one in own)
 
 
 async def rehearse(folder: Path) -> None:
-    """What a process does until it is killed, for a moment, and what is done to look at it."""
+    """Run a process for a moment without killing it, and check it."""
     _prepare(folder, files=True)
     theirs, signs = os.pipe()
     with suppress(TimeoutError):
@@ -248,7 +247,7 @@ def drive(trial: Trial, *, kills: int) -> None:
 
 
 def _prepare(folder: Path, files: bool) -> None:
-    """An empty store; and files in which a person has written before."""
+    """Create an empty store, and files written by a person."""
     folder.mkdir()
     for user in USERS if files else ():
         note = folder / "files" / user / "context/memory.md"
@@ -259,13 +258,13 @@ def _prepare(folder: Path, files: bool) -> None:
 def _kill_one(trial: Trial, folder: Path, files: bool, name: str, too_early: bool) -> None:
     rng = trial.chances(name)
     theirs, ours = os.pipe()
-    process = begun(lambda: live(folder, files, name, f"{trial.seed}{name}", ours, too_early))
+    process = fork(lambda: live(folder, files, name, f"{trial.seed}{name}", ours, too_early))
     os.close(ours)
     for _ in range(rng.choice((0, 1, 2, 3, 3, 4, 5, 5, 6, 7))):  # none: while it opens the store, perhaps
         if not select.select([theirs], [], [], 30)[0] or not os.read(theirs, 1):
             break
     time.sleep(rng.uniform(0, 0.02))
-    if killed(process):
+    if kill(process):
         trial.counts["kills"] += 1
     else:
         trial.breaks("other", f"{name} ended by itself")
@@ -274,7 +273,7 @@ def _kill_one(trial: Trial, folder: Path, files: bool, name: str, too_early: boo
 
 def _look(trial: Trial, folder: Path, files: bool, last: bool) -> None:
     told = folder / "told"
-    if ended(begun(lambda: look(folder, files, last, told))) != 0:
+    if wait(fork(lambda: look(folder, files, last, told))) != 0:
         trial.breaks("other", f"{folder.name} could not be looked at after {trial.counts['kills']} kills")
     elif told.read_text("utf-8"):
         found = [f"{line} (--seed {trial.seed})" for line in told.read_text("utf-8").splitlines()]
@@ -284,4 +283,4 @@ def _look(trial: Trial, folder: Path, files: bool, last: bool) -> None:
 
 
 async def run(trial: Trial) -> None:
-    await apart(trial, "kills.drive", kills=trial.times(KILLS, 8))
+    await in_process(trial, "kills.drive", kills=trial.times(KILLS, 8))

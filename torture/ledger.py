@@ -1,7 +1,7 @@
-"""The log of acknowledgements, outside of what is tested, and what it says about what must be stored.
+"""Log of acknowledgements, separate from the store, and the contents that it implies.
 
-Before a verb is called, a line says what is asked for; after it has returned, another that it was acknowledged. Each is
-one appending write, so that it is there as a whole or not at all, even if the process is killed in the next moment.
+A line is written before a call, with the request, and another after it returned. Each is one appending write, so that
+it exists completely or not at all even if the process is killed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Log:
 
 @dataclass
 class Kept:
-    """One memory that was acknowledged."""
+    """One acknowledged memory."""
 
     user: str
     texts: set[str]  # what it may say: more than one, if a change of it was cut off
@@ -43,7 +43,7 @@ class Kept:
 
 @dataclass
 class Said:
-    """What one `add` took in: a statement, or the messages of a talk."""
+    """The statement or messages of one `add`."""
 
     user: str
     texts: tuple[str, ...]
@@ -54,7 +54,7 @@ class Said:
 
 @dataclass
 class Ledger:
-    """What a log says."""
+    """The contents of a log."""
 
     kept: dict[str, Kept] = field(default_factory=dict)  # by id
     said: dict[str, Said] = field(default_factory=dict)  # by slot, which is a word that stands in its texts
@@ -106,7 +106,7 @@ def rows(path: Path) -> list[Row]:
 
 
 def compared(ledger: Ledger, there: Iterable[Row]) -> Iterator[tuple[Promise, str]]:
-    """What does not agree: something lost, twice, torn, come back, or with the wrong user."""
+    """Yield differences: lost, duplicate, torn, reappeared, or with the wrong user."""
     there = list(there)
     by_id = {memory_id: (user, content) for user, memory_id, content, _ in there}
     for memory_id, one in ledger.kept.items():

@@ -1,4 +1,4 @@
-"""The load of the soak: verbs of several users, in Chinese and English, checked by what was acknowledged before."""
+"""Load of the soak: operations of several users in Chinese and English, checked against acknowledged ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHARES = {
     "delete": 9,
     "history": 2,
     "foreign": 2,
-    "upkeep": 0.1,
+    "maintain": 0.1,
 }
 TALK = (
     ("I moved to {} last spring and work for {} now.", "Noted. How is {}?"),
@@ -37,14 +37,14 @@ TALK = (
 
 
 class Slowly(BuiltinExtractor):
-    """The built-in extractor in the place of a language model, so that conversations become jobs."""
+    """The built-in extractor in place of a language model, so that conversations become jobs."""
 
     id = "soak"
 
 
 @dataclass
 class Load:
-    """What was written and is not deleted, and how long things took since the last sample."""
+    """Written and not deleted memories, and durations since the last sample."""
 
     memory: Memory
     users: list[str]
@@ -138,12 +138,12 @@ class Load:
                 self.trial.breaks("leak", f"memory {chosen} of {self.kept[chosen]} was shown to {other}")
             self.busy.discard(chosen)
 
-    async def _upkeep(self, user: str) -> None:
+    async def _maintain(self, user: str) -> None:
         done = await self.memory.maintenance.run(user_id=user)
         self.trial.counts["memories compressed"] += done.compressed
 
     def _chosen(self) -> str | None:
-        """One of those that were written here and that no other task is at."""
+        """Choose a memory that no other task uses."""
         for _ in range(5):
             chosen = self.rng.choice(list(self.kept)[-400:]) if self.kept else None
             if chosen is not None and chosen not in self.busy:

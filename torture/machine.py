@@ -1,4 +1,4 @@
-"""The machine of the trial `model`: the verbs as rules, and beside each what a dictionary would hold then."""
+"""State machine of the trial `model`: the verbs as rules, each with its effect on a dictionary."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ which = st.integers(0, 10**6)
 
 @dataclass(slots=True)
 class Kept:
-    """What the dictionary knows of a memory."""
+    """The dictionary's entry for a memory."""
 
     user: str
     key: str
@@ -88,7 +88,7 @@ class Machine(RuleBasedStateMachine):
         self.folder.cleanup()
 
     def mine(self, user: str, status: str = "active") -> list[Kept]:
-        """The newest first."""
+        """Entries of one user, newest first."""
         found = [self.kept[name] for name in reversed(self.order) if name in self.kept and name[0] == user]
         return [one for one in found if one.status == status]
 
@@ -262,7 +262,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def move(self) -> None:
-        """All of it into a file and into another store, which is the one from then on."""
+        """Export everything, import it into a new store, and continue with that one."""
         self.counts["moves"] += 1
         file = Path(self.folder.name) / f"{self.number} {self.counts['moves']}.jsonl"
         self.do(self.memory.transfer.export(file))

@@ -1,8 +1,8 @@
-"""The whole public face against a plain dictionary: whatever is done in whatever order, on a file or on PostgreSQL,
-through crashes, moves to another store and undo, what comes back is what a dictionary would hold.
+"""The public API against a dictionary: after any operations in any order, on SQLite or PostgreSQL, through crashes,
+moves to another store and undo, the store contains what the dictionary contains.
 
-One hypothesis machine (`machine.py`); a crash is a rule: the memory is let go of without closing it, its connections
-are severed, and the store is opened anew.
+One hypothesis state machine (`machine.py`). A crash is a rule: the memory is dropped without closing, its connections
+are severed, and the store is opened again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jiyi.store.edits import update as RIGHTLY  # noqa: N812 - what the protecti
 from postgres_server import Databases
 
 from .machine import Machine
-from .places import ON_POSTGRES_FROM, server
+from .stores import ON_POSTGRES_FROM, server
 from .trial import Trial
 
 EXAMPLES, STEPS = 120, 30  # machines on each database in the whole trial, and how far each goes

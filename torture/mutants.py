@@ -1,9 +1,8 @@
-"""Mutants: small mistakes put into the code that stores, does jobs, reconciles and authorises; the tests must notice.
+"""Mutation testing of the code that stores, runs jobs, reconciles and authorises.
 
-Each mutant is one place inside a function, changed in the syntax tree; the function gets the code in a fork of this
-process only, so nothing on disk changes. The tests that call this function are run, the quickest first, until one
-fails; which those are, a first run without a mutant shows. Those that survive are told, to be looked at: either a test
-is missing, or the change does not matter. `SPARED` holds those that were looked at, and why they do not matter.
+A mutant changes one place inside a function, in a fork of this process only. The tests that call the function, known
+from a first run without mutants, are run fastest first until one fails. Survivors are reported: either a test is
+missing, or the change does not matter. `SPARED` lists those of the latter kind with the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from typing import Any
 
 import pytest
 
-from .apart import apart
+from .forks import in_process
 from .spared import SPARED
 from .trial import Trial
 
@@ -63,7 +62,7 @@ OTHERS = {
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One place of a file, and one thing that can be done to it."""
+    """One change of one place in a file."""
 
     file: str
     line: int
@@ -79,7 +78,7 @@ class Mutant:
         return ast.fix_missing_locations(tree)
 
     def take_effect(self) -> None:
-        """Give the function its other code, in this process."""
+        """Replace the code of the function in this process."""
         path = str(ROOT / "src/jiyi" / self.file)
         whole = compile(self.tree(), path, "exec")
         code = next(each for each in _codes(whole) if _place(each) == self.place)
@@ -98,7 +97,7 @@ class Mutant:
 
 
 def mutants_of(file: str) -> Iterator[Mutant]:
-    """Every mutant of a file that lies in a function: what is done once, on import, cannot be done again."""
+    """All mutants of a file inside functions: code that runs on import cannot be run again."""
     tree = _parsed(file)
     bodies = {id(node): (name, line) for name, line, body in _functions(tree) for node in body}
     for number, node in enumerate(ast.walk(tree)):
@@ -108,7 +107,7 @@ def mutants_of(file: str) -> Iterator[Mutant]:
 
 
 def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, int, list[ast.AST]]]:
-    """The functions and methods, not those inside of others: name, first line, and all that is in the body."""
+    """Top-level functions and methods: name, first line, and all nodes of the body."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.ClassDef):
             yield from _functions(node, f"{prefix}{node.name}.")
@@ -122,7 +121,7 @@ def _parsed(file: str) -> ast.Module:
 
 
 def _node(tree: ast.Module, number: int) -> ast.AST:
-    """A node by its number as it was before it was changed: what hangs on it may be another, it is not."""
+    """Find a node by its number before the change."""
     return next(each for at, each in enumerate(ast.walk(tree)) if at == number)
 
 
@@ -132,7 +131,7 @@ def _short(text: str) -> str:
 
 
 def _ways(node: ast.AST) -> list[Any]:
-    """What can be done to a node, each as a function that does it."""
+    """Possible changes of a node, each as a function that applies it."""
     found: list[Any] = []
     if isinstance(node, ast.Compare) and type(node.ops[0]) in OTHERS:
         found.append(lambda: node.ops.__setitem__(0, OTHERS[type(node.ops[0])]()))
@@ -168,7 +167,7 @@ def _is(function: FunctionType, place: str) -> bool:
 
 
 class Loop:
-    """In place of pytest's own loop: each mutant in a fork, with the tests that call its function."""
+    """Replaces pytest's loop: each mutant in a fork, with the tests that call its function."""
 
     def __init__(self, trial: Trial, chosen: list[Mutant]) -> None:
         self.trial, self.chosen = trial, chosen
@@ -208,7 +207,7 @@ def _outcome(mutant: Mutant, session: pytest.Session, tests: list[pytest.Item], 
 
 
 def _forked(work: Callable[[], int], longest_cpu_s: int, longest_s: float) -> int:
-    """→ its exit code, or minus the signal that ended it"""
+    """Run in a fork; return the exit code, or minus the signal that ended it."""
     began = time.monotonic()
     child = os.fork()
     if child == 0:
@@ -233,7 +232,7 @@ def _forked(work: Callable[[], int], longest_cpu_s: int, longest_s: float) -> in
 
 
 def _run(session: pytest.Session, tests: list[pytest.Item]) -> int:
-    """Until one fails."""
+    """Run tests until one fails."""
     for at, item in enumerate(tests):
         after = tests[at + 1] if at + 1 < len(tests) else None
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
@@ -243,7 +242,7 @@ def _run(session: pytest.Session, tests: list[pytest.Item]) -> int:
 
 
 def _recorded(session: pytest.Session, told: Path) -> int:
-    """Run all as they are, and write down which tests call which functions, the quickest first."""
+    """Run all tests unchanged, and record which call which functions, fastest first."""
     ours = tuple(str(ROOT / "src/jiyi" / file) for file in FILES)
     callers: dict[str, list[str]] = {}
     seen: set[CodeType] = set()
@@ -285,4 +284,4 @@ def drive(trial: Trial, *, most: int) -> None:
 
 
 async def run(trial: Trial) -> None:
-    await apart(trial, "mutants.drive", most=trial.times(WHOLE))
+    await in_process(trial, "mutants.drive", most=trial.times(WHOLE))

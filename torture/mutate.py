@@ -1,4 +1,4 @@
-"""Bad input out of good: seeds cut, spliced, doubled, and sprinkled with what has broken other parsers."""
+"""Mutate valid input: cut, splice and repeat seeds, and insert strings that have broken other parsers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VALUES: tuple[Any, ...] = (
 
 
 def mutated(seeds: Sequence[str], chances: random.Random) -> str:
-    """One of the seeds, changed at one to six places, as text or, if it is JSON, in its values."""
+    """Change a seed at one to six places, as text or, if it is JSON, in its values."""
     text = chances.choice(seeds)
     if chances.random() < 0.4 and (changed := _in_values(text, chances)) is not None:
         return changed
@@ -72,7 +72,7 @@ def _splice(text: str, seeds: Sequence[str], chances: random.Random) -> str:
 
 
 def _another(text: str, seeds: Sequence[str], chances: random.Random) -> str:
-    """One character becomes another, often a neighbour."""
+    """Replace a character, often by a neighbour."""
     if not text:
         return chr(chances.randrange(0x110000))
     at = chances.randrange(len(text))
@@ -87,7 +87,7 @@ def _lines_about(text: str, seeds: Sequence[str], chances: random.Random) -> str
 
 
 def _nest(text: str, seeds: Sequence[str], chances: random.Random) -> str:
-    """Deeper than a stack is."""
+    """Nest deeper than the stack."""
     start, _ = _place(text, chances)
     return (
         text[:start] + chances.choice(("[", "{", '{"a":', "(", "> ", "  ")) * chances.choice((40, 3000)) + text[start:]
@@ -98,7 +98,7 @@ _WAYS = (_nest, _cut, _end_early, _put_in, _put_in, _exchange, _double, _splice,
 
 
 def _in_values(text: str, chances: random.Random) -> str | None:
-    """JSON (or lines of it) that stays JSON: some value is another, missing, or there twice."""
+    """Change, drop or repeat a value of JSON or JSONL, keeping it valid."""
     try:
         lines = [json.loads(line) for line in text.splitlines()] if "\n{" in text else [json.loads(text)]
     except ValueError:
@@ -110,7 +110,7 @@ def _in_values(text: str, chances: random.Random) -> str | None:
 
 
 def changed_value(value: Any, chances: random.Random) -> Any:
-    """The same value but for one place somewhere inside."""
+    """Return a copy of the value with one change inside."""
     if isinstance(value, dict) and value and chances.random() < 0.85:
         key = chances.choice(list(value))
         way = chances.random()

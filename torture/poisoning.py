@@ -1,6 +1,7 @@
-"""Poisoning: attempts to give orders through memories (`injections.py`). Each is kept word for word as data, with its
-source and trust; wherever it is shown to a model it is fenced and cannot end its fence or begin another voice;
-`min_trust` leaves it out; and all of a source is taken back in one call.
+"""Poisoning: prompt injections in memories (`injections.py`) are stored verbatim with source and trust.
+
+Wherever they are shown to a model they are fenced and cannot end the fence or imitate another speaker; `min_trust`
+leaves them out; and everything from a source is undone in one call.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from jiyi.testing import WordEmbedder
 from jiyi.text.fence import CLOSING, OPENING, strip_context
 
 from .injections import EVERY
-from .places import places
+from .stores import stores
 from .trial import Trial
 
 PROTECTIONS = {
@@ -45,7 +46,7 @@ async def run(trial: Trial) -> None:
     chosen = EVERY if trial.scale >= 0.2 else chances.sample(EVERY, max(12, round(len(EVERY) * trial.scale)))
     with ExitStack() as off:
         _switch_off(trial.without, off)
-        async for kind, place in places(trial):
+        async for kind, place in stores(trial):
             settings = load_settings(tools={"calls_per_minute": 100_000})
             async with Memory.open(place, settings=settings, embedder=WordEmbedder()) as memory:
                 for number, (sort, text) in enumerate(chosen):
@@ -66,7 +67,7 @@ def _switch_off(what: str | None, off: ExitStack) -> None:
 
 
 async def _one(trial: Trial, memory: Memory, kind: str, text: str, mark: str, number: int) -> None:
-    """As a statement, as what a tool said, and in the name and tags of what is harmless."""
+    """Add it as a statement, as tool output, and in the name and tags of a harmless memory."""
     where = {"user_id": "mei", "session_id": "web", "trust": BLUNT}
     ways = (
         text,
@@ -92,8 +93,8 @@ async def _one(trial: Trial, memory: Memory, kind: str, text: str, mark: str, nu
 
 
 async def renderings(memory: Memory, mark: str, key: str) -> AsyncIterator[tuple[str, str]]:
-    """Every way in which a memory is shown to a model: the block for a prompt in its styles and languages, the answers
-    of the tools (MCP and every framework show the same), and AutoGen's message."""
+    """All ways in which a memory is shown to a model: context blocks in each style and language, tool results (the same
+    for MCP and every framework), and AutoGen's message."""
     for style in ("sections", "bullets"):
         for language in ("zh", "en"):
             block = await memory.context(mark, user_id="mei", style=style, language=language, max_tokens=4000)
@@ -120,7 +121,7 @@ async def renderings(memory: Memory, mark: str, key: str) -> AsyncIterator[tuple
 
 
 def loose(shown: str) -> str | None:
-    """What in a block could end it, begin another voice or hide. The fence itself, at both ends, is ours."""
+    """Parts of a block that could end it, imitate a speaker or hide; the fence itself is ours."""
     if not shown:
         return None
     start, end = shown.find(OPENING), shown.rfind(CLOSING)
@@ -139,7 +140,7 @@ def loose(shown: str) -> str | None:
 
 
 async def _rolled_back(trial: Trial, memory: Memory, kind: str) -> None:
-    """What the user says stands, whatever came from the web; then all of that goes, in one call."""
+    """Facts from the user stay current despite the web; then everything from the web is undone in one call."""
     await memory.add("I live in Berlin.", user_id="mei", session_id="talk")
     await memory.add("I live in Paris now.", user_id="mei", session_id="web", trust=BLUNT)
     trusted = await memory.list(user_id="mei", min_trust=0.5, limit=1000)

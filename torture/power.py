@@ -1,5 +1,6 @@
-"""Power cuts: all that a session writes is recorded, then played up to each moment of it, with what was not flushed
-lost, torn or reordered. What was acknowledged by then is there; the store is sound; a person's file is whole."""
+"""Power cuts: all writes of a session are recorded, then replayed up to each point with unflushed data lost, torn or
+reordered. Acknowledged writes exist, the store is sound, and files of a person are complete.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from jiyi.settings import load_settings
 from jiyi.store import sqlite
 from jiyi.testing import WordEmbedder
 
-from .apart import apart, begun, ended
 from .disk import Disk
+from .forks import fork, in_process, wait
 from .ledger import Ledger, Log, compared, rows
 from .shim import Kind, Mode, Shim, environment, recorded
 from .trial import Trial
@@ -36,7 +37,7 @@ USER = "mei"
 
 
 def opened(place: Path) -> Memory:
-    """The folders are new, too."""
+    """Open in new folders, too."""
     return Memory.open(
         place / "data/deep/memory.db",
         settings=load_settings(maintenance={"compress_after_days": 0}),
@@ -47,7 +48,7 @@ def opened(place: Path) -> Memory:
 
 
 async def session(place: Path, log: Log, record: int, seed: str) -> None:
-    """Some opening, writing and closing; each acknowledgement is a mark in the record."""
+    """Open, write and close several times; each acknowledgement is a mark in the record."""
     shim, rng = Shim(), random.Random(seed)
     shim.arm(place, Mode.RECORD, record=record)
     marks = 0
@@ -100,7 +101,7 @@ def _record(trial: Trial, number: int) -> tuple[Path, Path, Path]:
         file = os.open(calls, os.O_WRONLY | os.O_CREAT, 0o600)
         await session(place, Log(log), file, f"{trial.seed}:{number}")
 
-    if ended(begun(work)) != 0:
+    if wait(fork(work)) != 0:
         trial.breaks("other", f"session {number} did not come to its end")
     return place, log, calls
 
@@ -157,12 +158,12 @@ def _cut(
         return
     known.add(state)
     trial.counts["states opened"] += 1
-    if ended(begun(partial(go_on, here))) != 0:
+    if wait(fork(partial(go_on, here))) != 0:
         trial.breaks("other", f"it cannot be gone on with; {where}")
 
 
 def _look(here: Path, ledger: Ledger, versions: set[bytes]) -> tuple[str, list[Any]]:
-    """Past Jiyi: what is in the file of the store, and in a person's files. → with what does not agree with the log"""
+    """Read the store's file and the files of a person without Jiyi; return differences from the log."""
     path = here / "data/deep/memory.db"
     broken: list[Any] = []
     there: list[Any] = []
@@ -183,7 +184,7 @@ def _look(here: Path, ledger: Ledger, versions: set[bytes]) -> tuple[str, list[A
 
 
 async def go_on(here: Path) -> None:
-    """Jiyi opens what is left, finds all in order, and goes on."""
+    """Open the remains with Jiyi, verify them, and continue."""
     async with opened(here) as memory:
         await memory.workspace.sync(restore=True)
         assert await memory.workspace.verify() == []
@@ -199,4 +200,4 @@ async def run(trial: Trial) -> None:
     preload = environment(trial)
     if preload is not None:
         stride = 2 if trial.scale >= 1 else max(4, round(1 / max(trial.scale, 1e-3)))
-        await apart(trial, "power.drive", environment=preload, sessions=trial.times(SESSIONS), stride=stride)
+        await in_process(trial, "power.drive", environment=preload, sessions=trial.times(SESSIONS), stride=stride)

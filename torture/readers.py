@@ -1,7 +1,7 @@
-"""Everything in Jiyi that reads what others wrote, each with good input to begin from and what must hold for any other.
+"""All parsers of foreign input, each with valid seeds and the properties that must hold for any input.
 
-A reader returns, or raises one of Jiyi's own errors (`CannotParse` for a file that is left alone). An `AssertionError`
-is a property that does not hold; whatever else it raises is a bug.
+A reader returns or raises one of Jiyi's errors (`CannotParse` for a file that is left alone). An `AssertionError` is a
+broken property; any other exception is a bug.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Reader:
 
 
 def _file(text: str) -> None:
-    """A person's file: what is parsed is the file, character for character; a new line touches no other."""
+    """Parsing a memory file is lossless; inserting a line changes no other."""
     document = parse(text)
     assert document.text == text, "parsing is not the identity"
     for entry in document.entries:
@@ -136,7 +136,7 @@ def _export(text: str) -> None:
 
 
 def _reply(text: str) -> None:
-    """What is read of a reply stands in it, and reads the same when it is written again."""
+    """Values read from a reply are in it, and are read again unchanged."""
     for key in ("memories", "synonyms"):
         try:
             found = read_object(text, key)
@@ -211,7 +211,7 @@ def _filters(text: str) -> None:
 
 
 def _words(text: str) -> None:
-    """Pure functions on text: they take any."""
+    """Pure functions that accept any text."""
     normal = normalise(text)
     assert normalise(normal) == normal, "normal form is not stable"
     for token in tokens(text):
@@ -230,7 +230,7 @@ def _statement(text: str) -> None:
 
 
 def _fence(text: str) -> None:
-    """Recalled text cannot end its fence, and a block is known again and taken out whole."""
+    """Recalled text cannot end its fence, and a block is recognised and removed completely."""
     line = harmless(text)
     assert len(line.splitlines()) <= 1, "more than one line"
     assert OPENING not in line and CLOSING not in line, "a fence inside"

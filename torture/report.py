@@ -1,6 +1,6 @@
-"""`python -m torture.report [FOLDER]`: write docs/reliability.md from what the trials have counted.
+"""`python -m torture.report [FOLDER]`: write docs/reliability.md from the figures of the trials.
 
-The figures come from the JSON files of the runs; what was found by them is kept by hand in `found.md`.
+The figures come from the JSON files of the runs; the findings are kept by hand in `found.md`.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ INJECTED = {  # what a reader counts first → trial, and its counts
         ("EIO at a call", "FULL_DISK at a call", "HALF at a call"),
     ),
     "power cuts": ("power", ("power cuts",)),
-    "operations of sixteen processes at once": ("crowd", ("operations on sqlite", "operations on postgres")),
+    "operations of sixteen processes at once": ("concurrency", ("operations on sqlite", "operations on postgres")),
     "faults of language models and embedders": ("endpoints", ("faults of an LLM", "faults of embeddings")),
     "kinds of them": ("endpoints", ("kinds of faults of an LLM", "kinds of faults of embeddings")),
     "bad inputs": ("inputs", ("inputs", "inputs that grow")),
-    "bad inputs that coverage guided": ("guided", ("inputs",)),
+    "inputs of coverage-guided fuzzing": ("fuzzing", ("inputs",)),
     "mistakes put into the code": ("mutants", ("mutants",)),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one run of one trial told."""
+    """Result of one run of one trial."""
 
     name: str
     seed: int
@@ -126,7 +126,7 @@ def _table(results: list[Result]) -> list[str]:
 
 
 def _missing(results: list[Result]) -> list[str]:
-    """What a reader would look for in vain."""
+    """Trials without a result."""
     names = ", ".join(f"`{name}`" for name in TRIALS if name not in {result.name for result in results})
     smaller = ", ".join(f"`{result.name}`" for result in results if result.scale < 1)
     lines = [f"\nNot among these results: {names}."] if names else []
@@ -145,7 +145,7 @@ def _switched_off(results: list[Result]) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    """Text from a run, which may hold anything, in a table of Markdown."""
+    """Escape text from a run for a Markdown table."""
     short = text if len(text) <= 200 else text[:200] + "…"
     return "".join(
         f"\\{each}" if each in "|<>`*_[]\\" else each if each.isprintable() else ascii(each)[1:-1] for each in short

@@ -1,4 +1,4 @@
-"""Good input of every kind that Jiyi reads: what `mutate.py` begins from."""
+"""Valid input of every kind that Jiyi reads: the seeds of `mutate.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shim between a program and the system (`shim.c`): building it, and speaking with it."""
+"""Build the library `shim.c`, which intercepts system calls, and control it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Kind(IntEnum):
 
 
 def environment(trial: Trial) -> dict[str, str] | None:
-    """What to set for a process so that the shim is in it. Without a compiler: None, and the trial says so loudly."""
+    """Environment variables that load the shim into a process; None without a compiler, which the trial reports."""
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if compiler is None:
         told = "NOT RUN: there is no C compiler (Debian: apt-get install gcc), and these faults need one"
@@ -40,22 +40,21 @@ def environment(trial: Trial) -> dict[str, str] | None:
 
 
 class Shim:
-    """In a process that was started with it."""
+    """Controls the shim of the current process."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(None)
         self._library.shim_seen.restype = self._library.shim_faults.restype = ctypes.c_long
 
     def arm(self, folder: Path, mode: Mode, at: int = -1, record: int = -1) -> None:
-        """From now on: calls that change something below `folder` are counted, and the one with number `at` meets its
-        fate."""
+        """Count calls that change something below `folder` from now on, and inject the fault at number `at`."""
         self._library.shim_arm(os.fsencode(folder), int(mode), ctypes.c_long(at), record)
 
     def disarm(self) -> None:
         self._library.shim_arm(b"", int(Mode.OFF), ctypes.c_long(-1), -1)
 
     def clock(self, ahead: float) -> None:
-        """Let the time of day jump."""
+        """Shift the time of day."""
         self._library.shim_clock(ctypes.c_long(round(ahead)))
 
     def mark(self, number: int) -> None:
@@ -72,7 +71,7 @@ class Shim:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call that changed something."""
+    """One recorded call that changed something."""
 
     kind: Kind
     path: str

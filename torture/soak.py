@@ -1,7 +1,7 @@
-"""Two hours of mixed load on a store of 100,000 memories: nothing grows that should not, and nothing gets slower.
+"""Two hours of mixed load on 100,000 memories: memory, open files and search times do not grow.
 
-RSS and open files are sampled each minute. How long searches take is compared with a reference that is timed beside
-them (embedding a sentence, and scanning a matrix), because the machine may have other things to do.
+RSS and open files are sampled each minute. Search times are compared with reference work timed at the same time
+(embedding a sentence and scanning a matrix), because the machine may be busy.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ async def _drive(load: Load, real: BuiltinEmbedder, seconds: float) -> None:
     matrix = np.ones((20_000, 512), np.float32)
 
     async def reference() -> None:
-        """Some fixed work, once in a second: embedding, and scanning."""
+        """Time fixed work once per second: embedding and scanning."""
         while monotonic() < until:
             began = perf_counter()
             vector = await real.embed_query("what does she prefer for breakfast, 早餐吃什么")
@@ -124,7 +124,7 @@ def _rss_mb() -> float:
 
 
 async def _afterwards(load: Load) -> None:
-    """All jobs come to an end by themselves."""
+    """Check that all jobs finish."""
     until = monotonic() + 120
     counts = await load.memory.jobs.counts()
     while counts.by_state.get("accepted", 0) and monotonic() < until:
@@ -139,7 +139,7 @@ async def _afterwards(load: Load) -> None:
 
 
 async def _reopened(path: Path, real: BuiltinEmbedder, load: Load) -> None:
-    """What was acknowledged and not deleted is there, and everything is as it should be."""
+    """Check that acknowledged memories exist and the store is sound."""
     trial = load.trial
     async with Memory.open(path, embedder=real) as memory:
         for memory_id, owner in load.kept.items():

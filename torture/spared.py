@@ -1,4 +1,4 @@
-"""Mutants that survive and do no harm: they were looked at, and this is why."""
+"""Surviving mutants that do no harm, with the reason."""
 
 from __future__ import annotations
 

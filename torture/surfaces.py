@@ -1,4 +1,4 @@
-"""The command line and the server, as somebody calls them from outside; for the trial of isolation."""
+"""Call the command line and the server from outside, for the isolation trial."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from .foreign import CANARY, OWNER, Theirs
+from .isolation_cases import CANARY, OWNER, Theirs
 from .trial import Trial
 
 
 def commands() -> list[str]:
-    """Every command that is about a user."""
+    """All commands with a --user option."""
     import typer
 
     from jiyi.cli.app import app
@@ -28,7 +28,7 @@ def commands() -> list[str]:
 
 
 def commanded(arguments: list[str]) -> str:
-    """What a command says, on both channels, and what it raises."""
+    """Run a command; return its output and error."""
     from typer.testing import CliRunner
 
     from jiyi.cli.app import app
@@ -38,7 +38,7 @@ def commanded(arguments: list[str]) -> str:
 
 
 def routed(trial: Trial, place: str | Path, names: list[str], theirs: Theirs) -> Iterator[tuple[str, str, str]]:
-    """Every route, with a key of each name and the owner's ids; and with the owner's name. → what should not be"""
+    """Call every route with a key of each name and the owner's ids and name; yield problems."""
     from rest import running
     from test_server_isolation import ALL, BODIES, NAMES, NOBODYS, _about_a_user, ask
 

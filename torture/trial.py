@@ -1,4 +1,4 @@
-"""What one trial is told, and what it tells."""
+"""The inputs and results of one trial."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Promise = Literal["lost", "twice", "leak", "false success", "torn", "other"]
 
 @dataclass(slots=True)
 class Trial:
-    """One run of one kind of fault: `scale` 1.0 is the size the report promises, `make test` runs a slice of it."""
+    """One run of one kind of fault. Scale 1.0 is the size in the report; `make test` runs a small part."""
 
     name: str
     seed: int
@@ -29,11 +29,11 @@ class Trial:
     ended_at: str = ""
 
     def chances(self, *part: object) -> random.Random:
-        """Chances of one part of the trial: the same for the same seed, whatever ran before."""
+        """Random numbers for one part of the trial, independent of other parts."""
         return random.Random(":".join(map(str, (self.name, self.seed, *part))))
 
     def times(self, whole: int, least: int = 1) -> int:
-        """How often to do what the whole trial does `whole` times."""
+        """Scale a number of repetitions."""
         return max(least, round(whole * self.scale))
 
     def breaks(self, promise: Promise, what: str) -> None:

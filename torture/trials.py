@@ -1,15 +1,15 @@
-"""The trials by name, in the order in which they run: name → module, and what it does in a line."""
+"""The trials in the order they run: module name and description."""
 
 from __future__ import annotations
 
 TRIALS: dict[str, str] = {
     "inputs": "bad input to everything that reads: files, imports, replies, queries, filters",
-    "guided": "bad input that looks for its own way: coverage-guided fuzzing of the same readers",
+    "fuzzing": "coverage-guided fuzzing of the same parsers",
     "kills": "kill -9 at random moments",
     "writes": "kill -9 at every call that writes, of every verb",
     "io_errors": "each of these calls fails, disks are full, read-only or locked, and the clock jumps",
     "power": "power cuts: what was not flushed is lost, torn or reordered",
-    "crowd": "sixteen processes at once, on both databases",
+    "concurrency": "sixteen processes at once, on both databases",
     "soak": "two hours of mixed load on 100,000 memories",
     "endpoints": "language models and embedders that misbehave in every way",
     "model": "the whole public face against a dictionary, with crashes, moves and undo",

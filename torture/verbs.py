@@ -1,4 +1,4 @@
-"""The verbs that change something, each on a store that has something to change; and what a store holds, comparably."""
+"""The verbs that change something, each with a prepared store, and comparable dumps of a store."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def _say(memory: Memory, place: Place) -> None:
     await memory.add("the kettle is copper, 水壶是铜的", user_id="mei", idempotency_key="k1")
 
 
-async def _upkeep(memory: Memory, place: Place) -> None:
+async def _maintain(memory: Memory, place: Place) -> None:
     for _ in range(100):
         if "another process is at it" not in (await memory.maintenance.run()).problems:
             return
@@ -125,7 +125,7 @@ async def _retry_and_wait(memory: Memory, place: Place) -> None:
 
 
 async def _new_store(memory: Memory, place: Place) -> None:
-    """Folders, a file with its tables, and a workspace: none of them was there."""
+    """Create folders, a database and a workspace."""
     at = place / "new/deep"
     new = Memory.open(at / "memory.db", settings=settings(), embedder=WordEmbedder(16), workspace=at / "files")
     async with new as made:
@@ -157,7 +157,7 @@ VERBS = (
     Verb("add_synonyms", lambda memory, _: memory.synonyms.add([("k8s", "kubernetes"), ("老王", "王总")])),
     Verb("remove_synonym", lambda memory, _: memory.synonyms.remove("tea"), repeats=False),
     Verb("compress", lambda memory, _: memory.maintenance.compress(user_id="old"), steps=True),
-    Verb("upkeep", _upkeep, steps=True),
+    Verb("maintain", _maintain, steps=True),
     Verb("undo", lambda memory, _: memory.maintenance.undo(session_id="s0", user_id="mei"), steps=True, repeats=False),
     Verb("cancel_job", _cancel, waiting=True, repeats=False),
     Verb("retry_job", _retry, waiting=True),
@@ -219,7 +219,7 @@ def opened(place: Place, verb: Verb) -> Memory:
 
 
 async def prepare(place: Place, *, files: bool, waiting: bool) -> None:
-    """Something for every verb."""
+    """Create data for every verb."""
     place.mkdir()
     if files:
         note = place / "files/mei/context/memory.md"
@@ -253,7 +253,7 @@ async def prepare(place: Place, *, files: bool, waiting: bool) -> None:
 
 
 async def _leave_jobs(place: Place) -> None:
-    """One that nobody has begun, and one that was cancelled."""
+    """Leave a pending job and a cancelled one."""
     idle = settings().model_copy(update={"jobs": settings().jobs.model_copy(update={"in_process": False})})
     async with Memory.open(place / "memory.db", settings=idle, embedder=WordEmbedder(16), extractor=Likes()) as memory:
         for session_id in ("open", "given up"):
@@ -277,7 +277,7 @@ _ID = re.compile(r"\b[0-9a-z]{26}\b|jiyi:\S+|\d{4}-\d\d-\d\dT?[\d:. ]*")
 
 
 def held(place: Place) -> Counter[str]:
-    """All that a store and its files hold, a line for each thing, without what differs from run to run."""
+    """Dump a store and its files, one line per row, without values that differ between runs."""
     found: Counter[str] = Counter()
     with closing(sqlite3.connect(place / "memory.db")) as database:
         state = database.execute("PRAGMA integrity_check").fetchall()
@@ -298,7 +298,7 @@ def held(place: Place) -> Counter[str]:
 
 
 def _beside(path: Path, name: str) -> dict[str, int]:
-    """What a verb has written beside the store."""
+    """Files that a verb has written outside the store."""
     if path.suffix == ".jsonl":
         lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
         return {f"{name}, {'whole' if lines else 'TORN'}": 1}

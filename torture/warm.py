@@ -1,8 +1,6 @@
-"""What is slow the first time is done before a process forks, so that a fork costs half as much: the figures of the
-report are made of tens of thousands of them.
+"""Warm-up before forking, so that a fork costs half as much: the report is made of tens of thousands of them.
 
-Jiyi is the same in all of this; only SQLAlchemy, which compiles each statement once for every engine, shares what it
-has compiled between the engines of a process and those of its forks.
+Only SQLAlchemy differs from production: it shares compiled statements between the engines of a process and its forks.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ STATEMENTS = 4000
 
 
 def share_statements() -> None:
-    """Engines of one kind of database compile for one another."""
+    """Share compiled statements between engines of the same database."""
     shared: Any = LRUCache(STATEMENTS)
     Engine._compiled_cache = property(lambda self: shared, lambda self, own: None)  # type: ignore[assignment]
     DefaultDialect.__eq__ = lambda self, other: type(self) is type(other)  # type: ignore[method-assign,assignment]
@@ -28,7 +26,7 @@ def share_statements() -> None:
 
 
 def warm(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Do something here that forks will do again; afterwards there is no thread and no open file."""
+    """Run work here that forks will repeat; afterwards no thread and no file is open."""
     asyncio.run(work())
     gc.collect()
     gc.freeze()

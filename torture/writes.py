@@ -1,9 +1,8 @@
 """Faults at every call by which a verb changes a file: the process is killed there, or the call fails.
 
-Each verb runs once to count its calls and to see what it leaves behind; then once for each call, on a fresh copy of the
-same store. Killed: the store holds what it held before or what it holds after, as a whole; acknowledged is after.
-Failed: the caller gets a named error, or it is done; and it can be done again, in the same process, once the fault is
-gone.
+Each verb runs once to count its calls and record the result, then once for each call on a copy of the same store.
+Killed: the store contains the state before or after; after, if it was acknowledged. Failed: the caller gets a Jiyi
+error, or it is done; and it can be repeated in the same process without the fault.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from jiyi import JiyiError, NotFound
 from jiyi.files import safe
 from jiyi.store import sqlite
 
-from .apart import apart, begun, ended
+from .forks import fork, in_process, wait
 from .shim import Mode, Shim, environment
 from .trial import Trial
 from .verbs import VERBS, Verb, held, opened, prepare
@@ -36,7 +35,7 @@ KILLED = -9
 
 
 def weaken(without: str | None) -> None:
-    """Switch one protection off, to see that its lack is noticed."""
+    """Switch one protection off."""
     if without == "the journal":
         sqlite.WRITE_AHEAD = "PRAGMA journal_mode = OFF"
     elif without == "replacing files":
@@ -54,7 +53,7 @@ def _write_in_place(path: Path, data: bytes, *, expected: str | None) -> None:
 
 
 async def perform(place: Path, verb: Verb, mode: Mode, at: int, told: Path, without: str | None = None) -> None:
-    """Open, do, acknowledge, close; with a fault at one call of it."""
+    """Open, run the verb, acknowledge and close, with a fault at one call."""
     weaken(without)
     shim = Shim()
     shim.arm(place, mode, at)
@@ -68,7 +67,7 @@ async def perform(place: Path, verb: Verb, mode: Mode, at: int, told: Path, with
 async def fail(
     place: Path, verb: Verb, mode: Mode, at: int, told: Path, after: Counter[str], without: str | None
 ) -> None:
-    """The same with a call that fails; then without a fault, in the same process."""
+    """Run with a failing call, then without a fault in the same process."""
     weaken(without)
     logging.disable(logging.CRITICAL)  # it is told in the log, as it should be
     shim = Shim()
@@ -95,7 +94,7 @@ async def fail(
 
 
 async def rehearse(place: Path, verb: Verb) -> None:
-    """Without a fault."""
+    """Run without a fault."""
     async with opened(place, verb) as memory:
         await verb.do(memory, place)
     async with opened(place, verb) as memory:
@@ -104,7 +103,7 @@ async def rehearse(place: Path, verb: Verb) -> None:
 
 
 async def once_more(place: Path, verb: Verb, after: Counter[str]) -> None:
-    """After a fault: a new process opens the store, looks whether all is as it should be, and does the verb again."""
+    """Open the store in a new process after a fault, verify it, and run the verb again."""
     async with opened(place, verb) as memory:
         await _settle(memory, verb)
         if verb.name not in ("verify and repair", "reindex"):
@@ -120,7 +119,7 @@ async def once_more(place: Path, verb: Verb, after: Counter[str]) -> None:
 
 
 def done(now: Counter[str], after: Counter[str]) -> bool:
-    """Whether the store, whatever its files, holds what it holds when the verb is done."""
+    """Return True if the store, ignoring files, is in the state after the verb."""
     return _of_the_store(now) == _of_the_store(after)
 
 
@@ -137,7 +136,7 @@ async def _again(memory: object, verb: Verb, place: Path) -> None:
 
 
 async def _settle(memory: object, verb: Verb) -> None:
-    """Jobs come to their end, and files follow the memories."""
+    """Finish jobs and synchronise files."""
     if verb.deferred:
         for _ in range(100):
             await memory.jobs.work()  # type: ignore[attr-defined]
@@ -155,7 +154,7 @@ def _note(told: Path, what: str) -> None:
 
 
 class Stage:
-    """One verb, its template, and what the store holds before and after it."""
+    """One verb, its template, and the state of the store before and after."""
 
     def __init__(self, trial: Trial, verb: Verb) -> None:
         self.trial, self.verb = trial, verb
@@ -163,14 +162,14 @@ class Stage:
         self.place = trial.scratch / "here"
         if not self.template.exists():  # at the same place as its copies will be: a workspace knows its place
             shutil.rmtree(self.place, ignore_errors=True)
-            assert ended(begun(lambda: prepare(self.place, files=verb.files, waiting=verb.waiting))) == 0
+            assert wait(fork(lambda: prepare(self.place, files=verb.files, waiting=verb.waiting))) == 0
             self.place.rename(self.template)
         self.told = trial.scratch / "told"
         self.known: set[str] = set()  # states that were looked at already
         with self.copy() as (place, _):
             warm(lambda: rehearse(place, verb))
         with self.copy() as (place, told):
-            assert ended(begun(lambda: perform(place, verb, Mode.COUNT, -1, told))) == 0, verb.name
+            assert wait(fork(lambda: perform(place, verb, Mode.COUNT, -1, told))) == 0, verb.name
             self.calls = int(told.read_text().split()[-2])
             self.after = _held_by_another(place, trial.scratch, verb)
         self.before = held(self.template)
@@ -182,7 +181,7 @@ class Stage:
         return iter(range(self.trial.chances(self.verb.name).randrange(stride), self.calls, stride))
 
     def between(self, now: Counter[str]) -> bool:
-        """Whether a state is before or after; or, where there are several steps, whole on the way between."""
+        """Return True if a state is before or after or, for verbs of several steps, complete in between."""
         if now in (self.before, self.after):
             return True
         return self.verb.steps and (self.before & self.after) <= _without_counts(now) | (self.before & self.after)
@@ -210,13 +209,13 @@ def _without_counts(held_now: Counter[str]) -> Counter[str]:
 
 
 def _held_by_another(place: Path, scratch: Path, verb: Verb) -> Counter[str]:
-    """What a store holds after another process has opened it and let it settle."""
+    """Dump a store after another process has opened and settled it."""
 
     async def settle() -> None:
         async with opened(place, verb) as memory:
             await _settle(memory, verb)
 
-    assert ended(begun(settle)) == 0
+    assert wait(fork(settle)) == 0
     return held(place)
 
 
@@ -237,7 +236,7 @@ def killed_at_every_call(trial: Trial, *, stride: int, only: list[str] | None = 
 def _kill(stage: Stage, at: int) -> None:
     trial, verb = stage.trial, stage.verb
     with stage.copy() as (place, told):
-        code = ended(begun(lambda: perform(place, verb, Mode.KILL, at, told, trial.without)))
+        code = wait(fork(lambda: perform(place, verb, Mode.KILL, at, told, trial.without)))
         if code != KILLED:  # a run may need fewer calls than the first one
             trial.counts["calls not reached"] += code == 0
             if code != 0:
@@ -257,7 +256,7 @@ def _kill(stage: Stage, at: int) -> None:
             return
         stage.known.add(state)
         trial.counts["states looked at"] += 1
-        if ended(begun(lambda: once_more(place, verb, stage.after))) != 0:
+        if wait(fork(lambda: once_more(place, verb, stage.after))) != 0:
             stage.breaks("killed", at, "it cannot be gone on with")
         elif (now := held(place)) != stage.after and not _close_enough(verb, now, stage.after):
             stage.breaks("killed, and done again", at, _difference(now, stage.after))
@@ -275,7 +274,7 @@ def failed_at_every_call(trial: Trial, *, stride: int, only: list[str] | None = 
 def _fail(stage: Stage, mode: Mode, at: int) -> None:
     trial, verb = stage.trial, stage.verb
     with stage.copy() as (place, told):
-        if ended(begun(lambda: fail(place, verb, mode, at, told, stage.after, trial.without))) != 0:
+        if wait(fork(lambda: fail(place, verb, mode, at, told, stage.after, trial.without))) != 0:
             stage.breaks(mode.name, at, "it cannot be gone on with")
             return
         trial.counts[f"{mode.name} at a call"] += 1
@@ -291,7 +290,7 @@ def _fail(stage: Stage, mode: Mode, at: int) -> None:
 
 
 def _close_enough(verb: Verb, now: Counter[str], after: Counter[str]) -> bool:
-    """Where a verb notes that it was called, twice is twice: keys are made, searches and calls are noted."""
+    """Compare states; verbs that record their calls (keys, searches) may be recorded twice."""
     return verb.name in ("create_key", "revoke_key", "note_audit", "search, noted") and after <= now
 
 
@@ -303,7 +302,7 @@ async def under_the_shim(trial: Trial, part: str, **given: object) -> None:
     preload = environment(trial)
     if preload is not None:
         stride = 1 if trial.scale >= 1 else round(1 / max(trial.scale, 1e-3) ** 0.5)
-        await apart(trial, part, environment=preload, **{"stride": stride, **given})
+        await in_process(trial, part, environment=preload, **{"stride": stride, **given})
 
 
 async def run(trial: Trial) -> None:

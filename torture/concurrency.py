@@ -1,7 +1,7 @@
-"""Sixteen processes at once on one store: adds, updates, deletes, searches, compression and files, on both databases.
+"""Sixteen processes on one store: adds, updates, deletes, searches, compression and files, on both databases.
 
-Each keeps a log of what it was acknowledged; afterwards all logs together are compared with what is stored. What all of
-them say with one key, or in the same words, is there once. What is not known to be done is asked for again.
+Each logs what was acknowledged; afterwards all logs are compared with the store. Additions with the same key or the
+same text exist once. Operations with an unknown outcome are repeated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jiyi.settings import load_settings
 from jiyi.store import sqlite
 from jiyi.testing import WordEmbedder
 
-from .apart import ROOT, apart, begun, ended
+from .forks import ROOT, fork, in_process, wait
 from .ledger import Ledger, Log, Row, compared
 from .trial import Trial
 
@@ -48,7 +48,7 @@ def opened(where: str, number: int, files: Path) -> Memory:
 
 
 class Member:
-    """One process's verbs, one after the other."""
+    """One process's operations, one after the other."""
 
     def __init__(self, memory: Memory, number: int, log: Log, rng: random.Random) -> None:
         self.memory, self.number, self.log, self.rng = memory, number, log, rng
@@ -75,7 +75,7 @@ class Member:
             self.log.note(done=True, **asked, **found)
 
     async def _until_known(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Ask again as long as the store is busy: whether it was done is not known then."""
+        """Retry while the store is busy, since the outcome is then unknown."""
         for attempt in range(TRIES):
             try:
                 return await self._do(asked)
@@ -133,22 +133,22 @@ def drive(trial: Trial, *, where: str, operations: int) -> None:
     folder = trial.scratch / ("postgres" if "://" in where else "sqlite")
     folder.mkdir()
     place = where if "://" in where else str(folder / "memory.db")
-    assert ended(begun(lambda: _begin(place, folder, trial.without))) == 0
+    assert wait(fork(lambda: _begin(place, folder, trial.without))) == 0
     each = max(operations // PROCESSES, 1)
     seed = f"{trial.seed}{folder.name}"
     crew = [
-        begun(lambda number=number: take_part(place, number, each, folder, seed, trial.without))  # type: ignore[misc]
+        fork(lambda number=number: take_part(place, number, each, folder, seed, trial.without))  # type: ignore[misc]
         for number in range(PROCESSES)
     ]
     for number, process in enumerate(crew):
-        code = ended(process)
+        code = wait(process)
         if code != 0:
             trial.breaks("other", f"process {number} of {PROCESSES} on {folder.name} ended with {code}")
     lines = [line for number in range(PROCESSES) for line in Log(folder / f"log{number}").read()]
     trial.counts[f"operations on {folder.name}"] += sum(not line["done"] for line in lines)
     trial.counts["acknowledged"] += sum(line["done"] for line in lines)
     told = folder / "told"
-    if ended(begun(lambda: look(place, folder, lines, told))) != 0:
+    if wait(fork(lambda: look(place, folder, lines, told))) != 0:
         trial.breaks("other", f"{folder.name} cannot be looked at")
     else:
         trial.broken += [f"{line} (--seed {trial.seed})" for line in told.read_text("utf-8").splitlines()]
@@ -191,8 +191,8 @@ async def _rows(memory: Memory, user: str) -> list[Row]:
 
 
 def _twice(lines: list[dict[str, Any]], there: list[Row]) -> Iterator[str]:
-    """What all said is one memory, whoever was the first: with one key always, in the same words until it is compressed
-    and said anew."""
+    """Yield duplicates: additions with one key are one memory always, those with the same text until it is compressed
+    and added again."""
     archived = {memory_id for _, memory_id, _, status in there if status == "archived"}
     keyed: dict[str, set[str]] = {}
     plain: dict[str, set[str]] = {}
@@ -208,7 +208,7 @@ def _twice(lines: list[dict[str, Any]], there: list[Row]) -> Iterator[str]:
 
 async def run(trial: Trial) -> None:
     operations = trial.times(OPERATIONS, 640)
-    await apart(trial, "crowd.drive", where="a file", operations=round(operations * ON_SQLITE))
+    await in_process(trial, "concurrency.drive", where="a file", operations=round(operations * ON_SQLITE))
     if trial.without is None:
         await _on_postgres(trial, round(operations * (1 - ON_SQLITE)))
 
@@ -227,7 +227,7 @@ async def _on_postgres(trial: Trial, operations: int) -> None:
     try:
         databases = Databases(server.url())
         await databases.prepare()
-        await apart(trial, "crowd.drive", where=databases.url(await databases.new()), operations=operations)
+        await in_process(trial, "concurrency.drive", where=databases.url(await databases.new()), operations=operations)
     except JiyiError as error:
         trial.breaks("other", f"PostgreSQL: {error}")
     finally:

@@ -1,4 +1,4 @@
-"""Where a trial's stores are: in a file, and in a PostgreSQL of its own."""
+"""Stores of a trial: a SQLite file, and a temporary PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ON_POSTGRES_FROM = 0.02  # a server takes a while to start: a tiny trial does wi
 _numbers = count()
 
 
-async def places(trial: Trial) -> AsyncIterator[tuple[str, str | Path]]:
-    """A new store in each; what could not be tried is noted."""
+async def stores(trial: Trial) -> AsyncIterator[tuple[str, str | Path]]:
+    """Yield a new store of each kind; note those that cannot be tried."""
     yield "SQLite", trial.scratch / f"store {next(_numbers)}.db"
     if trial.scale < ON_POSTGRES_FROM or trial.without is not None:
         return
@@ -27,7 +27,7 @@ async def places(trial: Trial) -> AsyncIterator[tuple[str, str | Path]]:
 
 
 async def server(trial: Trial) -> AsyncIterator[Databases]:
-    """A PostgreSQL with room for databases, or nothing."""
+    """Start a PostgreSQL; None if it is not available."""
     own = None
     try:
         if not os.environ.get("TEST_DATABASE_URL"):

@@ -1,7 +1,6 @@
-"""Bad input that looks for its own way: coverage-guided fuzzing (atheris) of everything that reads, from the same seeds
-and with the same promises as `inputs`. What reaches code that no input had reached before is kept and changed further.
+"""Coverage-guided fuzzing (atheris) of all parsers, with the seeds and properties of `inputs`.
 
-atheris has wheels for x86_64 only; without it the trial says that it did not run.
+atheris has wheels for x86_64 only; without it the trial reports that it did not run.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ async def _fuzzed(trial: Trial, name: str, seeds: tuple[str, ...], runs: int) ->
         str(corpus),
     ]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "torture.guided", name, trial.without or "", *options),
+        *(sys.executable, "-m", "torture.fuzzing", name, trial.without or "", *options),
         cwd=Path(__file__).parents[1],
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -71,7 +70,7 @@ async def _fuzzed(trial: Trial, name: str, seeds: tuple[str, ...], runs: int) ->
 
 
 def main() -> None:
-    """One reader, until it has run often enough or something is found: libFuzzer ends the process."""
+    """Fuzz one reader; libFuzzer ends the process."""
     import atheris
 
     name, without, *options = sys.argv[1:]

@@ -1,6 +1,6 @@
-"""A part of a trial in a process of its own, which has no threads and can fork: `python -m torture.apart`.
+"""Run a part of a trial in a separate process without threads, which can fork: `python -m torture.forks`.
 
-A process that is to be killed is forked from one that has loaded everything already, so that a kill costs milliseconds.
+Processes to be killed are forked from one that has loaded everything, so that a kill costs milliseconds.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[1]
 FOREIGN = ("JIYI_", "LLM_", "EMBEDDING_")  # settings of the person who runs it
 
 
-async def apart(trial: Trial, part: str, *, environment: dict[str, str] | None = None, **given: Any) -> None:
-    """Run `module.function(trial, **given)` of this package in another process, and take over what it found."""
+async def in_process(trial: Trial, part: str, *, environment: dict[str, str] | None = None, **given: Any) -> None:
+    """Run `module.function(trial, **given)` of this package in another process, and merge its results."""
     told = trial.scratch / f"{part}.json"
     task = {
         "trial": [trial.name, trial.seed, trial.scale, str(trial.scratch), trial.without],
@@ -36,7 +36,7 @@ async def apart(trial: Trial, part: str, *, environment: dict[str, str] | None =
     ours = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     ours |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **(environment or {})}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "torture.apart", json.dumps(task), cwd=ROOT, env=ours, stderr=subprocess.STDOUT
+        sys.executable, "-m", "torture.forks", json.dumps(task), cwd=ROOT, env=ours, stderr=subprocess.STDOUT
     )
     try:
         code = await process.wait()
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def load_everything(scratch: Path) -> None:
-    """Do once all that is slow the first time; afterwards there is no thread and no open file."""
+    """Warm up everything that is slow the first time; afterwards no thread and no file is open."""
     from jiyi import Memory
     from jiyi.testing import WordEmbedder
 
@@ -81,8 +81,8 @@ def load_everything(scratch: Path) -> None:
     warm(once)
 
 
-def begun(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
-    """Begin something in a forked process. → its id"""
+def fork(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
+    """Start a coroutine in a forked process; return its id."""
     process = os.fork()
     if process == 0:
         code = 1
@@ -98,15 +98,15 @@ def begun(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
     return process
 
 
-def ended(process: int) -> int:
-    """Wait for a process. → 0, its code, or minus the signal that ended it"""
+def wait(process: int) -> int:
+    """Wait for a process; return its exit code, or minus the signal that ended it."""
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def killed(process: int) -> bool:
-    """Kill a process. → False if it had ended before"""
+def kill(process: int) -> bool:
+    """Kill a process; return False if it had ended before."""
     os.kill(process, signal.SIGKILL)
-    return ended(process) == -signal.SIGKILL
+    return wait(process) == -signal.SIGKILL
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How a server for embeddings can misbehave. Each behaviour gets the request and answers it, wrongly or not at all."""
+"""Faults of an embedding server. Each gets the request and answers it wrongly or not at all."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _rows(texts: list[str]) -> Rows:
 
 
 def _with(change: Callable[[Rows], Any]) -> Behaviour:
-    """A good reply, changed."""
+    """A good reply with a change."""
 
     async def behave(request: dict[str, Any], writer: Writer) -> None:
         await answer({"object": "list", "model": "m", "data": change(_rows(request["input"])), "usage": {}})(
@@ -61,7 +61,7 @@ def _each(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Behaviour:
 
 
 def _one(vector: Callable[[list[float]], Any]) -> Behaviour:
-    """The last row's vector is another; the others are right, and still nothing of the reply can be used."""
+    """Replace the last row's vector; then nothing of the reply can be used."""
     return _with(lambda rows: [*rows[:-1], {**rows[-1], "embedding": vector(rows[-1]["embedding"])}])
 
 
@@ -80,7 +80,7 @@ async def _early_end(request: dict[str, Any], writer: Writer) -> None:
 
 
 def _second_batch(then: Behaviour) -> Behaviour:
-    """Texts are sent in batches: the first goes well."""
+    """Answer the first batch of texts correctly, and fail on the second."""
     asked = 0
 
     async def behave(request: dict[str, Any], writer: Writer) -> None:

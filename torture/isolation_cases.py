@@ -1,4 +1,4 @@
-"""Every verb, tool and command as somebody would call it who wants what is not theirs."""
+"""Calls of every verb, tool and command with ids and names of another user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CANARY = "kanarienvogel"
 
 
 def lookalikes(user_id: str) -> list[str]:
-    """Names that databases, file systems and people take for this one."""
+    """Names that databases, file systems and people confuse with this one."""
     wide = "".join(chr(ord(each) + 0xFEE0) if "!" <= each <= "~" else each for each in user_id)
     found = [
         user_id.lower(),
@@ -58,7 +58,7 @@ def lookalikes(user_id: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Theirs:
-    """What is the owner's, by which somebody else may try to reach it."""
+    """Ids and files of the owner, used by other users."""
 
     memory_id: str
     memory_key: str
@@ -68,13 +68,13 @@ class Theirs:
     folder: Path  # for what is written
 
     def like(self) -> Theirs:
-        """Ids of the same form that nobody has."""
+        """Return ids of the same form that do not exist."""
         return Theirs("0" * 25 + "1", "nobodys-bird", "0" * 25 + "1", "nobody's", self.export, self.folder)
 
 
 Call = Callable[[Memory, str, Theirs], Awaitable[Any]]
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-# By an id of the owner's: the answer must be that of an id that nobody has.
+# By an id of the owner: the answer must be that of an id that does not exist.
 BY_ID: dict[str, Call] = {
     "get": lambda memory, user, theirs: memory.get(theirs.memory_id, user_id=user),
     "get_many": lambda memory, user, theirs: memory.get_many([theirs.memory_id, theirs.memory_key], user_id=user),
@@ -84,14 +84,16 @@ BY_ID: dict[str, Call] = {
     "history": lambda memory, user, theirs: memory.history(theirs.memory_key, user_id=user),
     "sources": lambda memory, user, theirs: memory.sources(theirs.memory_id, user_id=user),
     "relations": lambda memory, user, theirs: memory.relations(theirs.memory_id, user_id=user),
-    "undo": lambda memory, user, theirs: memory.maintenance.undo(theirs.memory_id, user_id=user),
-    "undo_plan": lambda memory, user, theirs: memory.maintenance.undo_plan(session_id=theirs.session_id, user_id=user),
-    "status": lambda memory, user, theirs: memory.jobs.status(theirs.job_id, user_id=user),
-    "wait": lambda memory, user, theirs: memory.jobs.wait(theirs.job_id, user_id=user, timeout=0.0),
-    "job": lambda memory, user, theirs: memory.jobs.get(theirs.job_id, user_id=user),
-    "retry_job": lambda memory, user, theirs: memory.jobs.retry(theirs.job_id, user_id=user),
-    "cancel_job": lambda memory, user, theirs: memory.jobs.cancel(theirs.job_id, user_id=user),
-    "end_session": lambda memory, user, theirs: memory.sessions.end(theirs.session_id, user_id=user),
+    "maintenance.undo": lambda memory, user, theirs: memory.maintenance.undo(theirs.memory_id, user_id=user),
+    "maintenance.undo_plan": lambda memory, user, theirs: memory.maintenance.undo_plan(
+        session_id=theirs.session_id, user_id=user
+    ),
+    "jobs.status": lambda memory, user, theirs: memory.jobs.status(theirs.job_id, user_id=user),
+    "jobs.wait": lambda memory, user, theirs: memory.jobs.wait(theirs.job_id, user_id=user, timeout=0.0),
+    "jobs.get": lambda memory, user, theirs: memory.jobs.get(theirs.job_id, user_id=user),
+    "jobs.retry": lambda memory, user, theirs: memory.jobs.retry(theirs.job_id, user_id=user),
+    "jobs.cancel": lambda memory, user, theirs: memory.jobs.cancel(theirs.job_id, user_id=user),
+    "sessions.end": lambda memory, user, theirs: memory.sessions.end(theirs.session_id, user_id=user),
 }
 
 
@@ -100,58 +102,52 @@ async def _exported(memory: Memory, user: str, theirs: Theirs) -> str:
     return (theirs.folder / "mine.jsonl").read_text("utf-8")
 
 
-# By the name alone: nothing of the owner's may be in the answer.
+# By name: no data of the owner may be in the answer.
 BY_NAME: dict[str, Call] = {
     "add": lambda memory, user, theirs: memory.add("plays chess", user_id=user, session_id=theirs.session_id),
-    "add_summary": lambda memory, user, theirs: memory.sessions.add_summary("spoke of chess", user_id=user),
+    "sessions.add_summary": lambda memory, user, theirs: memory.sessions.add_summary("spoke of chess", user_id=user),
     "observe": lambda memory, user, theirs: memory.observe("hello", "hi", user_id=user, session_id=theirs.session_id),
-    "record_skill": lambda memory, user, theirs: memory.sessions.record_skill("chess", ["open"], user_id=user),
+    "sessions.record_skill": lambda memory, user, theirs: memory.sessions.record_skill("chess", ["open"], user_id=user),
     "search": lambda memory, user, theirs: memory.search("what sings", user_id=user, session_id=theirs.session_id),
     "context": lambda memory, user, theirs: memory.context("what sings", user_id=user),
     "list": lambda memory, user, theirs: memory.list(user_id=user, session_id=theirs.session_id, cursor="z" * 26),
     "count": lambda memory, user, theirs: memory.count(user_id=user, session_id=theirs.session_id, tags=["bird"]),
-    "groups": lambda memory, user, theirs: memory.usage.groups(user_id=user),
+    "usage.groups": lambda memory, user, theirs: memory.usage.groups(user_id=user),
     "timeline": lambda memory, user, theirs: memory.timeline(user_id=user, memory_types=["message", "fact"]),
-    "hot": lambda memory, user, theirs: memory.usage.most_used(user_id=user),
-    "recalls": lambda memory, user, theirs: memory.usage.recalls(user_id=user),
+    "usage.most_used": lambda memory, user, theirs: memory.usage.most_used(user_id=user),
+    "usage.recalls": lambda memory, user, theirs: memory.usage.recalls(user_id=user),
     "stats": lambda memory, user, theirs: memory.stats(user),
-    "metrics": lambda memory, user, theirs: memory.usage.metrics(user),
-    "jobs": lambda memory, user, theirs: memory.jobs.list(user_id=user),
-    "verify": lambda memory, user, theirs: memory.maintenance.verify(user_id=user),
-    "synonyms": lambda memory, user, theirs: memory.synonyms.list(user_id=user),
-    "add_synonyms": lambda memory, user, theirs: memory.synonyms.add([("a", "b")], user_id=user),
-    "remove_synonym": lambda memory, user, theirs: memory.synonyms.remove("sings", user_id=user),
-    "expand_keywords": lambda memory, user, theirs: memory.synonyms.expand(["sings"], user_id=user),
-    "compress_plan": lambda memory, user, theirs: memory.maintenance.compress_plan(user_id=user),
-    "compress": lambda memory, user, theirs: memory.maintenance.compress(user_id=user),
-    "upkeep": lambda memory, user, theirs: memory.maintenance.run(user_id=user),
-    "sync_workspace": lambda memory, user, theirs: memory.workspace.sync(user_id=user),
-    "workspace_status": lambda memory, user, theirs: memory.workspace.status(user_id=user),
-    "verify_workspace": lambda memory, user, theirs: memory.workspace.verify(user_id=user),
-    "rebuild_workspace": lambda memory, user, theirs: memory.workspace.rebuild(user_id=user),
-    "import_chats": lambda memory, user, theirs: memory.transfer.import_chats(
+    "usage.metrics": lambda memory, user, theirs: memory.usage.metrics(user),
+    "jobs.list": lambda memory, user, theirs: memory.jobs.list(user_id=user),
+    "maintenance.verify": lambda memory, user, theirs: memory.maintenance.verify(user_id=user),
+    "synonyms.list": lambda memory, user, theirs: memory.synonyms.list(user_id=user),
+    "synonyms.add": lambda memory, user, theirs: memory.synonyms.add([("a", "b")], user_id=user),
+    "synonyms.remove": lambda memory, user, theirs: memory.synonyms.remove("sings", user_id=user),
+    "synonyms.expand": lambda memory, user, theirs: memory.synonyms.expand(["sings"], user_id=user),
+    "maintenance.compress_plan": lambda memory, user, theirs: memory.maintenance.compress_plan(user_id=user),
+    "maintenance.compress": lambda memory, user, theirs: memory.maintenance.compress(user_id=user),
+    "maintenance.run": lambda memory, user, theirs: memory.maintenance.run(user_id=user),
+    "workspace.sync": lambda memory, user, theirs: memory.workspace.sync(user_id=user),
+    "workspace.status": lambda memory, user, theirs: memory.workspace.status(user_id=user),
+    "workspace.verify": lambda memory, user, theirs: memory.workspace.verify(user_id=user),
+    "workspace.rebuild": lambda memory, user, theirs: memory.workspace.rebuild(user_id=user),
+    "transfer.import_chats": lambda memory, user, theirs: memory.transfer.import_chats(
         theirs.folder / "chat.json", user_id=user
     ),
-    "import_memories": lambda memory, user, theirs: memory.transfer.import_memories(theirs.export, user_id=user),
-    "export": _exported,
+    "transfer.import_memories": lambda memory, user, theirs: memory.transfer.import_memories(
+        theirs.export, user_id=user
+    ),
+    "transfer.export": _exported,
     "delete_all": lambda memory, user, theirs: memory.delete_all(user),
 }
 
 
-# About no user, or about all of them: who may call these is decided by whoever holds the memory, or by keys.
-NOBODYS = {
-    *("open", "close", "flush", "observed", "health", "users", "vacuum", "reindex", "backup", "work", "job_counts"),
-    *(
-        "exposition",
-        "watch_workspace",
-        "create_key",
-        "keys",
-        "revoke_key",
-        "check_key",
-        "has_keys",
-        "audit",
-        "note_audit",
-    ),
+# Not about a user, or about all of them: access to these is decided by the process, or by keys.
+UNSCOPED = {
+    *("open", "close", "health", "users"),
+    *("jobs.counts", "jobs.work", "maintenance.reindex", "maintenance.vacuum", "sessions.flush", "transfer.backup"),
+    *("keys.audit", "keys.check", "keys.create", "keys.exist", "keys.list", "keys.log", "keys.revoke"),
+    *("usage.observed", "usage.prometheus", "workspace.files", "workspace.watch"),
 }
 TOOLS: dict[str, Callable[[Theirs], dict[str, Any]]] = {
     "search_memories": lambda theirs: {"query": "what sings", "min_relevance_score": 0},
@@ -178,8 +174,8 @@ COMMANDS: dict[str, Callable[[Theirs], list[str]]] = {
     "verify": lambda theirs: [],
     "compress": lambda theirs: ["--dry-run"],
 }
-# They search with the real embedder, take in what they are given, or wait for ever; the verbs below them are tried.
-COMMANDS_LEFT = {
-    *("add", "import", "search", "mcp", "upkeep", "export", "synonyms import", "synonyms remove"),
+# Commands that need the real embedder, import files, or run forever; their verbs are tried directly.
+COMMANDS_SKIPPED = {
+    *("add", "import", "search", "mcp", "upkeep", "maintain", "export", "synonyms import", "synonyms remove"),
     *("workspace init", "workspace sync", "workspace status", "workspace verify", "workspace rebuild"),
 }
