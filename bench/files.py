@@ -1,8 +1,7 @@
-"""`python -m bench.files`: what does it cost to keep a file of 10,000 memories and the index equal?
+"""`python -m bench.files`: cost of synchronising a file of 10,000 memories with the store.
 
-Everything is compared with what cannot be avoided, in the same run: embedding the texts that have changed; for one,
-an update of one memory, and reading, parsing and replacing a file of that size. Last, how long it takes until an edit
-is found by a process that knows nothing of files, while another one watches them.
+Each sync is compared with the unavoidable work in the same run: embedding the changed texts or, for one change, one
+update and one rewrite of the file. Also measured: the delay until a watched edit is found by another process.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from jiyi.settings import load_settings
 
 from .texts import statements
 
-FULL, ONE = 3.0, 3.0  # bounds: times the unavoidable
-FOUND_S = 2.0  # the bound for an edit to be found
+FULL, ONE = 3.0, 3.0  # bounds: times the unavoidable work
+FOUND_S = 2.0  # bound for an edit to be found
 
 
 async def timed(work: Callable[[], Awaitable[object]], times: int = 1) -> float:
@@ -47,7 +46,7 @@ def append(note: Path, text: str) -> None:
 
 
 async def until_found(path: Path, note: Path, watcher: Memory, times: int) -> list[float]:
-    """How long after a save another process finds what was written."""
+    """Seconds from a save until another process finds the text."""
     took = []
     async with Memory.open(path, settings=watcher.settings, embedder=BuiltinEmbedder()) as reader:
         watching = asyncio.create_task(watcher.workspace.watch())
@@ -71,7 +70,7 @@ async def until_found(path: Path, note: Path, watcher: Memory, times: int) -> li
 
 
 async def measure(folder: Path, size: int, seed: str) -> tuple[list[tuple[str, float, float, float | None]], float]:
-    """What each sync took, beside what cannot be avoided; and the longest time until an edit was found."""
+    """Return rows of sync times with the unavoidable time, and the longest delay until an edit was found."""
     embedder = BuiltinEmbedder()
     texts = [" ".join(text.split()) for text in statements(seed, 2 * size)]
     old, new = texts[:size], texts[size:]
@@ -143,7 +142,7 @@ async def measure(folder: Path, size: int, seed: str) -> tuple[list[tuple[str, f
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.files", description=__doc__)
-    parser.add_argument("--seed", default="1", help="of the texts")
+    parser.add_argument("--seed", default="1", help="seed of the texts")
     parser.add_argument("--size", type=int, default=10_000, help="memories in the file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="jiyi-bench-") as folder:
@@ -154,7 +153,7 @@ def main() -> None:
             name, f"{took:.3f}", f"{floor:.3f}", f"{took / floor:.2f}", "" if bound is None else f"≤ {bound:g}"
         )
     Console().print(table)
-    print(f"while it is watched, an edit is found within {found:.2f} s (the longest of 5; bound {FOUND_S:g} s)")
+    print(f"a watched edit is found within {found:.2f} s (the longest of 5; bound {FOUND_S:g} s)")
     missed = [name for name, took, floor, bound in rows if bound is not None and took / floor > bound]
     missed += ["an edit is found"] if found > FOUND_S else []
     sys.exit(f"missed: {', '.join(missed)}" if missed else 0)

@@ -133,7 +133,7 @@ def strangers(sets: Sequence[BenchSet], one: BenchSet, at: int) -> list[tuple[Be
 async def asked(
     memory: Memory, one: BenchSet, store: BenchStore, query: BenchQuery, mode: SearchMode, *, own: bool
 ) -> tuple[Candidates, int | None]:
-    """What the legs say, and the place of the best memory."""
+    """Return the candidates and the index of the best one."""
     where = Filter.parse(user_id=user_of(one, store), asked_at=(query.asked_at if own else None) or store.last_at)
     inquiry = interpret(
         query.text, where, mode=mode, keywords=None, at_least=0, limit=1, explain=False, with_synonyms=True

@@ -24,7 +24,7 @@ class FloorTimes:
     embed: float
     scan: float
     bm25: float
-    cpu: float  # of all threads of the process, for the whole
+    cpu: float  # of all threads, for the whole search
 
     @property
     def total(self) -> float:
@@ -32,7 +32,7 @@ class FloorTimes:
 
 
 class Floor:
-    """One user's vectors as a matrix, and one user's texts in bm25s."""
+    """One user's vectors in a matrix and texts in bm25s."""
 
     def __init__(self, path: Path, user_id: str, embedder: BuiltinEmbedder) -> None:
         database = sqlite3.connect(path)

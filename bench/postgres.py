@@ -42,8 +42,8 @@ Kind = Literal["plain", "embedded", "engine"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 EACH = 1000  # memories of the other users
 TOP = 10
-# p50 ≤ FACTOR × plain + embedding + SLACK; throughput ≥ SHARE × plain queries. What these hold if each has to embed its
-# text, as a search has to, is told beside it.
+# p50 ≤ FACTOR × plain + embedding + SLACK; throughput ≥ SHARE × plain queries. The figures with
+# embedding, as a search needs it, are printed as well.
 FACTOR, SLACK_S, SHARE = 2.0, 0.005, 0.8
 PLAIN = """SELECT memory_id FROM embeddings WHERE user_id = $1 AND model = $2
     ORDER BY vector <=> $3::text::vector LIMIT 10"""
@@ -52,7 +52,7 @@ SETTINGS = ("fsync=off", "shared_buffers=1GB", "max_wal_size=8GB", "maintenance_
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds, and searches in a second."""
+    """Seconds, and searches per second."""
 
     size: int
     load: float
@@ -104,7 +104,7 @@ async def fill(url: str, admin: str, given: argparse.Namespace, console: Console
             console.print(f"{user_id}: {size:,} memories in {perf_counter() - began:.0f} s")
     began = perf_counter()
     connection = await asyncpg.connect(admin)
-    for table in Base.metadata.sorted_tables:  # the others are only there to be in the way
+    for table in Base.metadata.sorted_tables:  # the other users are never searched
         if "user_id" in table.columns:
             listed = ", ".join(f'"{column.name}"' for column in table.columns if column.name not in ("user_id", "seq"))
             await connection.execute(
@@ -121,7 +121,7 @@ async def fill(url: str, admin: str, given: argparse.Namespace, console: Console
 async def measure(url: str, admin: str, size: int, given: argparse.Namespace) -> Times:
     embedder = BuiltinEmbedder()
     user_id = user_of(size)
-    # No question is asked twice, lest a cache of any kind answers it.
+    # Each question is asked once, so that no cache answers it.
     asked = iter(questions(f"{given.seed}:postgres:{size}", 100_000))
     pool = await asyncpg.create_pool(admin, min_size=given.clients, max_size=given.clients)
 
@@ -154,36 +154,35 @@ async def measure(url: str, admin: str, size: int, given: argparse.Namespace) ->
 
 
 def _rate(given: argparse.Namespace, kind: Kind, url: str, admin: str, user_id: str) -> float:
-    """How often so many clients do it together in a second. They are spread over as many processes as there are cores:
-    the server has one for each connection."""
+    """Requests per second of several clients together, spread over one process per core."""
     context = multiprocessing.get_context("spawn")
     number = min(os.cpu_count() or 1, given.clients)
-    ready, told = context.Barrier(number), context.Queue()
+    ready, rates = context.Barrier(number), context.Queue()
     shares = [given.clients // number + (at < given.clients % number) for at in range(number)]
     crew = [
         context.Process(
             target=_work,
-            args=(kind, url, admin, user_id, clients, given.seconds, f"{given.seed}:{kind}:{at}", ready, told),
+            args=(kind, url, admin, user_id, clients, given.seconds, f"{given.seed}:{kind}:{at}", ready, rates),
         )
         for at, clients in enumerate(shares)
     ]
     for process in crew:
         process.start()
-    rate = sum(told.get(timeout=600) for _ in crew)
+    rate = sum(rates.get(timeout=600) for _ in crew)
     for process in crew:
         process.join()
     return float(rate)
 
 
 def _work(*what: Any) -> None:
-    *given, ready, told = what
-    told.put(asyncio.run(_clients(*given, ready)))
+    *given, ready, rates = what
+    rates.put(asyncio.run(_clients(*given, ready)))
 
 
 async def _clients(
     kind: Kind, url: str, admin: str, user_id: str, number: int, seconds: float, seed: str, ready: Any
 ) -> float:
-    """Those of one process. No question is asked twice, lest a cache of any kind answers it."""
+    """Run the clients of one process. Each question is asked once, so that no cache answers it."""
     embedder = BuiltinEmbedder()
     asked = iter(questions(seed, 20_000))
     vectors = cycle([await embedder.embed_query(next(asked)) for _ in range(64)])
@@ -220,7 +219,7 @@ def _as_text(vector: Any) -> str:
 
 
 async def _recall(memory: Memory, pool: Any, user_id: str, embedder: BuiltinEmbedder, asked: list[str]) -> float:
-    """The share of the nearest, found by brute force over the stored vectors, that the engine's vector leg has too."""
+    """Recall of the engine's vector leg against a brute-force search."""
     rows = await pool.fetch("SELECT memory_id, vector_send(vector) FROM embeddings WHERE user_id = $1", user_id)
     ids = np.array([row[0] for row in rows])
     matrix = np.array([np.frombuffer(row[1], ">f4", offset=4) for row in rows], np.float32)

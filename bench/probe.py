@@ -1,4 +1,4 @@
-"""What has to happen in a process of its own: `python -m bench.probe cold|write …`, spoken to by the benchmark."""
+"""Steps that need their own process: `python -m bench.probe cold|write …`, controlled through pipes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .texts import questions
 
 
 def peak_rss_mb() -> float:
-    # On Linux getrusage counts in what the parent held when it started this process; the kernel's own record does not.
+    # On Linux getrusage includes the parent's memory at the fork; VmHWM does not.
     status = Path("/proc/self/status")
     if status.exists():
         return int(re.search(r"VmHWM:\s+(\d+)", status.read_text())[1]) / (1 << 10)  # type: ignore[index]
@@ -30,7 +30,7 @@ def peak_rss_mb() -> float:
 
 
 class NoiseEmbedder:
-    """Gives random vectors under the built-in embedder's name, so that a writer starts without a model."""
+    """Returns random vectors under the built-in embedder's id, so that a writer needs no model."""
 
     id = BuiltinEmbedder.id
 
@@ -42,7 +42,7 @@ class NoiseEmbedder:
 
 
 async def cold(path: Path, user_id: str) -> dict[str, float]:
-    """The first searches of a process, one English and one Chinese, its embedder being loaded already."""
+    """Time the first searches of a process whose embedder is loaded."""
     embedder = BuiltinEmbedder()
     start = perf_counter()
     await embedder.embed_query("ready?")

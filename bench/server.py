@@ -33,7 +33,7 @@ from jiyi.settings import load_settings
 from .fill import PerturbedEmbedder, Plan, fill
 from .texts import questions, statements
 
-FACTOR = 3.0  # the bound: p99 of the server ≤ FACTOR × p99 of the engine, and no error
+FACTOR = 3.0  # bound: p99 of the server ≤ FACTOR × p99 of the engine, and no error
 ADDS_OF_TEN = 1
 WARM_S = 2.0
 LATE_S = 60.0  # answers that come later than this after the last request count as errors
@@ -43,7 +43,7 @@ Act = Callable[[int], Awaitable[object]]
 
 @dataclass(slots=True)
 class Load:
-    """What became of the requests; times in seconds."""
+    """Results of the requests; times in seconds."""
 
     searches: list[float] = field(default_factory=list)
     adds: list[float] = field(default_factory=list)
@@ -112,7 +112,7 @@ def is_add(number: int) -> bool:
 
 
 def traffic(memory: Memory, users: Sequence[str], texts: Iterator[str], asked: Iterator[str]) -> Act:
-    """No question and no statement comes twice, lest a cache answers."""
+    """Each question and statement occurs once, so that no cache answers."""
 
     async def act(number: int) -> object:
         user_id = users[number * 7 % len(users)]
@@ -133,7 +133,7 @@ async def measure(
         iter(list(statements(f"{given.seed}:{name}:adds", number))),
         iter(questions(f"{given.seed}:{name}:asked", number)),
     )
-    for user_id in users:  # so that loading them is not what is measured
+    for user_id in users:  # loads them before the measurement
         await memory.search("tea", user_id=user_id)
     await drive(act, given.rate, WARM_S)
     before = cpu_of(pid)
@@ -143,7 +143,7 @@ async def measure(
 
 
 def cpu_of(pid: int) -> float:
-    """The CPU time that a process has used so far: other programs hardly disturb it. Linux tells it."""
+    """CPU time of a process so far (Linux only); other programs hardly disturb it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -153,12 +153,12 @@ def cpu_of(pid: int) -> float:
 
 @contextmanager
 def serving(path: Path) -> Iterator[tuple[str, int]]:
-    """`jiyi serve` as a process of its own; its address and its number."""
+    """Start `jiyi serve`; yield its address and process id."""
     log = path.with_suffix(".log")
     program = [sys.executable, "-c", "from jiyi.cli import main; main()", "serve", "--port", "0", "--store", str(path)]
-    with log.open("wb") as told:
+    with log.open("wb") as output:
         process = subprocess.Popen(
-            program, stderr=told, env={**os.environ, "JIYI_SERVER__UPLOAD_DIR": str(path.parent)}
+            program, stderr=output, env={**os.environ, "JIYI_SERVER__UPLOAD_DIR": str(path.parent)}
         )
     try:
         until = monotonic() + 60
@@ -173,7 +173,7 @@ def serving(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def copies(path: Path, folder: Path) -> Iterator[Path]:
-    """The filled store again and again, so that each side begins with the same."""
+    """Yield fresh copies of the filled store."""
     for number in count():
         where = folder / str(number)
         where.mkdir()

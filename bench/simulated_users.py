@@ -1,7 +1,7 @@
-"""Made-up lives: what fifty people tell an assistant over a year, and questions whose answers are in it.
+"""Simulated users: a year of conversations with an assistant, and questions about them.
 
-Half of them speak Chinese. Every session has something that happened, once (with a name, a number, a place), things
-that hold (home, work, drink, phone) told, told again or changed, and small talk around them.
+Half of the users speak Chinese. Every session has a unique event (with a name, a number, a place), attributes (home,
+work, drink, phone) that are stated, repeated or changed, and small talk.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ ATTRIBUTES = ("home", "work", "drink", "phone")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """A question, and the words that an answer must hold."""
+    """A question and the words that its answer must contain."""
 
     question: str
     answer: str
-    told_at: datetime
+    stated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +30,12 @@ class Session:
     at: datetime
     messages: list[dict[str, str]]
     planted: tuple[Planted, ...]
-    current: dict[str, str]  # the values that hold from now on, by attribute
+    current: dict[str, str]  # current values by attribute
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """One language's material."""
+    """Texts of one language."""
 
     people: tuple[str, ...]
     places: tuple[str, ...]
@@ -47,7 +47,7 @@ class Words:
     tell: dict[str, str]
     change: dict[str, str]
     ask: dict[str, str]
-    happened: tuple[tuple[str, str, str], ...]  # what is said, the question, and which word answers it
+    events: tuple[tuple[str, str, str], ...]  # statement, question, and the field that answers it
     small_talk: tuple[str, ...]
     questions: tuple[str, ...]
     replies: tuple[str, ...]
@@ -175,7 +175,7 @@ ENGLISH = Words(
         "drink": "What is my favourite drink?",
         "phone": "What phone do I have?",
     },
-    happened=(
+    events=(
         (
             "My {thing} was repaired by {person} at {place}, it cost {number} euros.",
             "What did the repair of my {thing} cost?",
@@ -318,7 +318,7 @@ CHINESE = Words(
         "drink": "我最喜欢的饮料是什么？",
         "phone": "我用的是什么手机？",
     },
-    happened=(
+    events=(
         ("我的{thing}是{person}在{place}修好的，花了{number}元。", "修{thing}花了多少钱？", "number"),
         ("我从{person}那里买了一台二手{thing}，花了{number}元。", "谁把{thing}卖给我的？", "person"),
         ("{person}给我推荐了《{title}》这本书，我{small}天就看完了。", "谁推荐了《{title}》？", "person"),
@@ -356,7 +356,7 @@ CHINESE = Words(
 
 
 def life(number: int, *, seed: int, start: datetime, days: int, every_days: float) -> Iterator[Session]:
-    """One person's sessions, in order."""
+    """Yield the sessions of one user in order."""
     rng = random.Random(f"{seed}:{number}")
     words = CHINESE if number % 2 else ENGLISH
     user_id = f"user-{number:02d}"
@@ -378,10 +378,10 @@ def life(number: int, *, seed: int, start: datetime, days: int, every_days: floa
                 said.append(words.tell[name].format(value=current[name]))
         planted = []
         for _ in range(rng.randint(1, 2)):
-            told = _happened(rng, words, used)
-            if told is not None:
-                said.append(told[0])
-                planted.append(Planted(question=told[1], answer=told[2], told_at=at))
+            event = _event(rng, words, used)
+            if event is not None:
+                said.append(event[0])
+                planted.append(Planted(question=event[1], answer=event[2], stated_at=at))
         said += rng.sample(words.small_talk, rng.randint(0, 2)) + rng.sample(words.questions, rng.randint(0, 1))
         rng.shuffle(said)
         yield Session(
@@ -396,10 +396,10 @@ def life(number: int, *, seed: int, start: datetime, days: int, every_days: floa
         day += rng.uniform(0.5, 1.5) * every_days
 
 
-def _happened(rng: random.Random, words: Words, used: set[str]) -> tuple[str, str, str] | None:
-    """Something whose question was not asked before; None when everything has happened."""
+def _event(rng: random.Random, words: Words, used: set[str]) -> tuple[str, str, str] | None:
+    """Return an unused statement with its question and answer; None if all are used."""
     for _ in range(20):
-        told, asked, answer = rng.choice(words.happened)
+        statement, asked, answer = rng.choice(words.events)
         values = {
             "thing": rng.choice(words.things),
             "person": rng.choice(words.people),
@@ -413,7 +413,7 @@ def _happened(rng: random.Random, words: Words, used: set[str]) -> tuple[str, st
         question = asked.format(**values)
         if question not in used:
             used.add(question)
-            return told.format(**values), question, values[answer]
+            return statement.format(**values), question, values[answer]
     return None
 
 

@@ -1,4 +1,4 @@
-"""Short statements and questions, half of them Chinese and half English, with word frequencies as in real text."""
+"""Generate short statements and questions, half Chinese and half English, with realistic word frequencies."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ MONTHS = ("January", "February", "March", "May", "June", "July", "September", "O
 
 
 def statements(seed: str, number: int) -> Iterator[str]:
-    """Different statements, in the order in which they were made."""
+    """Yield distinct statements."""
     return _different(seed, number, (EN_STATEMENTS, ZH_STATEMENTS))
 
 
@@ -67,7 +67,7 @@ def questions(seed: str, number: int) -> list[str]:
 
 
 def candidates(seed: str, number: int) -> Iterator[CandidateMemory]:
-    """Statements with a type, a time in the last two years and, for one in three, a tag."""
+    """Yield statements with a type, a time in the last two years and, for one in three, a tag."""
     rng = random.Random(seed)
     for text in statements(seed, number):
         yield CandidateMemory(
@@ -91,7 +91,7 @@ def _different(seed: str, number: int, patterns: tuple[Sequence[str], Sequence[s
 
 
 def _drawer(rng: random.Random, chinese: bool) -> Callable[[], dict[str, str]]:
-    """A function that fills the places of a pattern."""
+    """Return a function that fills a pattern."""
     language = "ZH" if chinese else "EN"
     draw = {
         name: _zipf(rng, getattr(vocabulary, f"{language}_{name}")) for name in ("PEOPLE", "PLACES", "THINGS", "DOING")
@@ -120,7 +120,7 @@ def _drawer(rng: random.Random, chinese: bool) -> Callable[[], dict[str, str]]:
 
 
 def _zipf(rng: random.Random, choices: Sequence[str]) -> Callable[[], str]:
-    """The law of Zipf and Mandelbrot: the r-th word is drawn in proportion to 1 / (r + 10)."""
-    shuffled = random.Random(len(choices)).sample(choices, len(choices))  # texts and questions favour the same words
+    """Draw the r-th word in proportion to 1 / (r + 10) (Zipf–Mandelbrot)."""
+    shuffled = random.Random(len(choices)).sample(choices, len(choices))  # the same order in texts and questions
     weights = list(accumulate(1 / (rank + 10) for rank in range(len(shuffled))))
     return lambda: rng.choices(shuffled, cum_weights=weights)[0]

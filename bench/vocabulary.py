@@ -1,4 +1,4 @@
-"""The words that the benchmark's texts are made of: short lists by hand, and names put together from syllables."""
+"""Vocabulary of the generated texts: word lists, and names built from syllables."""
 
 # ruff: noqa: SIM905 — a list of words reads best as text
 from __future__ import annotations

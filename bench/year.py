@@ -1,7 +1,7 @@
-"""`python -m bench.year`: a simulated year of many users, with upkeep and without, and what it does to searches.
+"""`python -m bench.year`: a simulated year of many users, with maintenance and without, and the effect on searches.
 
-The same lives are told to two stores: one keeps everything as it is, the other is looked after every ten days. Each
-month both are asked planted questions, whose answers were said at some time before. A plot goes to docs/images.
+The same conversations are added to two stores; one of them gets maintenance every ten days. Each month both are asked
+questions whose answers were added before. The plot is in docs/images.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from jiyi.testing import Clock
 from .simulated_users import CHINESE, ENGLISH, Planted, Session, life
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
-UPKEEP, MONTH = 10, 30  # days
+MAINTENANCE_DAYS, MONTH_DAYS = 10, 30
 FACTS = {
     "home": "home",
     "work": "job",
     "drink": "favourite:drink",
     "phone": "uses:phone",
-}  # as the extractor calls them
+}  # attribute names of the extractor
 
 
-class Remembering:
-    """Both stores embed the same texts: each is embedded once."""
+class CachedEmbedder:
+    """Embeds each text once for both stores."""
 
     def __init__(self, real: Embedder) -> None:
         self._real = real
@@ -57,14 +57,14 @@ class Remembering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Month:
-    """One store after so many days; per user where it is a size."""
+    """Figures of one store after a number of days; sizes are per user."""
 
     days: int
     memories: float
     characters: float
-    hit_rate: float  # of planted questions, in the top 3
-    old_hit_rate: float  # of those told more than 90 days ago
-    correct: float  # current facts that are what was told last
+    hit_rate: float  # questions with the answer among the first 3
+    old_hit_rate: float  # of facts stated more than 90 days ago
+    correct: float  # current facts with the last stated value
     questions: int
 
 
@@ -84,48 +84,48 @@ class Plan:
     asked: int
 
 
-async def live(folder: Path, embedder: Embedder, plan: Plan, *, upkeep: bool) -> list[Month]:
-    """One store through the year, with upkeep or without."""
+async def live(folder: Path, embedder: Embedder, plan: Plan, *, maintain: bool) -> list[Month]:
+    """Run one store through the year, with maintenance or without."""
     rng = random.Random(plan.seed)
     months: list[Month] = []
     with Clock(START) as clock:
-        path = folder / f"{upkeep}.db"
+        path = folder / f"{maintain}.db"
         async with Memory.open(path, settings=load_settings(), embedder=embedder) as memory:
-            told = _Told(plan)
+            so_far = _Progress(plan)
             for day in range(1, plan.days + 1):
-                for session in told.until(START + timedelta(days=day)):
+                for session in so_far.until(START + timedelta(days=day)):
                     clock.now = session.at
                     await memory.add(session.messages, user_id=session.user_id, session_id=session.session_id)
                 clock.now = START + timedelta(days=day)
-                if upkeep and day % UPKEEP == 0:
+                if maintain and day % MAINTENANCE_DAYS == 0:
                     await memory.maintenance.run()
-                if day % MONTH == 0:
+                if day % MONTH_DAYS == 0:
                     async with Memory.open(
                         path, settings=load_settings(recalls={"enabled": False}), embedder=embedder
                     ) as asked:
-                        months.append(await _measure(asked, told, clock.now, day, rng, plan.asked))
+                        months.append(await _measure(asked, so_far, clock.now, day, rng, plan.asked))
     return months
 
 
-def _live(plan: Plan, upkeep: bool) -> list[Month]:
-    """In a process of its own."""
+def _live(plan: Plan, maintain: bool) -> list[Month]:
+    """Run one store in its own process."""
     with tempfile.TemporaryDirectory(prefix="jiyi-year-") as folder:
-        return asyncio.run(live(Path(folder), Remembering(BuiltinEmbedder()), plan, upkeep=upkeep))
+        return asyncio.run(live(Path(folder), CachedEmbedder(BuiltinEmbedder()), plan, maintain=maintain))
 
 
 def simulate(plan: Plan) -> Year:
     with ProcessPoolExecutor(2) as processes:
-        everything, kept = (processes.submit(_live, plan, upkeep) for upkeep in (False, True))
+        everything, kept = (processes.submit(_live, plan, maintain) for maintain in (False, True))
         return Year(users=plan.users, everything=everything.result(), kept=kept.result())
 
 
-class _Told:
-    """What was told so far."""
+class _Progress:
+    """Sessions, questions and current facts so far."""
 
     def __init__(self, plan: Plan) -> None:
-        how = {"seed": plan.seed, "start": START, "days": plan.days, "every_days": plan.every_days}
-        lives = [list(life(number, **how)) for number in range(plan.users)]
-        self._coming = sorted(
+        options = {"seed": plan.seed, "start": START, "days": plan.days, "every_days": plan.every_days}
+        lives = [list(life(number, **options)) for number in range(plan.users)]
+        self._upcoming = sorted(
             (session for one in lives for session in one), key=lambda session: session.at, reverse=True
         )
         self.users = [f"user-{number:02d}" for number in range(plan.users)]
@@ -134,20 +134,22 @@ class _Told:
 
     def until(self, end: datetime) -> Sequence[Session]:
         found = []
-        while self._coming and self._coming[-1].at < end:
-            session = self._coming.pop()
+        while self._upcoming and self._upcoming[-1].at < end:
+            session = self._upcoming.pop()
             found.append(session)
             self.planted[session.user_id] += session.planted
             self.current[session.user_id] = session.current
         return found
 
 
-async def _measure(memory: Memory, told: _Told, now: datetime, days: int, rng: random.Random, asked: int) -> Month:
+async def _measure(
+    memory: Memory, so_far: _Progress, now: datetime, days: int, rng: random.Random, asked: int
+) -> Month:
     memories = characters = 0
     hits: list[bool] = []
     old: list[bool] = []
     right: list[bool] = []
-    for number, user in enumerate(told.users):
+    for number, user in enumerate(so_far.users):
         cursor = None
         while True:
             page = await memory.list(user_id=user, limit=1000, cursor=cursor)
@@ -156,20 +158,20 @@ async def _measure(memory: Memory, told: _Told, now: datetime, days: int, rng: r
             cursor = page.next_cursor
             if cursor is None:
                 break
-        planted = told.planted[user]
+        planted = so_far.planted[user]
         for one in rng.sample(planted, min(asked, len(planted))):
             hit = await _hit(memory, user, one.question, one.answer)
             hits.append(hit)
-            if now - one.told_at > timedelta(days=90):
+            if now - one.stated_at > timedelta(days=90):
                 old.append(hit)
         words = CHINESE if number % 2 else ENGLISH
-        for name, value in told.current[user].items():
+        for name, value in so_far.current[user].items():
             right.append(await _knows(memory, user, name, value))
             hits.append(await _hit(memory, user, words.ask[name], value))
     return Month(
         days=days,
-        memories=memories / len(told.users),
-        characters=characters / len(told.users),
+        memories=memories / len(so_far.users),
+        characters=characters / len(so_far.users),
         hit_rate=_share(hits),
         old_hit_rate=_share(old),
         correct=_share(right),
@@ -188,7 +190,7 @@ async def _hit(memory: Memory, user: str, question: str, answer: str) -> bool:
 
 
 async def _knows(memory: Memory, user: str, name: str, value: str) -> bool:
-    """Whether one memory says what holds now, and it says the present value."""
+    """Return True if exactly one current memory has the attribute, with the current value."""
     page = await memory.list(user_id=user, memory_types=["fact", "preference"], limit=1000)
     held = [item.content for item in page.items if item.data.get("attribute") == FACTS[name]]
     return len(held) == 1 and value in held[0]
@@ -197,7 +199,7 @@ async def _knows(memory: Memory, user: str, name: str, value: str) -> bool:
 # -- the plot -------------------------------------------------------------------------------------------------------
 
 COLOURS = {"everything": "#d98032", "kept": "#3569b0"}
-NAMES = {"everything": "keeping everything", "kept": "with upkeep"}
+NAMES = {"everything": "keeping everything", "kept": "with maintenance"}
 WIDTH, HEIGHT, LEFT, TOP, GAP = 300, 170, 60, 60, 90
 
 
@@ -218,7 +220,7 @@ def plot(year: Year) -> str:
     return "\n".join(
         (
             f'{head} font-family="system-ui, sans-serif">',
-            f"<title>A simulated year of {year.users} users, with upkeep and without</title>",
+            f"<title>A simulated year of {year.users} users, with maintenance and without</title>",
             f'<rect width="{width}" height="{height}" fill="#fff"/>',
             *lines,
             "</svg>\n",
@@ -268,7 +270,7 @@ def main() -> None:
         Plan(users=given.users, days=given.days, every_days=given.every_days, seed=given.seed, asked=given.asked)
     )
     print(
-        "days  memories     letters      top-3, %     told >90 days ago   current facts right, %   (kept / everything)"
+        "days  memories     letters      top-3, %     older than 90 days   current facts right, %   (kept / everything)"
     )
     for kept, every in zip(year.kept, year.everything, strict=True):
         print(

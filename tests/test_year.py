@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.year import Month, Plan, Remembering, Year, live, plot
+from bench.year import CachedEmbedder, Month, Plan, Year, live, plot
 
 from jiyi.embed.builtin import BuiltinEmbedder
 from support import LONG
 
 
-async def test_upkeep_bounds_memories_and_keeps_answers(tmp_path: Path, builtin: BuiltinEmbedder) -> None:
+async def test_maintenance_bounds_memories_and_keeps_answers(tmp_path: Path, builtin: BuiltinEmbedder) -> None:
     users, days = (10, 360) if LONG else (2, 75)
     plan = Plan(users=users, days=days, every_days=10.0, seed=7, asked=6)
-    embedder = Remembering(builtin)
-    everything = (await live(tmp_path, embedder, plan, upkeep=False))[-1]
-    kept = (await live(tmp_path, embedder, plan, upkeep=True))[-1]
+    embedder = CachedEmbedder(builtin)
+    everything = (await live(tmp_path, embedder, plan, maintain=False))[-1]
+    kept = (await live(tmp_path, embedder, plan, maintain=True))[-1]
     assert kept.memories < (0.5 if LONG else 0.9) * everything.memories
-    assert kept.correct >= everything.correct, "what holds now is what was told last"
+    assert kept.correct >= everything.correct, "the current value is the last stated one"
     assert kept.hit_rate >= everything.hit_rate - max(0.02, 1 / kept.questions)
 
 
