@@ -22,8 +22,8 @@ from jiyi import Memory
 from jiyi.embed import embed_documents
 from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.files import safe
+from jiyi.files.apply_index import BATCH
 from jiyi.files.document import parse
-from jiyi.files.taking import AT_ONCE
 from jiyi.settings import load_settings
 
 from .texts import statements
@@ -77,8 +77,8 @@ async def measure(folder: Path, size: int, seed: str) -> tuple[list[tuple[str, f
     note = folder / "ws/context/memory.md"
 
     async def embed() -> None:
-        for at in range(0, size, AT_ONCE):
-            await embed_documents(embedder, old[at : at + AT_ONCE])
+        for at in range(0, size, BATCH):
+            await embed_documents(embedder, old[at : at + BATCH])
 
     await embed_documents(embedder, ["warm"])
     settings = load_settings(extraction={"enabled": False})

@@ -125,6 +125,19 @@ async def test_what_claude_writes_into_memory_md_is_a_memory(memory: Memory, fol
     assert [revision.actor for revision in await memory.history(kept.id, user_id="mei")][-1] == "edited by hand"
 
 
+async def test_a_line_under_any_heading_or_none_is_a_memory(folder: MemoryFolder, memory: Memory) -> None:
+    text = "# Notes\nMei likes tea\n- allergic to peanuts\n\n## Travel\n1. flies to Kyoto in May\n## Facts\n- has a cat"
+    told = await folder.run({"command": "create", "path": f"{ROOT}/memory.md", "file_text": text})
+    assert "3 lines were moved" in told
+    await folder.run({"command": "insert", "path": f"{ROOT}/memory.md", "insert_line": 0, "insert_text": "住在柏林"})
+    kept = {item.content: item.memory_type for item in (await memory.list(user_id="mei")).items}
+    assert kept == dict.fromkeys(
+        ("Mei likes tea", "allergic to peanuts", "flies to Kyoto in May", "has a cat", "住在柏林"), "fact"
+    )
+    shown = await folder.run({"command": "view", "path": f"{ROOT}/memory.md"})
+    assert "# Notes" in shown and "## Travel" in shown and shown.count("Mei likes tea") == 1
+
+
 async def test_memory_md_cannot_be_removed_or_moved(memory: Memory, folder: MemoryFolder) -> None:
     await memory.add("likes green tea", user_id="mei", memory_type="preference")
     await folder.view(ROOT)

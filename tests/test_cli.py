@@ -388,7 +388,7 @@ def test_a_workspace_is_begun_synced_verified_and_rebuilt(tmp_path: Path) -> Non
     jiyi("workspace", "init", notes, "--lang", "en")
     note = notes / "context/memory.md"
     note.write_text(note.read_text(encoding="utf-8") + "- likes cats\n", encoding="utf-8")
-    assert "take" in jiyi("workspace", "sync", notes, "--dry-run").stdout
+    assert "create" in jiyi("workspace", "sync", notes, "--dry-run").stdout
     assert "1 change to sync" in jiyi("workspace", "status", notes).stdout
     jiyi("workspace", "verify", notes, code=1)
     assert answer("workspace", "sync", notes)[0]["steps"][0]["text"] == "likes cats"
@@ -397,7 +397,7 @@ def test_a_workspace_is_begun_synced_verified_and_rebuilt(tmp_path: Path) -> Non
     note.write_text("", encoding="utf-8")
     assert "nothing is archived" in jiyi("workspace", "sync", notes, code=1).stderr
     assert "write" in jiyi("workspace", "sync", notes, "--restore").stdout
-    assert "no workspace" in jiyi("workspace", "sync", tmp_path, code=1).stderr
+    assert "not a workspace" in jiyi("workspace", "sync", tmp_path, code=1).stderr
 
 
 def test_daily_notes_are_begun_with_a_workspace_and_the_empty_folder_of_one_is_not(tmp_path: Path) -> None:

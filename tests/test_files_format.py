@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jiyi.files.document import CannotParse, Document, Entry, bullet_text, exchanged, inserted, marked, parse, rewritten
-from jiyi.files.format import FIELDS, Home, Note, canonical, read_home, read_note
-from jiyi.files.headings import NAMES, heading_line, read_heading
+from jiyi.files.format import FIELDS, NAMES, Labels, Note, canonical, heading_line, read_heading, read_labels, read_note
 from jiyi.ids import new_id
 
 ID = "01k9zq4f3rw5m8v2c7t6n1d0ab"
@@ -126,13 +125,13 @@ def test_whatever_stood_there_before_a_file_reads_as_it_stands(text: str, before
 @example(Note(content="<!-- jiyi:x --> <\\!-- <\\\\!--", memory_type="fact"), "\n", "- ")
 @example(Note(content="- - -\n\n\n```\n- x", memory_type="fact"), "\n", "- ")
 def test_what_is_written_reads_back_as_it_was(note: Note, eol: str, bullet: str) -> None:
-    home = Home(memory_key="k=1,2", agent_id="a b", group_id="--", session_id="会话>")
+    home = Labels(memory_key="k=1,2", agent_id="a b", group_id="--", session_id="会话>")
     line = bullet_text(bullet, ID, note, home, eol)
     document = parse(heading_line(note.memory_type, "zh") + eol + line + eol)
     [entry] = document.entries
     assert entry.memory_id == ID
     assert read_note(entry.item, entry.memory_type) == note
-    assert read_home(entry.item) == home
+    assert read_labels(entry.item) == home
 
 
 @given(texts, notes)
@@ -141,7 +140,7 @@ def test_a_new_line_is_added_and_no_other_is_touched(text: str, note: Note) -> N
     if before is None:
         return
     memory_id = new_id()
-    line = bullet_text("- ", memory_id, note, Home(), before.eol)
+    line = bullet_text("- ", memory_id, note, Labels(), before.eol)
     after = inserted(before, [line], note.memory_type, heading_line(note.memory_type, "en"))
     found = parse(after.text)
     [entry] = [entry for entry in found.entries if entry.memory_id == memory_id]
@@ -163,7 +162,7 @@ def test_a_line_is_changed_and_no_other_is_touched(text: str, note: Note) -> Non
     if document is None or not document.entries:
         return
     entry = document.entries[0]
-    changed = rewritten(entry, entry.memory_id or ID, note, Home(), document.eol)
+    changed = rewritten(entry, entry.memory_id or ID, note, Labels(), document.eol)
     again = whole(exchanged(document, {entry.line: changed}).text)
     assert again is not None
     [found] = [one for one in again.entries if one.line == entry.line]
@@ -182,7 +181,7 @@ def test_an_id_is_put_at_the_end_of_a_line_and_nothing_else_changes(text: str) -
     if not document or not new:
         return
     note = read_note(new[0].item, new[0].memory_type)
-    done = marked(new[0], ID, note, Home())
+    done = marked(new[0], ID, note, Labels())
     again = parse(exchanged(document, {new[0].line: done}).text)
     [found] = [entry for entry in again.entries if entry.line == new[0].line]
     assert found.memory_id == ID and found.item.content == new[0].item.content
@@ -251,7 +250,7 @@ def test_wrong_meta_is_left_open_and_not_guessed() -> None:
     text = f"## Facts\n- x <!-- jiyi:{ID} importance=high at=yesterday until=2030-13-01 tags={'x' * 300} -->\n"
     [entry] = parse(text).entries
     note = read_note(entry.item, entry.memory_type)
-    assert note.unsaid == {"importance", "occurred_at", "expires_at", "tags"}
+    assert note.unspecified == {"importance", "occurred_at", "expires_at", "tags"}
 
 
 def test_headings_are_known_in_both_languages() -> None:
@@ -303,7 +302,7 @@ def test_a_new_line_never_goes_into_a_block_below_the_last_one(block: str) -> No
     """A block is whole, blank lines in it included; it may stand right under a bullet."""
     before = parse(f"## Facts\n- a\n{block}\n\nprose\n")
     after = inserted(
-        before, [bullet_text("- ", ID, Note(content="b", memory_type="fact"), Home(), "\n")], "fact", "## Facts"
+        before, [bullet_text("- ", ID, Note(content="b", memory_type="fact"), Labels(), "\n")], "fact", "## Facts"
     )
     assert block in after.text
     assert [entry.item.content for entry in parse(after.text).entries] == ["a", "b"]
@@ -314,7 +313,7 @@ def test_a_new_line_never_comes_between_a_title_and_the_line_below_it(above: str
     """A heading of two lines is one heading: what ends a section is the first of them."""
     before = parse(f"Facts\n-----\n{above}Mine\n----\n- not ours\n")
     after = inserted(
-        before, [bullet_text("- ", ID, Note(content="b", memory_type="fact"), Home(), "\n")], "fact", "## Facts"
+        before, [bullet_text("- ", ID, Note(content="b", memory_type="fact"), Labels(), "\n")], "fact", "## Facts"
     )
     assert "Mine\n----\n- not ours\n" in after.text
     assert [entry.item.content for entry in parse(after.text).entries] == [*(["a"] if "- a" in above else []), "b"]
@@ -325,7 +324,7 @@ def test_a_new_line_never_comes_between_a_title_and_the_line_below_it(above: str
 )
 def test_what_hangs_on_a_bullet_does_not_come_to_hang_on_a_new_one(hanging: str) -> None:
     before = parse(f"## Facts\n- a\n{hanging}\n## Mine\n")
-    line = bullet_text("- ", ID, Note(content="b", memory_type="fact"), Home(), "\n")
+    line = bullet_text("- ", ID, Note(content="b", memory_type="fact"), Labels(), "\n")
     after = parse(inserted(before, [line], "fact", "## Facts").text)
     assert [entry.item.content for entry in after.entries] == ["a", "b"]
 
@@ -335,7 +334,7 @@ def test_what_hangs_on_a_bullet_does_not_come_to_hang_on_a_new_one(hanging: str)
 def test_a_bullet_that_comes_and_goes_takes_no_byte_along(first: str, end: str) -> None:
     text = f"notes{first}" + end.join(["## Facts", "- a", "", "[link]: x", ""])
     before = parse(text)
-    line = bullet_text("- ", ID, Note(content="b", memory_type="fact"), Home(), before.eol)
+    line = bullet_text("- ", ID, Note(content="b", memory_type="fact"), Labels(), before.eol)
     after = parse(inserted(before, [line], "fact", "## Facts").text)
     [new] = [entry for entry in after.entries if entry.memory_id == ID]
     assert exchanged(after, {new.line: None}).text == text

@@ -284,7 +284,7 @@ class Workspace(RuleBasedStateMachine):
         drifts = self.loop.run(self.memory.workspace.verify())
         assert [drift for drift in drifts if drift.kind != "file"] == [], "files and index are equal"
         problems = [drift.problem for drift in drifts]
-        assert all("left alone" in problem or "is mentioned" in problem for problem in problems), problems
+        assert all("skipped" in problem or "is mentioned" in problem for problem in problems), problems
 
     @invariant()
     def nothing_foreign_is_lost(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import verbatim
 from jiyi import Memory, SyncReport, WorkspaceError
-from jiyi.files.layout import MARKER, init_workspace
+from jiyi.files.workspace import MARKER, init_workspace
 from jiyi.testing import WordEmbedder
 from support import stored
 
@@ -60,7 +60,7 @@ async def test_a_folder_without_notes_is_not_begun_anew_while_the_index_knows_li
         (folder / "README.md").write_text("mount the disk here")
     before = sorted(folder.rglob("*"))
     for _ in range(2):
-        with pytest.raises(WorkspaceError, match=r"the index knows 10 lines .* `jiyi workspace init"):
+        with pytest.raises(WorkspaceError, match=r"the index has 10 lines .* `jiyi workspace init"):
             await open_at(path, folder, user)
     assert sorted(folder.rglob("*")) == before and folder.exists() == (there != "nothing"), "nothing is written there"
     async with Memory.open(path, settings=verbatim(), embedder=WordEmbedder(64)) as memory:
@@ -110,7 +110,7 @@ async def test_a_moved_workspace_stays_what_it_is(path: Path, tmp_path: Path) ->
     moved = (tmp_path / "notes").rename(tmp_path / "笔记")
     edit(moved / "context/memory.md", "number 3", "number 33")
     async with open_at(path, moved) as memory:
-        assert [step.action for step in (await sync(memory)).steps] == ["change"]
+        assert [step.action for step in (await sync(memory)).steps] == ["update"]
         assert await memory.workspace.verify() == []
     assert identity(moved) == before
     link = tmp_path / "link"
@@ -158,6 +158,6 @@ async def test_a_copy_with_an_index_of_its_own_goes_on_by_itself(path: Path, tmp
         memory._engine.store.database.after_write = lambda users: None
         assert (await sync(memory)).steps == ()
         edit(copy / "context/memory.md", "number 3", "number 33")
-        assert [step.action for step in (await sync(memory)).steps] == ["change"]
+        assert [step.action for step in (await sync(memory)).steps] == ["update"]
     async with open_at(path, folder) as memory:
         assert (await sync(memory)).steps == () and len(await stored(memory)) == 10

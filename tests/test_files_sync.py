@@ -163,7 +163,7 @@ async def test_an_edited_line_updates_its_memory(memory: Memory, folder: Path) -
     receipt = await memory.add("lives in Berlin", user_id="mei")
     await sync(memory)
     edit(note(folder), ("lives in Berlin", "lives in Munich"), (" -->\n", " importance=0.9 tags=home -->\n"))
-    assert actions(await sync(memory)) == ["change"]
+    assert actions(await sync(memory)) == ["update"]
     item = await memory.get(receipt.memories[0].id, user_id="mei")
     assert (item.content, item.importance, item.tags) == ("lives in Munich", 0.9, ("home",))
     assert contents(await memory.search("Munich", user_id="mei")) == ["lives in Munich"]
@@ -200,7 +200,7 @@ async def test_a_moved_line_keeps_its_identity_and_a_heading_gives_the_type(memo
     line = line_with(note(folder), "a cat")
     edit(note(folder), (line + "\n", ""))
     note(folder, "learnings").write_text(f"## 技能\n\n{line}\n", encoding="utf-8")
-    assert actions(await sync(memory)) == ["change"]
+    assert actions(await sync(memory)) == ["update"]
     moved = await memory.get(cat, user_id="mei")
     assert (moved.memory_type, moved.layer) == ("skill", "procedural")
     edit(note(folder), ("## Preferences", "## Habits"))
@@ -230,7 +230,7 @@ async def test_a_copied_line_is_a_memory_of_its_own_once_it_says_something_else(
     line = line_with(note(folder), "has a cat")
     edit(note(folder), (line, f"{line}\n{line}"))
     report = await sync(memory)
-    assert report.steps == () and "the same id" in report.problems[0]
+    assert report.steps == () and "one memory" in report.problems[0]
     edit(note(folder), (f"{line}\n{line}", f"{line.replace('cat', 'dog')}\n{line}"))
     await sync(memory)
     there = await known(memory)
@@ -281,7 +281,7 @@ async def test_a_line_that_repeats_another_is_left_alone(memory: Memory, folder:
     await sync(memory)
     edit(note(folder), ("## Facts\n", "## Facts\n\n- Has a  cat\n"))
     report = await sync(memory)
-    assert report.steps == () and "says the same" in report.problems[0]
+    assert report.steps == () and "same content" in report.problems[0]
     assert len(await known(memory)) == 1
 
 
@@ -294,12 +294,12 @@ async def test_a_line_is_a_memory_once_the_one_that_said_the_same_says_something
     await sync(memory)
     line = line_with(note(folder), "runs")
     edit(note(folder), ("## Preferences", "- runs\n## Preferences"))
-    assert "says the same" in (await sync(memory)).problems[0]
+    assert "same content" in (await sync(memory)).problems[0]
     if how == "another text":
         edit(note(folder), (line, line.replace("runs", "walks")))
     else:
         edit(note(folder), (line + "\n", ""), ("## Preferences", f"## Preferences\n{line}"))
-    assert sorted(actions(await sync(memory))) == ["change", "take"]
+    assert sorted(actions(await sync(memory))) == ["create", "update"]
     await settled(memory)
     runs = [(item.content, item.memory_type) for item in await stored(memory)]
     other = ("walks", "fact") if how == "another text" else ("runs", "preference")
@@ -379,7 +379,7 @@ async def test_what_was_deleted_on_one_side_and_edited_on_the_other_is_kept(memo
     await memory.update(ids[2], user_id="mei", content="gamma by the engine")
     told = "\n".join((await sync(memory)).conflicts)
     assert set(await known(memory)) == {"alpha by hand", "beta by hand", "gamma by the engine", "delta"}
-    assert "while its memory was deleted" in told and "holds again" in told and "the line is back" in told
+    assert "while its memory was deleted" in told and "active again" in told and "written again" in told
     await settled(memory)
 
 
@@ -418,10 +418,10 @@ async def test_a_folder_that_is_not_mounted_is_no_workspace(memory: Memory, fold
     await sync(memory)
     away = folder.rename(folder.with_name("away"))
     folder.mkdir()
-    with pytest.raises(WorkspaceError, match="disk is not there"):
+    with pytest.raises(WorkspaceError, match="disk is not mounted"):
         await sync(memory)
     found = await memory.search("cat", user_id="mei")
-    assert contents(found) == ["has a cat"] and "without looking at the files" in found.degraded[0]
+    assert contents(found) == ["has a cat"] and "files could not be read" in found.degraded[0]
     assert list(folder.iterdir()) == [], "nothing is written there"
     folder.rmdir()
     away.rename(folder)
@@ -436,7 +436,7 @@ async def test_links_and_odd_files_are_refused_by_name(memory: Memory, folder: P
     os.mkfifo(note(folder, "learnings"))
     await memory.add("has a cat", user_id="mei")
     report = await sync(memory)
-    assert "symbolic link" in report.problems[0] and "no ordinary file" in report.problems[1]
+    assert "symbolic link" in report.problems[0] and "not a regular file" in report.problems[1]
     assert outside.read_text(encoding="utf-8") == "## Facts\n- secret\n"
     assert set(await known(memory)) == {"has a cat"}
     note(folder).unlink()
@@ -486,7 +486,7 @@ async def test_each_user_has_a_folder_and_sees_no_other(path: Path, folder: Path
         await memory.workspace.sync()
         assert len(list(folder.glob("*/context/memory.md"))) == len(users)
         for user in users:
-            path = folder / memory.workspace.files.workspace.home(user) / "context/memory.md"
+            path = folder / memory.workspace.files.workspace.user_folder(user) / "context/memory.md"
             text = path.read_text(encoding="utf-8")
             assert text.count("- secret of") == 1
             path.write_text(text + "- by hand\n", encoding="utf-8")
@@ -540,7 +540,7 @@ async def test_a_dry_run_tells_and_changes_nothing(memory: Memory, folder: Path)
     text = note(folder).read_bytes()
     report = await sync(memory, dry_run=True)
     assert report.dry_run and [(step.action, step.text, step.line) for step in report.steps] == [
-        ("change", "has a dog", 7)
+        ("update", "has a dog", 7)
     ]
     [status] = await memory.workspace.status()
     assert status.pending == report and [file.lines for file in status.files] == [1, 0]

@@ -80,7 +80,7 @@ async def test_an_edit_is_found_and_what_others_write_appears_while_it_is_watche
             await reader.add("collects stamps", user_id="mei")  # in another process, so to say
             await soon(lambda: "collects stamps" in note.read_text(encoding="utf-8"), "it is never written")
         await reader.close()
-        assert [step.action for report in told for step in report.steps][:1] == ["take"]
+        assert [step.action for report in told for step in report.steps][:1] == ["create"]
 
 
 def git(folder: Path, *words: str) -> None:
@@ -112,7 +112,7 @@ async def test_a_pull_that_changes_a_thousand_lines_is_one_pass(path: Path, tmp_
             await soon(lambda: bool(told), "the pull is not noticed")
             await asyncio.sleep(1)
     [report] = told
-    assert [step.action for step in report.steps] == ["change"] * LINES and not report.problems
+    assert [step.action for step in report.steps] == ["update"] * LINES and not report.problems
     async with open_at(path, here) as memory:
         assert {item.content for item in await stored(memory)} == {f"事实 {at}" for at in range(LINES)}
         assert await memory.workspace.verify() == []
@@ -198,7 +198,7 @@ async def test_files_that_cannot_be_looked_at_are_told_of_with_every_answer(path
         away = folder.rename(tmp_path / "away")
         for _ in range(3):
             found = await memory.search("Berlin", user_id="mei")
-            assert found.hits and "without looking at the files" in found.degraded[0]
+            assert found.hits and "files could not be read" in found.degraded[0]
         away.rename(folder)
         assert (await memory.search("Berlin", user_id="mei")).degraded == ()
 

@@ -17,8 +17,7 @@ from typing import Any
 
 from jiyi import InvalidInput, JiyiError
 from jiyi.files.document import CannotParse, bullet_text, inserted, parse
-from jiyi.files.format import Home, Note, canonical, read_home, read_note
-from jiyi.files.headings import heading_line
+from jiyi.files.format import Labels, Note, canonical, heading_line, read_labels, read_note
 from jiyi.languages.dates import dates
 from jiyi.languages.keywords import keywords
 from jiyi.languages.normalise import normalise
@@ -62,12 +61,12 @@ def _file(text: str) -> None:
     assert document.text == text, "parsing is not the identity"
     for entry in document.entries:
         read_note(entry.item, entry.memory_type)
-        read_home(entry.item)
+        read_labels(entry.item)
     content = canonical(text[:200])
     if not content.strip() or "\x00" in content or not _encodes(content):
         return
     note = Note(content=content, memory_type="fact")
-    line = bullet_text("- ", ID, note, Home(session_id=text[:20] or None), document.eol)
+    line = bullet_text("- ", ID, note, Labels(session_id=text[:20] or None), document.eol)
     after = parse(inserted(document, [line], "fact", heading_line("fact", "en")).text)
     new = [entry for entry in after.entries if entry.memory_id == ID]
     known = sum(entry.memory_id == ID for entry in document.entries)

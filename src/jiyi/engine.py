@@ -26,7 +26,7 @@ from .write.flow import Flow
 from .write.index import KeywordRules
 
 if TYPE_CHECKING:
-    from .files.keeper import Files
+    from .files.workspace_files import WorkspaceFiles
     from .index.search_index import SearchIndex
     from .llm.client import Llm
     from .llm.keywords import Expander
@@ -49,7 +49,7 @@ class Engine:
     lifetimes: Lifetimes
     llm: Llm | None
     expander: Expander | None
-    files: Files | None
+    files: WorkspaceFiles | None
 
     @classmethod
     def build(
@@ -164,10 +164,10 @@ def _ranking(settings: Settings) -> Ranking:
     )
 
 
-def _files(settings: Settings, workspace: str | Path | None, user: str | None) -> Files | None:
+def _files(settings: Settings, workspace: str | Path | None, user: str | None) -> WorkspaceFiles | None:
     folder = settings.workspace.path if workspace is None else Path(workspace)
     if folder is None:
         return None
-    from .files.keeper import Files
+    from .files.workspace_files import WorkspaceFiles
 
-    return Files(folder, user or settings.workspace.user, settings)
+    return WorkspaceFiles(folder, user or settings.workspace.user, settings)

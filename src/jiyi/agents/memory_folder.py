@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import stat
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from .. import validation
 from ..errors import InvalidInput, JiyiError, NotFound, WorkspaceError
 from ..files import safe
-from ..files.layout import Workspace
-from ..files.plan import MOST_LOST
+from ..files.document import BOM, CannotParse, Document, Prose, inserted, parse
+from ..files.format import heading_line
+from ..files.plan import MAX_LOST
+from ..files.workspace import LEARNINGS, Workspace
+from ..languages.script import language as language_of
 from ..memory import Memory
 from ..models import CandidateMemory
 
@@ -30,6 +34,8 @@ MAX_DEPTH, MAX_NAME = 8, 100
 SNIPPET = 2  # lines shown before and after a change
 SHOWN = 5  # files named in a message
 MAX_LINES = 999_999
+_LIST_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")
+_MARKUP = ("<!--", "#", "|", ">", "```", "~~~", "---", BOM)
 _FORBIDDEN = frozenset('\\:*?"<>|')
 
 
@@ -81,8 +87,8 @@ class MemoryFolder:
         where = self._at(path)
         if _exists(where):
             raise WorkspaceError(f"Error: File {path} already exists")
-        await self._write(path, where, _text("file_text", file_text), expected=None)
-        return f"File created successfully at: {path}" + await self._sync()
+        note = await self._write(path, where, _text("file_text", file_text))
+        return f"File created successfully at: {path}" + note + await self._sync()
 
     async def str_replace(self, path: str, old_str: str, new_str: str = "") -> str:
         await self._sync()
@@ -99,8 +105,8 @@ class MemoryFolder:
                 " Please ensure it is unique"
             )
         after = before[: places[0]] + _text("new_str", new_str) + before[places[0] + len(old_str) :]
-        await self._write(path, self._at(path), after, expected=safe.checksum(before.encode()))
-        problems = await self._sync(gone=path)
+        note = await self._write(path, self._at(path), after, before)
+        problems = note + await self._sync(gone=path)
         changed = before.count("\n", 0, places[0]) + 1
         first = max(changed - SNIPPET, 1)
         around = after.split("\n")[first - 1 : changed + SNIPPET]
@@ -123,8 +129,8 @@ class MemoryFolder:
         lines.insert(insert_line, _text("insert_text", insert_text).removesuffix("\n"))
         after = "\n".join(lines)
         after = after if after.endswith("\n") else after + "\n"
-        await self._write(path, self._at(path), after, expected=safe.checksum(before.encode()))
-        return f"The file {path} has been edited." + await self._sync()
+        note = await self._write(path, self._at(path), after, before)
+        return f"The file {path} has been edited." + note + await self._sync()
 
     async def delete(self, path: str) -> str:
         await self._sync()
@@ -176,7 +182,7 @@ class MemoryFolder:
 
     @property
     def _home(self) -> str:
-        return f"{self._workspace.home(self._user_id)}context"
+        return f"{self._workspace.user_folder(self._user_id)}context"
 
     def _line_files(self) -> set[Path]:
         """Return the files whose lines are memories."""
@@ -197,15 +203,23 @@ class MemoryFolder:
         except (safe.Refused, UnicodeDecodeError, IsADirectoryError) as error:
             raise WorkspaceError(f"The path {path} is not a file with text in it.") from error
 
-    async def _write(self, path: str, where: Path, text: str, *, expected: str | None) -> None:
-        if expected is None and where in self._line_files() and not text.endswith("\n"):
-            text += "\n"
+    async def _write(self, path: str, where: Path, text: str, before: str | None = None) -> str:
+        """Write a file that has the content `before`. Return a note for the model."""
+        note = ""
+        if where in self._line_files():
+            text = text if before is not None or text.endswith("\n") else text + "\n"
+            memory_type = "lesson" if where.name == Path(LEARNINGS).name else "fact"
+            text, moved = _in_section(before or "", text, memory_type)
+            if moved:
+                note = f"\nNote: {moved} lines were moved below the heading of their memory type"
+        expected = None if before is None else safe.checksum(before.encode())
         try:
             await asyncio.to_thread(safe.replace_file, where, text.encode(), expected=expected)
         except safe.Changed as error:
             raise WorkspaceError(f"{path} has changed: view it again") from error
         except OSError as error:
             raise WorkspaceError(f"{path} could not be written: {error.strerror}") from error
+        return note
 
     # -- files and memories -------------------------------------------------------------------------------------------
 
@@ -241,7 +255,7 @@ class MemoryFolder:
         missing = known.keys() - there
         meant = {key for key in missing if known[key].content in new or (gone is not None and _is_in(key, gone))}
         lost = missing - meant
-        if lost and (not there or (len(lost) > 1 and len(lost) > MOST_LOST * len(known))):
+        if lost and (not there or (len(lost) > 1 and len(lost) > MAX_LOST * len(known))):
             problems.append(
                 f"{len(lost)} of {len(known)} files are gone at once and are kept as memories:"
                 f" {', '.join(sorted(lost)[:SHOWN])}{' …' * (len(lost) > SHOWN)}. Delete them if that was intended"
@@ -282,6 +296,32 @@ class MemoryFolder:
             await self._memory.update(
                 there.id, user_id=self._user_id, content=text, status="active", actor=ACTOR, reason="file was edited"
             )
+
+
+def _in_section(before: str, after: str, memory_type: str) -> tuple[str, int]:
+    """Move new lines that no heading gives a type into the section of a type: elsewhere they would not be memories.
+
+    Return the text and the number of lines moved.
+    """
+    known = set(before.splitlines())
+    try:
+        parts = parse(after).parts
+    except CannotParse:  # the sync reports it
+        return after, 0
+    loose = [
+        at
+        for at, part in enumerate(parts)
+        if type(part) is Prose
+        and not part.blank
+        and not part.text.lstrip().startswith(_MARKUP)
+        and part.text.rstrip("\r\n") not in known
+    ]
+    if not loose:
+        return after, 0
+    rest = Document(tuple(part for at, part in enumerate(parts) if at not in loose))
+    bullets = [f"- {_LIST_ITEM.sub('', parts[at].text, count=1).strip()}" for at in loose]
+    language: Literal["zh", "en"] = "zh" if language_of(after) == "zh" else "en"
+    return inserted(rest, bullets, memory_type, heading_line(memory_type, language)).text, len(loose)
 
 
 def _is_in(key: str, path: str) -> bool:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from .. import validation
 from ..engine import Engine
 from ..errors import WorkspaceError
-from ..files.values import Drift, SyncReport, WorkspaceStatus
+from ..files.report import Drift, SyncReport, WorkspaceStatus
 
 if TYPE_CHECKING:
-    from ..files.keeper import Files
+    from ..files.workspace_files import WorkspaceFiles
 
 
 class Workspace:
@@ -49,12 +49,12 @@ class Workspace:
 
     async def watch(self, *, report: Callable[[SyncReport], None] | None = None) -> None:
         """Keep files and memories in agreement until cancelled. `report` is called after each sync with changes."""
-        from ..files.watch import watch
+        from ..files.workspace_files import watch
 
         await watch(self.files, report)
 
     @property
-    def files(self) -> Files:
+    def files(self) -> WorkspaceFiles:
         if self._engine.files is None:
             raise WorkspaceError("there is no workspace: name its folder with Memory.open(workspace=…)")
         return self._engine.files

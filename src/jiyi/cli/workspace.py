@@ -17,8 +17,8 @@ from .output import counted, err, out, plain, show, warn
 from .run import call
 
 if TYPE_CHECKING:
-    from ..files.layout import Workspace
-    from ..files.values import Drift, SyncReport, WorkspaceStatus
+    from ..files.report import Drift, SyncReport, WorkspaceStatus
+    from ..files.workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -63,7 +63,7 @@ def init(
     $ jiyi workspace init notes
     $ jiyi workspace init 笔记 --lang zh --user 林梅
     """
-    from ..files.layout import MARKER, init_workspace
+    from ..files.workspace import MARKER, init_workspace
     from ..settings import load_settings
 
     if lang not in ("auto", "en", "zh"):
@@ -180,7 +180,7 @@ def rebuild(
 
 def _opened(folder: Path | None) -> Workspace:
     """The workspace that is named, set or here; no command but `init` begins one."""
-    from ..files.layout import open_workspace
+    from ..files.workspace import open_workspace
     from ..settings import load_settings
 
     return open_workspace((folder or load_settings().workspace.path or Path()).expanduser().resolve())

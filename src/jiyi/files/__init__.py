@@ -1,6 +1,5 @@
-"""memory.md and learnings.md: memories as files that a person can edit.
+"""memory.md and learnings.md: memories as files that people edit.
 
-format.py says how one memory is written as a bullet, document.py parses a file without losing a byte, layout.py knows
-which files a workspace has, safe.py reads and replaces them, plan.py decides, sync.py does it. docs/files.md is the
-same for people.
+A sync scans the files (scan.py), compares them with the index (plan.py), and applies the plan to index and files
+(apply_index.py, apply_files.py); sync.py runs these steps. See docs/files.md.
 """

@@ -1,7 +1,7 @@
 """A Markdown file as a list of parts that together are the file, byte for byte.
 
-Only bullets are ours: those under a heading that names a type, and those that carry an id. All else is kept as it is:
-prose, other headings, front matter, comments, tables, code. `parse(text).text == text` for any text.
+Memories are the bullets under a heading that names a type, and those with an id. Everything else stays as it is: prose,
+other headings, front matter, comments, tables, code. `parse(text).text == text` for any text.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .format import Home, Item, Note, has_mark, item_text, mark, read_item
-from .headings import Heading, read_heading
+from .format import Heading, Item, Labels, Note, has_mark, item_text, mark, read_heading, read_item
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _BULLET = re.compile(r"(?P<indent>[ \t]*)(?P<mark>[-*+])(?P<space>[ \t]+)(?=[^ \t])")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}(?=[^`]*$)|~{3,})")
-_NO_TITLE = re.compile(r" {4}|\t|[ ]*(?:[|>]|(?:[-*+]|\d+[.)])(?:\s|$))")  # what no line below makes a heading
-_SPECIAL = re.compile(r"[ \t]*[-#*+`~<>=|]")  # how a line begins that may be more than prose
+_NO_TITLE = re.compile(r" {4}|\t|[ ]*(?:[|>]|(?:[-*+]|\d+[.)])(?:\s|$))")  # not a title
+_SPECIAL = re.compile(r"[ \t]*[-#*+`~<>=|]")  # start of a line that may not be prose
 _UNDERLINE = re.compile(r" {0,3}(?P<line>=+|-+)[ \t]*$")
 _RAW = re.compile(r" {0,3}<(?P<tag>pre|script|style|textarea)(?:[\s>]|$)", re.IGNORECASE)
 _CONFLICT = re.compile(r"(?:<{7}|>{7}|\|{7})(?: |$)")
@@ -27,12 +26,12 @@ BOM = "\ufeff"
 
 
 class CannotParse(ValueError):
-    """The file is in a state in which nobody can tell what is a memory; it is left alone."""
+    """The file is ambiguous, and is skipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """One line that is not ours."""
+    """A line that is not a memory."""
 
     text: str
 
@@ -43,7 +42,7 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Inside(Prose):
-    """A line of a block, such as code, that goes on after it: nothing can be put in here."""
+    """A line inside a block, such as code, after which nothing can be inserted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +52,13 @@ class HeadingLine(Prose):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One bullet with all its lines."""
+    """A bullet with all its lines."""
 
     text: str
     bullet: str
     item: Item
-    memory_type: str | None  # as its heading says
-    line: int  # its first, from 1 on
+    memory_type: str | None  # from its heading
+    line: int  # number of its first line
     lines: int
 
     @property
@@ -88,8 +87,10 @@ class Document:
 
     @property
     def eol(self) -> str:
-        """How lines end here: as the first one does. A lone CR only if nothing else is there: it and the LF of a blank
-        line that follows would be taken for one."""
+        """Return the line end of the first line; a lone CR only if there is no other.
+
+        A CR and the LF of a following blank line would be read as one line end.
+        """
         lone = ""
         for part in self.parts:
             found = _eol(part.text)
@@ -103,8 +104,10 @@ class Document:
 
 
 def parse(text: str, before: Document | None = None) -> Document:
-    """Raises `CannotParse` where a bullet could be taken for something else, or something else for a bullet. `before`:
-    another state of the file; its bullets of one line need not be read again."""
+    """Parse a file; raise `CannotParse` if it is ambiguous what is a bullet.
+
+    `before` is another version of the file, whose one-line bullets are reused.
+    """
     known = {entry.text: entry for entry in before.entries if entry.lines == 1} if before else {}
     lines = _LINE.findall(text.removeprefix(BOM))
     parts: list[Part] = [Prose(BOM)] if text.startswith(BOM) else []
@@ -112,7 +115,7 @@ def parse(text: str, before: Document | None = None) -> Document:
     parts.extend(Prose(line) for line in lines[:at])
     section: Heading | None = None
     while at < len(lines):
-        again = _again(known.get(lines[at]), lines, at, section)
+        again = _reused(known.get(lines[at]), lines, at, section)
         if again is not None:
             parts.append(again)
             at += 1
@@ -123,7 +126,7 @@ def parse(text: str, before: Document | None = None) -> Document:
             continue
         bare = _bare(lines[at])
         if _CONFLICT.match(bare):
-            raise CannotParse(f"line {at + 1} is a mark of a merge that is not finished: {bare[:20]}")
+            raise CannotParse(f"line {at + 1} is a merge conflict marker: {bare[:20]}")
         found = _entry(lines, at, bare, section.memory_type if section else None)
         end = None if found else _block_end(lines, at, bare)
         heading = None if found or end else read_heading(bare) or _underlined(parts, bare)
@@ -142,19 +145,19 @@ def parse(text: str, before: Document | None = None) -> Document:
 
 
 def _front_matter(lines: Sequence[str]) -> int:
-    """→ after which line it ends; 0 if there is none"""
+    """Return the line after the front matter; 0 if there is none."""
     if not lines or _bare(lines[0]).rstrip() != "---":
         return 0
     for at, line in enumerate(lines[1:], 1):
         if _bare(line).rstrip() in ("---", "..."):
             return at + 1
     if len(lines) > 1 and _FIELD.match(lines[1]):
-        raise CannotParse("its front matter has no end")
+        raise CannotParse("its front matter is not closed")
     return 0
 
 
 def _block_end(lines: Sequence[str], at: int, bare: str) -> int | None:
-    """Where a block that hides what is in it ends: code, a comment, raw HTML. None: none begins here."""
+    """Return the end of a block of code, a comment or raw HTML; None if none begins here."""
     fence = _FENCE.match(bare)
     if fence:
         close = re.compile(rf" {{0,3}}{re.escape(fence['fence'])}{re.escape(fence['fence'][0])}*[ \t]*$")
@@ -177,11 +180,11 @@ def _end(lines: Sequence[str], at: int, closes: Callable[[str], bool], what: str
     for later in range(at + 1, len(lines)):
         if closes(_bare(lines[later])):
             return later + 1
-    raise CannotParse(f"{what} that begins in line {at + 1} has no end")
+    raise CannotParse(f"{what} that begins in line {at + 1} is not closed")
 
 
 def _underlined(parts: Sequence[Part], bare: str) -> Heading | None:
-    """A heading that is written as a line of text with a line of = or - below it."""
+    """Read a heading that is a line of text with a line of = or - below it."""
     found = _UNDERLINE.match(bare)
     before = parts[-1] if parts else None
     if not found or type(before) is not Prose or before.blank or _NO_TITLE.match(before.text):
@@ -190,12 +193,12 @@ def _underlined(parts: Sequence[Part], bare: str) -> Heading | None:
 
 
 def _inside(section: Heading | None, heading: Heading) -> bool:
-    """A heading of a lower level that names no type only divides the section."""
+    """Return True for a lower heading without a type, which only divides the section."""
     return section is not None and heading.memory_type is None and heading.level > section.level
 
 
-def _again(known: Entry | None, lines: Sequence[str], at: int, section: Heading | None) -> Entry | None:
-    """A bullet that was read before. Whether it is one depends on nothing but what follows it and its heading."""
+def _reused(known: Entry | None, lines: Sequence[str], at: int, section: Heading | None) -> Entry | None:
+    """Return a bullet that was parsed before, if its heading and the next line allow that."""
     memory_type = section.memory_type if section else None
     if known is None or not _alone(lines, at) or (known.memory_id is None and memory_type is None):
         return None
@@ -221,7 +224,7 @@ def _entry(lines: Sequence[str], at: int, bare: str, memory_type: str | None) ->
 
 
 def _bullet(bare: str) -> str | None:
-    """The beginning of a line that is a bullet, up to its text."""
+    """Return the bullet of a line, up to its text."""
     found = _BULLET.match(bare)
     if not found or (bare[0] in "-* " and _RULE.match(bare)):
         return None
@@ -231,7 +234,7 @@ def _bullet(bare: str) -> str | None:
 
 
 def _item_end(lines: Sequence[str], at: int, bullet: str) -> int:
-    """A bullet holds the lines that are indented below it, up to one that is a memory of its own."""
+    """Return the end of a bullet: it holds the lines indented below it, up to one with an id."""
     end = at + 1
     indent = len(bullet[: len(bullet) - len(bullet.lstrip(" \t"))].expandtabs(4))
     for later in range(at + 1, len(lines)):
@@ -253,7 +256,7 @@ def _inner(line: str, width: int) -> str:
 
 
 def _width(bullet: str) -> int:
-    """The column in which its text begins."""
+    """Return the column in which the text begins."""
     return len(bullet.expandtabs(4)) if "\t" in bullet else len(bullet)
 
 
@@ -266,37 +269,37 @@ def _eol(text: str) -> str:
     return found[0] if found else ""
 
 
-# -- changing -------------------------------------------------------------------------------------------------------
+# -- editing --------------------------------------------------------------------------------------------------------
 
 
-def bullet_text(bullet: str, memory_id: str, note: Note, home: Home, eol: str) -> str:
-    """A new bullet, without the end of its last line."""
-    return item_text(bullet, _width(bullet), note.content, mark(memory_id, note, home), eol)
+def bullet_text(bullet: str, memory_id: str, note: Note, labels: Labels, eol: str) -> str:
+    """Return a new bullet without the last line end."""
+    return item_text(bullet, _width(bullet), note.content, mark(memory_id, note, labels), eol)
 
 
-def rewritten(entry: Entry, memory_id: str, note: Note, home: Home, eol: str) -> Entry:
-    """The bullet with another text or meta; its shape and the end of its last line stay."""
-    comment = mark(memory_id, note, home, entry.item.meta)
+def rewritten(entry: Entry, memory_id: str, note: Note, labels: Labels, eol: str) -> Entry:
+    """Return a bullet with new content or fields; its shape and last line end stay."""
+    comment = mark(memory_id, note, labels, entry.item.meta)
     text = item_text(entry.bullet, _width(entry.bullet), note.content, comment, eol)
     return replace(entry, text=text + _last_end(entry.text), item=Item(memory_id=memory_id, content=note.content))
 
 
-def marked(entry: Entry, memory_id: str, note: Note, home: Home) -> Entry:
-    """The bullet with an id at the end of its first line; nothing else of it changes."""
+def marked(entry: Entry, memory_id: str, note: Note, labels: Labels) -> Entry:
+    """Return a bullet with an id at the end of its first line."""
     first, *rest = _LINE.findall(entry.text)
     bare = _bare(first)
-    text = bare.rstrip(" \t") + " " + mark(memory_id, note, home) + first[len(bare) :] + "".join(rest)
+    text = bare.rstrip(" \t") + " " + mark(memory_id, note, labels) + first[len(bare) :] + "".join(rest)
     return replace(entry, text=text, item=replace(entry.item, memory_id=memory_id))
 
 
 def exchanged(document: Document, new: Mapping[int, Entry | None]) -> Document:
-    """With other entries in place of some, by their line; None: without them."""
+    """Replace entries by their line number; None removes one."""
     found = (new.get(part.line, part) if isinstance(part, Entry) else part for part in document.parts)
     return Document(tuple(part for part in found if part is not None))
 
 
 def inserted(document: Document, bullets: Sequence[str], memory_type: str, heading: str) -> Document:
-    """With further bullets at the end of the first section of this type, which is begun if there is none."""
+    """Insert bullets at the end of the first section of this type; add the section if there is none."""
     start = _section_of(document, memory_type)
     if start is None:
         document = _with_heading(document, heading)
@@ -323,8 +326,10 @@ def inserted(document: Document, bullets: Sequence[str], memory_type: str, headi
 
 
 def _hanging_end(parts: Sequence[Part], at: int, end: int) -> int:
-    """Past what hangs on a bullet: lines below it that are not indented, and after blank ones those that are. They
-    would hang on a bullet that comes between."""
+    """Skip lines that belong to a bullet: unindented ones right below it, and indented ones after blank lines.
+
+    They would belong to a bullet that is inserted between.
+    """
     while at < end:
         following = next((later for later in range(at, end) if not _is_blank(parts[later])), end)
         if following > at and (following == end or not parts[following].text.startswith(("  ", "\t"))):
@@ -341,7 +346,7 @@ def _section_of(document: Document, memory_type: str) -> int | None:
 
 
 def _section_end(parts: Sequence[Part], start: int) -> int:
-    """Where the next heading begins: one that is a line below its title begins with the title."""
+    """Return the start of the next heading; an underlined one starts with its title."""
     end = next((at for at in range(start + 1, len(parts)) if isinstance(parts[at], HeadingLine)), len(parts))
     return end - 1 if end < len(parts) and _UNDERLINE.match(_bare(parts[end].text)) else end
 
@@ -350,7 +355,7 @@ def _with_heading(document: Document, line: str) -> Document:
     text, eol = document.text.removeprefix(BOM), document.eol
     heading = read_heading(line)
     if heading is None:
-        raise ValueError(f"{line!r} is no heading")
+        raise ValueError(f"{line!r} is not a heading")
     lead = "" if not text else eol if text.endswith(("\r", "\n")) else eol * 2
     return Document((*document.parts, Prose(lead), HeadingLine(line + eol, heading)))
 

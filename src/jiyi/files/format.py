@@ -1,9 +1,9 @@
-"""How a memory is written as a bullet, and read back.
+"""The text of bullets and headings: one bullet is one memory, a heading names the type of those below it.
 
     - 我吃素，对花生过敏 <!-- jiyi:01k9zq4f3rw5m8v2c7t6n1d0ab importance=0.8 tags=饮食,健康 -->
 
-The comment is invisible in a Markdown viewer and goes along when the line is moved. What is not said in it has its
-default. Whatever `note_text` writes, `read_item` reads back to the same note.
+The comment is invisible in a Markdown viewer and moves with the line. Fields that it leaves out have their default.
+What `item_text` writes, `read_item` reads back.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+from typing import Literal
 from urllib.parse import unquote
 
 from .. import validation
@@ -21,7 +22,7 @@ from ..ids import time_of
 from ..store.contract import FiledMemory
 
 DEFAULT_IMPORTANCE = 0.5
-SAME_MOMENT = timedelta(seconds=1)  # an id knows when it was made; what happened then needs no time of its own
+SAME_TIME = timedelta(seconds=1)  # a memory that occurred when its id was made needs no `at=`
 FIELDS = ("content", "memory_type", "importance", "tags", "occurred_at", "expires_at")
 
 _MARK = re.compile(r"<!--[ \t]*jiyi:(?P<id>[0-9a-z]{26})(?P<meta>(?:[ \t]+[^\s=<>]+=[^\s<>]*)*)[ \t]*-->")
@@ -33,7 +34,7 @@ _UNSAFE = re.compile(r"[\s%,=<>\x00-\x1f\x7f]|--|-$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """What file and index must agree on. What a line leaves open, or says wrongly, stands in `unsaid`."""
+    """The fields of a memory in a file. `unspecified`: fields that the line lacks or that are invalid."""
 
     content: str
     memory_type: str
@@ -41,23 +42,23 @@ class Note:
     tags: tuple[str, ...] = ()
     occurred_at: datetime | None = None  # None: when its id was made
     expires_at: datetime | None = None
-    unsaid: frozenset[str] = frozenset()
+    unspecified: frozenset[str] = frozenset()
 
     def digests(self) -> dict[str, str]:
-        """Each field, shortened to what tells whether it has changed."""
+        """Return a short digest of each field, to detect changes."""
         return {
             "content": _digest(self.content),
             "memory_type": self.memory_type,
             "importance": f"{self.importance:g}",
             "tags": _digest("\n".join(self.tags)) if self.tags else "",
-            "occurred_at": _moment(self.occurred_at),
-            "expires_at": _moment(self.expires_at),
+            "occurred_at": _format_time(self.occurred_at),
+            "expires_at": _format_time(self.expires_at),
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
-    """Where a memory belongs besides its user; written down so that the files alone can bring it back."""
+class Labels:
+    """Key, agent, group and session of a memory, written so that it can be restored from the files alone."""
 
     memory_key: str | None = None
     agent_id: str | None = None
@@ -65,13 +66,13 @@ class Home:
     session_id: str | None = None
 
 
-NO_HOME = Home()
-_HOME_NAMES = {"key": "memory_key", "agent": "agent_id", "group": "group_id", "session": "session_id"}
+NO_LABELS = Labels()
+_LABEL_NAMES = {"key": "memory_key", "agent": "agent_id", "group": "group_id", "session": "session_id"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A bullet as it stands in a file."""
+    """A bullet as it is in a file."""
 
     memory_id: str | None
     content: str
@@ -83,7 +84,7 @@ class Item:
 
 
 def canonical(content: str) -> str:
-    """A text as a bullet can hold it: without white space around it and at the ends of its lines."""
+    """Strip white space around a text and at the ends of its lines: a bullet cannot hold it."""
     if "\n" not in content and "\r" not in content:
         return content.strip(" \t")
     lines = re.split(r"\r\n|\r|\n", content)
@@ -91,21 +92,21 @@ def canonical(content: str) -> str:
 
 
 def note_of(memory: FiledMemory) -> Note:
-    """What a stored memory is in a file."""
+    """Return the fields of a stored memory as they are in a file."""
     made_at = time_of(memory.id)
-    own_time = made_at is None or abs(memory.occurred_at - made_at) >= SAME_MOMENT
+    own_time = made_at is None or abs(memory.occurred_at - made_at) >= SAME_TIME
     return Note(
         content=canonical(memory.content),
         memory_type=memory.memory_type,
         importance=round(memory.importance, 2),
         tags=memory.tags,
-        occurred_at=_whole_seconds(memory.occurred_at) if own_time else None,
-        expires_at=None if memory.expires_at is None else _whole_seconds(memory.expires_at),
+        occurred_at=_to_seconds(memory.occurred_at) if own_time else None,
+        expires_at=None if memory.expires_at is None else _to_seconds(memory.expires_at),
     )
 
 
-def home_of(memory: FiledMemory) -> Home:
-    return Home(
+def labels_of(memory: FiledMemory) -> Labels:
+    return Labels(
         memory_key=memory.memory_key if memory.memory_key != memory.id else None,
         agent_id=memory.agent_id,
         group_id=memory.group_id,
@@ -116,27 +117,27 @@ def home_of(memory: FiledMemory) -> Home:
 # -- writing --------------------------------------------------------------------------------------------------------
 
 
-def mark(memory_id: str, note: Note, home: Home = NO_HOME, more: Mapping[str, str] | None = None) -> str:
-    """The comment at the end of the line. `more`: what stood in it and is not ours."""
-    said: dict[str, str] = {}
+def mark(memory_id: str, note: Note, labels: Labels = NO_LABELS, more: Mapping[str, str] | None = None) -> str:
+    """Return the comment at the end of a line. `more`: fields in it that are not ours."""
+    fields: dict[str, str] = {}
     if note.importance != DEFAULT_IMPORTANCE:
-        said["importance"] = f"{note.importance:g}"
+        fields["importance"] = f"{note.importance:g}"
     if note.tags:
-        said["tags"] = ",".join(map(quoted, note.tags))
+        fields["tags"] = ",".join(map(quoted, note.tags))
     if note.occurred_at is not None:
-        said["at"] = _moment(note.occurred_at)
+        fields["at"] = _format_time(note.occurred_at)
     if note.expires_at is not None:
-        said["until"] = _moment(note.expires_at)
-    for name, attribute in _HOME_NAMES.items():
-        value = getattr(home, attribute)
+        fields["until"] = _format_time(note.expires_at)
+    for name, attribute in _LABEL_NAMES.items():
+        value = getattr(labels, attribute)
         if value is not None:
-            said[name] = quoted(value)
-    said |= {name: value for name, value in (more or {}).items() if name not in _OURS}
-    return " ".join((f"<!-- jiyi:{memory_id}", *(f"{name}={value}" for name, value in said.items()), "-->"))
+            fields[name] = quoted(value)
+    fields |= {name: value for name, value in (more or {}).items() if name not in _OWN_FIELDS}
+    return " ".join((f"<!-- jiyi:{memory_id}", *(f"{name}={value}" for name, value in fields.items()), "-->"))
 
 
 def item_text(bullet: str, width: int, content: str, comment: str, eol: str) -> str:
-    """The lines of a bullet, without the last line's end. `width`: how far the later ones are indented."""
+    """Return the lines of a bullet without the last line end. `width`: indentation of the later lines."""
     first, *rest = (_COMMENT.sub(r"<\\\1!--", line) for line in content.split("\n"))
     indent = " " * width
     return eol.join((f"{bullet}{first} {comment}", *(indent + line if line else "" for line in rest)))
@@ -150,8 +151,10 @@ def has_mark(line: str) -> bool:
 
 
 def read_item(lines: list[str]) -> Item:
-    """From the lines of a bullet, without bullet and indentation. The mark stands in the first line; where an editor
-    has wrapped that line, in a later one. What was typed behind it belongs to the text."""
+    """Read the lines of a bullet, without bullet and indentation.
+
+    The comment is in the first line, or in a later one if an editor has wrapped the line. Text behind it is content.
+    """
     memory_id, pairs = None, dict[str, str]()
     texts = list(lines)
     for at, line in enumerate(lines):
@@ -168,30 +171,30 @@ def read_item(lines: list[str]) -> Item:
 
 
 def read_note(item: Item, memory_type: str | None) -> Note:
-    """What a line says of its memory; `memory_type` as its heading says, if one does."""
+    """Read the fields of a memory from its line; `memory_type` comes from the heading."""
     meta = item.meta
-    unsaid = set() if memory_type is not None else {"memory_type"}
+    unspecified = set() if memory_type is not None else {"memory_type"}
     importance, occurred_at, expires_at = DEFAULT_IMPORTANCE, None, None
     try:
         importance = round(float(meta.get("importance", DEFAULT_IMPORTANCE)), 2)
         if not 0 <= importance <= 1:
             raise ValueError(importance)
     except ValueError:
-        unsaid.add("importance")
+        unspecified.add("importance")
     try:
-        occurred_at = _read_moment(meta.get("at"))
+        occurred_at = _read_time(meta.get("at"))
     except ValueError:
-        unsaid.add("occurred_at")
+        unspecified.add("occurred_at")
     try:
-        expires_at = _read_moment(meta.get("until"))
+        expires_at = _read_time(meta.get("until"))
     except ValueError:
-        unsaid.add("expires_at")
+        unspecified.add("expires_at")
     tags: tuple[str, ...] = ()
     try:
         if meta.get("tags"):
             tags = validation.tags("tags", filter(str.strip, map(unquote, meta["tags"].split(","))))
     except InvalidInput:
-        unsaid.add("tags")
+        unspecified.add("tags")
     return Note(
         content=item.content,
         memory_type=memory_type or "",
@@ -199,41 +202,119 @@ def read_note(item: Item, memory_type: str | None) -> Note:
         tags=tags,
         occurred_at=occurred_at,
         expires_at=expires_at,
-        unsaid=frozenset(unsaid),
+        unspecified=frozenset(unspecified),
     )
 
 
-def read_home(item: Item) -> Home:
-    return Home(
-        **{attribute: unquote(item.meta[name]) for name, attribute in _HOME_NAMES.items() if item.meta.get(name)}
+def read_labels(item: Item) -> Labels:
+    return Labels(
+        **{attribute: unquote(item.meta[name]) for name, attribute in _LABEL_NAMES.items() if item.meta.get(name)}
     )
 
 
-_OURS = frozenset({"importance", "tags", "at", "until", *_HOME_NAMES})
+_OWN_FIELDS = frozenset({"importance", "tags", "at", "until", *_LABEL_NAMES})
 
 
 def quoted(value: str) -> str:
-    """Without what would end the value, the list or the comment."""
+    """Percent-encode characters that would end the value, the list or the comment."""
     return _UNSAFE.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), value)
 
 
-def _whole_seconds(at: datetime) -> datetime:
+def _to_seconds(at: datetime) -> datetime:
     return at.astimezone(UTC).replace(microsecond=0)
 
 
-def _moment(at: datetime | None) -> str:
-    return "" if at is None else _whole_seconds(at).isoformat().replace("+00:00", "Z").removesuffix("T00:00:00Z")
+def _format_time(at: datetime | None) -> str:
+    return "" if at is None else _to_seconds(at).isoformat().replace("+00:00", "Z").removesuffix("T00:00:00Z")
 
 
-def _read_moment(text: str | None) -> datetime | None:
+def _read_time(text: str | None) -> datetime | None:
     if not text:
         return None
     found = datetime.fromisoformat(text)
     try:
-        return _whole_seconds(found if found.tzinfo else found.replace(tzinfo=UTC))
+        return _to_seconds(found if found.tzinfo else found.replace(tzinfo=UTC))
     except OverflowError as error:
         raise ValueError(text) from error
 
 
 def _digest(text: str) -> str:
     return blake2b(text.encode(), digest_size=10).hexdigest()
+
+
+# -- headings -------------------------------------------------------------------------------------------------------
+
+Language = Literal["zh", "en"]
+
+# Headings that name a type; the first name of each is the one that is written.
+NAMES: dict[str, dict[Language, tuple[str, ...]]] = {
+    "preference": {"en": ("Preferences", "Preference", "Likes and dislikes"), "zh": ("偏好", "喜好", "偏好设置")},
+    "fact": {"en": ("Facts", "Fact"), "zh": ("事实", "事实信息")},
+    "pattern": {"en": ("Patterns", "Pattern", "Habits"), "zh": ("模式", "规律", "习惯")},
+    "profile": {"en": ("Profile", "About me"), "zh": ("画像", "个人资料", "关于我")},
+    "group_profile": {"en": ("Group profile",), "zh": ("群组画像",)},
+    "skill": {"en": ("Skills", "Skill"), "zh": ("技能",)},
+    "lesson": {
+        "en": ("Lessons", "Lesson", "Lessons learned", "Best practices"),
+        "zh": ("经验", "经验教训", "最佳实践"),
+    },
+    "error_handling": {"en": ("Error handling", "Errors"), "zh": ("错误处理", "错误处理经验")},
+    "episode": {"en": ("Episodes", "Episode"), "zh": ("情景", "经历")},
+    "event": {"en": ("Events", "Event"), "zh": ("事件",)},
+}
+_TYPES = {
+    name.casefold(): (memory_type, language)
+    for memory_type, by_language in NAMES.items()
+    for language, names in by_language.items()
+    for name in names
+}
+_HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})(?=[ \t]|$)")
+_TYPE_COMMENT = re.compile(r"<!--[ \t]*jiyi:type=(?P<type>[^\s<>]+)[ \t]*-->")
+_LETTERS = re.compile(r"[^\W_]")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    level: int
+    title: str
+    memory_type: str | None
+    language: Language | None = None
+
+
+def read_heading(line: str) -> Heading | None:
+    found = _HEADING.match(line)
+    if not found:
+        return None
+    title = _title(line[found.end() :])
+    level = len(found["marks"])
+    named = _TYPE_COMMENT.findall(title)
+    if named:
+        return Heading(level, title, unquote(named[-1]))
+    known = _TYPES.get(_bare(title).casefold())
+    return Heading(level, title, known[0], known[1]) if known else Heading(level, title, None)
+
+
+def _title(rest: str) -> str:
+    """Strip spaces and closing marks. A regular expression for this is quadratic in the number of spaces."""
+    title = rest.strip(" \t")
+    closing = title.rstrip("#")
+    return closing.rstrip(" \t") if not closing or closing[-1] in " \t" else title
+
+
+def _bare(title: str) -> str:
+    """Strip leading and trailing non-letters."""
+    first = _LETTERS.search(title)
+    if first is None:
+        return ""
+    end = len(title)
+    while not _LETTERS.match(title[end - 1]):
+        end -= 1
+    return title[first.start() : end]
+
+
+def heading_line(memory_type: str, language: Language) -> str:
+    """Return the heading of a type."""
+    names = NAMES.get(memory_type)
+    if names:
+        return f"## {names[language][0]}"
+    return f"## {' '.join(memory_type.split())} <!-- jiyi:type={quoted(memory_type)} -->"

@@ -1,9 +1,8 @@
-"""Reading and replacing a person's files without ever damaging one.
+"""Read and replace files that people edit, without losing a save of theirs.
 
-A file is replaced as a whole: written beside it, flushed, exchanged in one step, the folder flushed. It is replaced
-only if it still is what was read. Where the system can exchange two files (Linux), what was there is looked at after
-the exchange, too: a save by an editor in the very moment between is given back. What a crash leaves behind has a name
-that tells what it is, and `clean` deals with it.
+A file is replaced atomically, and only if its content is still what was read. On Linux the two files are exchanged, and
+the old content is checked again after that, so an editor's save in between is put back. `clean` removes files that a
+crash left behind.
 """
 
 from __future__ import annotations
@@ -26,30 +25,30 @@ from typing import Any
 from ..durable import flush_folder, make_folder
 from ..errors import WorkspaceError
 
-LARGEST = 64 << 20  # bytes
-NEW, SWAP = ".jiyi-new", ".jiyi-swap"  # endings of files in the making
-_SHOWN = 16  # characters of a checksum in a file's name
-_LOOK_AGAIN_S = 0.02
-_CANNOT = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM}
+MAX_SIZE = 64 << 20  # bytes
+NEW, SWAP = ".jiyi-new", ".jiyi-swap"  # suffixes of temporary files
+_PREFIX = 16  # characters of a checksum in a file name
+_LOCK_RETRY_S = 0.02
+_UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM}
 
 
 class Changed(Exception):
-    """The file is not what it was when it was read; nothing was written."""
+    """The file has changed since it was read; nothing was written."""
 
 
 class Refused(ValueError):
-    """This is nothing that may be read or written here."""
+    """The path may not be read or written."""
 
 
 def checksum(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-# -- looking --------------------------------------------------------------------------------------------------------
+# -- reading --------------------------------------------------------------------------------------------------------
 
 
 def check_path(root: Path, relative: str) -> Path:
-    """The path of a file in the workspace. No part of it below the root may lead elsewhere."""
+    """Return the path of a file in the workspace; raise if a part of it leads elsewhere."""
     path = root
     for part in Path(relative).parts:
         if part in ("..", "/", "") or Path(part).is_absolute():
@@ -62,7 +61,7 @@ def check_path(root: Path, relative: str) -> Path:
 
 
 def read(path: Path) -> bytes | None:
-    """A file's content; None if there is none."""
+    """Return the content of a file; None if it does not exist."""
     try:
         handle = os.open(path, os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_NONBLOCK") | _flag("O_CLOEXEC"))
     except FileNotFoundError:
@@ -74,14 +73,14 @@ def read(path: Path) -> bytes | None:
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise Refused("is no ordinary file")
-        if found.st_size > LARGEST:
-            raise Refused(f"has more than {LARGEST >> 20} MiB")
+            raise Refused("is not a regular file")
+        if found.st_size > MAX_SIZE:
+            raise Refused(f"has more than {MAX_SIZE >> 20} MiB")
         return file.read()
 
 
 def _flag(name: str) -> int:
-    """Not every system has every one."""
+    """Return a flag of `os.open`, or 0 on systems without it."""
     return int(getattr(os, name, 0))
 
 
@@ -89,8 +88,7 @@ def _flag(name: str) -> int:
 
 
 def replace_file(path: Path, data: bytes, *, expected: str | None) -> None:
-    """Put `data` in place of the content with the checksum `expected`; None: there is no file yet. Raises `Changed`
-    if something else is there."""
+    """Replace the content that has the checksum `expected` (None: no file); raise `Changed` if it is another."""
     make_folder(path.parent)
     new = path.with_name(f".{path.name}.{secrets.token_hex(6)}{NEW}")
     try:
@@ -123,11 +121,11 @@ def _write(path: Path, data: bytes) -> None:
 
 def _create(new: Path, path: Path) -> None:
     try:
-        os.link(new, path)  # which, unlike a rename, never overwrites
+        os.link(new, path)  # unlike a rename, it never overwrites
     except FileExistsError as error:
         raise Changed from error
     except OSError as error:
-        if error.errno not in _CANNOT:
+        if error.errno not in _UNSUPPORTED:
             raise
         if os.path.lexists(path):
             raise Changed from error
@@ -135,14 +133,14 @@ def _create(new: Path, path: Path) -> None:
 
 
 def _exchange_checked(new: Path, path: Path, data: bytes, expected: str) -> None:
-    if not _is(path, expected):
+    if not _has_checksum(path, expected):
         raise Changed
-    swap = path.with_name(f".{path.name}.{expected[:_SHOWN]}-{checksum(data)[:_SHOWN]}{SWAP}")
-    os.replace(new, swap)  # from here on the name tells whose content it can be
+    swap = path.with_name(f".{path.name}.{expected[:_PREFIX]}-{checksum(data)[:_PREFIX]}{SWAP}")
+    os.replace(new, swap)  # the name says which contents it may have
     try:
         exchanged = _exchange(swap, path)
         if not exchanged:
-            if not _is(path, expected):
+            if not _has_checksum(path, expected):
                 raise Changed
             os.replace(swap, path)
             return
@@ -150,22 +148,22 @@ def _exchange_checked(new: Path, path: Path, data: bytes, expected: str) -> None
         with suppress(OSError):
             os.unlink(swap)
         raise
-    if not _is(swap, expected):
+    if not _has_checksum(swap, expected):
         _give_back(swap, path, checksum(data))
         raise Changed
     os.unlink(swap)
 
 
 def _give_back(swap: Path, path: Path, ours: str) -> None:
-    """Somebody saved between our look and the exchange: theirs is in `swap` now."""
+    """Put back a save that came between our check and the exchange; it is in `swap` now."""
     _exchange(swap, path)
-    if _is(swap, ours):
+    if _has_checksum(swap, ours):
         os.unlink(swap)
-    else:  # and once more after the exchange: the later save counts
+    else:  # another save after the exchange: keep the later one
         os.replace(swap, path)
 
 
-def _is(path: Path, expected: str) -> bool:
+def _has_checksum(path: Path, expected: str) -> bool:
     try:
         found = read(path)
     except Refused:
@@ -182,7 +180,7 @@ def _keep_owner(path: Path, new: Path) -> None:
 
 @cache
 def _renameat2() -> Any:
-    """Linux's call that can exchange two files; None elsewhere."""
+    """Return the Linux call that can exchange two files; None elsewhere."""
     if not sys.platform.startswith("linux"):
         return None
     try:
@@ -192,7 +190,7 @@ def _renameat2() -> Any:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two files in one step. → False if the system or the file system cannot"""
+    """Exchange two files atomically. Return False if the file system cannot."""
     call = _renameat2()
     if call is None:
         return False
@@ -200,7 +198,7 @@ def _exchange(one: Path, other: Path) -> bool:
     if call(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0:
         return True
     problem = ctypes.get_errno()
-    if problem in _CANNOT:
+    if problem in _UNSUPPORTED:
         return False
     raise OSError(problem, os.strerror(problem), str(other))
 
@@ -209,8 +207,8 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def clean(folder: Path) -> list[str]:
-    """Remove what a crash left behind. A person's save that is found among it is put back; → what was found so"""
-    told = []
+    """Remove files that a crash left behind; put back an interrupted save. Return messages about those."""
+    messages = []
     try:
         names = os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -221,18 +219,18 @@ def clean(folder: Path) -> list[str]:
             os.unlink(left)
         elif name.startswith(".") and name.endswith(SWAP):
             target, old, ours = _read_swap_name(name)
-            if _is(left, old) or _is(left, ours):
+            if _has_checksum(left, old) or _has_checksum(left, ours):
                 os.unlink(left)
                 continue
             path = folder / target
-            if not os.path.lexists(path) or _is(path, ours):
+            if not os.path.lexists(path) or _has_checksum(path, ours):
                 os.replace(left, path)
-                told.append(f"{target}: a save that a crash had caught was put back")
+                messages.append(f"{target}: a save that a crash interrupted was put back")
             else:
                 rescued = folder / f"{Path(target).stem}.rescued-{secrets.token_hex(3)}{Path(target).suffix}"
                 os.replace(left, rescued)
-                told.append(f"{target}: a save that a crash had caught is kept as {rescued.name}")
-    return told
+                messages.append(f"{target}: a save that a crash interrupted is kept as {rescued.name}")
+    return messages
 
 
 def _read_swap_name(name: str) -> tuple[str, str, str]:
@@ -241,19 +239,19 @@ def _read_swap_name(name: str) -> tuple[str, str, str]:
     return target, old or "?", ours or "?"
 
 
-# -- one at a time --------------------------------------------------------------------------------------------------
+# -- locking --------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def lock(path: Path, *, wait_s: float) -> Iterator[None]:
-    """Hold a lock between processes; it ends with the process."""
+    """Hold a lock between processes; the lock ends with the process."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | _flag("O_CLOEXEC") | _flag("O_NOFOLLOW"), 0o600)
     try:
         until = time.monotonic() + wait_s
         while not _try_lock(handle):
             if time.monotonic() > until:
-                raise WorkspaceError(f"another process has kept {path.parent.parent} busy for {wait_s:g} s: try again")
-            time.sleep(_LOOK_AGAIN_S)
+                raise WorkspaceError(f"{path.parent.parent} is locked by another process for {wait_s:g} s: try again")
+            time.sleep(_LOCK_RETRY_S)
         yield
     finally:
         os.close(handle)

@@ -1,4 +1,4 @@
-"""What stands in a user's files now."""
+"""Read a user's files: the first step of a sync."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from ..errors import InvalidInput
 from . import safe
 from .document import CannotParse, Document, Entry, parse
 from .format import ANY_ID, Note, read_note
-from .layout import Workspace
+from .workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A bullet and where it stands."""
+    """A bullet and its file."""
 
     path: str
     entry: Entry
     note: Note
     digests: Mapping[str, str]
-    problem: str | None = None  # why it cannot be taken
+    problem: str | None = None  # why it is skipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScannedFile:
     path: str
-    checksum: str | None = None  # None: there is no such file
+    checksum: str | None = None  # None: the file does not exist
     document: Document | None = None
     lines: tuple[Line, ...] = ()
-    mentioned: frozenset[str] = frozenset()  # ids that stand anywhere in it
-    problem: str | None = None  # why it is left alone
+    mentioned: frozenset[str] = frozenset()  # all ids in its text
+    problem: str | None = None  # why it is skipped
     modified_at: float = 0.0
 
     @property
     def blank(self) -> bool:
-        """Missing, or without anything in it."""
+        """Return True if the file is missing or empty."""
         return self.document is not None and not self.document.text.strip("\ufeff \t\r\n")
 
 
@@ -45,15 +45,15 @@ class ScannedFile:
 class Scan:
     files: Mapping[str, ScannedFile]
     lines: tuple[Line, ...]
-    mentioned: frozenset[str]  # ids that stand anywhere, also where they are no bullet of ours
-    held: frozenset[str]  # memories whose line cannot be taken as it is
+    mentioned: frozenset[str]  # all ids in the files, bullets or not
+    held: frozenset[str]  # memories whose line is skipped
     problems: tuple[str, ...]
 
 
-class Remembered:
-    """Files as they were when they were last read or written, so that an unchanged one need not be parsed again."""
+class FileCache:
+    """Parsed files; an unchanged file is not parsed again."""
 
-    MOST = 64
+    MAX_FILES = 64
 
     def __init__(self) -> None:
         self._files: dict[str, ScannedFile] = {}
@@ -61,51 +61,51 @@ class Remembered:
     def get(self, path: str) -> ScannedFile | None:
         return self._files.get(path)
 
-    def keep(self, file: ScannedFile) -> None:
+    def put(self, file: ScannedFile) -> None:
         self._files.pop(file.path, None)
         self._files[file.path] = file
-        if len(self._files) > self.MOST:
+        if len(self._files) > self.MAX_FILES:
             del self._files[next(iter(self._files))]
 
 
-def scan(workspace: Workspace, user_id: str, remembered: Remembered) -> Scan:
-    """Read and parse all of a user's files. What cannot be read or parsed is left alone and named."""
-    home = workspace.home(user_id)
-    told = []
+def scan(workspace: Workspace, user_id: str, cache: FileCache) -> Scan:
+    """Read and parse a user's files; report files and lines that are skipped."""
+    folder_of_user = workspace.user_folder(user_id)
+    problems = []
     for folder in ("context", "context/daily"):
         try:
-            told += safe.clean(workspace.root / home / folder)
+            problems += safe.clean(workspace.root / folder_of_user / folder)
         except OSError as error:
-            told.append(f"{home}{folder}: what a crash left there cannot be removed: {error.strerror}")
-    files = {path: scan_file(workspace.root, path, remembered) for path in workspace.files(user_id)}
+            problems.append(f"{folder_of_user}{folder}: temporary files cannot be removed: {error.strerror}")
+    files = {path: scan_file(workspace.root, path, cache) for path in workspace.files(user_id)}
     lines: list[Line] = []
     held: set[str] = set()
     mentioned: set[str] = set()
     for path, file in files.items():
         if file.problem:
-            told.append(f"{path}: left alone, because {file.problem}")
+            problems.append(f"{path}: skipped: {file.problem}")
         mentioned |= file.mentioned
         for line in file.lines:
             entry = line.entry
             if line.problem and entry.memory_id:
                 held.add(entry.memory_id)
             if line.problem:
-                told.append(f"{path}:{entry.line}: left alone, because {line.problem}")
+                problems.append(f"{path}:{entry.line}: skipped: {line.problem}")
             else:
                 lines.append(line)
-            for name in sorted(line.note.unsaid - {"memory_type"}):
-                told.append(f"{path}:{entry.line}: its {name} cannot be read and is left as it was")
+            for name in sorted(line.note.unspecified - {"memory_type"}):
+                problems.append(f"{path}:{entry.line}: its {name} cannot be read and is not changed")
     return Scan(
         files=files,
         lines=tuple(lines),
         mentioned=frozenset(mentioned),
         held=frozenset(held),
-        problems=tuple(told),
+        problems=tuple(problems),
     )
 
 
 def read_text(path: str, checksum: str, text: str, before: ScannedFile | None = None) -> ScannedFile:
-    """Raises `CannotParse`. `before`: another state of the file; lines that stand in it are not read again."""
+    """Parse the text of a file; lines that are in `before`, another version of it, are reused."""
     document = parse(text, before.document if before else None)
     known = {line.entry.text: line for line in before.lines} if before else {}
     return ScannedFile(
@@ -124,14 +124,14 @@ def _line(path: str, entry: Entry, known: Line | None) -> Line:
     problem = None
     try:
         validation.text("its text", note.content)
-        if "memory_type" not in note.unsaid:
+        if "memory_type" not in note.unspecified:
             validation.memory_type("its type", note.memory_type)
     except InvalidInput as error:
         problem = str(error)
     return Line(path=path, entry=entry, note=note, digests=note.digests(), problem=problem)
 
 
-def scan_file(root: Path, path: str, remembered: Remembered) -> ScannedFile:
+def scan_file(root: Path, path: str, cache: FileCache) -> ScannedFile:
     checksum, modified_at = None, 0.0
     try:
         where = safe.check_path(root, path)
@@ -139,12 +139,12 @@ def scan_file(root: Path, path: str, remembered: Remembered) -> ScannedFile:
         if data is None:
             return ScannedFile(path=path, document=Document(()))
         checksum, modified_at = safe.checksum(data), where.stat().st_mtime
-        found = remembered.get(path)
+        found = cache.get(path)
         if found is None or found.checksum != checksum:
             if b"\x00" in data:
-                raise CannotParse("it is not text: it holds NUL bytes")
+                raise CannotParse("it is not text: it has NUL bytes")
             found = read_text(path, checksum, data.decode(), found)
-        remembered.keep(found)
+        cache.put(found)
         return replace(found, modified_at=modified_at)
     except safe.Refused as error:
         problem = f"it {error}"

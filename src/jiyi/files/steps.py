@@ -1,45 +1,42 @@
-"""The steps of a plan. A plan is a value: it can be looked at, printed and thrown away."""
+"""The steps of a sync plan, as values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
-from .format import Home, Note
+from .format import Labels, Note
 from .scan import Line
-
-Removed = Literal["archive", "drop"]
 
 BY_HAND = "edited by hand"  # the actor, for the history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Take:
-    """A line becomes a memory. Without a line: what the index said beside a person's edit is kept, too."""
+class Create:
+    """Create a memory from a line; without a line, from the index's side of a conflict."""
 
     memory_id: str
     note: Note
-    home: Home
+    labels: Labels
     line: Line | None = None
-    path: str = ""  # of a copy's new line
-    instead_of: str | None = None  # the memory that it is a copy of
+    path: str = ""  # file of the new line, for a copy
+    instead_of: str | None = None  # the memory it is a copy of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
-    """A line changes its memory."""
+class Update:
+    """Update a memory from its line."""
 
     memory_id: str
     version: int
     note: Note
     fields: frozenset[str]
     line: Line
-    revive: bool = False  # it was archived or over
+    revive: bool = False  # it was archived or superseded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """A line is gone, and its memory with it."""
+    """Archive a memory whose line is gone."""
 
     memory_id: str
     version: int
@@ -49,41 +46,41 @@ class Archive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """A memory gets a line."""
+    """Write a line for a memory."""
 
     memory_id: str
     version: int
     note: Note
-    home: Home
+    labels: Labels
     path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """A line changes with its memory. With a path, it moves below the heading of its type there."""
+    """Rewrite a line from its memory; with a path, move it below the heading of its type there."""
 
     memory_id: str
     version: int
     note: Note
-    home: Home
+    labels: Labels
     line: Line
     to: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A line gets the id of the memory that says this already."""
+    """Add the id of the memory that has the same content to a line."""
 
     memory_id: str
     version: int
     note: Note
-    home: Home
+    labels: Labels
     line: Line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drop:
-    """A line goes with its memory."""
+class Remove:
+    """Remove the line of a memory that is gone."""
 
     memory_id: str
     line: Line
@@ -91,7 +88,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Same:
-    """A line and its memory agree, and that was not known yet."""
+    """Note that a line and its memory agree."""
 
     memory_id: str
     version: int
@@ -99,22 +96,22 @@ class Same:
     path: str
 
 
-Step = Take | Edit | Archive | Write | Rewrite | Mark | Drop | Same
+Step = Create | Update | Archive | Write | Rewrite | Mark | Remove | Same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     user_id: str
     steps: tuple[Step, ...] = ()
-    gone: tuple[str, ...] = ()  # memories that have neither line nor a right to one
-    withheld: tuple[Archive, ...] = ()  # too many at once to believe it
+    gone: tuple[str, ...] = ()  # memories that have no line and need none
+    withheld: tuple[Archive, ...] = ()  # too many at once to be intended
     conflicts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     held_files: frozenset[str] = field(default_factory=frozenset)
 
     @property
     def quiet(self) -> bool:
-        """Nothing to do, neither in the files nor in the index."""
+        """Return True if neither files nor index change."""
         return all(isinstance(step, Same) for step in self.steps)
 
     def of(self, *kinds: type) -> list[Step]:

@@ -1,6 +1,6 @@
-"""Where a workspace keeps what: DIR/context/memory.md and learnings.md of one user, or DIR/<user>/context/… of several.
+"""The layout of a workspace: DIR/context/memory.md and learnings.md of one user, or DIR/<user>/context/… of several.
 
-DIR/.jiyi/workspace.json says so. A folder without it is no workspace: perhaps the disk is not mounted."""
+DIR/.jiyi/workspace.json marks a workspace; without it, the disk may not be mounted."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ MEMORY, LEARNINGS, DAILY = "context/memory.md", "context/learnings.md", "context
 LAYERS: tuple[Layer, ...] = ("semantic", "procedural")
 DAILY_TYPES = ("episode", "event")
 _PLAIN = re.compile(r"[a-z0-9_\-\u4e00-\u9fff][a-z0-9_.\-\u4e00-\u9fff]*")
-_LONGEST_NAME = 180  # bytes
+_MAX_NAME = 180  # bytes
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.md")
-_TAKEN = re.compile(r"(?:context|con|prn|aux|nul|com\d|lpt\d)(?:\..*)?|.*\.")
+_RESERVED = re.compile(r"(?:context|con|prn|aux|nul|com\d|lpt\d)(?:\..*)?|.*\.")
 
 Language = Literal["auto", "zh", "en"]
 
@@ -41,17 +41,17 @@ class Workspace:
 
     root: Path
     id: str
-    user: str | None  # whose; None: of several users, each in a folder of their own
+    user: str | None  # None: several users, each in an own folder
     language: Language = "auto"  # of headings
     daily_notes: bool = False
-    place: str | None = None  # where it was when it was last opened
+    place: str | None = None  # path when it was last opened
 
     def belongs(self, memory_type: str, layer: Layer | None = None) -> bool:
-        """Whether memories of this type have lines."""
+        """Return True if memories of this type have lines."""
         return (layer or layer_of(memory_type)) in LAYERS or (self.daily_notes and memory_type in DAILY_TYPES)
 
-    def home(self, user_id: str) -> str:
-        """The user's folder, relative to the root; with a slash at the end if it is one of its own."""
+    def user_folder(self, user_id: str) -> str:
+        """Return the user's folder relative to the root, with a slash at the end; "" for the root."""
         if self.user is None:
             return folder_name(user_id) + "/"
         if user_id != self.user:
@@ -59,41 +59,41 @@ class Workspace:
         return ""
 
     def name_folder(self, user_id: str) -> None:
-        """A name too long for a folder stands in a file in it."""
-        name = self.root / self.home(user_id) / "user"
-        if self.home(user_id).startswith("~") and not os.path.lexists(name):
+        """Write the user id into a file if it is too long for a folder name."""
+        name = self.root / self.user_folder(user_id) / "user"
+        if self.user_folder(user_id).startswith("~") and not os.path.lexists(name):
             safe.replace_file(name, user_id.encode(), expected=None)
 
     def covers(self, user_id: str) -> bool:
         return self.user is None or self.user == user_id
 
     def file_for(self, user_id: str, memory_type: str, occurred_at: datetime) -> str:
-        """Where a new line of this type goes."""
+        """Return the file for a new line of this type."""
         if self.daily_notes and memory_type in DAILY_TYPES:
-            return f"{self.home(user_id)}{DAILY}/{occurred_at.astimezone(UTC).date().isoformat()}.md"
-        return self.home(user_id) + (LEARNINGS if layer_of(memory_type) == "procedural" else MEMORY)
+            return f"{self.user_folder(user_id)}{DAILY}/{occurred_at.astimezone(UTC).date().isoformat()}.md"
+        return self.user_folder(user_id) + (LEARNINGS if layer_of(memory_type) == "procedural" else MEMORY)
 
     def files(self, user_id: str) -> list[str]:
-        """The files of a user, there or not."""
-        found = [self.home(user_id) + MEMORY, self.home(user_id) + LEARNINGS]
+        """Return the files of a user, existing or not."""
+        found = [self.user_folder(user_id) + MEMORY, self.user_folder(user_id) + LEARNINGS]
         if self.daily_notes:
-            folder = self.root / self.home(user_id) / DAILY
+            folder = self.root / self.user_folder(user_id) / DAILY
             names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-            found += [f"{self.home(user_id)}{DAILY}/{name}" for name in names if _DAY.fullmatch(name)]
+            found += [f"{self.user_folder(user_id)}{DAILY}/{name}" for name in names if _DAY.fullmatch(name)]
         return found
 
     def day_of(self, path: str) -> datetime | None:
-        """The day that a file is about; None if it is about no day."""
+        """Return the day of a daily file; None for other files."""
         folder, _, name = path.rpartition("/")
         if not self.daily_notes or not folder.endswith(DAILY) or not _DAY.fullmatch(name):
             return None
         try:
             return datetime.fromisoformat(name.removesuffix(".md")).replace(tzinfo=UTC)
         except ValueError:
-            return None  # there is no such day
+            return None  # not a valid date
 
     def users(self) -> list[str]:
-        """Those who have a folder here."""
+        """Return the users with a folder."""
         if self.user is not None:
             return [self.user]
         names = (entry.name for entry in os.scandir(self.root) if entry.is_dir(follow_symlinks=False))
@@ -101,7 +101,7 @@ class Workspace:
         return sorted(user for user in found if user is not None)
 
     def owner(self, path: Path) -> str | None:
-        """Whose file this is; None if it is none of those that are kept."""
+        """Return the user of a synced file; None for other files."""
         try:
             parts = path.relative_to(self.root).parts
         except ValueError:
@@ -116,27 +116,27 @@ class Workspace:
         return self.root / ".jiyi" / f"{sha256(user_id.encode()).hexdigest()[:16]}.lock"
 
     def check(self) -> None:
-        """Whether it is still there, and still the same."""
+        """Raise if the workspace is missing or has been replaced by another."""
         if open_workspace(self.root).id != self.id:
-            raise WorkspaceError(f"{self.root} is another workspace now: open it again")
+            raise WorkspaceError(f"{self.root} is now another workspace: open it again")
 
 
 def folder_name(user_id: str) -> str:
-    """A user's folder. Names that only differ in case or in how a letter is composed stay apart on every system."""
-    if _PLAIN.fullmatch(user_id) and not _TAKEN.fullmatch(user_id):
+    """Return the folder name of a user; names that differ only in case or composition stay distinct everywhere."""
+    if _PLAIN.fullmatch(user_id) and not _RESERVED.fullmatch(user_id):
         name = user_id
     else:
         kept = re.compile(r"[a-z0-9_\-\u4e00-\u9fff]")
         name = "".join(
             letter if kept.match(letter) else "".join(f"%{byte:02X}" for byte in letter.encode()) for letter in user_id
         )
-        if _TAKEN.fullmatch(name):
+        if _RESERVED.fullmatch(name):
             name = f"%{ord(name[0]):02X}{name[1:]}"
-    return name if len(name.encode()) <= _LONGEST_NAME else "~" + sha256(user_id.encode()).hexdigest()[:32]
+    return name if len(name.encode()) <= _MAX_NAME else "~" + sha256(user_id.encode()).hexdigest()[:32]
 
 
 def user_of(root: Path, name: str) -> str | None:
-    """Whose folder this is; None if it is nobody's."""
+    """Return the user of a folder; None if it is not a user's."""
     if name.startswith("."):
         return None
     try:
@@ -150,14 +150,14 @@ def user_of(root: Path, name: str) -> str | None:
 
 
 def open_workspace(root: Path) -> Workspace:
-    """The workspace in a folder; `WorkspaceError` if there is none."""
+    """Open the workspace in a folder; raise `WorkspaceError` if there is none."""
     marker = root / MARKER
     try:
         data = safe.read(marker)
         if data is None:
             raise WorkspaceError(
-                f"{root} is no workspace, or its disk is not there: {MARKER} is missing."
-                f" `jiyi workspace init {root}` begins one"
+                f"{root} is not a workspace, or its disk is not mounted: {MARKER} is missing."
+                f" `jiyi workspace init {root}` creates one"
             )
         found = json.loads(data)
         return Workspace(
@@ -173,7 +173,7 @@ def open_workspace(root: Path) -> Workspace:
 
 
 def has_notes(root: Path) -> bool:
-    """Whether this is a workspace, or what is left of one."""
+    """Return True if the folder is a workspace, or has files of one."""
     names = (root.glob(f"{folder}{file}") for folder in ("", "*/") for file in (MEMORY, LEARNINGS, f"{DAILY}/*.md"))
     return os.path.lexists(root / MARKER) or any(any(found) for found in names)
 
@@ -181,7 +181,7 @@ def has_notes(root: Path) -> bool:
 def init_workspace(
     root: Path, *, user: str | None, language: Language = "auto", daily_notes: bool = False
 ) -> Workspace:
-    """Begin a workspace, or open the one that is there; what was set before stays."""
+    """Create a workspace, or open the existing one with its settings."""
     try:
         make_folder(root)
         root = root.resolve()
@@ -189,8 +189,8 @@ def init_workspace(
             before = safe.checksum(safe.read(root / MARKER) or b"")
             found = open_workspace(root)
             if user is not None and found.user != user:
-                whose = "of several users" if found.user is None else f"{found.user!r}'s"
-                raise InvalidInput("workspace", f"{root} is {whose} already: choose another folder for {user!r}")
+                owner = "several users" if found.user is None else repr(found.user)
+                raise InvalidInput("workspace", f"{root} belongs to {owner}: choose another folder for {user!r}")
             return found if found.place == str(root) else _moved(found, before)
         made = Workspace(root=root, id=new_id(), user=user, language=language, daily_notes=daily_notes, place=str(root))
         safe.replace_file(root / MARKER, _marker(made), expected=None)
@@ -198,17 +198,16 @@ def init_workspace(
     except safe.Changed:
         return open_workspace(root)  # another process was faster
     except OSError as error:
-        raise WorkspaceError(f"{root} cannot be made a workspace: {error.strerror}") from error
+        raise WorkspaceError(f"no workspace can be created in {root}: {error.strerror}") from error
     return made
 
 
 def _moved(found: Workspace, before: str) -> Workspace:
-    """A workspace at a new place. If it is still at the old one too, then this is a copy and becomes a workspace of its
-    own: what the index has agreed on with the one, it has not with the other."""
+    """Store the new path of a workspace; a copy gets an id of its own, since its sync state differs."""
     place = str(found.root)
     made = replace(found, place=place, id=new_id()) if _is_copy(found) else replace(found, place=place)
     if made.id != found.id:
-        logger.warning("%s is a copy of %s: it is a workspace of its own now", place, found.place)
+        logger.warning("%s is a copy of %s and becomes a separate workspace", place, found.place)
     safe.replace_file(found.root / MARKER, _marker(made), expected=before)
     return made
 

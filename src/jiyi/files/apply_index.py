@@ -1,4 +1,4 @@
-"""From the files into the index: new lines become memories, changed ones change theirs, lost ones archive theirs."""
+"""Apply a plan to the index: create, update and archive memories."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ from ..write.flow import MOST_COMPARED
 from ..write.hashes import statement_hash
 from ..write.index import KeywordRules, embed_entries, index_entry
 from ..write.stated import stated_facts
-from .steps import BY_HAND, Archive, Edit, Plan, Rewrite, Take
+from .steps import BY_HAND, Archive, Create, Plan, Rewrite, Update
 
 if TYPE_CHECKING:
     from ..store.store import Store
 
-AT_ONCE = 400  # memories in one transaction
+BATCH = 400  # memories in one transaction
 
 
 @dataclass(slots=True)
 class _Batch:
-    """What goes into one transaction; a person's edit and the copy of what it clashes with stay together."""
+    """The steps of one transaction; an edit and the copy of its conflict are in the same one."""
 
-    changes: list[Edit | Archive] = field(default_factory=list)
-    takes: list[Take] = field(default_factory=list)
+    changes: list[Update | Archive] = field(default_factory=list)
+    creates: list[Create] = field(default_factory=list)
 
 
-async def take(
+async def apply_to_index(
     store: Store, embedder: Embedder, rules: KeywordRules, workspace: str, plan: Plan, with_facts: bool
 ) -> list[str]:
-    """Write into the index what the files say. → what did not work. Raises `Stale` if a memory has changed meanwhile"""
+    """Write the changes of the files into the index. Return problems; raise `Stale` if a memory has changed."""
     rewritten = {step.memory_id for step in plan.of(Rewrite) if isinstance(step, Rewrite)}
-    with_facts = with_facts and len(plan.of(Take)) <= MOST_COMPARED
+    with_facts = with_facts and len(plan.of(Create)) <= MOST_COMPARED
     problems: dict[str, None] = {}
     for batch in _batches(plan):
         now = utc_now()
         changes, problem = await _changes(store, embedder, rules, plan.user_id, batch.changes)
         problems |= dict.fromkeys([problem] if problem else [])
-        additions, problem = await _additions(embedder, rules, plan.user_id, batch.takes, now, with_facts)
+        additions, problem = await _additions(embedder, rules, plan.user_id, batch.creates, now, with_facts)
         problems |= dict.fromkeys([problem] if problem else [])
         agreed = [
             AgreedEntry(
                 memory_id=step.memory_id, path=step.line.path, version=step.version + 1, digests=step.note.digests()
             )
             for step in batch.changes
-            if isinstance(step, Edit) and step.memory_id not in rewritten and step.line.entry.memory_id
+            if isinstance(step, Update) and step.memory_id not in rewritten and step.line.entry.memory_id
         ]
         await store.files.apply(
             FileWork(
@@ -69,24 +69,24 @@ async def take(
 
 
 def _batches(plan: Plan) -> Iterator[_Batch]:
-    copies = {step.instead_of: step for step in plan.steps if isinstance(step, Take) and step.instead_of}
+    copies = {step.instead_of: step for step in plan.steps if isinstance(step, Create) and step.instead_of}
     batch = _Batch()
     for step in plan.steps:
-        if isinstance(step, (Edit, Archive)):
+        if isinstance(step, (Update, Archive)):
             batch.changes.append(step)
             if step.memory_id in copies:
-                batch.takes.append(copies[step.memory_id])
-        elif isinstance(step, Take) and not step.instead_of:
-            batch.takes.append(step)
-        if len(batch.changes) + len(batch.takes) >= AT_ONCE:
+                batch.creates.append(copies[step.memory_id])
+        elif isinstance(step, Create) and not step.instead_of:
+            batch.creates.append(step)
+        if len(batch.changes) + len(batch.creates) >= BATCH:
             yield batch
             batch = _Batch()
-    if batch.changes or batch.takes:
+    if batch.changes or batch.creates:
         yield batch
 
 
 async def _changes(
-    store: Store, embedder: Embedder, rules: KeywordRules, user_id: str, steps: Sequence[Edit | Archive]
+    store: Store, embedder: Embedder, rules: KeywordRules, user_id: str, steps: Sequence[Update | Archive]
 ) -> tuple[list[tuple[ChangedMemory, int]], str | None]:
     if not steps:
         return [], None
@@ -105,10 +105,10 @@ async def _changes(
     return changed, problem
 
 
-def _change(memory: MemoryItem, step: Edit | Archive, rules: KeywordRules) -> Change:
+def _change(memory: MemoryItem, step: Update | Archive, rules: KeywordRules) -> Change:
     if isinstance(step, Archive):
-        gone = f"its line is gone from {step.path}"
-        return prepare(memory, {"status": "archived"}, rules, action="archive", actor=BY_HAND, reason=gone)
+        reason = f"its line was removed from {step.path}"
+        return prepare(memory, {"status": "archived"}, rules, action="archive", actor=BY_HAND, reason=reason)
     note = step.note
     given: dict[str, Any] = {name: getattr(note, name) for name in step.fields}
     if "tags" in given:
@@ -118,17 +118,17 @@ def _change(memory: MemoryItem, step: Edit | Archive, rules: KeywordRules) -> Ch
     if not step.revive:
         return prepare(memory, given, rules, action="update", actor=BY_HAND, reason=step.line.path)
     given |= {"status": "active", "valid_to": None, "superseded_by": None, "expires_at": note.expires_at}
-    back = f"its line is back in {step.line.path}"
-    change = prepare(memory, given, rules, action="restore", actor=BY_HAND, reason=back)
+    reason = f"its line was restored in {step.line.path}"
+    change = prepare(memory, given, rules, action="restore", actor=BY_HAND, reason=reason)
     own_key = memory.memory_key if memory.memory_key != memory.id else None
-    said = statement_hash(
+    content_hash = statement_hash(
         change.values.get("content", memory.content), note.memory_type, memory.agent_id, memory.group_id, own_key
     )
-    return replace(change, dedupe_hash=said)
+    return replace(change, dedupe_hash=content_hash)
 
 
 async def _additions(
-    embedder: Embedder, rules: KeywordRules, user_id: str, steps: Sequence[Take], now: datetime, with_facts: bool
+    embedder: Embedder, rules: KeywordRules, user_id: str, steps: Sequence[Create], now: datetime, with_facts: bool
 ) -> tuple[list[Addition], str | None]:
     if not steps:
         return [], None
@@ -139,9 +139,9 @@ async def _additions(
     made = await asyncio.to_thread(build)
     texts = [memory.content for _, memory in made]
     entries, problem = await embed_entries([memory.index for _, memory in made], texts, embedder)
-    by_home: defaultdict[tuple[str | None, ...], list[NewMemory]] = defaultdict(list)
+    by_labels: defaultdict[tuple[str | None, ...], list[NewMemory]] = defaultdict(list)
     for (context, memory), entry in zip(made, entries, strict=True):
-        by_home[context.agent_id, context.group_id, context.session_id].append(replace(memory, index=entry))
+        by_labels[context.agent_id, context.group_id, context.session_id].append(replace(memory, index=entry))
     additions = [
         Addition(
             id=new_id(),
@@ -159,20 +159,22 @@ async def _additions(
             messages=(),
             memories=tuple(memories),
         )
-        for (agent_id, group_id, session_id), memories in by_home.items()
+        for (agent_id, group_id, session_id), memories in by_labels.items()
     ]
     return additions, problem
 
 
-def _new(user_id: str, step: Take, now: datetime, rules: KeywordRules, with_facts: bool) -> tuple[Context, NewMemory]:
-    """A line as a memory. What it is about is noted, so that later facts can end it; it ends none itself: both lines
-    stand there because a person wants them to."""
-    note, home = step.note, step.home
+def _new(user_id: str, step: Create, now: datetime, rules: KeywordRules, with_facts: bool) -> tuple[Context, NewMemory]:
+    """Build a memory from a line.
+
+    Its slot is stored, so that a later fact can supersede it. It supersedes none itself: a person keeps both lines.
+    """
+    note, labels = step.note, step.labels
     context = Context(
         user_id=user_id,
-        session_id=home.session_id,
-        agent_id=home.agent_id,
-        group_id=home.group_id,
+        session_id=labels.session_id,
+        agent_id=labels.agent_id,
+        group_id=labels.group_id,
         memory_type=None,
         importance=None,
         tags=(),
@@ -184,7 +186,7 @@ def _new(user_id: str, step: Take, now: datetime, rules: KeywordRules, with_fact
     candidate = CandidateMemory(
         text=note.content,
         type=note.memory_type,
-        memory_key=home.memory_key,
+        memory_key=labels.memory_key,
         importance=note.importance,
         tags=note.tags,
         occurred_at=note.occurred_at or made_at,
@@ -196,9 +198,9 @@ def _new(user_id: str, step: Take, now: datetime, rules: KeywordRules, with_fact
     return context, replace(
         memory,
         id=step.memory_id,
-        memory_key=home.memory_key or step.memory_id,
+        memory_key=labels.memory_key or step.memory_id,
         slot=facts[0].slot if len(facts) == 1 else None,
-        reason=f"a line of {step.line.path}" if step.line else f"what the index said in place of {step.instead_of}",
+        reason=f"a line of {step.line.path}" if step.line else f"conflicting content of {step.instead_of}",
         created_at=made_at,
         index=entry,
     )

@@ -1,4 +1,4 @@
-"""From the index into the files: lines are added, changed and taken out; every other byte stays."""
+"""Apply a plan to the files: add, change and remove lines; every other byte stays."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from dataclasses import dataclass, field
 from ..languages.script import language as language_of
 from . import safe
 from .document import Document, Entry, Prose, bullet_text, exchanged, inserted, marked, parse, rewritten
-from .format import Home, Note
-from .headings import Language, heading_line
-from .layout import LEARNINGS, MEMORY, Workspace
-from .scan import Remembered, Scan, ScannedFile, read_text
-from .steps import Drop, Mark, Plan, Rewrite, Take, Write
+from .format import Labels, Language, Note, heading_line
+from .scan import FileCache, Scan, ScannedFile, read_text
+from .steps import Create, Mark, Plan, Remove, Rewrite, Write
+from .workspace import LEARNINGS, MEMORY, Workspace
 
 TITLES: dict[str, dict[Language, str]] = {
     MEMORY: {"en": "Memory", "zh": "记忆"},
     LEARNINGS: {"en": "Learnings", "zh": "经验"},
-    "": {"en": "Notes of the day", "zh": "每日记录"},
+    "": {"en": "Daily notes", "zh": "每日记录"},
 }
 ABOUT: dict[Language, str] = {
     "en": "<!-- A bullet is a memory: edit, add, move or remove it. Everything else in this file stays as it is. -->",
@@ -28,23 +27,25 @@ ABOUT: dict[Language, str] = {
 
 @dataclass(slots=True)
 class Written:
-    checksums: dict[str, str] = field(default_factory=dict)  # of all files as they are now
+    checksums: dict[str, str] = field(default_factory=dict)  # of all files after the sync
     failed: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Edits:
-    """What happens to one file."""
+    """The edits of one file."""
 
-    entries: dict[int, Entry | None] = field(default_factory=dict)  # by line: in place of what stands there
-    new: dict[str, list[tuple[str, Note, Home]]] = field(default_factory=lambda: defaultdict(list))  # by type
-    receives: bool = False  # a line from another file
+    entries: dict[int, Entry | None] = field(default_factory=dict)  # by line number; None removes the line
+    new: dict[str, list[tuple[str, Note, Labels]]] = field(default_factory=lambda: defaultdict(list))  # by type
+    receives: bool = False  # a line moves here from another file
 
 
-def write_files(workspace: Workspace, plan: Plan, scan: Scan, remembered: Remembered) -> Written:
-    """Replace the files that the plan changes. A file that cannot be written is named, and the others go on. Raises
-    `Changed` if a person was faster."""
+def apply_to_files(workspace: Workspace, plan: Plan, scan: Scan, cache: FileCache) -> Written:
+    """Replace the files that the plan changes; report those that cannot be written.
+
+    Raise `Changed` if a file has changed since it was read.
+    """
     written = Written({path: file.checksum for path, file in scan.files.items() if file.checksum})
     edits = _edits(plan, scan)
     for path in sorted(edits, key=lambda path: not edits[path].receives):
@@ -54,76 +55,76 @@ def write_files(workspace: Workspace, plan: Plan, scan: Scan, remembered: Rememb
         file = scan.files.get(path) or ScannedFile(path=path, document=Document(()))
         try:
             workspace.name_folder(plan.user_id)
-            text = _edited(workspace, file, edits[path])
+            text = _new_text(workspace, file, edits[path])
             data = text.encode()
             checksum = safe.checksum(data)
             after = read_text(path, checksum, text, file)
             _check(file, after, edits[path])
             safe.replace_file(safe.check_path(workspace.root, path), data, expected=file.checksum)
             written.checksums[path] = checksum
-            remembered.keep(after)
+            cache.put(after)
         except (OSError, safe.Refused, Unsafe) as error:
             written.failed.add(path)
-            told = (error.strerror or str(error)) if isinstance(error, OSError) else f"it {error}"
-            written.problems.append(f"{path} could not be written: {told}")
+            reason = (error.strerror or str(error)) if isinstance(error, OSError) else f"it {error}"
+            written.problems.append(f"{path} could not be written: {reason}")
     return written
 
 
 class Unsafe(ValueError):
-    """What would be written does not read back as it should."""
+    """The new text would not read back as intended."""
 
 
 def _edits(plan: Plan, scan: Scan) -> dict[str, _Edits]:
     found: defaultdict[str, _Edits] = defaultdict(_Edits)
     for step in plan.steps:
-        if isinstance(step, Drop):
+        if isinstance(step, Remove):
             found[step.line.path].entries[step.line.entry.line] = None
-        elif isinstance(step, Write) or (isinstance(step, Take) and step.line is None):
-            found[step.path].new[step.note.memory_type].append((step.memory_id, step.note, step.home))
+        elif isinstance(step, Write) or (isinstance(step, Create) and step.line is None):
+            found[step.path].new[step.note.memory_type].append((step.memory_id, step.note, step.labels))
         elif isinstance(step, Rewrite) and step.to is not None:
             found[step.line.path].entries[step.line.entry.line] = None
-            found[step.to].new[step.note.memory_type].append((step.memory_id, step.note, step.home))
+            found[step.to].new[step.note.memory_type].append((step.memory_id, step.note, step.labels))
             found[step.to].receives |= step.to != step.line.path
-        elif isinstance(step, (Take, Mark, Rewrite)):
-            entry = _in_place(step, scan)
+        elif isinstance(step, (Create, Mark, Rewrite)):
+            entry = _new_entry(step, scan)
             if entry is not None and step.line is not None:
                 found[step.line.path].entries[step.line.entry.line] = entry
     return found
 
 
-def _in_place(step: Take | Mark | Rewrite, scan: Scan) -> Entry | None:
-    """The line as it will be; None if it stays."""
+def _new_entry(step: Create | Mark | Rewrite, scan: Scan) -> Entry | None:
+    """Return the new version of a line; None if it stays."""
     if step.line is None:
         return None
     entry = step.line.entry
     document = scan.files[step.line.path].document
     eol = document.eol if document else "\n"
     if isinstance(step, Rewrite):
-        return rewritten(entry, step.memory_id, step.note, step.home, eol)
+        return rewritten(entry, step.memory_id, step.note, step.labels, eol)
     if entry.memory_id is None:
-        return marked(entry, step.memory_id, step.note, step.home)
-    return None if entry.memory_id == step.memory_id else rewritten(entry, step.memory_id, step.note, step.home, eol)
+        return marked(entry, step.memory_id, step.note, step.labels)
+    return None if entry.memory_id == step.memory_id else rewritten(entry, step.memory_id, step.note, step.labels, eol)
 
 
-def _edited(workspace: Workspace, file: ScannedFile, edits: _Edits) -> str:
+def _new_text(workspace: Workspace, file: ScannedFile, edits: _Edits) -> str:
     before = file.document or Document(())
     new = [note for notes in edits.new.values() for _, note, _ in notes]
     language = _language(workspace, before, new)
-    document = before if before.text else _beginning(file.path, language)
+    document = before if before.text else _new_document(file.path, language)
     document = exchanged(document, edits.entries)
     for memory_type, notes in edits.new.items():
-        bullets = [bullet_text("- ", memory_id, note, home, document.eol) for memory_id, note, home in notes]
+        bullets = [bullet_text("- ", memory_id, note, labels, document.eol) for memory_id, note, labels in notes]
         document = inserted(document, bullets, memory_type, heading_line(memory_type, language))
     return document.text
 
 
-def _beginning(path: str, language: Language) -> Document:
+def _new_document(path: str, language: Language) -> Document:
     title = next(title for ending, title in TITLES.items() if path.endswith(ending))[language]
     return parse(f"# {title}\n\n{ABOUT[language]}\n")
 
 
 def _language(workspace: Workspace, document: Document, notes: Sequence[Note]) -> Language:
-    """That of the headings that are there; or as the workspace says; or that of the memories."""
+    """Return the language of the existing headings, else of the workspace, else of the memories."""
     for heading in document.headings:
         if heading.language:
             return heading.language
@@ -134,28 +135,27 @@ def _language(workspace: Workspace, document: Document, notes: Sequence[Note]) -
 
 
 def _check(before: ScannedFile, after: ScannedFile, edits: _Edits) -> None:
-    """What is written must read back as it was meant, and hold every line that is not ours. If it does not, the file
-    stays as it is: better late than damaged."""
+    """Raise `Unsafe` if the new text does not read back as intended or loses a line that is not a memory."""
     wanted: dict[str, Note] = {}
     for memory_type, notes in edits.new.items():
         wanted |= {memory_id: note for memory_id, note, _ in notes if note.memory_type == memory_type}
     read = {line.entry.memory_id: line for line in after.lines if line.entry.memory_id}
     for memory_id, note in wanted.items():
         if memory_id not in read or read[memory_id].digests != note.digests():
-            raise Unsafe(f"would not hold memory {memory_id} as it is")
+            raise Unsafe(f"would not hold memory {memory_id} unchanged")
     for line in before.lines:
         expected = edits.entries.get(line.entry.line, line.entry)
         if expected is None or expected.memory_id is None:
             continue
         found = read.get(expected.memory_id)
         if found is None or found.entry.item.content != expected.item.content:
-            raise Unsafe(f"would not hold memory {expected.memory_id} as it is")
-    lines = iter(_foreign(after))
-    for text in _foreign(before):
+            raise Unsafe(f"would not hold memory {expected.memory_id} unchanged")
+    lines = iter(_other_lines(after))
+    for text in _other_lines(before):
         if not any(text == other for other in lines):
-            raise Unsafe(f"would lose a line that is not ours: {text[:40]!r}")
+            raise Unsafe(f"would lose the line {text[:40]!r}")
 
 
-def _foreign(file: ScannedFile) -> list[str]:
+def _other_lines(file: ScannedFile) -> list[str]:
     parts = file.document.parts if file.document else ()
     return [part.text.rstrip("\r\n") for part in parts if isinstance(part, Prose) and not part.blank]
