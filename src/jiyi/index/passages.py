@@ -1,4 +1,4 @@
-"""Vectors of passages: a memory that tells of many things is as near to a question as the nearest thing it tells."""
+"""Vectors of passages: a long memory is as similar to a query as its most similar passage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Slots = NDArray[np.integer[Any]]
 
 
 class Spans:
-    """Rows of vectors, and the slot that each belongs to. Those of a slot that has died lend to a dead slot."""
+    """Vectors of passages, and the slot of each."""
 
     def __init__(self) -> None:
         self._slot: Slots = np.empty(0, np.int32)
@@ -29,7 +29,7 @@ class Spans:
         return self._slot.nbytes + self._vectors.nbytes
 
     def add(self, dimension: int, given: Sequence[tuple[int, bytes]]) -> None:
-        """Take in vectors, each with the slot it belongs to; those of another length count for nothing."""
+        """Add vectors with their slots; other dimensions are ignored."""
         fitting = [(slot, vector) for slot, vector in given if dimension and len(vector) == 4 * dimension]
         if not fitting:
             return
@@ -38,7 +38,7 @@ class Spans:
         self._slot = np.append(self._slot, np.array([slot for slot, _ in fitting], np.int32))
 
     def raised(self, similarity: Floats, vector: NDArray[np.float32]) -> Floats:
-        """Each memory's similarity, or that of its nearest passage."""
+        """Return each memory's similarity, or that of its most similar passage."""
         if len(self._slot):
             np.maximum.at(similarity, self._slot, self._vectors @ vector)
         return similarity

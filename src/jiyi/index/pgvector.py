@@ -1,8 +1,7 @@
-"""The nearest vectors of a user who has very many memories, found by pgvector, where they stay.
+"""Vectors of users with very many memories stay in PostgreSQL and are searched by pgvector.
 
-An index over everybody's vectors is of no use: it walks through everybody's and keeps what is one user's. So each such
-user has an index of their own, and nobody else pays for it. It is an HNSW one, which finds nearly all of the nearest;
-their similarity is worked out exactly from the vectors themselves.
+An index over all users' vectors would walk through other users' rows, so each such user has a partial HNSW index. It
+finds nearly all of the nearest; their similarity is computed exactly.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ _SET = select(*(func.set_config(name, value, True) for name, value in SETTINGS.i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """An index as it is in the database. One whose making was broken off is not valid, and of no use."""
+    """An index in the database. One whose creation was interrupted is not valid."""
 
     name: str
     valid: bool
@@ -137,7 +136,7 @@ class PgVectors:
 
 
 def _nearest(where: Filter, model: str, vector: NDArray[np.float32], number: int, *, indexed: bool) -> Select[str]:
-    """The ids of the nearest. Said in the words of the index, the planner takes it; otherwise all are compared."""
+    """Select the ids of the nearest vectors, by the index or by comparing all."""
     asked = bindparam("asked", vector, Pgvector(len(vector)))
     column = cast(_VECTORS.c.vector, Pgvector(len(vector))) if indexed else _VECTORS.c.vector
     distance = column.op("<=>", return_type=Float())(asked)
@@ -170,7 +169,7 @@ async def _vectors(
 
 
 async def sizes(session: AsyncSession, user_id: str, most: int) -> dict[tuple[str, int], int]:
-    """How many vectors this user has of each model and dimension, as far as these are counted."""
+    """Count a user's vectors by model and dimension, up to a limit."""
     some = (
         select(EmbeddingRow.model, EmbeddingRow.dimension).where(EmbeddingRow.user_id == user_id).limit(most).subquery()
     )
@@ -197,8 +196,8 @@ def to_drop(name: str) -> Index:
 
 
 def _of_index(vectors: Table, user_id: str, model: str, size: int) -> list[ColumnElement[bool]]:
-    """What an index is about, in the same words in its definition and in a question. It does not tell who the user is:
-    definitions are read by everybody, and stay in the server's own tables for a while."""
+    """Return the conditions of a user's index, in the same words as in its definition, so that the planner uses it. The
+    user is hashed because definitions are visible to everybody."""
     return [
         func.md5(vectors.c.user_id) == _fixed(md5(user_id.encode(), usedforsecurity=False).hexdigest()),
         vectors.c.model == _fixed(model),
@@ -207,11 +206,11 @@ def _of_index(vectors: Table, user_id: str, model: str, size: int) -> list[Colum
 
 
 def _fixed(value: str) -> ColumnElement[str]:
-    """Written into the statement: a planner that does not know the value does not know that the index fits."""
+    """Return a literal: the planner must know the value to see that the index fits."""
     return literal(value, String(), literal_execute=True)
 
 
 def _name(user_id: str, model: str | None) -> str:
-    """Of the index of a user, up to its dimension, or up to its model."""
+    """Return the name of a user's index, up to its dimension or its model."""
     whose = f"ix_embeddings_near_{sha256(user_id.encode()).hexdigest()[:20]}_"
     return whose if model is None else f"{whose}{sha256(model.encode()).hexdigest()[:8]}_"

@@ -1,5 +1,5 @@
-"""Which documents hold a term, and how much of it, for one user, in RAM: a sorted part that is read by binary search,
-and a small tail of recent additions that is folded in when it has grown."""
+"""Postings of one user in RAM: the memories that contain a term, with a value. A sorted part is searched binarily; a
+small tail of recent additions is merged when it has grown."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Postings:
         self._tail = terms[:0], docs[:0], values[:0]
 
     def find(self, term: int) -> tuple[Ints, Numbers]:
-        """The documents that hold the term, and the value of each."""
+        """Return the memories with a term, and the value of each."""
         terms, docs, values = self._sorted
         start, end = (int(np.searchsorted(terms, term, side)) for side in ("left", "right"))
         tail_terms, tail_docs, tail_values = self._tail

@@ -1,4 +1,4 @@
-"""A memory as the copy in RAM takes it in, and the columns that it becomes."""
+"""A memory as the index takes it in, and its columns."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class IndexRow:
 
     @property
     def of_passage(self) -> int:
-        """How long one of them is: it is about each as much as if that stood alone."""
+        """The length of one passage."""
         return self.length // self.lines
 
 

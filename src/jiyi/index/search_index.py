@@ -43,7 +43,7 @@ _CHANGES = (
 
 
 class Outside(Protocol):
-    """Where the vectors of a user with very many memories stay in the database, and how they are found there."""
+    """Vectors of users with very many memories, which stay in the database."""
 
     async def dimension(self, session: AsyncSession, user_id: str, model: str) -> int | None: ...
 
@@ -94,8 +94,8 @@ class SearchIndex:
             return await asyncio.to_thread(index.gather, question)
 
     async def people(self, user_id: str, model: str) -> frozenset[str]:
-        """Those who have said something to this user. Somebody new may be missed until the next search, unless it is
-        known that the copy is behind."""
+        """Return the people who have spoken in this user's memory. New ones may be missing until the next search,
+        unless the index is known to be behind."""
         if self._is_behind(user_id):
             async with self._locks[hash(user_id) % len(self._locks)], self._reading(user_id) as session:
                 if self._is_behind(user_id):  # another search may have brought it up while this one waited
@@ -111,7 +111,7 @@ class SearchIndex:
         return index is None or index.seen < self._expected.get(user_id, 0)
 
     def expect(self, user_id: str, seq: int) -> None:
-        """The change feed has come this far, so a copy that has seen less is behind."""
+        """Note how far the change feed has come; an index that has seen less is behind."""
         if user_id in self._users:
             self._expected[user_id] = seq
 
@@ -134,7 +134,7 @@ class SearchIndex:
             index.touch(accessed)
 
     async def _current(self, session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:
-        """The user's index, with everything applied that was committed before this call."""
+        """Return the user's index with every commit before this call applied."""
         index = self._users.get(user_id)
         if not _fits(index, model, dimension):
             return await self._load(session, user_id, model, dimension)
@@ -186,8 +186,7 @@ class SearchIndex:
 
 
 def _fits(index: UserIndex | None, model: str, dimension: int) -> TypeGuard[UserIndex]:
-    """Whether a copy is of use for vectors of this model. One can change its dimension under its old name; then its
-    earlier vectors count for nothing."""
+    """Return True if an index can be used for vectors of this model and dimension."""
     if index is None or index.mostly_dead or index.model != model:
         return False
     return not dimension or not index.dimension or index.dimension == dimension
@@ -219,7 +218,7 @@ async def _vocabulary(session: AsyncSession, user_id: str, *, ids: Sequence[str]
 async def _gists(
     session: AsyncSession, user_id: str, *, ids: Sequence[str] | None = None
 ) -> Sequence[tuple[str, str, str | None]]:
-    """Which memory was worked out of which message that is a memory itself, and which has taken its place."""
+    """Return derived memories, the messages they came from, and their successors."""
     statement = worked_out(user_id)
     if ids is not None:
         statement = statement.where(or_(GIST.id.in_(ids), MESSAGE.id.in_(ids), GIST.superseded_by.in_(ids)))
@@ -280,7 +279,7 @@ async def _rows(
 async def _of_passages(
     session: AsyncSession, user_id: str, model: str, ids: Sequence[str]
 ) -> defaultdict[str, list[bytes]]:
-    """The vectors of their passages, by memory."""
+    """Return the vectors of passages, by memory."""
     found: defaultdict[str, list[bytes]] = defaultdict(list)
     for some in chunks(ids):
         statement = select(EmbeddingRow.memory_id, type_coerce(EmbeddingRow.vector, LargeBinary)).where(

@@ -1,5 +1,5 @@
-"""The vectors of one user's memories in RAM, by slot: all of them, or, where a user has so many that they stay in the
-database, those that a question has to do with."""
+"""Vectors of one user's memories in RAM, by slot: all of them, or those that a query needs if they stay in the
+database."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Vectors:
             self._all = grown
 
     def put(self, first: int, rows: Sequence[IndexRow]) -> list[bool]:
-        """Take in those of new memories, which get the slots from the first on. → which have one that fits"""
+        """Add vectors of new memories, from slot `first` on; return which ones fit the dimension."""
         given = [row.dimension for row in rows if row.dimension is not None]
         if given and not self.dimension:  # the first vector tells the dimension
             self.dimension = given[0]
@@ -51,11 +51,11 @@ class Vectors:
         return fitting
 
     def lend(self, slots: Slots, vectors: NDArray[np.float32]) -> None:
-        """For the next question, of those that stay in the database: these, and no others."""
+        """Set the vectors for the next query, where vectors stay in the database."""
         self._lent = slots, vectors
 
     def cosine(self, vector: NDArray[np.float32] | None, size: int, slots: Scope) -> Floats:
-        """The similarity of memories to a vector; 0 for those of which nothing is known."""
+        """Return the similarity of memories to a vector; 0 for unknown ones."""
         if vector is None or not self.dimension:
             return np.zeros(size, np.float32)[slots]
         if self.outside:

@@ -1,4 +1,4 @@
-"""Every keyword of a user, in order, to find those that begin alike."""
+"""Sorted keywords of a user, to find those with a common prefix."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Vocabulary:
             self._words = sorted({*self._words, *new})
 
     def replace(self, words: Iterable[str]) -> None:
-        """Keep none but these."""
+        """Keep only these."""
         self._words = sorted(words)
 
     def alike(self, word: str) -> list[tuple[str, float]]:
-        """The keyword, and those that begin with it. One Latin letter or two begin too many words."""
+        """Return the keyword and those that begin with it. One or two Latin letters match too many."""
         found = [(word, EXACT)]
         if len(word) >= 3 or not word.isascii():
             start = bisect_right(self._words, word)

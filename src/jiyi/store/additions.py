@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import (
-    BigInteger,
-    BindParameter,
-    Select,
-    String,
     and_,
     bindparam,
-    cast,
-    func,
-    literal,
-    null,
     select,
-    type_coerce,
-    union_all,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -32,12 +20,12 @@ from ..models import MemoryItem, Receipt, ReceiptState, from_micros, utc_now
 from . import jobs
 from .contract import NOT_INDEXED, Addition, Effects, Lease, NewMemory, Source, Stale
 from .database import Repository
+from .dependencies import Dependencies, cited_messages, look_up
 from .edits import apply_changes, retire_expired
 from .entries import index_values, without_vector
 from .inserts import Inserts, Values
-from .memories import IS_KNOWN, item, items, memory_rows
+from .memories import item, items, memory_rows
 from .tables import (
-    EmbeddingRow,
     JobMemoryRow,
     JobRow,
     MemoryRow,
@@ -48,10 +36,6 @@ from .tables import (
     UnitMessageRow,
     UnitRow,
 )
-from .types import Instant
-
-SCOPE = ("session_id", "agent_id", "group_id")
-AT_ONCE = 500  # values in one IN list
 
 
 async def save(session: AsyncSession, addition: Addition) -> Receipt:
@@ -112,10 +96,10 @@ class _Saved:
 
 
 async def _write(session: AsyncSession, addition: Addition) -> _Saved:
-    found = await _look_up(session, addition)
+    found = await look_up(session, addition)
     if found.expired:
         await retire_expired(session, addition.user_id, sorted(found.expired), addition.at)
-        found = await _look_up(session, addition)
+        found = await look_up(session, addition)
     _check(addition, found)
     fresh = _fresh(addition, found)
     inserts = Inserts()
@@ -159,197 +143,12 @@ def _job_memories(job: JobRow, ids: Sequence[str], *, first: int) -> list[Values
     ]
 
 
-# -- one look at everything that an addition depends on ------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Found:
-    last_message: str | None = None
-    messages: set[str] = field(default_factory=set)  # cited ones that exist
-    delivered: bool = False  # one of the new messages is stored already
-    known: dict[str, str] = field(default_factory=dict)  # memory ids by dedupe hash
-    embedded: set[str] = field(default_factory=set)  # known memories with a vector of the model
-    expired: set[str] = field(default_factory=set)  # dedupe hashes
-    taken_keys: set[str] = field(default_factory=set)
-    slots: dict[str, dict[str, int]] = field(default_factory=dict)  # versions by memory id
-    versions: dict[str, int] = field(default_factory=dict)  # of the memories that effects refer to
-    sources: set[tuple[str, str]] = field(default_factory=set)
-    relations: set[tuple[str, str, str]] = field(default_factory=set)
-    units: dict[str, tuple[list[str], int, int]] = field(default_factory=dict)  # participants, start, end
-
-
-_USER: BindParameter[str] = bindparam("user_id")
-
-
-def _in(name: str) -> BindParameter[list[str]]:
-    return bindparam(name, expanding=True)
-
-
-def _part(name: str, key: Any, value: Any, *, text: Any = None, number: Any = None, end: Any = None) -> Select[Any]:
-    return select(
-        literal(name, literal_execute=True),
-        key,
-        value,
-        cast(null() if text is None else text, String),
-        cast(null() if number is None else type_coerce(number, BigInteger), BigInteger),
-        cast(null() if end is None else type_coerce(end, BigInteger), BigInteger),
-    )
-
-
-_memory, _message = MemoryRow, MessageRow
-_HAS_VECTOR = and_(EmbeddingRow.part == 0, EmbeddingRow.model == bindparam("model"))
-_PARTS: dict[str, Select[Any]] = {
-    "cited": _part("cited", _message.id, _message.id).where(_message.user_id == _USER, _message.id.in_(_in("cited"))),
-    "delivered": _part("delivered", _message.id, _message.id).where(
-        _message.user_id == _USER, _message.dedupe_hash.in_(_in("delivered"))
-    ),
-    "known": _part("known", _memory.dedupe_hash, _memory.id).where(
-        _memory.user_id == _USER, _memory.dedupe_hash.in_(_in("known")), IS_KNOWN
-    ),
-    "met": _part("embedded", EmbeddingRow.memory_id, EmbeddingRow.memory_id).where(
-        EmbeddingRow.user_id == _USER, EmbeddingRow.memory_id.in_(_in("met")), _HAS_VECTOR
-    ),
-    "said": _part("embedded", EmbeddingRow.memory_id, EmbeddingRow.memory_id)
-    .join(MemoryRow, and_(_memory.user_id == EmbeddingRow.user_id, _memory.id == EmbeddingRow.memory_id))
-    .where(_memory.user_id == _USER, _memory.dedupe_hash.in_(_in("said")), _HAS_VECTOR),
-    "expired": _part("expired", _memory.dedupe_hash, _memory.id).where(
-        _memory.user_id == _USER,
-        _memory.dedupe_hash.in_(_in("expired")),
-        _memory.status == "active",
-        _memory.expires_at <= bindparam("now", type_=Instant()),
-    ),
-    "key": _part("key", _memory.memory_key, _memory.id).where(
-        _memory.user_id == _USER, _memory.memory_key.in_(_in("key"))
-    ),
-    "slot": _part("slot", _memory.slot, _memory.id, number=_memory.version).where(
-        _memory.user_id == _USER, _memory.slot.in_(_in("slot")), _memory.status == "active"
-    ),
-    "memory": _part("memory", _memory.id, _memory.id, number=_memory.version).where(
-        _memory.user_id == _USER, _memory.id.in_(_in("memory"))
-    ),
-    "source": _part("source", MemorySourceRow.memory_id, MemorySourceRow.message_id).where(
-        MemorySourceRow.user_id == _USER, MemorySourceRow.memory_id.in_(_in("source"))
-    ),
-    "relation": _part("relation", RelationRow.memory_id, RelationRow.target_id, text=RelationRow.relation_type).where(
-        RelationRow.user_id == _USER, RelationRow.memory_id.in_(_in("relation"))
-    ),
-    "unit": _part(
-        "unit", UnitRow.id, UnitRow.id, text=UnitRow.participants, number=UnitRow.started_at, end=UnitRow.ended_at
-    ).where(UnitRow.user_id == _USER, UnitRow.id.in_(_in("unit"))),
-}
-
-
-@lru_cache(maxsize=256)
-def _statement(parts: tuple[str, ...], nulls: tuple[str, ...] | None) -> Any:
-    """Return the union of some parts; built once, because building costs as much as running it.
-
-    `nulls`: the columns of the message's scope that are NULL; None if the last message of the scope is not needed.
-    """
-    selects = [_PARTS[name] for name in parts]
-    if nulls is not None:
-        scope = [
-            column.is_(None) if name in nulls else column == bindparam(name)
-            for name, column in ((name, getattr(_message, name)) for name in SCOPE)
-        ]
-        selects.append(_part("last", literal(""), func.max(_message.id)).where(_message.user_id == _USER, *scope))
-    return union_all(*selects)
-
-
-async def _look_up(session: AsyncSession, addition: Addition) -> _Found:
-    """Read everything that the addition depends on; one statement unless it is very large."""
-    effects = addition.effects
-    hashes = [new.dedupe_hash for new in addition.memories]
-    lists: dict[str, Sequence[str]] = {
-        "cited": sorted(_cited(addition)),
-        "delivered": [message.dedupe_hash for message in addition.messages if message.dedupe_hash is not None],
-        "known": hashes,
-        "met": addition.met,
-        "said": hashes,
-        "expired": hashes,
-        "key": [new.memory_key for new in addition.memories if new.memory_key != new.id],
-        "slot": list(effects.slots),
-        "memory": sorted(_referred(addition)),
-        "source": list(effects.evidence),
-        "relation": sorted({one.memory_id for one in effects.relations}),
-        "unit": [part.id for part in addition.units],
-    }
-    common = {
-        "user_id": addition.user_id,
-        "session_id": addition.session_id,
-        "agent_id": addition.agent_id,
-        "group_id": addition.group_id,
-        "model": addition.model,
-        "now": addition.at,
-    }
-    follows = addition.follows is not None
-    connection = await session.connection()
-    found = _Found(slots={slot: {} for slot in effects.slots})
-    start = 0
-    while True:
-        some = {name: values[start : start + AT_ONCE] for name, values in lists.items() if len(values) > start}
-        nulls = tuple(name for name in SCOPE if common[name] is None) if follows and start == 0 else None
-        if not some and nulls is None:
-            return found
-        for line in (await connection.execute(_statement(tuple(some), nulls), {**common, **some})).all():
-            _note(found, *line)
-        start += AT_ONCE
-
-
-def _note(found: _Found, part: str, key: str, value: str, text: str | None, number: int, end: int) -> None:
-    match part:
-        case "last":
-            found.last_message = value
-        case "cited":
-            found.messages.add(value)
-        case "delivered":
-            found.delivered = True
-        case "known":
-            found.known[key] = value
-        case "embedded":
-            found.embedded.add(value)
-        case "expired":
-            found.expired.add(key)
-        case "key":
-            found.taken_keys.add(key)
-        case "slot":
-            found.slots[key][value] = number
-        case "memory":
-            found.versions[key] = number
-        case "source":
-            found.sources.add((key, value))
-        case "relation":
-            found.relations.add((key, value, text or ""))
-        case "unit":
-            found.units[key] = (json.loads(text or "[]"), number, end)
-
-
-def _cited(addition: Addition) -> set[str]:
-    """Return the ids of earlier messages that the addition refers to."""
-    sources = [source for memory in addition.memories for source in memory.sources]
-    sources += [source for some in addition.effects.evidence.values() for source in some]
-    cited = {*(source.message_id for source in sources), *(one for part in addition.units for one in part.message_ids)}
-    return cited - {message.id for message in addition.messages}
-
-
-def _referred(addition: Addition) -> set[str]:
-    """Return the ids of memories that the addition refers to."""
-    effects = addition.effects
-    return {
-        *(memory.superseded_by or "" for memory in addition.memories),
-        *effects.versions,
-        *effects.evidence,
-        *(one.id for one in effects.changes),
-        *(one.change.values.get("superseded_by") or "" for one in effects.changes),
-        *(name for one in effects.relations for name in (one.memory_id, one.target_id)),
-    } - {""}
-
-
-def _check(addition: Addition, found: _Found) -> None:
+def _check(addition: Addition, found: Dependencies) -> None:
     """Raise `Stale` if something that the addition was derived from has changed meanwhile."""
     effects = addition.effects
     unchanged = {
         "follows": addition.follows is None or addition.follows.message_id == found.last_message,
-        "cited": found.messages == _cited(addition),
+        "cited": found.messages == cited_messages(addition),
         "messages": not found.delivered,
         "slots": found.slots == effects.slots,
         "versions": all(found.versions.get(name) == version for name, version in effects.versions.items()),
@@ -367,7 +166,7 @@ def _check(addition: Addition, found: _Found) -> None:
         raise Stale
 
 
-def _fresh(addition: Addition, found: _Found) -> dict[str, NewMemory]:
+def _fresh(addition: Addition, found: Dependencies) -> dict[str, NewMemory]:
     """Return the new memories by dedupe hash, the first of equal ones, in the order given."""
     fresh: dict[str, NewMemory] = {}
     for new in addition.memories:
@@ -570,7 +369,7 @@ def _source(user_id: str, memory_id: str, source: Source) -> Values:
     }
 
 
-def _add_evidence(inserts: Inserts, addition: Addition, effects: Effects, found: _Found) -> None:
+def _add_evidence(inserts: Inserts, addition: Addition, effects: Effects, found: Dependencies) -> None:
     """Add further sources and relations, unless they exist."""
     wanted = {(memory_id, source.message_id): source for memory_id, some in effects.evidence.items() for source in some}
     own = {(memory.id, source.message_id) for memory in addition.memories for source in memory.sources}

@@ -1,45 +1,94 @@
-"""How far a user's memories have come, and when the next of them ends: what an answer that is kept hangs on."""
+"""The change feed: the newest change of a user, and the next time a memory ends."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    String,
+    and_,
+    bindparam,
+    cast,
+    func,
+    null,
+    select,
+    type_coerce,
+    union_all,
+)
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from ..languages.normalise import normalise
+from ..models import from_micros
 from ..scope import Lifetimes
-from . import synonyms
 from .contract import Outset, Tip
 from .database import Repository
 from .inserts import Inserts
-from .tables import SHARED, ChangeRow, MemoryRow, erased
+from .tables import SHARED, ChangeRow, MemoryRow, SynonymRow, erased
 
-# Built once: every search runs it. Each newest number is one look at an index; so is the entry behind it.
-_TIP = (
-    select(ChangeRow.seq, ChangeRow.memory_id, ChangeRow.changed_at)
-    .where(
-        ChangeRow.seq.in_(
-            [
-                select(func.max(ChangeRow.seq)).where(ChangeRow.user_id == bindparam(name)).scalar_subquery()
-                for name in ("user_id", "erased", "shared")
-            ]
-        )
+# Built once, because every search runs it. Each newest number is one index look-up, and so is the entry behind it.
+_NEWEST = (
+    select(
+        ChangeRow.seq, ChangeRow.memory_id, type_coerce(ChangeRow.changed_at, BigInteger),
+        null().label("keyword"), null().label("synonym"),
+        null().label("similarity"), null().label("user_id"),
     )
-    .order_by(ChangeRow.seq.desc())
-    .limit(1)
+    .where(
+        ChangeRow.seq
+        == select(func.max(ChangeRow.seq))
+        .where(
+            ChangeRow.seq.in_(
+                [
+                    select(func.max(ChangeRow.seq)).where(ChangeRow.user_id == bindparam(name)).scalar_subquery()
+                    for name in ("user_id", "erased", "shared")
+                ]
+            )
+        )
+        .scalar_subquery()
+    )
+)  # fmt: skip
+_WORDS: BindParameter[list[str]] = bindparam("words", expanding=True)
+_SNAPSHOT: Any = union_all(
+    _NEWEST,
+    select(
+        cast(null(), BigInteger),
+        cast(null(), String),
+        cast(null(), BigInteger),
+        SynonymRow.keyword,
+        SynonymRow.synonym,
+        SynonymRow.similarity,
+        SynonymRow.user_id,
+    ).where(SynonymRow.user_id.in_([bindparam("user_id"), bindparam("shared")]), SynonymRow.keyword.in_(_WORDS)),
 )
 
 
-async def tip(session: AsyncSession, user_id: str) -> Tip | None:
-    """The newest change of this user's memories or synonyms, of the shared synonyms, or the user's erasure."""
-    names = {"user_id": user_id, "erased": erased(user_id), "shared": SHARED}
-    row = (await (await session.connection()).execute(_TIP, names)).first()
-    return None if row is None else Tip(*row)
+async def search_snapshot(session: AsyncSession, user_id: str, words: Sequence[str]) -> Outset:
+    """Return the newest change of the user's memories or synonyms, of the shared synonyms, or the user's erasure, and
+    the synonyms of these words. The user's own similarity overrides the shared one."""
+    names: dict[str, Any] = {"user_id": user_id, "erased": erased(user_id), "shared": SHARED}
+    names["words"] = list(dict.fromkeys(map(normalise, words)))
+    newest: Tip | None = None
+    found: dict[tuple[str, str], float] = {}
+    lines = (await (await session.connection()).execute(_SNAPSHOT, names)).all()
+    for seq, memory_id, changed_at, keyword, synonym, similarity, owner in lines:
+        if seq is not None:
+            newest = Tip(seq, memory_id, from_micros(changed_at))
+        elif owner != SHARED or (keyword, synonym) not in found:
+            found[keyword, synonym] = similarity
+    by_word: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
+    for (keyword, synonym), similarity in found.items():
+        by_word[keyword].append((synonym, similarity))
+    return Outset(
+        newest, {keyword: sorted(some, key=lambda one: (-one[1], one[0])) for keyword, some in by_word.items()}
+    )
 
 
 async def next_end(session: AsyncSession, user_id: str, now: datetime, lifetimes: Lifetimes) -> datetime | None:
-    """The next moment at which an active memory of this user expires or ends."""
+    """Return the next time at which an active memory of the user expires or ends."""
     mine = and_(MemoryRow.user_id == user_id, MemoryRow.status == "active")
     ends = [
         await session.scalar(select(func.min(column)).where(mine, column > now))
@@ -54,7 +103,7 @@ async def next_end(session: AsyncSession, user_id: str, now: datetime, lifetimes
 
 
 async def changed_users(session: AsyncSession, seen: int) -> tuple[int, list[str]]:
-    """Whose memories have changed since then. → with how far the change feed has come"""
+    """Return the newest change number, and the users with changes since `seen`."""
     tip = await session.scalar(select(func.max(ChangeRow.seq))) or 0
     since = select(ChangeRow.user_id).where(ChangeRow.seq > seen, ChangeRow.user_id != SHARED).distinct()
     return tip, list(await session.scalars(since)) if tip > seen else []
@@ -73,7 +122,7 @@ class Changes(Repository):
     async def search_snapshot(self, user_id: str, words: Sequence[str]) -> Outset:
         """Return the newest change that concerns a user, and the synonyms of these words."""
         async with self._database.reading(user_id) as session:
-            return Outset(await tip(session, user_id), await synonyms.of(session, user_id, words))
+            return await search_snapshot(session, user_id, words)
 
     async def next_end(self, user_id: str, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:
         """Return the next time at which a memory of the user expires or ends."""

@@ -1,5 +1,4 @@
-"""What a store holds, to be compared with what it should: memories with all that they are found by, and rows that
-belong to nothing."""
+"""Stored memories with their index entries, to be compared with what they should be; and orphaned rows."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ ACTOR = "verify"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """A memory, and what is stored that it is found by."""
+    """A memory with its stored index entry."""
 
     user_id: str
     id: str
@@ -65,7 +64,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """What a memory should have; what is None is right."""
+    """The values a memory should have; None means that it is right."""
 
     user_id: str
     id: str
@@ -78,7 +77,7 @@ class Repair:
 
 
 async def outdated(session: AsyncSession, user_id: str, limit: int) -> list[Checked]:
-    """Some memories whose words an earlier version worked out."""
+    """Return some memories whose terms an earlier version computed."""
     older = and_(TermsRow.user_id == user_id, TermsRow.words_version < WORDS_VERSION)
     ids = list(await session.scalars(select(TermsRow.memory_id).where(older).order_by(TermsRow.memory_id).limit(limit)))
     return await memories(session, user_id, after=("", ""), limit=limit, ids=ids) if ids else []
@@ -92,7 +91,7 @@ async def memories(
     limit: int,
     ids: Sequence[str] | None = None,
 ) -> list[Checked]:
-    """Some memories, whatever their state, in order of user and id."""
+    """Return some memories of any state, by user and id."""
     key = tuple_(MemoryRow.user_id, MemoryRow.id)
     own = and_(TermsRow.user_id == MemoryRow.user_id, TermsRow.memory_id == MemoryRow.id)
     vector = and_(
@@ -182,7 +181,7 @@ def _checked(
 
 
 async def repair(session: AsyncSession, wanted: Sequence[Repair]) -> list[str]:
-    """Set right what was found, unless a memory was changed meanwhile. → the ids of those that were repaired"""
+    """Repair memories that were not changed meanwhile; return their ids."""
     done = []
     for one in wanted:
         row = await session.get(MemoryRow, (one.user_id, one.id))
@@ -207,7 +206,7 @@ async def repair(session: AsyncSession, wanted: Sequence[Repair]) -> list[str]:
 
 
 async def _set_hash(session: AsyncSession, row: MemoryRow, said: str) -> bool:
-    """Unless another memory says the same already."""
+    """Set the dedupe hash unless another current memory has it."""
     twin = (await known_by_hash(session, row.user_id, [said], utc_now())).get(said, row.id)
     if row.status == "active" and row.valid_to is None and twin != row.id:
         return False
@@ -232,8 +231,7 @@ def _revision(row: MemoryRow) -> RevisionRow:
 
 
 def _orphans(user_id: str | None) -> list[tuple[Table, ColumnElement[bool]]]:
-    """Every table that refers to another, with the condition that what it refers to is not there. The database holds
-    them together, unless somebody has written past it."""
+    """Return each table that refers to another, with the condition that the parent is missing."""
     found: list[tuple[Table, ColumnElement[bool]]] = []
     for table in Base.metadata.sorted_tables:
         for constraint in table.foreign_key_constraints:
@@ -246,7 +244,7 @@ def _orphans(user_id: str | None) -> list[tuple[Table, ColumnElement[bool]]]:
 
 
 async def orphans(session: AsyncSession, user_id: str | None) -> dict[str, int]:
-    """How many such rows there are, by table."""
+    """Count rows whose parent is missing, by table."""
     found: dict[str, int] = {}
     for table, missing in _orphans(user_id):
         count = await session.scalar(select(func.count()).select_from(table).where(missing)) or 0
@@ -263,7 +261,7 @@ def _dangling(user_id: str | None) -> ColumnElement[bool]:
 
 
 async def dangling(session: AsyncSession, user_id: str | None) -> int:
-    """How many memories say that one superseded them which is not there."""
+    """Count dangling `superseded_by` references."""
     return await session.scalar(select(func.count()).select_from(MemoryRow).where(_dangling(user_id))) or 0
 
 
@@ -276,7 +274,7 @@ async def remove_orphans(session: AsyncSession, user_id: str | None) -> Mapping[
 
 
 async def let_go(session: AsyncSession, user_id: str | None) -> int:
-    """Let memories not point to what is not there."""
+    """Clear dangling `superseded_by` references; return their number."""
     lost = (await session.execute(select(MemoryRow.user_id, MemoryRow.id).where(_dangling(user_id)))).all()
     for whose, memory_id in lost:
         mine = and_(MemoryRow.user_id == whose, MemoryRow.id == memory_id)

@@ -1,4 +1,4 @@
-"""What a store takes and gives: with the class `Store`, all that the rest of Jiyi knows of a database."""
+"""Values that repositories take and return."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ EXTRACTED = "extracted"  # the source of memories that an extractor found
 
 
 class Stale(Exception):
-    """Something else was written meanwhile that this hangs on; nothing of this was."""
+    """Something this depends on was written meanwhile; nothing was saved."""
 
 
 class LeaseLost(Exception):
-    """The job was taken by another worker, cancelled or deleted; nothing was written."""
+    """Another worker took the job, or it was cancelled or deleted; nothing was saved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +45,14 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage(NewMessage):
-    """A message as it is kept, and the unit that it belongs to."""
+    """A stored message, and its unit."""
 
     unit_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A message that a memory came from, and which part of it."""
+    """A source message of a memory, and the span of its text."""
 
     message_id: str
     start: int | None = None
@@ -61,7 +61,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitPart:
-    """Messages that belong to a unit, which may have some already."""
+    """Messages that join a unit, which may have some already."""
 
     id: str
     message_ids: tuple[str, ...]
@@ -74,7 +74,7 @@ class UnitPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexEntry:
-    """What makes a memory findable; a pure function of its text, speaker and tags (and of the embedding model)."""
+    """The searchable form of a memory: a pure function of its text, speaker, tags and the embedding model."""
 
     length: int
     asks: float  # the share of its sentences that are questions
@@ -104,7 +104,7 @@ NOT_INDEXED = IndexEntry(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
-    """A memory that is worked out; the index stage makes it findable."""
+    """A memory to be saved; the index stage adds its index entry."""
 
     id: str
     memory_key: str
@@ -135,7 +135,7 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """New values for some fields of a memory; `index` is given when what it is found by has changed."""
+    """New values for some fields of a memory; `index` is given when its searchable text changes."""
 
     values: dict[str, Any]
     dedupe_hash: str | None = None
@@ -148,7 +148,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotEntry:
-    """An active memory that says something of a subject and attribute."""
+    """An active memory about one attribute of one subject."""
 
     id: str
     version: int
@@ -187,7 +187,7 @@ class NewRelation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """What new memories do to those that are there. It is void if one of these, or a slot, has changed meanwhile."""
+    """Changes to existing memories that new ones cause. Void if one of these, or a slot, has changed meanwhile."""
 
     slots: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # the versions in each, by id
     versions: Mapping[str, int] = field(default_factory=dict)  # of memories
@@ -201,14 +201,14 @@ NO_EFFECTS = Effects()
 
 @dataclass(frozen=True, slots=True)
 class Follows:
-    """After which message of its place something was worked out; it is void if another has come meanwhile."""
+    """The message after which something was derived; void if another one was saved meanwhile."""
 
     message_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addition:
-    """One `add`, worked out: everything that one transaction has to write."""
+    """Everything that one `add` writes in one transaction."""
 
     id: str
     user_id: str
@@ -235,7 +235,7 @@ class Addition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiledMemory:
-    """A memory with what a workspace's files show of it."""
+    """A memory with the fields that workspace files show."""
 
     id: str
     version: int
@@ -256,7 +256,7 @@ class FiledMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreedEntry:
-    """What a line and its memory last agreed on."""
+    """The state in which a line and its memory were last equal."""
 
     memory_id: str
     path: str
@@ -266,7 +266,7 @@ class AgreedEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """A change, and what the memory said until then."""
+    """A change, and the text before it."""
 
     action: str
     actor: str
@@ -275,7 +275,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreed:
-    """What a workspace's files and the index last agreed on, for one user."""
+    """The state in which a user's workspace files and memories were last equal."""
 
     checksums: Mapping[str, str]  # of the files, by path
     entries: Mapping[str, AgreedEntry]  # by memory
@@ -285,7 +285,7 @@ class Agreed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLook:
-    """Which memories a sync of files has to look at."""
+    """The memories that a sync of files reads."""
 
     user_id: str
     workspace: str
@@ -307,7 +307,7 @@ class Filed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileWork:
-    """What edits in files do to the index; one transaction. It is void if a memory has changed meanwhile."""
+    """Changes of memories that edits in files cause, in one transaction. Void if a memory has changed meanwhile."""
 
     user_id: str
     workspace: str
@@ -319,7 +319,7 @@ class FileWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right to do a job, until it runs out."""
+    """The right to run a job until it expires."""
 
     user_id: str
     job_id: str
@@ -332,7 +332,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unembedded:
-    """A memory that lacks a vector of the wanted model, with the texts to be embedded: all of it, then its passages."""
+    """A memory without a vector of the model, and the texts to embed: the whole, then its passages."""
 
     user_id: str
     memory_id: str
@@ -341,8 +341,8 @@ class Unembedded:
 
 
 class Tip(NamedTuple):
-    """The newest entry of the change feed that concerns a user. Where it is the same, nothing has changed; the id and
-    the time tell two stores apart that have come equally far, such as a copy that went its own way."""
+    """The newest entry of the change feed that concerns a user. Equal tips mean that nothing has changed; the id and
+    the time tell copies of a store apart that have equal numbers."""
 
     seq: int
     memory_id: str
@@ -350,8 +350,8 @@ class Tip(NamedTuple):
 
 
 class Outset(NamedTuple):
-    """What a search begins with: how far its user has come, None if there never was anything, and what its keywords
-    may also be called, with similarities."""
+    """The state a search starts from: the newest change of the user, None if there was none, and the synonyms of its
+    keywords, with similarities."""
 
     tip: Tip | None
     synonyms: Mapping[str, Sequence[tuple[str, float]]]

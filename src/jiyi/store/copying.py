@@ -1,5 +1,5 @@
-"""All rows of a store, copied into another one and compared. Rows go table by table in the order of their primary keys,
-so the copy itself tells how far it has come: whoever was stopped goes on after the last row that is there."""
+"""Copying all rows of a store into another one, and comparing both. Rows go table by table in the order of their
+primary keys, so an interrupted copy continues after the last row that exists."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MARK = "jiyi migrate-store"  # in place of a path: this store is a copy that is 
 
 
 async def migrate(source: Database, target: Database, advance: Advance) -> Migration:
-    """Copy every row, compare both stores, and only then call the copy finished."""
+    """Copy every row, compare both stores, then mark the copy as finished."""
     began = await _claim(source, target)
     counts = {table.name: await _count(source, table) for table in TABLES}
     whole = sum(counts.values())
@@ -52,7 +52,7 @@ async def migrate(source: Database, target: Database, advance: Advance) -> Migra
 
 
 async def _claim(source: Database, target: Database) -> bool:
-    """Mark the target as a copy of this source in the making. → whether it was begun just now, False if it goes on"""
+    """Mark the target as an unfinished copy of this source; return False if it was marked before."""
     origin = sha256((await source.info()).url.encode()).hexdigest()
     if await _mark(source) is not None:
         raise InvalidInput("source", "is itself a copy that is not finished: finish that one first")
@@ -190,7 +190,7 @@ async def _pages(session: AsyncSession, table: Table) -> AsyncIterator[list[dict
 
 
 async def _compare(source: Database, target: Database, advance: Advance, whole: int) -> dict[str, tuple[int, str]]:
-    """Count and checksum of each table, equal in both; otherwise an error that names the tables that differ."""
+    """Return count and checksum of each table, or raise an error that names the tables that differ."""
     equal: dict[str, tuple[int, str]] = {}
     differing = []
     done = 0
@@ -210,7 +210,7 @@ async def _compare(source: Database, target: Database, advance: Advance, whole: 
 
 
 async def digest(store: Database, table: Table) -> tuple[int, str]:
-    """How many rows a table has, and a checksum over all of them, whatever their order."""
+    """Return the number of rows of a table, and a checksum over all of them that does not depend on their order."""
     count = total = 0
     async for rows in _chunks(store, table, None):
         for row in rows:
@@ -220,7 +220,7 @@ async def digest(store: Database, table: Table) -> tuple[int, str]:
 
 
 def canonical(row: Mapping[str, Any]) -> str:
-    """A row as text that is the same on every database."""
+    """Return a row as text that is the same on every database."""
     return json.dumps(row, default=_plain, sort_keys=True, ensure_ascii=True)
 
 

@@ -1,5 +1,4 @@
-"""Deleting for good. Each function runs inside one transaction that holds the right to write from its start, and counts
-what it removes, by kind."""
+"""Deleting for good. Each function runs inside a transaction, and counts what it removes."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ PARTS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A memory as far as deleting looks at it."""
+    """A memory with the fields that deleting needs."""
 
     id: str
     memory_type: str
@@ -64,7 +63,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """What is left of a memory that lost a part. None in its place: nothing is."""
+    """The rest of a memory that lost a part; None in its place: nothing is left."""
 
     content: str
     summary: str
@@ -80,7 +79,7 @@ Rewrite = Callable[[Held, Sequence[Held], frozenset[str]], Held | Rewritten | No
 
 @dataclass(slots=True, kw_only=True)
 class Erasure:
-    """What was removed: by kind, the other memories that went along, and those that were rewritten or came back."""
+    """Counts of removed rows, memories removed with them, and memories that were rewritten or restored."""
 
     removed: Counter[str] = field(default_factory=Counter)
     derived: list[str] = field(default_factory=list)
@@ -92,8 +91,8 @@ class Erasure:
 async def erase(
     session: AsyncSession, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: Rewrite
 ) -> Erasure:
-    """Remove memories with all that belongs to them. With their sources: the messages that they came from too, and all
-    that came from nothing but these."""
+    """Remove memories and all that belongs to them. With their sources: also the messages they came from, and
+    everything that came from these only."""
     done = Erasure()
     gone = {one.id: one for one in await _held(session, user_id, memory_ids)}
     asked = set(gone)
@@ -175,7 +174,7 @@ async def _from_messages(session: AsyncSession, user_id: str, messages: frozense
 
 
 async def _made_of(session: AsyncSession, user_id: str, gone: dict[str, Held], messages: frozenset[str]) -> list[Held]:
-    """Memories that may hold a line of what goes: all profiles, and the episodes of the same messages."""
+    """Return memories that may contain a removed text: all profiles, and episodes of the same messages."""
     profiles = select(MemoryRow.id).where(MemoryRow.user_id == user_id, MemoryRow.memory_type.in_(GROWING[:2]))
     near = messages.union(*(one.messages for one in gone.values()))
     episodes = [one for one in await _from_messages(session, user_id, near) if one.memory_type == GROWING[2]]
@@ -184,7 +183,7 @@ async def _made_of(session: AsyncSession, user_id: str, gone: dict[str, Held], m
 
 
 async def _stand_ins(session: AsyncSession, user_id: str, gone: dict[str, Held]) -> list[str]:
-    """A memory that stands for several, one of which goes, goes too. → the others, which speak for themselves again"""
+    """Add compressed memories that contain a removed one; return their other members, to be restored."""
     again: dict[str, None] = {}
     new = list(gone)
     while new:
@@ -217,8 +216,7 @@ async def _stand_ins(session: AsyncSession, user_id: str, gone: dict[str, Held])
 
 
 async def _rewrite(session: AsyncSession, user_id: str, held: Held, left: Rewritten) -> Unembedded:
-    """Its history told what is gone now, so it begins anew. The vector is made when nobody waits for this
-    transaction."""
+    """Replace the text and start the history anew, because it contains what was deleted. The vector is made later."""
     row = await session.get_one(MemoryRow, (user_id, held.id))
     now = utc_now()
     row.content, row.summary, row.data = left.content, left.summary, left.data
@@ -250,7 +248,7 @@ async def _rewrite(session: AsyncSession, user_id: str, held: Held, left: Rewrit
 async def _remove(
     session: AsyncSession, user_id: str, gone: dict[str, Held], messages: frozenset[str], done: Erasure
 ) -> set[str]:
-    """→ the messages that went along"""
+    """Remove the rows; return the messages that were removed with them."""
     ids, now = list(gone), utc_now()
     words = await _only_here(session, user_id, ids)
     done.removed["job payloads"] += await jobs.drop_payloads(session, user_id, ids)
@@ -281,7 +279,7 @@ async def _remove(
 
 
 async def _only_here(session: AsyncSession, user_id: str, ids: Sequence[str]) -> list[str]:
-    """Keywords that no other memory of the user has: a question with one of them speaks of what goes."""
+    """Return keywords that no other memory of the user has: recalls that contain one are removed too."""
     mine: set[str] = set()
     for some in chunks(ids):
         own = and_(KeywordRow.user_id == user_id, KeywordRow.memory_id.in_(some))
@@ -296,7 +294,7 @@ async def _only_here(session: AsyncSession, user_id: str, ids: Sequence[str]) ->
 
 
 async def _bring_back(session: AsyncSession, user_id: str, memory_id: str) -> bool:
-    """An archived memory whose stand-in is gone, unless the same is said by another one meanwhile."""
+    """Restore an archived memory whose compressed form was deleted, unless another one has the same text."""
     row = await session.get(MemoryRow, (user_id, memory_id))
     if row is None or row.status != "archived":
         return False

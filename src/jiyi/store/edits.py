@@ -22,8 +22,7 @@ from .tables import MemoryRow, RevisionRow
 async def retire_expired(
     session: AsyncSession, user_id: str, hashes: Sequence[str], at: datetime, *, but: str = ""
 ) -> None:
-    """Archive what has expired, so that it does not stand in the way of the same thing said anew. `but` is the one that
-    says it anew."""
+    """Archive expired memories with these hashes, so that the same text can be added again; `but` is left out."""
     for some in chunks(hashes):
         expired = await session.scalars(
             select(MemoryRow).where(
@@ -42,7 +41,7 @@ async def retire_expired(
 
 
 async def update(session: AsyncSession, user_id: str, memory_id: str, change: Change, version: int | None) -> None:
-    """Change a memory; if a version is named, only that one."""
+    """Change a memory; with a version, only if it still has that version."""
     row = await memory_row(session, user_id, memory_id)
     if version is not None and row.version != version:
         raise VersionConflict(memory_id, version, row.version)
@@ -51,7 +50,7 @@ async def update(session: AsyncSession, user_id: str, memory_id: str, change: Ch
 
 
 async def update_many(session: AsyncSession, user_id: str, wanted: Sequence[ChangedMemory]) -> list[tuple[str, str]]:
-    """Change many memories, each if it is still at its version. → those that stayed as they were, and why"""
+    """Change memories that still have their version; return the others, with the reason."""
     left: list[tuple[str, str]] = []
     for one in wanted:
         row = await session.scalar(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id == one.id))
@@ -69,7 +68,7 @@ async def update_many(session: AsyncSession, user_id: str, wanted: Sequence[Chan
 
 
 async def _refuse_twin(session: AsyncSession, row: MemoryRow, change: Change) -> None:
-    """There is one current memory for each thing said."""
+    """Raise if another current memory has the same text."""
     said = change.dedupe_hash or row.dedupe_hash
     status, valid_to = (change.values.get(name, getattr(row, name)) for name in ("status", "valid_to"))
     if said is None or status != "active" or valid_to is not None:
@@ -137,7 +136,7 @@ def _attributes(change: Change) -> set[str]:
 
 
 async def bring_back(session: AsyncSession, row: MemoryRow, actor: str, reason: str, at: datetime) -> None:
-    """Let an archived memory be active again."""
+    """Restore an archived memory."""
     change = Change(values={"status": "active"}, action="restore", actor=actor, reason=reason, at=at)
     await _apply(session, row, change)
 

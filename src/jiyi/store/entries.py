@@ -25,7 +25,7 @@ INDEX_TABLES = (EmbeddingRow, TermsRow, KeywordRow)
 
 
 def index_values(user_id: str, memory_id: str, index: IndexEntry) -> dict[str, list[dict[str, Any]]]:
-    """What a memory is found by, as values of rows, by table."""
+    """Return the rows of an index entry, by table."""
     key = {"user_id": user_id, "memory_id": memory_id}
     vectors = () if index.vector is None else (index.vector, *index.of_passages)
     return {
@@ -52,7 +52,7 @@ def index_values(user_id: str, memory_id: str, index: IndexEntry) -> dict[str, l
 
 
 def vector_values(model: str | None, vectors: Iterable[NDArray[np.float32]]) -> list[dict[str, Any]]:
-    """The vector of a memory, and those of its passages, as values of rows."""
+    """Return the rows of a memory's vector and those of its passages."""
     return [
         {"part": part, "model": model, "dimension": len(vector), "vector": vector}
         for part, vector in enumerate(vectors)
@@ -68,14 +68,14 @@ async def insert_index(session: AsyncSession, user_id: str, entries: Mapping[str
 
 
 def vector_of_memory() -> ColumnElement[bool]:
-    """The condition that joins a memory with its (first) vector."""
+    """Return the join condition of a memory and its first vector."""
     return and_(
         EmbeddingRow.user_id == MemoryRow.user_id, EmbeddingRow.memory_id == MemoryRow.id, EmbeddingRow.part == 0
     )
 
 
 async def without_vector(session: AsyncSession, user_id: str, ids: Sequence[str], model: str) -> list[str]:
-    """Those of the memories that have no vector of this model."""
+    """Return the ids without a vector of this model."""
     embedded: set[str] = set()
     for some in chunks(ids):
         statement = select(EmbeddingRow.memory_id).where(
@@ -116,7 +116,7 @@ async def coverage(session: AsyncSession, model: str, user_id: str | None) -> Co
 async def unembedded(
     session: AsyncSession, model: str, dimension: int, *, after: tuple[str, str], limit: int
 ) -> list[Unembedded]:
-    """Some memories that have no vector of this model and dimension, in order of user and id."""
+    """Return some memories without a vector of this model and dimension, by user and id."""
     missing = or_(EmbeddingRow.model.is_(None), EmbeddingRow.model != model, EmbeddingRow.dimension != dimension)
     statement = (
         select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version, MemoryRow.content, MemoryRow.data)
@@ -132,7 +132,7 @@ async def unembedded(
 
 
 async def get_entries(session: AsyncSession, user_id: str, ids: Sequence[str]) -> dict[str, IndexEntry]:
-    """What memories are found by, as it is stored; those that have no terms are left out."""
+    """Return stored index entries; memories without terms are left out."""
     mine = {"user_id": user_id}
     keywords: defaultdict[str, list[tuple[str, float, str]]] = defaultdict(list)
     vectors: dict[str, EmbeddingRow] = {}
@@ -162,7 +162,7 @@ async def get_entries(session: AsyncSession, user_id: str, ids: Sequence[str]) -
 
 
 async def replace_entries(session: AsyncSession, user_id: str, entries: Mapping[str, tuple[int, IndexEntry]]) -> int:
-    """Replace what memories are found by, of those that still are at the version given. → how many"""
+    """Replace the index entries of memories that still have the given version; return their number."""
     done: dict[str, IndexEntry] = {}
     for some in chunks(list(entries)):
         mine = select(MemoryRow.id, MemoryRow.version).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
@@ -179,8 +179,7 @@ async def replace_entries(session: AsyncSession, user_id: str, entries: Mapping[
 async def save_vectors(
     session: AsyncSession, model: str, found: Sequence[Unembedded], vectors: Sequence[NDArray[np.float32]]
 ) -> int:
-    """Give memories their vectors, a row for each of their texts, unless they were changed or deleted meanwhile. → how
-    many"""
+    """Save vectors of memories that were not changed meanwhile; return their number."""
     key = tuple_(MemoryRow.user_id, MemoryRow.id)
     wanted = [(memory.user_id, memory.memory_id) for memory in found]
     statement = select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version).where(key.in_(wanted))

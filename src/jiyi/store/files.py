@@ -1,4 +1,4 @@
-"""The statements about workspaces: what their files and the index last agreed on, and what edits in files change."""
+"""Workspace files: the last state that they and the memories shared, and edits in files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COLUMNS = [
 
 
 async def agreed(session: AsyncSession, user_id: str, workspace: str, known: Agreed | None) -> Agreed:
-    """`known`: as it was when it was last read; if nobody has noted anything since, it need not be read again."""
+    """Return the last shared state; `known` if nobody has changed it since."""
     files = await session.scalars(
         select(FileRow).where(FileRow.user_id == user_id, FileRow.path.startswith(f"{workspace}/", autoescape=True))
     )
@@ -58,14 +58,14 @@ async def agreed(session: AsyncSession, user_id: str, workspace: str, known: Agr
 
 
 async def count_lines(session: AsyncSession, user_id: str | None) -> int:
-    """How many lines are known, of whatever workspace; of all users if none is named."""
+    """Count the known lines of all workspaces; of all users if none is named."""
     mine = [] if user_id is None else [FileEntryRow.user_id == user_id]
     return await session.scalar(select(func.count()).select_from(FileEntryRow).where(*mine)) or 0
 
 
 async def look(session: AsyncSession, wanted: FileLook, now: datetime) -> Filed:
-    """The memories that a sync has to look at: those that have changed since `seen` or ended by themselves, and those
-    named; all that hold, if nobody can tell what has changed."""
+    """Return the memories that a sync reads: changed since `seen`, ended since, or named; all current ones if the
+    changes are not known."""
     user_id = wanted.user_id
     tip = await session.scalar(select(func.max(ChangeRow.seq)).where(ChangeRow.user_id == user_id)) or 0
     changed = None if wanted.seen is None else await _changed_since(session, user_id, wanted.seen)
@@ -88,7 +88,7 @@ async def look(session: AsyncSession, wanted: FileLook, now: datetime) -> Filed:
 
 
 async def _changed_since(session: AsyncSession, user_id: str, seen: int) -> list[str] | None:
-    """None if there are too many to name, or if the feed does not reach back so far."""
+    """Return changed ids, or None if there are too many or the feed does not reach back."""
     last = select(ChangeRow.seq).where(ChangeRow.user_id == user_id, ChangeRow.seq == seen)
     if seen and await session.scalar(last) is None:
         return None
@@ -98,7 +98,7 @@ async def _changed_since(session: AsyncSession, user_id: str, seen: int) -> list
 
 
 async def _ended(session: AsyncSession, wanted: FileLook, now: datetime) -> list[str]:
-    """The memories with a line that have expired or ended by the passing of time."""
+    """Return memories with a line that expired or ended."""
     statement = (
         select(MemoryRow.id)
         .join(FileEntryRow, and_(FileEntryRow.user_id == MemoryRow.user_id, FileEntryRow.memory_id == MemoryRow.id))
@@ -141,7 +141,7 @@ async def _select(session: AsyncSession, where: Sequence[ColumnElement[bool]]) -
 
 
 async def apply_work(session: AsyncSession, work: FileWork) -> None:
-    """Write what edits in files say."""
+    """Write the edits."""
     there: dict[str, MemoryRow] = {}
     for some in chunks([changed.id for changed, _ in work.changes]):
         statement = select(MemoryRow).where(MemoryRow.user_id == work.user_id, MemoryRow.id.in_(some))
@@ -186,7 +186,7 @@ async def _there(session: AsyncSession, user_id: str, new: Sequence[NewMemory]) 
 
 
 def _free(hashes: Mapping[str, str], taken: set[str]) -> dict[str, str]:
-    """Each memory's hash, or one of its own where another says the same already: no line is lost for that."""
+    """Return a dedupe hash for each memory, a unique one where another memory has the same text."""
     found: dict[str, str] = {}
     for memory_id, said in hashes.items():
         found[memory_id] = OWN + memory_id if said in taken else said
@@ -211,7 +211,7 @@ async def _taken_keys(session: AsyncSession, user_id: str, new: Sequence[NewMemo
 async def agree(
     session: AsyncSession, user_id: str, workspace: str, entries: Sequence[AgreedEntry], gone: Sequence[str]
 ) -> None:
-    """Note what lines and memories agree on now, and forget about lines that are no more."""
+    """Save the new shared state of lines, and remove lines that are gone."""
     mine = and_(FileEntryRow.user_id == user_id, FileEntryRow.workspace == workspace)
     for some in chunks([*(entry.memory_id for entry in entries), *gone]):
         await session.execute(delete(FileEntryRow).where(mine, FileEntryRow.memory_id.in_(some)))
@@ -233,7 +233,7 @@ async def agree(
 async def note_files(
     session: AsyncSession, user_id: str, workspace: str, checksums: Mapping[str, str], seen: int, at: datetime
 ) -> None:
-    """Note the files as they are now."""
+    """Save the new state of the files."""
     mine = and_(FileRow.user_id == user_id, FileRow.path.startswith(f"{workspace}/", autoescape=True))
     await session.execute(delete(FileRow).where(mine))
     values = [

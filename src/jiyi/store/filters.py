@@ -1,4 +1,4 @@
-"""A filter as conditions of a query. `UserIndex` says the same in numpy; a test holds the two together."""
+"""A filter as SQL conditions. `index/` has the same in numpy; a test compares the two."""
 
 from __future__ import annotations
 

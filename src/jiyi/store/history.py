@@ -1,7 +1,7 @@
-"""Which changes came from where: the statements of undo.
+"""Revisions of memories, and the changes that undo selects.
 
-Everything that one `add` does, to its own memories and to others, carries the same time, to the microsecond. So what
-was learned from a session or a document is found by the times at which it was taken in.
+Everything that one `add` changes has the same time, to the microsecond. So the changes that a session or a document
+caused are found by the times at which its messages were added.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .tables import MemoryRow, MessageRow, RelationRow, RevisionRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undoing:
-    """Which changes of a user's memories are meant. What is None does not restrict; but `memory_id` means the last
-    change of that memory, and `after` means everything since that moment."""
+    """A selection of changes. None does not restrict; `memory_id` means the last change of that memory, `after`
+    everything since that time."""
 
     user_id: str
     memory_id: str | None = None
@@ -39,7 +39,7 @@ class Undoing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
-    """A memory with its history, and the versions in it that are meant."""
+    """A memory with its history, and the selected versions."""
 
     memory: MemoryItem
     revisions: tuple[Revision, ...]
@@ -70,7 +70,7 @@ WORKED_OUT = ("merge", "supersede")  # what `add` does to memories that are ther
 
 
 async def touched(session: AsyncSession, what: Undoing) -> list[Touched]:
-    """The memories that are concerned, in the order of their ids."""
+    """Return the selected memories by id."""
     found = await _last_change(session, what) if what.memory_id is not None else await _changes(session, what)
     await _add_compressed(session, what.user_id, found)
     result: list[Touched] = []
@@ -120,7 +120,7 @@ async def _changes(session: AsyncSession, what: Undoing) -> Versions:
 
 
 def _learned_from(what: Undoing) -> ColumnElement[bool]:
-    """The memories that a source has made, and what was worked out of it about others, at the same time."""
+    """Select memories that a source created, and changes to others at the same time."""
     learned = [MemoryRow.user_id == what.user_id]
     learned += [MemoryRow.meta[name].as_string() == value for name, value in what.metadata.items()]
     moments = [select(MemoryRow.created_at)]
@@ -136,8 +136,7 @@ def _learned_from(what: Undoing) -> ColumnElement[bool]:
 
 
 async def _add_compressed(session: AsyncSession, user_id: str, found: Versions) -> None:
-    """What was compressed out of memories that go has to be taken apart: it tells what they told. The others that went
-    into it come back."""
+    """Add compressed memories that contain removed ones, and restore their other members."""
     seen: set[str] = set()
     while new := [memory_id for memory_id, versions in found.items() if 1 in versions and memory_id not in seen]:
         seen.update(new)
@@ -206,7 +205,7 @@ async def get_history(session: AsyncSession, user_id: str, memory_id: str) -> li
 
 
 async def changes_since(session: AsyncSession, user_id: str, versions: Mapping[str, int]) -> dict[str, list[Past]]:
-    """What was done to memories after these versions of them."""
+    """Return the changes of memories after these versions."""
     found: dict[str, list[Past]] = {memory_id: [] for memory_id in versions}
     for some in chunks(list(versions)):
         statement = (

@@ -1,5 +1,5 @@
-"""Jobs: what is left to do after something was accepted. A worker takes one on a lease; only the lease's holder can
-bring it to its end, so a worker that was slow or thought dead writes nothing twice."""
+"""Jobs: work that is left after an `add` was accepted. A worker runs a job on a lease, and only the holder of the lease
+can finish it, so a slow worker writes nothing twice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAR = timedelta(hours=2)
 
 
 async def claim(session: AsyncSession, owner: str, now: datetime, until: datetime) -> Lease | None:
-    """Take the job that has been due for longest. Those of one session are done in the order they came in."""
+    """Take the job that has been due for longest. Jobs of one session run in order."""
     earlier = aliased(JobRow)
     same_session = or_(
         earlier.session_id == JobRow.session_id, and_(earlier.session_id.is_(None), JobRow.session_id.is_(None))
@@ -62,14 +62,14 @@ async def claim(session: AsyncSession, owner: str, now: datetime, until: datetim
 
 
 async def next_due(session: AsyncSession) -> datetime | None:
-    """From when on one of the jobs that are not done can be taken."""
+    """Return the time from which the next unfinished job can be claimed."""
     due = case((JobRow.leased_until > JobRow.not_before, JobRow.leased_until), else_=JobRow.not_before)
     found: datetime | None = await session.scalar(select(func.min(due)).where(OPEN))
     return found
 
 
 async def held(session: AsyncSession, lease: Lease, now: datetime) -> JobRow:
-    """The job, if the lease still holds; then it stays ours until the transaction ends."""
+    """Lock and return the job if the lease is still valid."""
     job = await session.scalar(
         select(JobRow).where(JobRow.user_id == lease.user_id, JobRow.id == lease.job_id).with_for_update()
     )
@@ -85,7 +85,7 @@ async def renew(session: AsyncSession, lease: Lease, now: datetime, until: datet
 async def postpone(
     session: AsyncSession, lease: Lease, now: datetime, not_before: datetime, problem: str, *, counts: bool
 ) -> None:
-    """It did not work this time; it stays accepted, and says why. What has only to wait was no attempt."""
+    """Return a job after a failure, to be tried again. Waiting for a model does not count as an attempt."""
     job = await held(session, lease, now)
     _let_go(job, now)
     job.attempts -= 0 if counts else 1
@@ -99,7 +99,7 @@ async def fail(session: AsyncSession, lease: Lease, now: datetime, problem: str)
 
 
 async def release(session: AsyncSession, lease: Lease, now: datetime) -> None:
-    """Hand a job back unfinished, because the worker stops: this was no attempt."""
+    """Return a job unfinished because the worker stops; does not count as an attempt."""
     job = await held(session, lease, now)
     _let_go(job, now)
     job.attempts -= 1
@@ -137,7 +137,7 @@ async def _row(session: AsyncSession, user_id: str, job_id: str, *, to_change: b
 
 
 async def listing(session: AsyncSession, user_id: str | None, state: ReceiptState | None, limit: int) -> list[Job]:
-    """Newest first; of one user, or of all."""
+    """Return jobs of one user or of all, newest first."""
     statement = select(JobRow).order_by(JobRow.id.desc()).limit(limit)
     statement = statement.where(JobRow.user_id != SHARED if user_id is None else JobRow.user_id == user_id)
     if state is not None:
@@ -158,7 +158,7 @@ async def counts(session: AsyncSession, now: datetime) -> JobCounts:
 
 
 async def current_receipt(session: AsyncSession, user_id: str, job_id: str, model: str) -> Receipt:
-    """How far it has come by now. What could not be found by meaning may have been embedded since."""
+    """Return the receipt of a job. Memories without a vector may have been embedded since."""
     job = await _row(session, user_id, job_id)
     ids = list(await session.scalars(memories_of_job(job)))
     found = to_receipt(job, await items(session, user_id, ids))
@@ -168,7 +168,7 @@ async def current_receipt(session: AsyncSession, user_id: str, job_id: str, mode
 
 
 async def retry(session: AsyncSession, user_id: str, job_id: str, now: datetime) -> Job:
-    """Try a failed job once more, or one that waits for its next try at once."""
+    """Run a failed job again, or a waiting one at once."""
     job = await _row(session, user_id, job_id, to_change=True)
     if job.payload is None:
         raise InvalidInput("job_id", f"job {job_id} is {job.state}: there is nothing left to do")
@@ -181,7 +181,7 @@ async def retry(session: AsyncSession, user_id: str, job_id: str, now: datetime)
 
 
 async def cancel(session: AsyncSession, user_id: str, job_id: str, now: datetime, problem: str) -> Job:
-    """End a job that is not done. A worker that has it on a lease can write nothing more for it."""
+    """End an unfinished job. A worker that holds its lease can no longer write."""
     job = await _row(session, user_id, job_id, to_change=True)
     if job.not_before is None:
         raise InvalidInput("job_id", f"job {job_id} is {job.state}: there is nothing to cancel")
@@ -193,8 +193,7 @@ GONE = "what it was about was deleted"
 
 
 async def drop_payloads(session: AsyncSession, user_id: str, memory_ids: Sequence[str]) -> int:
-    """What was deleted stays nowhere: a job that led to it and is not open keeps nothing to be tried again with, and
-    its problems, which may quote it, are not told any more. → how many payloads were dropped"""
+    """Drop payloads and problems of finished jobs that led to deleted memories; return the number of payloads."""
     dropped = 0
     for some in chunks(memory_ids):
         led_to = select(JobMemoryRow.job_id).where(JobMemoryRow.user_id == user_id, JobMemoryRow.memory_id.in_(some))
@@ -208,8 +207,7 @@ async def drop_payloads(session: AsyncSession, user_id: str, memory_ids: Sequenc
 
 
 async def forget_messages(session: AsyncSession, user_id: str, message_ids: Sequence[str], now: datetime) -> int:
-    """Jobs that wait to work on messages that are deleted do without them; one that has none left is over. → how many
-    are"""
+    """Remove deleted messages from waiting jobs; jobs without any left fail. Returns their number."""
     gone, over = set(message_ids), 0
     if not gone:
         return 0
@@ -259,7 +257,7 @@ def to_job(row: JobRow) -> Job:
 async def earlier_receipt(
     session: AsyncSession, user_id: str, idempotency_key: str, request_hash: str
 ) -> Receipt | None:
-    """The receipt of an earlier `add` with this key."""
+    """Return the receipt of an earlier `add` with this key."""
     job = await session.scalar(
         select(JobRow).where(JobRow.user_id == user_id, JobRow.idempotency_key == idempotency_key)
     )
@@ -273,7 +271,7 @@ async def earlier_receipt(
 
 
 async def receipt_by_id(session: AsyncSession, user_id: str, job_id: str) -> Receipt | None:
-    """The receipt of one certain `add`, if it was kept."""
+    """Return the receipt of an `add`, if it was saved."""
     job = await session.scalar(select(JobRow).where(JobRow.user_id == user_id, JobRow.id == job_id))
     return None if job is None else await _receipt(session, job)
 
@@ -284,7 +282,7 @@ async def _receipt(session: AsyncSession, job: JobRow) -> Receipt:
 
 
 def memories_of_job(job: JobRow) -> Select[str]:
-    """The ids of the memories that it made or met."""
+    """Select the ids of memories that a job created or met."""
     return (
         select(JobMemoryRow.memory_id)
         .where(JobMemoryRow.user_id == job.user_id, JobMemoryRow.job_id == job.id)

@@ -1,4 +1,4 @@
-"""Keys to the server and what was done with them. They belong to no user."""
+"""API keys of the server and the audit log. They belong to no user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memories that have grown old, and what has run out: the statements of upkeep."""
+"""Memories that are old or expired, and the lease of the process that maintains them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .tables import SHARED, EmbeddingRow, JobRow, MemoryRow, MemorySourceRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aged:
-    """Current memories that nobody has heard of since `before`, that were used less often and matter less than that. Of
-    what was used often, those that nobody has asked for since `unused_since`.
+    """Selection of old memories: current, older than `before`, used less than `uses` times or not since `unused_since`,
+    and less important than `importance`.
 
-    A current fact of the semantic layer that fills a slot (whom, and what about them) is not among them, unless it is
-    but a note that no rule was sure of: what is told later has to find it there, to confirm or to end it. Neither is
-    one that a caller named by a key of its own."""
+    Facts that fill a slot are left out unless their confidence is low, because later statements confirm or end them. So
+    are memories with a key of the caller's.
+    """
 
     user_id: str
     model: str  # of the vectors
@@ -43,7 +43,7 @@ class Aged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A memory as those see it that keep memories in order."""
+    """A memory with the fields that maintenance needs."""
 
     id: str
     version: int
@@ -71,13 +71,13 @@ class Held:
 
     @property
     def level(self) -> int:
-        """How often it was compressed."""
+        """The number of times it was compressed."""
         level = self.data.get("compressed", 0)
         return level if isinstance(level, int) else 0
 
 
 async def aged(session: AsyncSession, wanted: Aged, *, after: str, limit: int) -> list[Held]:
-    """In the order of their ids, after this one."""
+    """Return old memories by id, after this one."""
     memory, before = MemoryRow, wanted.before
     where = [
         memory.user_id == wanted.user_id,
@@ -103,7 +103,7 @@ async def aged(session: AsyncSession, wanted: Aged, *, after: str, limit: int) -
 
 
 async def held(session: AsyncSession, user_id: str, ids: Sequence[str], model: str) -> list[Held]:
-    """Active memories by id, in the order of their ids."""
+    """Return active memories by id."""
     found: list[Held] = []
     for some in chunks(sorted(ids)):
         told = await _sources(session, user_id, some)
@@ -157,7 +157,7 @@ def _held(row: MemoryRow, vector: Any, sources: tuple[Source, ...]) -> Held:
 async def run_out(
     session: AsyncSession, user_id: str, *, now: datetime, lifetimes: Mapping[str, timedelta], limit: int
 ) -> list[tuple[str, int, str]]:
-    """Active memories whose time is over: → id, version, and why."""
+    """Return expired active memories: id, version and reason."""
     expired = MemoryRow.expires_at <= now
     too_old = [
         and_(MemoryRow.memory_type == name, MemoryRow.expires_at.is_(None), MemoryRow.created_at <= now - lifetime)
@@ -188,8 +188,8 @@ ROUND = "upkeep"
 
 
 async def begin_round(session: AsyncSession, owner: str, now: datetime, until: datetime, *, forced: bool) -> str | None:
-    """Take over the round. → after which user it goes on; None if another has it, or, unless it is forced, if it is
-    not time yet"""
+    """Take the lease; return the user after whom to continue, or None if another process has it or, unless forced, it
+    is not due."""
     row = await _round(session)
     if row is None:
         row = JobRow(
@@ -220,14 +220,14 @@ async def begin_round(session: AsyncSession, owner: str, now: datetime, until: d
 
 
 async def advance_round(session: AsyncSession, owner: str, now: datetime, until: datetime, after: str) -> None:
-    """All up to this one are done; the lease goes on."""
+    """Note that all users up to this one are done, and extend the lease."""
     row = await _leased(session, owner, now)
     row.payload = {**(row.payload or {}), "after": after}
     row.leased_until, row.updated_at = until, now
 
 
 async def finish_round(session: AsyncSession, owner: str, now: datetime, due: datetime) -> None:
-    """The round is done; the next one is due then."""
+    """Release the lease until the next round is due."""
     row = await _leased(session, owner, now)
     row.payload = {"after": "", "due": due.isoformat(), "words_version": WORDS_VERSION}
     row.leased_by = row.leased_until = None

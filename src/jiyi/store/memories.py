@@ -41,7 +41,7 @@ from .types import Instant
 
 
 async def memory_rows(session: AsyncSession, user_id: str, ids: Sequence[str]) -> dict[str, MemoryRow]:
-    """Those of these ids that are there."""
+    """Return rows for the ids that exist."""
     found: dict[str, MemoryRow] = {}
     for some in chunks(ids):
         rows = await session.scalars(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some)))
@@ -50,7 +50,7 @@ async def memory_rows(session: AsyncSession, user_id: str, ids: Sequence[str]) -
 
 
 async def memory_row(session: AsyncSession, user_id: str, memory_id: str) -> MemoryRow:
-    """The row of a memory, by id or memory_key. An id always means the memory with that id."""
+    """Return the row of a memory, by id or else by memory_key."""
     for column in (MemoryRow.id, MemoryRow.memory_key):
         row = await session.scalar(select(MemoryRow).where(MemoryRow.user_id == user_id, column == memory_id))
         if row is not None:
@@ -97,7 +97,7 @@ _DETAILS = union_all(
 
 
 async def items(session: AsyncSession, user_id: str, names: Sequence[str]) -> list[MemoryItem]:
-    """Memories by id or memory_key, in the order asked for; unknown ones are left out."""
+    """Return memories by id or memory_key, in the order given; unknown ones are left out."""
     found: dict[str, MemoryItem] = {}
     for some in chunks(list(dict.fromkeys(names))):
         found |= {item.id: item for item in await _items(session, _BY_ID, user_id, some)}
@@ -122,7 +122,7 @@ async def _items(session: AsyncSession, statement: Select[Any], user_id: str, na
 
 
 def item(values: Mapping[str, Any], keywords: Sequence[str], source_ids: Sequence[str]) -> MemoryItem:
-    """A memory from the values of its row, by column name."""
+    """Build a memory from the values of its row."""
     fields = {name: value for name, value in values.items() if name not in ("dedupe_hash", "near_hash", "slot")}
     return MemoryItem.model_validate({**fields, "keywords": tuple(keywords), "source_ids": tuple(source_ids)})
 
@@ -132,7 +132,7 @@ GIST, MESSAGE = aliased(MemoryRow), aliased(MemoryRow)
 
 
 def worked_out(user_id: str) -> Select[str, str, str | None]:
-    """Which memory (GIST) was worked out of which message that is a memory itself (MESSAGE), and its successor."""
+    """Select derived memories (GIST), the stored messages they came from (MESSAGE), and their successors."""
     of_gist, of_message = aliased(MemorySourceRow), aliased(MemorySourceRow)
     return (
         select(GIST.id, MESSAGE.id, GIST.superseded_by)
@@ -145,7 +145,7 @@ def worked_out(user_id: str) -> Select[str, str, str | None]:
 
 
 async def gists(session: AsyncSession, where: Filter, ids: Sequence[str]) -> dict[str, list[MemoryItem]]:
-    """What was worked out of these messages, as far as it is meant, by message, in the order in which it was said."""
+    """Return the matching memories that were derived from these messages, by message, in order."""
     pairs: list[tuple[str, str]] = []
     meant: set[str] = set()
     for some in chunks(ids):
@@ -162,7 +162,7 @@ async def gists(session: AsyncSession, where: Filter, ids: Sequence[str]) -> dic
 
 
 async def known_by_hash(session: AsyncSession, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
-    """The ids of the memories that say exactly this, by hash. What has expired is not known any more."""
+    """Return the ids of current memories by dedupe hash; expired ones are not known."""
     known: dict[str, str] = {}
     for some in chunks(hashes):
         found = await session.execute(_KNOWN, {"user_id": user_id, "ids": some, "now": now})
@@ -171,14 +171,14 @@ async def known_by_hash(session: AsyncSession, user_id: str, hashes: Sequence[st
 
 
 async def most_used(session: AsyncSession, where: Filter, limit: int) -> list[str]:
-    """The ids of the memories that were recalled most often, those recalled latest first among equals."""
+    """Return the ids of the most recalled memories, the latest recall first among equals."""
     order = (MemoryRow.access_count.desc(), MemoryRow.last_accessed_at.desc(), MemoryRow.id.desc())
     used = select(MemoryRow.id).where(*conditions(where), MemoryRow.access_count > 0)
     return list(await session.scalars(used.order_by(*order).limit(limit)))
 
 
 async def page(session: AsyncSession, where: Filter, cursor: str | None, limit: int) -> Page:
-    """Newest first. Ids grow with time, so a page starts after the last id of the one before."""
+    """Return a page, newest first. Ids grow with time, so a page starts after the last id of the one before."""
     statement = select(MemoryRow.id).where(*conditions(where)).order_by(MemoryRow.id.desc()).limit(limit + 1)
     if cursor is not None:
         statement = statement.where(MemoryRow.id < cursor)
@@ -190,7 +190,7 @@ async def page(session: AsyncSession, where: Filter, cursor: str | None, limit: 
 
 
 async def timeline(session: AsyncSession, where: Filter, cursor: str | None, limit: int) -> Page:
-    """Whatever was valid at some time of the span that the filter names, over by now or not; the latest start first."""
+    """Return memories that were valid at some time in the filter's range, ended or not, the latest start first."""
     memory = MemoryRow
     statement = (
         select(memory.id, memory.valid_from)
@@ -225,7 +225,7 @@ async def timeline(session: AsyncSession, where: Filter, cursor: str | None, lim
 
 
 async def sources(session: AsyncSession, user_id: str, memory_id: str) -> list[SourceMessage]:
-    """The messages that a memory came from, in the order in which they were taken in."""
+    """Return the source messages of a memory, in order."""
     row = await memory_row(session, user_id, memory_id)
     statement = (
         select(MessageRow, MemorySourceRow.span_start, MemorySourceRow.span_end)
@@ -252,7 +252,7 @@ async def sources(session: AsyncSession, user_id: str, memory_id: str) -> list[S
 
 
 async def count_by_group(session: AsyncSession, where: Filter) -> dict[str, int]:
-    """How many memories each group has; those of no group are not counted."""
+    """Count memories by group."""
     group = MemoryRow.group_id
     statement = select(group, func.count()).where(*conditions(where), group.is_not(None)).group_by(group)
     counted = (await session.execute(statement)).all()
@@ -260,7 +260,7 @@ async def count_by_group(session: AsyncSession, where: Filter) -> dict[str, int]
 
 
 async def relations_of(session: AsyncSession, user_id: str, memory_id: str) -> list[Relation]:
-    """What a memory does to others, and others to it, oldest first."""
+    """Return the relations of a memory in both directions, oldest first."""
     memory_id = (await memory_row(session, user_id, memory_id)).id
     touching = or_(RelationRow.memory_id == memory_id, RelationRow.target_id == memory_id)
     rows = await session.scalars(

@@ -1,4 +1,4 @@
-"""Messages where they were said: what a place holds already, and the units they belong to."""
+"""Messages and the units they belong to."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _with_unit() -> Select[MessageRow, str | None]:
 
 
 async def tail(session: AsyncSession, place: Scope, limit: int, *, before: str | None = None) -> list[StoredMessage]:
-    """The newest messages of a place, oldest first; those before a message, if one is named."""
+    """Return the newest messages of a scope, oldest first; before a message, if one is named."""
     statement = _with_unit().where(*_in(place)).order_by(MessageRow.id.desc()).limit(limit)
     if before is not None:
         statement = statement.where(MessageRow.id < before)
@@ -36,7 +36,7 @@ async def tail(session: AsyncSession, place: Scope, limit: int, *, before: str |
 
 
 async def by_id(session: AsyncSession, user_id: str, ids: Sequence[str]) -> list[StoredMessage]:
-    """Messages in the order in which they were taken in; those that are gone are left out."""
+    """Return existing messages in order."""
     found: list[StoredMessage] = []
     for some in chunks(ids):
         statement = _with_unit().where(MessageRow.user_id == user_id, MessageRow.id.in_(some))
@@ -66,7 +66,7 @@ def _stored(row: MessageRow, unit_id: str | None) -> StoredMessage:
 
 
 async def delete_messages(session: AsyncSession, user_id: str, ids: Sequence[str]) -> None:
-    """Remove messages. A unit goes with its last message; one that has others left forgets what it said in short."""
+    """Remove messages. A unit is removed with its last message; one with others left loses its summary."""
     for some in chunks(ids):
         member = and_(UnitMessageRow.user_id == user_id, UnitMessageRow.message_id.in_(some))
         touched = list(await session.scalars(select(UnitMessageRow.unit_id).where(member).distinct()))

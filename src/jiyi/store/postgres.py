@@ -61,7 +61,7 @@ _namespaces = Table("pg_namespace", _catalog, Column("oid"), Column("nspname", S
 
 
 def _setting(name: str) -> Any:
-    """Set for this transaction only."""
+    """Set a parameter for this transaction only."""
     return func.set_config(name, bindparam(name.replace(".", "_")), True)
 
 
@@ -112,7 +112,7 @@ class PostgresDatabase(Database):
             self._engine = None
 
     async def _prepare(self, engine: AsyncEngine) -> str:
-        """Bring the database to today's schema; several processes may start at once. → pgvector's schema"""
+        """Create or migrate the schema, several processes at once; return the schema of pgvector."""
         async with engine.begin() as connection:
             await connection.run_sync(_check_server, self._address.shown)
             found = await connection.run_sync(schema.version, self._address.shown)
@@ -161,11 +161,11 @@ class PostgresDatabase(Database):
         )
 
     async def scrub(self, *, everything: bool) -> list[str]:
-        """A deleted row is invisible, but its bytes stay until its table is rewritten, for which all must wait."""
+        """Return a note: the bytes of deleted rows stay until their table is rewritten."""
         return ["PostgreSQL keeps the bytes of deleted rows until `jiyi vacuum` (docs/deleting.md)"]
 
     async def backup(self, path: Path, advance: Advance) -> None:
-        """Into a file of the same tables, from one snapshot. It is a store of its own."""
+        """Copy all tables from one snapshot into a SQLite file, which is a store of its own."""
         from .copying import copy
         from .sqlite import SqliteDatabase
 
@@ -191,8 +191,8 @@ class PostgresDatabase(Database):
         return tuple(int(part) for part in version.split(".")[:2])
 
     async def change_indexes(self, user_id: str, *, drop: Sequence[Index] = (), create: Sequence[Index] = ()) -> None:
-        """While others read and write, so outside of any transaction; by one process at a time. It is a help, not a
-        part of the store: if it fails, searches are slower."""
+        """Create and drop indexes while others read and write, one process at a time. A failure only makes searches
+        slower."""
         if not drop and not create:
             return
         engine = _engine(self._address, poolclass=NullPool).execution_options(isolation_level="AUTOCOMMIT")
@@ -209,7 +209,7 @@ class PostgresDatabase(Database):
             await engine.dispose()
 
     async def finish_copy(self) -> None:
-        """The sequence knows nothing of numbers that came with their rows."""
+        """Advance the sequence past the numbers that came with copied rows."""
         sequence = func.pg_get_serial_sequence(ChangeRow.__tablename__, ChangeRow.seq.name)
         last = select(func.max(ChangeRow.seq)).scalar_subquery()
         await self.write([], lambda session: session.execute(select(func.setval(sequence, func.coalesce(last, 1)))))
@@ -253,7 +253,7 @@ class PostgresDatabase(Database):
     async def _open(
         self, statement: Select[Any], scope: dict[str, str], engine: AsyncEngine | None = None
     ) -> AsyncSession:
-        """A session whose transaction has begun. A connection that turns out to be dead is replaced once."""
+        """Open a session with a transaction. A dead connection is replaced once."""
         engine = engine or self._started()
         for once_more in (True, False):
             session = AsyncSession(engine, expire_on_commit=False)
@@ -291,7 +291,7 @@ _VECTOR_SCHEMA = (
 
 
 def _scope(user_id: str | None) -> dict[str, str]:
-    """Whose rows a transaction sees."""
+    """Return the settings that limit a transaction to one user's rows."""
     return {"jiyi_user_id": user_id or "", "jiyi_everybody": "on" if user_id is None else ""}
 
 
@@ -324,7 +324,7 @@ def _check_server(connection: Connection, where: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the database is."""
+    """The location of the database."""
 
     url: str  # as the driver takes it
     shown: str  # without a password and without parameters, which can hold one

@@ -1,6 +1,6 @@
-"""What was asked and what came back: written in batches, read by user. Each function takes a session.
+"""Past searches and the memories they returned, written in batches.
 
-Nothing here enters the change feed or a memory's history: a memory that was looked at is the same memory.
+Nothing here enters the change feed or a memory's history: a memory that was read is the same memory.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ _LOOKED_AT = (
 
 
 async def record(session: AsyncSession, recalls: Sequence[Recall], keep: int) -> None:
-    """Keep what was recalled, the newest `keep` of each user, and count the accesses of the memories.
+    """Save recalls, the newest `keep` of each user, and count the accesses of memories.
 
-    A memory may have been deleted since it was recalled. Then the whole recall is dropped, because a question often
-    repeats what its answer says.
+    A recall of a memory that was deleted meanwhile is dropped, because a question often repeats what its answer says.
     """
     by_user: defaultdict[str, list[Recall]] = defaultdict(list)
     for recall in recalls:
@@ -73,7 +72,7 @@ async def _forget_older(session: AsyncSession, user_id: str, keep: int) -> None:
 
 
 async def listing(session: AsyncSession, user_id: str, since: datetime | None, limit: int) -> list[Recall]:
-    """The newest first."""
+    """Return recalls, newest first."""
     statement = select(RecallRow).where(RecallRow.user_id == user_id).order_by(RecallRow.id.desc()).limit(limit)
     if since is not None:
         statement = statement.where(RecallRow.recalled_at >= since)
@@ -90,7 +89,7 @@ async def listing(session: AsyncSession, user_id: str, since: datetime | None, l
 
 
 async def forget(session: AsyncSession, user_id: str, memory_ids: Sequence[str], words: Sequence[str] = ()) -> int:
-    """Remove every recall that names one of these memories, or asked for one of these words. → how many"""
+    """Remove recalls that name one of these memories or contain one of these words; return their number."""
     listed, asked = cast(RecallRow.memory_ids, String), func.lower(RecallRow.query)
     removed = 0
     for some in chunks(memory_ids, 100):

@@ -1,5 +1,8 @@
-"""All that a store holds, as records, in one order on every database: by user, then by kind, then by id. The session is
-a snapshot, so what is written meanwhile is in it as a whole or not at all; a few rows of it are in RAM."""
+"""Everything a store holds as records, out of and into the database.
+
+The order is the same on every database: by user, kind and id. An import skips known records, so it can be repeated or
+resumed.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ Row = RowMapping
 
 
 async def size(session: AsyncSession, user_id: str | None) -> int:
-    """How many memories and messages there are: what takes time."""
+    """Count memories and messages."""
     whole = 0
     for table in (MemoryRow, MessageRow):
         count = select(func.count()).select_from(table)
@@ -55,7 +58,7 @@ async def size(session: AsyncSession, user_id: str | None) -> int:
 
 
 async def lines(session: AsyncSession, user_id: str | None) -> AsyncIterator[list[r.Line]]:
-    """Everything of one user, or of all with what they share."""
+    """Yield everything of one user, or of all users with what they share."""
     if user_id is not None:
         async for some in _of_user(session, user_id):
             yield some
@@ -146,14 +149,14 @@ def _by_memory(rows: Sequence[Row]) -> defaultdict[str, list[Row]]:
 
 
 def _but(row: Row) -> dict[str, Any]:
-    """Without what the record around it says."""
+    """Return a row without the columns of the record around it."""
     return {name: value for name, value in row.items() if name not in ("user_id", "memory_id")}
 
 
 async def _pages(
     session: AsyncSession, table: type[Base], user_id: str, at_once: int = AT_ONCE
 ) -> AsyncIterator[Sequence[Row]]:
-    """A user's rows of a table, some at a time, in the order of their keys."""
+    """Yield a user's rows of a table by key."""
     own = cast(Table, table.__table__)
     key = [column for column in own.primary_key.columns if column.name != "user_id"]
     statement = select(own).where(own.columns["user_id"] == user_id).order_by(*key).limit(at_once)
@@ -168,7 +171,7 @@ async def _pages(
 
 
 async def _beside(session: AsyncSession, table: type[Base], rows: Sequence[Row], name: str) -> Sequence[Row]:
-    """The rows of a table that belong to a page of others, which is a range of ids of one user."""
+    """Return the rows that belong to a page of others, which is a range of ids of one user."""
     own = cast(Table, table.__table__)
     statement = select(own).where(
         own.columns["user_id"] == rows[0]["user_id"], own.columns[name].between(rows[0]["id"], rows[-1]["id"])
@@ -184,7 +187,7 @@ _NESTED = {"kind", "keywords", "sources", "vectors", "revisions", "unit_id", "me
 
 @dataclass(slots=True, kw_only=True)
 class Arriving:
-    """What an import needs to know while it goes on, of the user at hand."""
+    """The state of an import, for one user."""
 
     user_id: str
     renamed: dict[str, str] = field(default_factory=dict)  # what is here under another id, by that of the export
@@ -202,7 +205,7 @@ class Arriving:
 async def take_in(
     session: AsyncSession, arriving: Arriving, some: Sequence[r.Line], indexed: Sequence[IndexEntry]
 ) -> None:
-    """Write records of one kind of one user. `indexed`: of memories, what they are found by."""
+    """Write records of one kind of one user, with the index entries of memories."""
     first = some[0]
     if isinstance(first, r.MemoryRecord):
         memories = [record for record in some if isinstance(record, r.MemoryRecord)]
@@ -236,7 +239,7 @@ async def _import_synonyms(session: AsyncSession, arriving: Arriving, some: Sequ
 
 
 async def _messages(session: AsyncSession, arriving: Arriving, some: Sequence[r.MessageRecord]) -> None:
-    """A message that was delivered here too has another id; it is the same one."""
+    """Add messages; one that was delivered here too has another id and is the same."""
     fresh = await _unknown(session, arriving, MessageRow, some)
     hashes = [one.dedupe_hash for one in fresh if one.dedupe_hash is not None]
     twins = await _ids_by(session, arriving, MessageRow, MessageRow.dedupe_hash, hashes)
@@ -300,7 +303,7 @@ def _memory_values(record: r.MemoryRecord, index: IndexEntry) -> dict[str, Any]:
 
 
 async def _parts(session: AsyncSession, arriving: Arriving, new: Sequence[r.MemoryRecord]) -> None:
-    """What belongs to memories, besides what they are found by."""
+    """Add sources, vectors and revisions of memories."""
     key = {one.id: {"user_id": one.user_id, "memory_id": one.id} for one in new}
     named = {arriving.name(source.message_id) for one in new for source in one.sources}
     messages = await _existing(session, arriving, MessageRow, named)
@@ -378,7 +381,7 @@ async def _insert(session: AsyncSession, arriving: Arriving, table: type[Base], 
 
 
 async def _unknown(session: AsyncSession, arriving: Arriving, table: Any, some: Sequence[r.R]) -> list[r.R]:
-    """Those whose id is not taken, each once."""
+    """Return the records whose id is not taken, each once."""
     named = {record.id: record for record in some}  # type: ignore[attr-defined]
     known = await _existing(session, arriving, table, named.keys())
     return [record for name, record in named.items() if name not in known]

@@ -1,7 +1,7 @@
-"""What a store holds, as the lines of an export: one value for each thing, whatever the database.
+"""The records of an export: one value for each row, whatever the database.
 
-What only makes a memory findable (terms and hashes of words) is not among it: it is worked out anew from the text. The
-vectors are, because embedding takes long or costs money.
+Terms and hashes are left out because they follow from the text. Vectors are kept because embedding is slow or costs
+money.
 """
 
 from __future__ import annotations

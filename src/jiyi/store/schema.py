@@ -1,4 +1,4 @@
-"""Bringing a database to today's schema: a fresh one is created, an older one migrated, a newer one refused."""
+"""Creating and migrating the schema. A newer schema is refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OURS = {version_table.name, "memories"}
 
 
 def version(connection: Connection, where: object) -> str | None:
-    """The schema version of a database, None for an empty one."""
+    """Return the schema version of a database, None for an empty one."""
     inspector = inspect(connection)
     tables = inspector.get_table_names(schema=inspector.default_schema_name)  # not others on the search path
     if not tables:
@@ -36,7 +36,7 @@ def version(connection: Connection, where: object) -> str | None:
 
 
 def prepare(connection: Connection, where: object) -> None:
-    """Create or migrate, in a transaction that excludes other writers: several processes may start at once."""
+    """Create or migrate the schema in a transaction that excludes other writers: processes may start at once."""
     found = version(connection, where)
     if found is None:
         Base.metadata.create_all(connection, checkfirst=False)

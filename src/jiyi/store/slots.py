@@ -62,7 +62,7 @@ async def slots(session: AsyncSession, user_id: str, wanted: Sequence[str]) -> l
 async def holding(
     session: AsyncSession, user_id: str, memory_types: Collection[str], words: Sequence[str]
 ) -> dict[str, list[dict[str, Any]]]:
-    """What is said, by slot, in memories of these types that hold now; with one of these words, if there are any."""
+    """Return the data of current memories of these types by slot; with words, only of memories that contain one."""
     statement = select(MemoryRow.id, MemoryRow.slot, MemoryRow.data).where(
         MemoryRow.user_id == user_id,
         MemoryRow.status == "active",

@@ -94,12 +94,9 @@ class SqliteDatabase(Database):
         )
 
     async def scrub(self, *, everything: bool) -> list[str]:
-        """After a delete the write-ahead log still holds the pages as they were: fold it in and cut it to nothing.
-        Scraps can also lie in the unused corners of pages; rewriting the file leaves those behind. It takes time in
-        proportion to the file, so single deletes leave it to closing.
+        """Empty the write-ahead log, which still holds deleted pages; with `everything`, rewrite the file too.
 
-        The deletion itself is done by now: a busy reader or a full disk is no error. Nobody is made to wait for a
-        reader: it is tried again later.
+        The deletion itself is committed, so a busy reader or a full disk is no error: cleaning is tried again later.
         """
         self._scraps = True
         left = await self._clean(rewrite=everything)
@@ -111,7 +108,7 @@ class SqliteDatabase(Database):
         return await self._clean(rewrite=True)
 
     async def backup(self, path: Path, advance: Advance) -> None:
-        """A copy of the file as it is at one moment, while others go on writing. Without scraps of what was deleted."""
+        """Copy the file as of one moment while others write, without deleted data."""
         size = self.path.stat().st_size
         advance("copying", 0, size)
         with _translated(self.path):
@@ -120,7 +117,7 @@ class SqliteDatabase(Database):
         advance("copying", size, size)
 
     async def _clean(self, *, rewrite: bool) -> list[str]:
-        """→ what is left"""
+        """Empty the log and rewrite the file; return what is left."""
         left = []
         try:
             with _translated(self.path):
@@ -142,7 +139,7 @@ class SqliteDatabase(Database):
         return left
 
     async def _clean_later(self, *, rewrite: bool) -> None:
-        """Until nobody reads what was deleted."""
+        """Retry until no reader needs the deleted pages."""
         pause = SHORT_WAIT_S
         while self._engine is not None:
             await asyncio.sleep(pause)
@@ -203,7 +200,7 @@ def _engine(path: Path, busy_timeout_s: float) -> AsyncEngine:
 
 
 def examine(path: Path) -> None:
-    """Raise if a file is no whole and sound store. It is not changed."""
+    """Raise if a file is not a sound store. The file is not changed."""
     if not path.is_file():
         raise NotAStore(f"{path} is no file")
     try:
@@ -217,7 +214,7 @@ def examine(path: Path) -> None:
 
 
 def take_away_log(path: Path) -> None:
-    """Fold the log of a store into its file, so that the file can be replaced. Raises if somebody has it open."""
+    """Fold the log into the file, so that the file can be replaced. Raises if somebody has it open."""
     try:
         with closing(sqlite3.connect(path, timeout=1)) as connection:
             connection.execute(ROLLBACK_JOURNAL).fetchall()
@@ -226,7 +223,7 @@ def take_away_log(path: Path) -> None:
 
 
 def counted(path: Path) -> tuple[int, int]:
-    """How many users and active memories a file holds, which is not changed."""
+    """Count users and active memories of a file without changing it."""
     where = URL.create("sqlite", database=f"file:{path.absolute()}", query={"mode": "ro", "uri": "true"})
     engine = create_engine(where)
     active = select(func.count(), func.count(distinct(MemoryRow.user_id))).where(MemoryRow.status == "active")
@@ -239,7 +236,7 @@ def counted(path: Path) -> tuple[int, int]:
 
 
 def _create_private(path: Path) -> None:
-    """A new file belongs to its owner alone."""
+    """Create a file that only its owner can read."""
     if path.is_dir():
         raise StoreError(f"{path} is a folder: name a file in it, such as {path / 'memory.db'}")
     try:
@@ -260,7 +257,7 @@ _TEMPORARY = {
 
 @contextmanager
 def _translated(path: Path) -> Iterator[None]:
-    """The one place where SQLite's errors become Jiyi's."""
+    """Turn SQLite's errors into Jiyi's."""
     try:
         yield
     except DBAPIError as error:

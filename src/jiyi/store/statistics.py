@@ -1,4 +1,4 @@
-"""How many memories there are of each kind: what metrics show."""
+"""Counts of memories, for metrics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Tally:
 
 
 async def tally(session: AsyncSession, user_id: str | None, since: datetime) -> Tally:
-    """Of one user or of all; `added_by_day` counts what was added since then and is still there, archived or not."""
+    """Count memories of one user or of all; `added_by_day` includes archived ones."""
     mine: list[ColumnElement[bool]] = [] if user_id is None else [MemoryRow.user_id == user_id]
     statement = select(MemoryRow.status, MemoryRow.importance, func.count()).where(*mine)
     tenths, archived, total = [0] * TENTHS, 0, 0.0
@@ -51,7 +51,7 @@ async def tally(session: AsyncSession, user_id: str | None, since: datetime) -> 
 
 
 async def count_by_type(session: AsyncSession, user_id: str | None) -> dict[str, int]:
-    """Active memories by type, the most frequent first; of one user or of all."""
+    """Count active memories by type, the most frequent first."""
     statement = (
         select(MemoryRow.memory_type, func.count())
         .where(MemoryRow.status == "active")

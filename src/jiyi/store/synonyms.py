@@ -1,6 +1,6 @@
-"""The synonyms that users brought, and the company that words keep. Each function takes a session and names its user.
+"""Synonyms, and keywords that occur together.
 
-A pair means the same in both directions and is stored in both, so that finding it is one look at the primary key.
+A pair is stored in both directions, so that a look-up uses the primary key.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DELETE = delete(SynonymRow).where(
 
 
 async def add(session: AsyncSession, user_id: str, given: Mapping[Pair, float]) -> int:
-    """Take pairs in; what is known already gets the new similarity. → how many are new or changed"""
+    """Add pairs or update their similarity; return the number of new or changed ones."""
     known: dict[Pair, float] = {}
     for some in chunks(list({keyword for keyword, _ in given})):
         statement = select(SynonymRow.keyword, SynonymRow.synonym, SynonymRow.similarity).where(
@@ -64,9 +64,9 @@ _OF = select(SynonymRow.user_id, SynonymRow.keyword, SynonymRow.synonym, Synonym
 
 
 async def of(session: AsyncSession, user_id: str, words: Sequence[str]) -> Mapping[str, Sequence[tuple[str, float]]]:
-    """What the words mean to this user, best first: the user's own pairs and the shared ones.
+    """Return synonyms of the words, best first: the user's own and the shared ones.
 
-    Where both have a pair, the user's own similarity counts.
+    The user's own similarity overrides the shared one.
     """
     found: defaultdict[str, dict[str, float]] = defaultdict(dict)
     connection = await session.connection()
@@ -81,7 +81,7 @@ async def of(session: AsyncSession, user_id: str, words: Sequence[str]) -> Mappi
 
 
 async def listing(session: AsyncSession, user_id: str) -> Sequence[Synonym]:
-    """The user's own pairs and the shared ones, each once, in the order of their words."""
+    """Return the user's pairs and the shared ones, each once, by word."""
     statement = (
         select(SynonymRow)
         .where(SynonymRow.user_id.in_([user_id, SHARED]), SynonymRow.keyword < SynonymRow.synonym)
@@ -94,7 +94,7 @@ async def listing(session: AsyncSession, user_id: str) -> Sequence[Synonym]:
 
 
 async def remove(session: AsyncSession, user_id: str, keyword: str, synonym: str | None) -> int:
-    """Remove one pair, or all of a word. → how many pairs"""
+    """Remove one pair, or all pairs of a word; return their number."""
     word, other = normalise(keyword), None if synonym is None else normalise(synonym)
     forth, back = SynonymRow.keyword == word, SynonymRow.synonym == word
     if other is not None:
@@ -111,7 +111,7 @@ async def remove(session: AsyncSession, user_id: str, keyword: str, synonym: str
 
 
 async def company(session: AsyncSession, where: Filter, words: Sequence[str]) -> Company:
-    """With which other keywords the words stand together in this user's memories that pass the filter."""
+    """Count the keywords that occur together with these words in the memories that match."""
     asked = list(dict.fromkeys(map(normalise, words)))
     keyword, mine = KeywordRow.keyword, KeywordRow.user_id == where.user_id
     # Sorting and counting are done here: asked to do it, SQLite would walk through all keywords of the user.
@@ -133,7 +133,7 @@ async def company(session: AsyncSession, where: Filter, words: Sequence[str]) ->
 
 
 async def tell(session: AsyncSession, user_id: str) -> None:
-    """A search may answer differently now: the change feed says so, with no memory's id."""
+    """Record in the change feed that search results may differ."""
     change = {"user_id": user_id, "memory_id": "", "action": "synonyms", "changed_at": utc_now()}
     await session.execute(insert(ChangeRow), [change])
 

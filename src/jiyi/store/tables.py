@@ -28,7 +28,7 @@ SHARED: Final = ""  # the user that is everybody; no real user can be called so
 
 
 def erased(user_id: str) -> str:
-    """Under this name the change feed tells other processes that a user is gone, without keeping the user's id."""
+    """Return the name under which the change feed records that a user was deleted, without keeping the user's id."""
     return "erased:" + sha256(user_id.encode()).hexdigest()
 
 
@@ -45,7 +45,7 @@ class Base(DeclarativeBase):
 
 
 class MessageRow(Base):
-    """What was said, verbatim. Never changes."""
+    """A message, verbatim. Never changes."""
 
     __tablename__ = "messages"
     __table_args__ = (
@@ -68,7 +68,7 @@ class MessageRow(Base):
 
 
 class UnitRow(Base):
-    """A stretch of conversation about one thing (MemUnit)."""
+    """A stretch of conversation about one topic (MemUnit)."""
 
     __tablename__ = "units"
     __table_args__ = (Index("ix_units_session", "user_id", "session_id", "id"),)
@@ -87,7 +87,7 @@ class UnitRow(Base):
 
 
 class UnitMessageRow(Base):
-    """Which unit a message belongs to."""
+    """The unit of a message."""
 
     __tablename__ = "unit_messages"
     __table_args__ = (
@@ -164,7 +164,7 @@ def _of_memory(column: str = "memory_id") -> ForeignKeyConstraint:
 
 
 class MemorySourceRow(Base):
-    """Which message a memory came from, and which part of it."""
+    """A source message of a memory, and the span of its text."""
 
     __tablename__ = "memory_sources"
     __table_args__ = (
@@ -196,8 +196,8 @@ class EmbeddingRow(Base):
 
 
 class TermsRow(Base):
-    """What a memory is found by, packed for loading: its terms, hashed, with how often each occurs (for BM25), and its
-    keywords, hashed, with their weights."""
+    """The index entry of a memory, packed for loading: hashed terms with counts (for BM25), and hashed keywords with
+    weights."""
 
     __tablename__ = "terms"
     __table_args__ = (_of_memory(),)
@@ -216,7 +216,7 @@ class TermsRow(Base):
 
 
 class KeywordRow(Base):
-    """A weighted keyword of a memory and where it came from (rule, user_tag, llm)."""
+    """A weighted keyword of a memory, and its source (rule, user_tag, llm)."""
 
     __tablename__ = "keywords"
     __table_args__ = (
@@ -233,7 +233,7 @@ class KeywordRow(Base):
 
 
 class SynonymRow(Base):
-    """Two words that mean the same; the empty user is everybody."""
+    """Two words with the same meaning; the empty user means all users."""
 
     __tablename__ = "synonyms"
 
@@ -267,7 +267,7 @@ class RelationRow(Base):
 
 
 class RevisionRow(Base):
-    """One change of a memory: what it was `before`. What it became is the next one's `before`, or the memory."""
+    """One change of a memory, with the values before it. The values after it are in the next one, or in the memory."""
 
     __tablename__ = "revisions"
     __table_args__ = (_of_memory(),)
@@ -283,7 +283,7 @@ class RevisionRow(Base):
 
 
 class RecallRow(Base):
-    """What was asked and what came back."""
+    """A search and the memories it returned."""
 
     __tablename__ = "recalls"
 
@@ -295,7 +295,7 @@ class RecallRow(Base):
 
 
 class JobRow(Base):
-    """One accepted `add` and how far it has come: the receipt's durable side."""
+    """One accepted `add` and its progress."""
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -322,7 +322,7 @@ class JobRow(Base):
 
 
 class JobMemoryRow(Base):
-    """Which memories an `add` made or met."""
+    """A memory that an `add` created or met."""
 
     __tablename__ = "job_memories"
     __table_args__ = (
@@ -339,7 +339,7 @@ class JobMemoryRow(Base):
 
 
 class LlmUsageRow(Base):
-    """What asking a language model has cost a user in one hour."""
+    """Calls and tokens of language models of a user in one hour."""
 
     __tablename__ = "llm_usage"
 
@@ -351,7 +351,7 @@ class LlmUsageRow(Base):
 
 
 class ChangeRow(Base):
-    """The change feed: what happened to which memory, in order of commit."""
+    """The change feed, in order of commit."""
 
     __tablename__ = "changes"
     __table_args__ = (Index("ix_changes_user", "user_id", "seq"), {"sqlite_autoincrement": True})
@@ -364,7 +364,7 @@ class ChangeRow(Base):
 
 
 class ApiKeyRow(Base):
-    """A key to the server, hashed, with what it opens."""
+    """A hashed key of the server, and what it permits."""
 
     __tablename__ = "api_keys"
 
@@ -380,7 +380,7 @@ class ApiKeyRow(Base):
 
 
 class AuditRow(Base):
-    """Who used a key for what cannot be undone, made or withdrew keys, or was refused. No user ids and no contents."""
+    """Use of a key for irreversible actions, changes of keys, and refusals. No user ids and no contents."""
 
     __tablename__ = "audit"
 
@@ -393,7 +393,7 @@ class AuditRow(Base):
 
 
 class FileRow(Base):
-    """A workspace file as it was when index and file last agreed."""
+    """A workspace file at the last sync."""
 
     __tablename__ = "files"
 
@@ -405,8 +405,8 @@ class FileRow(Base):
 
 
 class FileEntryRow(Base):
-    """A memory as it was when its line in a workspace and the index last agreed. It outlives the memory, so that a line
-    whose memory was deleted is not taken for a new one."""
+    """A line of a workspace file at the last sync. It outlives the memory, so that a line whose memory was deleted does
+    not count as new."""
 
     __tablename__ = "file_entries"
 

@@ -1,4 +1,4 @@
-"""Column types: how Python values look in the database."""
+"""Column types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What asking a language model has cost each user, by the hour."""
+"""Calls and tokens of language models, by user and hour."""
 
 from __future__ import annotations
 

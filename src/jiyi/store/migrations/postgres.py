@@ -1,5 +1,5 @@
-"""What PostgreSQL has beyond the tables, brought about after they were created or migrated: the vector extension, a
-wall between users, and what else cannot be said in the tables' own words. Each step can be repeated."""
+"""Schema of PostgreSQL beyond the tables: the vector extension, row-level security, and an index. Each step can be
+repeated."""
 
 from collections.abc import Iterable
 
@@ -35,7 +35,7 @@ def create_extension(connection: Connection) -> None:
 
 
 def finish(connection: Connection, tables: Iterable[str]) -> None:
-    """Guard these tables, which have a user_id, and add what is PostgreSQL's own."""
+    """Add row-level security and what is PostgreSQL's own to these tables, which have a user_id."""
     for table in tables:
         connection.exec_driver_sql(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
         connection.exec_driver_sql(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")  # for its owner too
@@ -55,7 +55,7 @@ OF_THE_SERVER = {
 
 
 def vacuum(connection: Connection, tables: Iterable[str]) -> list[str]:
-    """Rewrite the tables without their dead rows, on a connection without a transaction. → what it may not reach"""
+    """Rewrite the tables without dead rows, outside a transaction; return what this role may not reach."""
     for table in tables:
         connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE) {table}")
     left = []

@@ -1,0 +1,218 @@
+"""One look-up of everything that an addition depends on: a union of small selects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    Select,
+    String,
+    and_,
+    bindparam,
+    cast,
+    func,
+    literal,
+    null,
+    select,
+    type_coerce,
+    union_all,
+)
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from .contract import Addition
+from .memories import IS_KNOWN
+from .tables import EmbeddingRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow, UnitRow
+from .types import Instant
+
+SCOPE = ("session_id", "agent_id", "group_id")
+AT_ONCE = 500  # values in one IN list
+
+
+@dataclass(slots=True)
+class Dependencies:
+    """The current state of everything that an addition depends on."""
+
+    last_message: str | None = None
+    messages: set[str] = field(default_factory=set)  # cited ones that exist
+    delivered: bool = False  # one of the new messages is stored already
+    known: dict[str, str] = field(default_factory=dict)  # memory ids by dedupe hash
+    embedded: set[str] = field(default_factory=set)  # known memories with a vector of the model
+    expired: set[str] = field(default_factory=set)  # dedupe hashes
+    taken_keys: set[str] = field(default_factory=set)
+    slots: dict[str, dict[str, int]] = field(default_factory=dict)  # versions by memory id
+    versions: dict[str, int] = field(default_factory=dict)  # of the memories that effects refer to
+    sources: set[tuple[str, str]] = field(default_factory=set)
+    relations: set[tuple[str, str, str]] = field(default_factory=set)
+    units: dict[str, tuple[list[str], int, int]] = field(default_factory=dict)  # participants, start, end
+
+
+_USER: BindParameter[str] = bindparam("user_id")
+
+
+def _in(name: str) -> BindParameter[list[str]]:
+    return bindparam(name, expanding=True)
+
+
+def _part(name: str, key: Any, value: Any, *, text: Any = None, number: Any = None, end: Any = None) -> Select[Any]:
+    return select(
+        literal(name, literal_execute=True),
+        key,
+        value,
+        cast(null() if text is None else text, String),
+        cast(null() if number is None else type_coerce(number, BigInteger), BigInteger),
+        cast(null() if end is None else type_coerce(end, BigInteger), BigInteger),
+    )
+
+
+_memory, _message = MemoryRow, MessageRow
+_HAS_VECTOR = and_(EmbeddingRow.part == 0, EmbeddingRow.model == bindparam("model"))
+_PARTS: dict[str, Select[Any]] = {
+    "cited": _part("cited", _message.id, _message.id).where(_message.user_id == _USER, _message.id.in_(_in("cited"))),
+    "delivered": _part("delivered", _message.id, _message.id).where(
+        _message.user_id == _USER, _message.dedupe_hash.in_(_in("delivered"))
+    ),
+    "known": _part("known", _memory.dedupe_hash, _memory.id).where(
+        _memory.user_id == _USER, _memory.dedupe_hash.in_(_in("known")), IS_KNOWN
+    ),
+    "met": _part("embedded", EmbeddingRow.memory_id, EmbeddingRow.memory_id).where(
+        EmbeddingRow.user_id == _USER, EmbeddingRow.memory_id.in_(_in("met")), _HAS_VECTOR
+    ),
+    "said": _part("embedded", EmbeddingRow.memory_id, EmbeddingRow.memory_id)
+    .join(MemoryRow, and_(_memory.user_id == EmbeddingRow.user_id, _memory.id == EmbeddingRow.memory_id))
+    .where(_memory.user_id == _USER, _memory.dedupe_hash.in_(_in("said")), _HAS_VECTOR),
+    "expired": _part("expired", _memory.dedupe_hash, _memory.id).where(
+        _memory.user_id == _USER,
+        _memory.dedupe_hash.in_(_in("expired")),
+        _memory.status == "active",
+        _memory.expires_at <= bindparam("now", type_=Instant()),
+    ),
+    "key": _part("key", _memory.memory_key, _memory.id).where(
+        _memory.user_id == _USER, _memory.memory_key.in_(_in("key"))
+    ),
+    "slot": _part("slot", _memory.slot, _memory.id, number=_memory.version).where(
+        _memory.user_id == _USER, _memory.slot.in_(_in("slot")), _memory.status == "active"
+    ),
+    "memory": _part("memory", _memory.id, _memory.id, number=_memory.version).where(
+        _memory.user_id == _USER, _memory.id.in_(_in("memory"))
+    ),
+    "source": _part("source", MemorySourceRow.memory_id, MemorySourceRow.message_id).where(
+        MemorySourceRow.user_id == _USER, MemorySourceRow.memory_id.in_(_in("source"))
+    ),
+    "relation": _part("relation", RelationRow.memory_id, RelationRow.target_id, text=RelationRow.relation_type).where(
+        RelationRow.user_id == _USER, RelationRow.memory_id.in_(_in("relation"))
+    ),
+    "unit": _part(
+        "unit", UnitRow.id, UnitRow.id, text=UnitRow.participants, number=UnitRow.started_at, end=UnitRow.ended_at
+    ).where(UnitRow.user_id == _USER, UnitRow.id.in_(_in("unit"))),
+}
+
+
+@lru_cache(maxsize=256)
+def _statement(parts: tuple[str, ...], nulls: tuple[str, ...] | None) -> Any:
+    """Return the union of some parts; built once, because building costs as much as running it.
+
+    `nulls`: the columns of the message's scope that are NULL; None if the last message of the scope is not needed.
+    """
+    selects = [_PARTS[name] for name in parts]
+    if nulls is not None:
+        scope = [
+            column.is_(None) if name in nulls else column == bindparam(name)
+            for name, column in ((name, getattr(_message, name)) for name in SCOPE)
+        ]
+        selects.append(_part("last", literal(""), func.max(_message.id)).where(_message.user_id == _USER, *scope))
+    return union_all(*selects)
+
+
+async def look_up(session: AsyncSession, addition: Addition) -> Dependencies:
+    """Read everything that the addition depends on; one statement unless it is very large."""
+    effects = addition.effects
+    hashes = [new.dedupe_hash for new in addition.memories]
+    lists: dict[str, Sequence[str]] = {
+        "cited": sorted(cited_messages(addition)),
+        "delivered": [message.dedupe_hash for message in addition.messages if message.dedupe_hash is not None],
+        "known": hashes,
+        "met": addition.met,
+        "said": hashes,
+        "expired": hashes,
+        "key": [new.memory_key for new in addition.memories if new.memory_key != new.id],
+        "slot": list(effects.slots),
+        "memory": sorted(_referred(addition)),
+        "source": list(effects.evidence),
+        "relation": sorted({one.memory_id for one in effects.relations}),
+        "unit": [part.id for part in addition.units],
+    }
+    common = {
+        "user_id": addition.user_id,
+        "session_id": addition.session_id,
+        "agent_id": addition.agent_id,
+        "group_id": addition.group_id,
+        "model": addition.model,
+        "now": addition.at,
+    }
+    follows = addition.follows is not None
+    connection = await session.connection()
+    found = Dependencies(slots={slot: {} for slot in effects.slots})
+    start = 0
+    while True:
+        some = {name: values[start : start + AT_ONCE] for name, values in lists.items() if len(values) > start}
+        nulls = tuple(name for name in SCOPE if common[name] is None) if follows and start == 0 else None
+        if not some and nulls is None:
+            return found
+        for line in (await connection.execute(_statement(tuple(some), nulls), {**common, **some})).all():
+            _note(found, *line)
+        start += AT_ONCE
+
+
+def _note(found: Dependencies, part: str, key: str, value: str, text: str | None, number: int, end: int) -> None:
+    match part:
+        case "last":
+            found.last_message = value
+        case "cited":
+            found.messages.add(value)
+        case "delivered":
+            found.delivered = True
+        case "known":
+            found.known[key] = value
+        case "embedded":
+            found.embedded.add(value)
+        case "expired":
+            found.expired.add(key)
+        case "key":
+            found.taken_keys.add(key)
+        case "slot":
+            found.slots[key][value] = number
+        case "memory":
+            found.versions[key] = number
+        case "source":
+            found.sources.add((key, value))
+        case "relation":
+            found.relations.add((key, value, text or ""))
+        case "unit":
+            found.units[key] = (json.loads(text or "[]"), number, end)
+
+
+def cited_messages(addition: Addition) -> set[str]:
+    """Return the ids of earlier messages that the addition refers to."""
+    sources = [source for memory in addition.memories for source in memory.sources]
+    sources += [source for some in addition.effects.evidence.values() for source in some]
+    cited = {*(source.message_id for source in sources), *(one for part in addition.units for one in part.message_ids)}
+    return cited - {message.id for message in addition.messages}
+
+
+def _referred(addition: Addition) -> set[str]:
+    """Return the ids of memories that the addition refers to."""
+    effects = addition.effects
+    return {
+        *(memory.superseded_by or "" for memory in addition.memories),
+        *effects.versions,
+        *effects.evidence,
+        *(one.id for one in effects.changes),
+        *(one.change.values.get("superseded_by") or "" for one in effects.changes),
+        *(name for one in effects.relations for name in (one.memory_id, one.target_id)),
+    } - {""}
