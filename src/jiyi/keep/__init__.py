@@ -1,1 +1,1 @@
-"""Keeping memories in order: compress, upkeep and undo; moving them out and in, erasing them, checking them."""
+"""Keep a store in order: compress, expire, undo, erase and verify."""

@@ -133,10 +133,10 @@ async def apply(plan: UndoPlan, *, actor: str, store: Store, embedder: Embedder,
         for step, change in zip(steps, changes, strict=True)
     ]
     kept = dict(await store.edits.update_many(plan.user_id, wanted))
-    gone = [f"{step.memory_id}: it was deleted" for step in plan.steps if step.memory_id not in current]
+    deleted = [f"{step.memory_id}: it was deleted" for step in plan.steps if step.memory_id not in current]
     return UndoReport(
         steps=tuple(step for step in steps if step.memory_id not in kept),
-        left=(*plan.left, *gone, *(f"{memory_id}: {why}" for memory_id, why in kept.items())),
+        left=(*plan.left, *deleted, *(f"{memory_id}: {why}" for memory_id, why in kept.items())),
     )
 
 

@@ -1,8 +1,7 @@
-"""Import formats. A new format is one file with a `Reader` and one line in `READERS`."""
+"""Import formats. A new one is a file with a `Reader` and a line in `READERS`; applications may append their own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from ..sources import Source, find_sources, open_text
 from . import chatgpt, claude, jiyi_export, locomo, longmemeval, markdown, mcp_graph, mem0, messages
 from .reader import Kind, Reader, Record
 
-__all__ = ["READERS", "Kind", "Reader", "Record", "UnknownFormat", "find_reader", "kind_of", "read_source"]
+__all__ = ["READERS", "Kind", "Reader", "Record", "UnknownFormat", "find_reader", "kind_of"]
 
 # In this order: the first that matches reads the file.
 READERS: list[Reader] = [
@@ -50,14 +49,6 @@ def _first_value(source: Source) -> Any:
     with open_text(source) as stream:
         found = next(json_values(stream, source.name), None)
     return None if found is None else found[1]
-
-
-def read_source(source: Source, kind: Kind) -> Iterator[Record]:
-    """Yield the records of one file, which is never in memory as a whole."""
-    reader = find_reader(source)
-    if reader.kind != kind:
-        raise UnknownFormat(source.name, f"contains {reader.kind} ({reader.name}), not {kind}")
-    yield from reader.read(source)
 
 
 def kind_of(path: Path) -> Kind:

@@ -60,7 +60,7 @@ def is_message(value: Any) -> bool:
 
 
 def read_messages(values: Values, source: Source) -> Iterator[Conversation]:
-    """Read single messages: one conversation, or several told apart by `session_id`."""
+    """Read single messages: one conversation, or several separated by `session_id`."""
     builder: ConversationBuilder | None = None
     counts: dict[str, int] = {}
     for place, value in values:
