@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from conftest import WordEmbedder
-from jiyi import Memory, MemoryItem
+from jiyi import Draft, Memory, MemoryItem, Unit
+from jiyi.settings import load_settings
 
 MONDAY = datetime(2024, 5, 6, 9, tzinfo=UTC)
 
@@ -133,3 +134,74 @@ async def test_only_people_state_facts(role: str, tmp_path: Path) -> None:
 async def test_a_sentence_that_refers_to_the_one_before_keeps_it(tmp_path: Path) -> None:
     [one] = await told(tmp_path, "My husband works at Bosch. He starts at 7 every day.")
     assert one.content == "My husband works at Bosch. He starts at 7 every day."
+
+
+@pytest.mark.parametrize(
+    ("story", "gone"),
+    [
+        (["I've got my knee operation on June 9.", "The knee operation was moved to July 21."], "June 9"),
+        (["膝盖手术定在6月9号。", "膝盖手术改到7月21号了。"], "6月9号"),
+        (["We have a cat called Mochi.", "Our cat Mochi died last night."], "We have a cat"),
+        (["I take metformin every morning.", "I stopped taking metformin."], "every morning"),
+        (["我每天早上吃二甲双胍。", "二甲双胍停了。"], "每天早上"),
+    ],
+)
+async def test_changes_and_endings_of_a_named_thing_supersede_it(story: list[str], gone: str, tmp_path: Path) -> None:
+    held = contents(await told(tmp_path, *story))
+    assert len(held) == 1, held
+    assert gone not in held[0]
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        ["I take metformin every morning.", "I stopped going to the gym."],
+        ["I live in Rome.", "My flight to Rome was moved to May 20."],
+        ["我住在北京。", "去上海的航班改到5月20号了。"],
+    ],
+)
+async def test_other_things_stay(story: list[str], tmp_path: Path) -> None:
+    assert any(story[0] in content for content in contents(await told(tmp_path, *story)))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("My weight is 82 kg.", "No wait, 81."), ("我体重82公斤。", "不对，是81。")]
+)
+async def test_a_correction_right_after_a_statement_replaces_it(first: str, second: str, tmp_path: Path) -> None:
+    said = [
+        {"role": "user", "content": first, "sent_at": MONDAY},
+        {"role": "user", "content": second, "sent_at": MONDAY + timedelta(seconds=20)},
+    ]
+    async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder(64)) as memory:
+        await memory.add(said, user_id="mei", session_id="1")
+        page = await memory.list(user_id="mei", limit=100)
+    assert contents([item for item in page.items if item.memory_type != "message"]) == [f"{first} {second}"]
+
+
+class Broken:
+    """An extractor that fails until it is repaired."""
+
+    id = "broken"
+
+    def __init__(self) -> None:
+        self.works = False
+
+    async def __call__(self, unit: Unit, /) -> list[Draft]:
+        if not self.works:
+            raise RuntimeError("out of order")
+        return []
+
+
+async def test_messages_are_stored_when_extraction_fails_and_it_is_tried_again(tmp_path: Path) -> None:
+    broken = Broken()
+    settings = load_settings(jobs={"in_process": False})
+    async with Memory.open(
+        tmp_path / "memory.db", embedder=WordEmbedder(64), extractors=[broken], settings=settings
+    ) as memory:
+        receipt = await memory.add([{"role": "user", "content": "I live in Rome."}], user_id="mei")
+        assert "out of order" in receipt.problems[0]
+        assert [item.content for item in receipt.memories] == ["I live in Rome."]
+        broken.works = True
+        await memory.jobs.work(until_idle=True)
+        page = await memory.list(user_id="mei", memory_types=["fact"])
+        assert contents(list(page.items)) == ["I live in Rome."]

@@ -108,7 +108,7 @@ class BackgroundJobs:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._enabled = engine.pipeline.slow_extractor is not None and engine.settings.jobs.in_process
+        self._enabled = engine.settings.jobs.in_process
         self._worker: Worker | None = None
         self._task: asyncio.Task[None] | None = None
 

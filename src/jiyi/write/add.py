@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime
 
-from ..errors import StoreUnavailable
+from ..errors import StoreError, StoreUnavailable
 from ..ids import new_id
 from ..models import Receipt, ReceiptState, utc_now
 from ..store.contract import Addition, Stale, StoredMessage
 from .accept import Accepted
 from .build import Context, stated, verbatim
-from .flow import Flow, index, make
+from .flow import Flow, Made, index, make
 from .hashes import identity
 from .identify import identify
 from .later import payload
+
+logger = logging.getLogger(__name__)
 
 TRIES = 100  # each time somebody else was faster, so that all in all it goes on
 
@@ -44,7 +47,14 @@ async def _work_out(
     fresh = [one for one in messages if one.id in verbatims and verbatims[one.id].dedupe_hash not in known]
     later = bool(fresh) and flow.settings.enabled and flow.slow_extractor is not None
     stateds = [stated(candidate, context, at) for candidate in accepted.candidates]
-    made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow)
+    try:
+        made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow)
+    except StoreError:
+        raise
+    except Exception as error:  # whatever an extractor raises: what was said is stored, and a job tries again
+        logger.warning("extraction failed, the messages are stored", exc_info=True)
+        made = Made(memories=tuple(stateds), problems=(f"extraction failed: {type(error).__name__}: {error}",))
+        later = bool(fresh)
     memories, effects, problem = await index(list(verbatims.values()), known, made, context.user_id, at, flow)
     done = ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED
     idempotency_key, request_hash, actor = request

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 from pydantic import JsonValue
 
 from ..languages import dates
-from .classify import Classification
+from .classify import Classification, classify
 from .drafts import Draft, Evidence, Said, Unit
 from .rewrite import with_dates
 from .slots import SlotValue, slot_values
@@ -25,6 +26,9 @@ from .statements import WORTH, Statement, statements
 VERSION = "builtin-2"
 PEOPLE = frozenset({"user", "human"})  # roles that speak for themselves
 LONGEST_CONTEXT = 200
+LONGEST_CORRECTION = 60
+SURE_CORRECTION = 0.4
+A_MOMENT = timedelta(minutes=15)
 
 # The type of a memory, by the kind of its statement.
 TYPES = {
@@ -56,26 +60,47 @@ class BuiltinExtractor:
 def extract(unit: Unit) -> list[Draft]:
     """Drafts of the statements in a unit that are worth remembering."""
     found: list[Draft] = []
-    previous: Said | None = unit.history[-1] if unit.history else None
+    earlier = list(unit.history)
     for said in unit.messages:
-        if speaks(said, unit):
-            found += _of_message(said, previous)
-        previous = said
+        if said.role in PEOPLE:
+            found += _of_message(said, earlier)
+        earlier.append(said)
     return found
 
 
-def speaks(said: Said, unit: Unit) -> bool:
-    """Return True if a message is by a person: the user, or somebody who takes part in the group."""
-    return said.role in PEOPLE
-
-
-def _of_message(said: Said, previous: Said | None) -> Iterator[Draft]:
-    before = previous.text if previous is not None else None
-    for one in statements(said.text, "user"):
-        if one.found.salience >= WORTH and not _QUESTION.search(one.text):
+def _of_message(said: Said, earlier: Sequence[Said]) -> Iterator[Draft]:
+    before = earlier[-1].text if earlier else None
+    for at, one in enumerate(statements(said.text, "user")):
+        corrected = _corrected(one, said, earlier) if at == 0 else None
+        if corrected is not None:
+            yield _correction(one, said, corrected)
+        elif one.found.salience >= WORTH and not _QUESTION.search(one.text):
             for part in _split_by_slots(one):
                 yield _draft(part, said, before)
         before = one.text
+
+
+def _corrected(one: Statement, said: Said, earlier: Sequence[Said]) -> Said | None:
+    """Return the message that a short correction ("no wait, 81") is about: the speaker's last one, a moment ago."""
+    if len(one.text) > LONGEST_CORRECTION or one.found.probability("correction") < SURE_CORRECTION:
+        return None
+    own = [other for other in earlier[-3:] if other.role in PEOPLE and other.speaker == said.speaker]
+    if not own or said.sent_at - own[-1].sent_at > A_MOMENT:
+        return None
+    return own[-1] if classify(own[-1].text, "user").salience >= WORTH else None
+
+
+def _correction(one: Statement, said: Said, corrected: Said) -> Draft:
+    """A correction together with what it corrects, about the same attribute."""
+    slots = slot_values(corrected.text)
+    slot = replace(slots[0], value=one.text, ended=False) if len(slots) == 1 else None
+    draft = _draft((one, slot), said, None)
+    return replace(
+        draft,
+        content=f"{with_dates(corrected.text, corrected.sent_at, future=None)} {draft.content}",
+        evidence=(Evidence(message_id=corrected.id), *draft.evidence),
+        data={**draft.data, "kind": "correction"},
+    )
 
 
 def _split_by_slots(one: Statement) -> Iterator[tuple[Statement, SlotValue | None]]:

@@ -27,6 +27,7 @@ from .index import KeywordRules, embed_entries, index_entries
 from .reconcile import Proposed
 from .settle import fact_told, settle
 from .stated import stated_facts
+from .supersede import supersede
 
 if TYPE_CHECKING:
     from ..index.search_index import SearchIndex
@@ -98,6 +99,7 @@ async def make(
     if not proposed:
         return made
     settled = await settle(proposed, place.user_id, at, flow.store)
+    settled = await supersede(settled, place, at, flow.store)
     return replace(made, memories=settled.memories, met=settled.met, effects=settled.effects)
 
 

@@ -214,7 +214,7 @@ async def get_timeline(
 @router.get("/profile", response_model=MemoryPage, summary="The profiles of the user and of their groups")
 async def get_profile(caller: UserReader, limit: Limit = 100, cursor: Cursor = None) -> Response:
     page = await caller.memory.list(
-        user_id=caller.user_id, memory_types=["profile", "group_profile"], limit=limit, cursor=cursor
+        user_id=caller.user_id, memory_types=["fact", "preference", "pattern"], limit=limit, cursor=cursor
     )
     return json_response(MemoryPage(items=page.items, next_cursor=page.next_cursor))
 
