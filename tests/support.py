@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import math
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -52,6 +53,38 @@ ODD_NAMES = (
     "x" * 256,
     "记" * 256,
 )
+
+
+Test = Callable[..., None]
+
+
+def each_case(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[[Test], Test]:
+    """Run a test for every case inside one test and report all failures.
+
+    Like `pytest.mark.parametrize`, for cases so quick that collecting each of them costs more than running it.
+    """
+    arguments = [names] if isinstance(names, str) else list(names)
+
+    def decorate(test: Test) -> Test:
+        signature = inspect.signature(test)
+
+        @functools.wraps(test)
+        def run(**fixtures: Any) -> None:
+            failed = []
+            for value in values:
+                case = getattr(value, "values", value) if hasattr(value, "marks") else value
+                bound = {arguments[0]: case} if isinstance(names, str) else dict(zip(arguments, case, strict=True))
+                try:
+                    test(**fixtures, **bound)
+                except Exception as error:  # noqa: BLE001 - every case is to be tried
+                    failed.append(f"{getattr(value, 'id', None) or repr(case)[:200]}: {type(error).__name__} {error}")
+            assert not failed, "\n\n".join(failed)
+
+        rest = [one for name, one in signature.parameters.items() if name not in arguments]
+        run.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
 
 
 def contents(result: SearchResult) -> list[str]:

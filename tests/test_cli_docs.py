@@ -7,10 +7,10 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import pytest
 import typer
 
 from jiyi.cli.app import EXIT_CODES, app
+from support import each_case
 from test_cli import COMMANDS
 
 PAGE = (Path(__file__).parent.parent / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -28,7 +28,7 @@ def described(text: str) -> set[str]:
     return {name for row in rows for name in re.findall(r"`(-{1,2}[a-z-]+)", row)}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each_case("name", COMMANDS)
 def test_every_option_is_documented_and_every_documented_option_exists(name: str) -> None:
     section = SECTIONS[f"jiyi {name}"]
     general = described(GENERAL) & options_of(COMMANDS[name])
@@ -57,7 +57,7 @@ def examples() -> list[str]:
     return sorted({line[line.index("jiyi ") :] for line in lines})
 
 
-@pytest.mark.parametrize("line", examples())
+@each_case("line", examples())
 def test_every_example_can_be_parsed(line: str) -> None:
     _, *words = shlex.split(line, comments=True)
     with COMMANDS[words[0]].make_context(words[0], words[1:]) as context:

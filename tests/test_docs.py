@@ -26,6 +26,7 @@ import jiyi
 import jiyi.sync
 import jiyi.testing
 from jiyi.settings import SHARED_VARIABLES
+from support import each_case
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -229,7 +230,7 @@ REFERENCE = ROOT / "docs" / "reference.md"
 VERBS = [(name, verb) for name, verb in inspect.getmembers(jiyi.Memory, inspect.isroutine) if not name.startswith("_")]
 
 
-@pytest.mark.parametrize("name", [*jiyi.__all__, "jiyi.sync.Memory", "WordEmbedder", "FailingEmbedder"])
+@each_case("name", [*jiyi.__all__, "jiyi.sync.Memory", "WordEmbedder", "FailingEmbedder"])
 def test_the_reference_names_everything_public(name: str) -> None:
     described = sections(REFERENCE)
     assert name in described, f"docs/reference.md has no heading for {name}"
@@ -239,7 +240,7 @@ def test_the_reference_names_everything_public(name: str) -> None:
         assert not missing, f"docs/reference.md does not tell the fields {missing} of {name}"
 
 
-@pytest.mark.parametrize(("name", "verb"), VERBS, ids=[name for name, _ in VERBS])
+@each_case(("name", "verb"), VERBS)
 def test_the_reference_shows_every_verb_as_it_is(name: str, verb: Callable[..., Any]) -> None:
     described = sections(REFERENCE).get(f"Memory.{name}")
     assert described, f"docs/reference.md has no heading for Memory.{name}"
@@ -292,7 +293,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PROSE, ids=name_of)
+@each_case("page", PROSE)
 def test_every_relative_link_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
         if not re.match(r"[a-z]+:", target):
@@ -305,6 +306,6 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
 FORBIDDEN = re.compile(r"/(?:home|root|tmp|work|Users)/\w|pypi\.|pythonhosted|npmjs|conda\.|index-url|\bTODO\b")
 
 
-@pytest.mark.parametrize("page", [*PROSE, *EXAMPLES], ids=name_of)
+@each_case("page", [*PROSE, *EXAMPLES])
 def test_no_page_names_a_machine_or_a_registry(page: Path) -> None:
     assert not FORBIDDEN.findall(page.read_text(encoding="utf-8"))

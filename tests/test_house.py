@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from bench.house import QUESTION_WORD, docstrings, import_cycles, import_graph
 
 import jiyi
-from bench.house import QUESTION_WORD, docstrings, import_cycles, import_graph
 
 ROOT = Path(jiyi.__file__).parent
 DOCS = ROOT.parent.parent / "docs"

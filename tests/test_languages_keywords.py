@@ -1,11 +1,11 @@
 """Keywords are words a person would recognise, and a query looks them up in the same form."""
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jiyi.languages.keywords import keywords, query_keywords
 from jiyi.languages.normalise import normalise, plain
+from support import each_case
 
 any_text = st.text(alphabet=st.characters(exclude_categories=()))
 # Made of what the rules look at: quotes, units, capitals, joints, surnames.
@@ -20,7 +20,7 @@ def words(text: str) -> list[str]:
     return [word for word, _ in keywords(text)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("用户喜欢喝咖啡", "咖啡"),
@@ -51,7 +51,7 @@ def test_the_keyword_is_there_and_a_query_finds_it(text: str, expected: str) -> 
     assert expected in query_keywords(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "first"),
     [
         ("用户喜欢喝咖啡", "咖啡"),
@@ -66,7 +66,7 @@ def test_names_quotes_and_repetition_weigh_more(text: str, first: str) -> None:
     assert words(text)[0] == first
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "absent"),
     [
         ("用户喜欢喝咖啡", {"喝咖啡"}),
@@ -80,7 +80,7 @@ def test_words_that_say_nothing_are_left_out(text: str, absent: set[str]) -> Non
     assert not absent & set(words(text))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("query", "word"),
     [("北京大学在哪里", "北京"), ("西湖区", "西湖"), ("what is node.js?", "node"), ("咖啡店在哪", "咖啡")],
 )
@@ -88,15 +88,13 @@ def test_a_query_also_looks_for_the_words_inside_its_words(query: str, word: str
     assert word in query_keywords(query)
 
 
-@pytest.mark.parametrize(
-    "text", ["the", "what did you do?", "什么时候", "的", "I", "7", "我", "x" * 300, "あ", "__a__"]
-)
+@each_case("text", ["the", "what did you do?", "什么时候", "的", "I", "7", "我", "x" * 300, "あ", "__a__"])
 def test_anything_with_a_letter_or_digit_has_a_keyword(text: str) -> None:
     assert words(text)
     assert set(words(text)) <= set(query_keywords(text))
 
 
-@pytest.mark.parametrize("text", ["", " ", "…！", "👍"])
+@each_case("text", ["", " ", "…！", "👍"])
 def test_nothing_said_no_keyword(text: str) -> None:
     assert keywords(text) == []
     assert query_keywords(text) == []

@@ -1,10 +1,10 @@
 """A text is cut where its script changes, and its language is the one that carries it."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jiyi.languages.script import Run, language, runs
+from support import each_case
 
 any_text = st.text(alphabet=st.characters(exclude_categories=()))
 
@@ -30,7 +30,7 @@ def test_runs_put_together_are_the_text(text: str) -> None:
     assert all(text.startswith(run.text, run.start) for run in found)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("我吃素，对花生过敏", "zh"),

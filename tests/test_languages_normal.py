@@ -3,17 +3,17 @@
 from importlib.resources import files
 from unicodedata import normalize
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jiyi.languages.normalise import fold_traditional, normalise, plain
 from jiyi.languages.zh.traditional import simplified_table
+from support import each_case
 
 any_text = st.text(alphabet=st.characters(exclude_categories=()))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("", ""),
@@ -73,6 +73,6 @@ def test_no_target_of_the_table_is_a_key() -> None:
     assert not set(map(ord, table.values())) & set(table)
 
 
-@pytest.mark.parametrize("text", ["皇后", "著名", "哪吒", "菜薹", "干净", "台湾", "瞭望"])
+@each_case("text", ["皇后", "著名", "哪吒", "菜薹", "干净", "台湾", "瞭望"])
 def test_simplified_text_stays_as_it_is(text: str) -> None:
     assert fold_traditional(text) == text

@@ -5,12 +5,12 @@ import subprocess
 import sys
 from importlib import import_module
 
-import pytest
+from support import each_case
 
 MODULES = ["normalise", "script", "words", "tokens", "keywords", "registry", "sentences", "synonyms"]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@each_case("name", MODULES)
 def test_examples_run(name: str) -> None:
     assert doctest.testmod(import_module(f"jiyi.languages.{name}")).failed == 0
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jiyi.languages.sentences import question_share, sentences, split_sentences
+from support import each_case
 
 # A | stands between two sentences.
 DIVIDED = """
@@ -60,7 +61,7 @@ def pieces(text: str) -> list[str]:
     return [text[start:end] for start, end in sentences(text)]
 
 
-@pytest.mark.parametrize("line", [line for line in DIVIDED.splitlines() if line])
+@each_case("line", [line for line in DIVIDED.splitlines() if line])
 def test_sentences(line: str) -> None:
     expected = line.replace("；", "；|").split("|") if "；" in line else line.split("|")
     expected = [piece.strip() for piece in expected]
@@ -69,7 +70,7 @@ def test_sentences(line: str) -> None:
     assert pieces(text) == (["Nice!", "I'll come."] if line.startswith("Nice!") else expected)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("1. Buy milk.\n2. Call mum. Be nice.\n", ["Buy milk.", "Call mum.", "Be nice."]),
@@ -99,17 +100,17 @@ def test_spans_are_in_order_and_hold_every_letter(text: str) -> None:
     assert not any(map(str.isalpha, outside))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
-        "a" + " " * 200_000 + "b", "I live in Berlin" + "." * 200_000 + "x", "不用了。" * 50_000, "(" * 200_000,
-        '"a. ' * 50_000, "1. " * 60_000, "“" * 200_000, "a.b." * 50_000, "!?" * 100_000, "\n" * 200_000, "😀" * 200_000,
+        "a" + " " * 40_000 + "b", "I live in Berlin" + "." * 40_000 + "x", "不用了。" * 10_000, "(" * 40_000,
+        '"a. ' * 10_000, "1. " * 12_000, "“" * 40_000, "a.b." * 10_000, "!?" * 20_000, "\n" * 40_000, "😀" * 40_000,
     ],
 )  # fmt: skip
 def test_long_texts_take_linear_time(text: str) -> None:
     started = time.process_time()
     sentences(text)
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 2
 
 
 def test_questions_are_counted_by_sentence() -> None:

@@ -1,6 +1,5 @@
 """The same terms come out of a text and of the query that looks for it, in both languages."""
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -9,13 +8,14 @@ from jiyi.languages.tokens import tokens
 from jiyi.languages.words import is_stop_word
 from jiyi.languages.zh.words import PARTICLES, STOP_PAIRS
 from jiyi.languages.zh.words import STOP_WORDS as CHINESE
+from support import each_case
 
 any_text = st.text(alphabet=st.characters(exclude_categories=()))
 chinese = st.text(alphabet=st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5), min_size=2)
 ascii_text = st.text(alphabet=st.characters(max_codepoint=0x7F))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "query"),
     [
         ("用户喜欢喝咖啡", "咖啡"),
@@ -52,7 +52,7 @@ def test_a_query_meets_its_text(text: str, query: str) -> None:
     assert set(tokens(text)) & set(tokens(query))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "query"),
     [("用户喜欢喝咖啡", "啡咖"), ("C++", "C#"), ("v2.1", "v2.2"), ("the cat", "the dog"), ("什么时候", "为什么")],
 )
@@ -60,7 +60,7 @@ def test_different_things_keep_a_term_of_their_own(text: str, query: str) -> Non
     assert set(tokens(text)) != set(tokens(query))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "whole", "parts"),
     [
         ("user_id", "user_id", {"user", "id"}),
@@ -84,14 +84,14 @@ def test_different_things_keep_a_term_of_their_own(text: str, query: str) -> Non
         ("500g", "500g", {"500"}),
     ],
 )
-@pytest.mark.parametrize("frame", ["{}", "用{}写的", "see {}, please.", "（{}）"])
+@each_case("frame", ["{}", "用{}写的", "see {}, please.", "（{}）"])
 def test_identifiers_are_found_whole_and_by_their_parts(text: str, whole: str, parts: set[str], frame: str) -> None:
     found = tokens(frame.format(text))
     assert whole in found
     assert parts <= set(found)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("", []),
@@ -112,7 +112,7 @@ def test_exact_terms(text: str, expected: list[str]) -> None:
     assert tokens(text) == expected
 
 
-@pytest.mark.parametrize("text", ["The Who", "to be or not to be", "的", "吗呢", "I"])
+@each_case("text", ["The Who", "to be or not to be", "的", "吗呢", "I"])
 def test_a_text_of_stop_words_is_still_findable(text: str) -> None:
     assert tokens(text)
 
@@ -152,12 +152,12 @@ def test_a_lower_case_query_finds_all_it_would_in_the_text(text: str) -> None:
     assert set(tokens(text.lower())) <= set(tokens(text))
 
 
-@pytest.mark.parametrize("word", ["the", "What", "did", "don't", "it's", "什么", "怎麼", "我們", "吗", "的"])
+@each_case("word", ["the", "What", "did", "don't", "it's", "什么", "怎麼", "我們", "吗", "的"])
 def test_stop_words(word: str) -> None:
     assert is_stop_word(word)
 
 
-@pytest.mark.parametrize("word", ["tea", "no", "never", "咖啡", "茶", "x", ""])
+@each_case("word", ["tea", "no", "never", "咖啡", "茶", "x", ""])
 def test_content_words(word: str) -> None:
     assert not is_stop_word(word)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jiyi import LlmBadReply
 from jiyi.llm.reading import DEEPEST, LONGEST, read_object
+from support import each_case
 
 ITEM = '{"text": "likes tea", "messages": [1]}'
 VALUE = {"text": "likes tea", "messages": [1]}
@@ -100,7 +101,7 @@ def test_a_damaged_item_is_left_out_and_counted(text: str, damaged: int) -> None
 WHOLE = json.dumps({"memories": [{"n": at, "messages": [1, 2], "text": '喝茶 "tea" é'} for at in range(4)], "end": 1})
 
 
-@pytest.mark.parametrize("length", range(1, len(WHOLE)))
+@each_case("length", range(1, len(WHOLE)))
 def test_of_a_reply_that_is_cut_off_anywhere_only_whole_items_are_kept(length: int) -> None:
     try:
         found = read_object(WHOLE[:length], "memories")

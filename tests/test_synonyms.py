@@ -20,7 +20,7 @@ from jiyi.languages.normalise import normalise
 from jiyi.languages.synonyms import _groups, builtin_phrases, builtin_synonyms
 from jiyi.read.expand import MOST_RELATED, MOST_SYNONYMS, expand, related_words
 from jiyi.synonyms import Company, Synonym, checked, parse_synonyms
-from support import Place, dump, rows_with
+from support import Place, dump, each_case, rows_with
 from test_cli import COMMANDS, answer
 from test_cli import jiyi as run
 from test_cli_docs import SECTIONS
@@ -53,7 +53,7 @@ def test_its_words_are_what_a_query_is_cut_into() -> None:
     assert never == ["后端", "拿铁", "播客"], "which the segmenter does not know"
 
 
-@pytest.mark.parametrize("word", WORDS)
+@each_case("word", WORDS)
 def test_it_is_symmetric(word: str) -> None:
     others = builtin_synonyms(word)
     assert others and word not in others and len(others) == len(set(others))
