@@ -199,6 +199,8 @@ def scenario(memory: Plain, folder: Path) -> Iterator[Any]:
     yield memory.usage.groups(**mei)
     yield memory.usage.groups(memory_types=["fact"], **mei)
     yield memory.sources(talk.memories[0].id, **mei)
+    yield memory.messages(**mei)
+    yield memory.messages(session_id="s 1", limit=1, **mei)
     yield memory.relations(kept.id, **mei)
     yield [(recall.query, len(recall.memory_ids)) for recall in memory.usage.recalls(**mei)]
 

@@ -99,3 +99,16 @@ async def test_any_name_works_in_every_verb(memory: Memory, user_id: str) -> Non
     await memory.add("likes tea", user_id=user_id)
     assert (await memory.delete_all(user_id)).memories == 1
     assert await memory.users() == ["somebody else"]
+
+
+async def test_messages_are_listed_per_user_and_session_page_by_page(memory: Memory) -> None:
+    for number in range(3):
+        turn = [{"role": "user", "content": f"hello {number}"}]
+        await memory.add(turn, user_id="mei", session_id=f"s{number % 2}")
+    await memory.add([{"role": "user", "content": "hello from bo"}], user_id="bo", session_id="s0")
+    first = await memory.messages(user_id="mei", limit=2)
+    rest = await memory.messages(user_id="mei", limit=2, cursor=first.next_cursor)
+    assert [message.text for message in (*first.items, *rest.items)] == ["hello 2", "hello 1", "hello 0"]
+    assert rest.next_cursor is None
+    assert [message.text for message in (await memory.messages(user_id="mei", session_id="s1")).items] == ["hello 1"]
+    assert (await memory.messages(user_id="lin")).items == ()

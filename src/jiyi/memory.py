@@ -7,28 +7,22 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast, get_args
 
 from pydantic import JsonValue
 
 from . import validation
-from .areas.jobs import BackgroundJobs, Jobs
-from .areas.keys import Keys
-from .areas.maintenance import Maintenance
-from .areas.sessions import Sessions, TurnQueue
-from .areas.synonyms import Synonyms
-from .areas.transfer import Transfer
-from .areas.usage import Usage
-from .areas.workspace import Workspace
+from .areas import BackgroundJobs, Jobs, Keys, Maintenance, Sessions, Synonyms, Transfer, TurnQueue, Usage, Workspace
 from .engine import Engine
 from .errors import InvalidInput
 from .health import HealthCheck
+from .keep.erase import erase, erase_all
 from .languages.script import language as language_of
 from .models import (
     Deletion,
     Health,
     MemoryItem,
+    MessagePage,
     Page,
     Receipt,
     ReceiptState,
@@ -43,13 +37,12 @@ from .models import (
 from .read.context import ContextLanguage, Style, log_degraded, render_context
 from .read.earlier import as_they_were
 from .read.interpret import interpret, with_llm_synonyms
-from .read.pointing import to_the_point
-from .read.short import shorten, tokens_of
+from .read.short import fit
 from .scope import Filter, Filters, TimeRange
 from .write.accept import What, accept
 from .write.add import add
 from .write.build import Context
-from .write.change import Changes, change, changed_fields, earlier_state, existing
+from .write.change import Changes, change, changed_fields, existing, restore
 
 if TYPE_CHECKING:
     from .embed import Embedder
@@ -79,6 +72,7 @@ class Memory:
         self._background = BackgroundJobs(engine)
         self._turns = TurnQueue(self.add)
         self._change = partial(change, store=engine.store, embedder=engine.embedder, rules=engine.rules)
+        self._restore = partial(restore, store=engine.store, embedder=engine.embedder, rules=engine.rules)
         self._health = HealthCheck(engine)
         self.jobs = Jobs(engine, self._background)
         self.keys = Keys(engine)
@@ -103,10 +97,8 @@ class Memory:
         key: str | None = None,
     ) -> Self:
         """Open a memory at a path or URL, by default a file in the user's data directory. An `http://` or `https://`
-        URL names a server (`jiyi serve`); `key` is its API key.
-
-        With a `workspace`, a folder, memories are also files that people can edit: DIR/context/memory.md of the
-        `workspace_user`, or DIR/<user>/context/memory.md of each user.
+        URL names a server (`jiyi serve`); `key` is its API key. With a `workspace`, a folder, memories are also files to
+        edit: DIR/context/memory.md of the `workspace_user`, or DIR/<user>/context/memory.md of each user.
 
         `extractors` run inside `add`, beside the built-in one. A slow `extractor`, such as one that asks a model, runs
         in a job after it and replaces them.
@@ -144,15 +136,11 @@ class Memory:
         await self._background.resume()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self.__aenter__().__await__()
-
-    # -- write --------------------------------------------------------------------------------------------------------
 
     async def add(
         self,
@@ -266,18 +254,7 @@ class Memory:
         reason: str | None = None,
     ) -> MemoryItem:
         """Restore an earlier version of a memory, by default the one before its last change."""
-        changes = await self.history(memory_id, user_id=user_id)
-        wanted = None if version is None else validation.whole("version", version, highest=10**9)
-        number, given = earlier_state(changes, wanted)
-        return await self._change(
-            memory_id,
-            given,
-            user_id=user_id,
-            version=changes[-1].version,
-            action="restore",
-            actor=actor,
-            reason=reason or f"back to version {number}",
-        )
+        return await self._restore(memory_id, user_id=user_id, version=version, actor=actor, reason=reason)
 
     async def delete(self, memory_id: str, *, user_id: str, with_sources: bool = False) -> Deletion:
         """Delete a memory with its history. This cannot be undone.
@@ -287,8 +264,6 @@ class Memory:
 
             gone = await memory.delete(found.hits[0].id, user_id="mei")
         """
-        from .keep.erase import erase
-
         memory, engine = await self.get(memory_id, user_id=user_id), self._engine
         done = await erase(
             engine.store, engine.embedder, engine.rules, user_id, [memory.id], with_sources=bool(with_sources)
@@ -297,12 +272,8 @@ class Memory:
 
     async def delete_all(self, user_id: str) -> Deletion:
         """Delete everything of exactly this user. This cannot be undone."""
-        from .keep.erase import erase_all
-
         done = await erase_all(self._engine.store, self._engine.index, validation.name("user_id", user_id))
         return await self._engine.forget_traces(user_id, done)
-
-    # -- search -------------------------------------------------------------------------------------------------------
 
     async def search(
         self,
@@ -373,32 +344,23 @@ class Memory:
         validation.choice("style", style, get_args(Style))
         if language is not None:
             validation.choice("language", language, get_args(ContextLanguage))
-        limit = min(max(max_tokens // 10, 10), validation.MAX_LIMIT)
+        limit, least = min(max(max_tokens // 10, 10), validation.MAX_LIMIT), min_relevance_score
         found = await self.search(
-            query,
-            user_id=user_id,
-            min_relevance_score=min_relevance_score,
-            limit=limit,
-            asked_at=asked_at,
-            **filters,
+            query, user_id=user_id, min_relevance_score=least, limit=limit, asked_at=asked_at, **filters
         )
         log_degraded(found.degraded)
-        at = filters.get("as_of") or asked_at
         memories = await self.get_many([hit.id for hit in found.hits], user_id=user_id)
-        memories = [to_the_point(memory, query) for memory in as_they_were(memories, at)]
-        if filters.get("memory_types") is None and tokens_of(memories) > max_tokens:
-            where = replace(self._search_filter(user_id, asked_at, filters), session_id=None)
-            memories = await shorten(memories, where, self._engine.store)
+        where = self._search_filter(user_id, asked_at, filters)
+        at = filters.get("as_of") or asked_at
+        memories = await fit(memories, query, where, at, max_tokens, self._engine.store)
         spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
         return render_context(memories, max_tokens=max_tokens, style=style, language=spoken, as_of=at)
 
     def _search_filter(self, user_id: str, asked_at: datetime | None, filters: Filters) -> Filter:
         where = Filter.parse(user_id=user_id, asked_at=asked_at, lifetimes=self._engine.lifetimes, **filters)
-        return (
-            where if filters.get("min_trust") is not None else replace(where, min_trust=self.settings.search.min_trust)
-        )
-
-    # -- read ---------------------------------------------------------------------------------------------------------
+        if filters.get("min_trust") is None:
+            where = replace(where, min_trust=self.settings.search.min_trust)
+        return where
 
     async def get(self, memory_id: str, *, user_id: str) -> MemoryItem:
         """Return one memory by its id or `memory_key`."""
@@ -420,15 +382,20 @@ class Memory:
         cursor: str | None = None,
         **filters: Unpack[Filters],
     ) -> Page:
-        """List memories, newest first. The next page is `cursor=page.next_cursor`; additions do not shift it.
-
-        The filters are those of `search`.
-        """
+        """List memories, newest first, with the filters of `search`. The next page is `cursor=page.next_cursor`."""
         where = Filter.parse(user_id=user_id, status=status, lifetimes=self._engine.lifetimes, **filters)
         cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
         await self._engine.sync_files(where.user_id)
         page = await self._engine.store.memories.page(where, cursor=cursor, limit=limit)
         return page.model_copy(update={"items": tuple(as_they_were(page.items, where.as_of))})
+
+    async def messages(
+        self, *, user_id: str, session_id: str | None = None, limit: int = 100, cursor: str | None = None
+    ) -> MessagePage:
+        """List the stored messages of a user, verbatim, the last stored first. Pages work as in `list`."""
+        user_id, session_id = validation.name("user_id", user_id), validation.optional_name("session_id", session_id)
+        cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
+        return await self._engine.store.messages.page(user_id, session_id, cursor=cursor, limit=limit)
 
     async def count(self, *, user_id: str, status: Status = "active", **filters: Unpack[Filters]) -> int:
         """Count memories; the filters are those of `list`."""
@@ -445,11 +412,8 @@ class Memory:
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page:
-        """List memories that were valid at some time in `time_range`, including ended and superseded ones, by start,
-        latest first.
-
-        Messages are left out unless `memory_types` names them. For one point in time use `list(as_of=…)`.
-        """
+        """List memories that were valid at some time in `time_range`, also ended ones, latest start first.
+        Messages are left out unless `memory_types` names them."""
         where = Filter.parse(user_id=user_id, memory_types=memory_types, time_range=time_range)
         cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
         return await self._engine.store.memories.timeline(where, cursor=cursor, limit=limit)
@@ -477,10 +441,7 @@ class Memory:
         return held.model_copy(update={"cache": engine.answers.use()})
 
     async def health(self) -> Health:
-        """Check that the store answers, that jobs get done, and that texts can be embedded.
-
-        A failed job counts for 15 minutes.
-        """
+        """Check that the store answers, that jobs get done, and that texts can be embedded."""
         return await self._health()
 
 

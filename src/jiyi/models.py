@@ -345,6 +345,13 @@ class SourceMessage(Value):
     span: tuple[int, int] | None = Field(description="which characters of the text, if not all of it")
 
 
+class MessagePage(Value):
+    """A part of a list of messages; hand `next_cursor` back for the following part."""
+
+    items: tuple[SourceMessage, ...]
+    next_cursor: str | None
+
+
 class Deletion(Value):
     """What a delete removed."""
 

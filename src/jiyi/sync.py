@@ -189,6 +189,7 @@ class Memory:
     get = _verb(engine.Memory.get)
     get_many = _verb(engine.Memory.get_many)
     list = _verb(engine.Memory.list)
+    messages = _verb(engine.Memory.messages)
     count = _verb(engine.Memory.count)
     timeline = _verb(engine.Memory.timeline)
     history = _verb(engine.Memory.history)

@@ -1,1 +1,23 @@
-"""The areas of a `Memory`: jobs, keys, synonyms, workspace, maintenance, transfer, sessions, usage."""
+"""The areas of a `Memory`: groups of less common operations."""
+
+from .jobs import BackgroundJobs, Jobs
+from .keys import Keys
+from .maintenance import Maintenance
+from .sessions import Sessions, TurnQueue
+from .synonyms import Synonyms
+from .transfer import Transfer
+from .usage import Usage
+from .workspace import Workspace
+
+__all__ = [
+    "BackgroundJobs",
+    "Jobs",
+    "Keys",
+    "Maintenance",
+    "Sessions",
+    "Synonyms",
+    "Transfer",
+    "TurnQueue",
+    "Usage",
+    "Workspace",
+]

@@ -28,6 +28,7 @@ from ..models import (
     Deletion,
     Health,
     MemoryItem,
+    MessagePage,
     Page,
     Receipt,
     ReceiptState,
@@ -130,6 +131,7 @@ class Memory:
         engine.Memory.get_many, "POST", "/v1/fetch", tuple[MemoryItem, ...], field="memories", repeatable=True
     )
     list = served(engine.Memory.list, "GET", "/v1/memories", Page, empty=NO_MEMORIES)
+    messages = served(engine.Memory.messages, "GET", "/v1/messages", MessagePage)
     count = served(
         engine.Memory.count,
         "GET",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from ..models import MessagePage, SourceMessage
 from ..scope import Scope
 from .contract import StoredMessage
 from .database import Repository
@@ -84,12 +85,42 @@ async def delete_messages(session: AsyncSession, user_id: str, ids: Sequence[str
             unit.subject, unit.summary, unit.narrative = None, "", ""
 
 
+async def page(
+    session: AsyncSession, user_id: str, session_id: str | None, cursor: str | None, limit: int
+) -> MessagePage:
+    """List messages of a user or of one session, the last stored first."""
+    statement = select(MessageRow).where(MessageRow.user_id == user_id)
+    if session_id is not None:
+        statement = statement.where(MessageRow.session_id == session_id)
+    if cursor is not None:
+        statement = statement.where(MessageRow.id < cursor)
+    rows = list(await session.scalars(statement.order_by(MessageRow.id.desc()).limit(limit + 1)))
+    items = [
+        SourceMessage(
+            id=row.id,
+            external_id=row.external_id,
+            session_id=row.session_id,
+            role=row.role,
+            speaker=row.speaker,
+            text=row.text,
+            sent_at=row.sent_at,
+            span=None,
+        )
+        for row in rows[:limit]
+    ]
+    return MessagePage(items=tuple(items), next_cursor=items[-1].id if len(rows) > limit else None)
+
+
 class Messages(Repository):
     """Messages, verbatim."""
 
     async def tail(self, place: Scope, limit: int, *, before: str | None = None) -> list[StoredMessage]:
         async with self._database.reading(place.user_id) as session:
             return await tail(session, place, limit, before=before)
+
+    async def page(self, user_id: str, session_id: str | None, *, cursor: str | None, limit: int) -> MessagePage:
+        async with self._database.reading(user_id) as session:
+            return await page(session, user_id, session_id, cursor, limit)
 
     async def get(self, user_id: str, ids: Sequence[str]) -> list[StoredMessage]:
         async with self._database.reading(user_id) as session:

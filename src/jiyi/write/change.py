@@ -119,6 +119,35 @@ async def change(
     return await existing(store, user_id, memory.id)
 
 
+async def restore(
+    memory_id: str,
+    *,
+    user_id: str,
+    version: int | None,
+    actor: str,
+    reason: str | None,
+    store: Store,
+    embedder: Embedder,
+    rules: KeywordRules,
+) -> MemoryItem:
+    """Change a memory back to an earlier version, by default the one before its last change."""
+    changes = await store.history.get(validation.name("user_id", user_id), validation.name("memory_id", memory_id))
+    wanted = None if version is None else validation.whole("version", version, highest=MAX_VERSION)
+    number, given = earlier_state(changes, wanted)
+    return await change(
+        memory_id,
+        given,
+        user_id=user_id,
+        version=changes[-1].version,
+        action="restore",
+        actor=actor,
+        reason=reason or f"back to version {number}",
+        store=store,
+        embedder=embedder,
+        rules=rules,
+    )
+
+
 def earlier_state(changes: Sequence[Revision], version: int | None) -> tuple[int, dict[str, Any]]:
     """The number of an earlier version, by default the one before the last change, and what the memory was then."""
     newest = changes[-1].version

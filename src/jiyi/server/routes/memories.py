@@ -10,10 +10,10 @@ from pydantic import BaseModel
 
 from ... import validation
 from ...errors import InvalidInput
-from ...models import Deletion, MemoryItem, Receipt, ReceiptState, Revision, SourceMessage, Time
+from ...models import Deletion, MemoryItem, MessagePage, Receipt, ReceiptState, Revision, SourceMessage, Time
 from ..auth import UserCaller, UserDeleter, UserReader, UserWriter
 from ..errors import HttpError
-from ..requests import AddBody, JsonRoute, Limit, Names, RestoreBody, UpdateBody, filter_query
+from ..requests import AddBody, JsonRoute, Limit, Name, Names, RestoreBody, UpdateBody, filter_query
 from ..responses import Groups, Listing, MemoryPage, Related, json_response, memory_response
 
 router = APIRouter(prefix="/v1", tags=["memories"], route_class=JsonRoute)
@@ -190,6 +190,14 @@ def version_in(if_match: str | None) -> int | None:
     if found is None:
         raise HttpError(412, "version_conflict", f"If-Match must be an ETag of this memory, not {if_match!r}")
     return int(found[1])
+
+
+@router.get("/messages", response_model=MessagePage, summary="List stored messages, the last stored first")
+async def list_messages(
+    caller: UserReader, session_id: Name | None = None, limit: Limit = 100, cursor: Cursor = None
+) -> Response:
+    page = await caller.memory.messages(user_id=caller.user_id, session_id=session_id, limit=limit, cursor=cursor)
+    return json_response(page)
 
 
 @router.get("/timeline", response_model=MemoryPage, summary="Memories by validity, including ended ones")
