@@ -26,7 +26,7 @@ import jiyi
 import jiyi.sync
 import jiyi.testing
 from jiyi.settings import SHARED_VARIABLES
-from support import each_case
+from support import each_case, verbs
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -227,7 +227,7 @@ def sections(page: Path) -> dict[str, str]:
 
 
 REFERENCE = ROOT / "docs" / "reference.md"
-VERBS = [(name, verb) for name, verb in inspect.getmembers(jiyi.Memory, inspect.isroutine) if not name.startswith("_")]
+VERBS = [("open", jiyi.Memory.open), *verbs(jiyi.Memory).items()]
 
 
 @each_case("name", [*jiyi.__all__, "jiyi.sync.Memory", "WordEmbedder", "FailingEmbedder"])
@@ -247,7 +247,7 @@ def test_the_reference_shows_every_verb_as_it_is(name: str, verb: Callable[..., 
     [shown] = ast.parse(described.split("```python\n")[1].split("```")[0]).body
     assert isinstance(shown, ast.FunctionDef | ast.AsyncFunctionDef)
     assert isinstance(shown, ast.AsyncFunctionDef) == inspect.iscoroutinefunction(verb)
-    assert shown.name == name
+    assert shown.name == name.rpartition(".")[2]
     assert defaults_shown(shown.args) == {
         parameter.name: None if parameter.default is parameter.empty else repr(parameter.default)
         for parameter in inspect.signature(verb).parameters.values()
@@ -261,6 +261,8 @@ def defaults_shown(arguments: ast.arguments) -> dict[str, str | None]:
     defaults = [*[None] * (len(plain) - len(arguments.defaults)), *arguments.defaults, *arguments.kw_defaults]
     names = [argument.arg for argument in (*plain, *arguments.kwonlyargs)]
     shown = {name: ast.unparse(default) if default else None for name, default in zip(names, defaults, strict=True)}
+    if arguments.kwarg is not None:
+        shown[arguments.kwarg.arg] = None
     return {
         name: repr(jiyi.UNSET) if default == "UNSET" else default
         for name, default in shown.items()

@@ -97,8 +97,8 @@ class Memory:
         key: str | None = None,
     ) -> Self:
         """Open a memory at a path or URL, by default a file in the user's data directory. An `http://` or `https://`
-        URL names a server (`jiyi serve`); `key` is its API key. With a `workspace`, a folder, memories are also files to
-        edit: DIR/context/memory.md of the `workspace_user`, or DIR/<user>/context/memory.md of each user.
+        URL names a server (`jiyi serve`); `key` is its API key. With a `workspace`, a folder, memories are also files:
+        DIR/context/memory.md of the `workspace_user`, or DIR/<user>/context/memory.md of each user.
 
         `extractors` run inside `add`, beside the built-in one. A slow `extractor`, such as one that asks a model, runs
         in a job after it and replaces them.
