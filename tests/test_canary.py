@@ -137,7 +137,7 @@ async def mark_everything(place: Place, tmp_path: Path, count: int, options: Set
 
 async def compress_marked(place: Place, options: Settings) -> None:
     """Some that are taken for old: what is marked stands in another memory, too, with vectors of its lines."""
-    at_once = options.keep.model_copy(update={"compress_after_days": 0, "compress_again_after_days": 0})
+    at_once = options.maintenance.model_copy(update={"compress_after_days": 0, "compress_again_after_days": 0})
     old = options.model_copy(update={"maintenance": at_once})
     async with Memory.open(place, embedder=WordEmbedder(64), settings=old) as memory:
         for day in range(1, 5):
