@@ -515,7 +515,7 @@ async def test_vectors_of_another_length_under_the_same_name_are_named_too(place
         found = await memory.search("tea", user_id="mei")
         assert contents(found) == ["likes tea"]
         assert "jiyi reindex --embeddings" in found.degraded[0]
-        with pytest.raises(EmbeddingError, match="jiyi reindex --embeddings"):
+        with pytest.raises(EmbeddingModelChanged, match="jiyi reindex --embeddings"):
             await memory.search("tea", user_id="mei", search_mode="semantic")
         await memory.add("plays chess", user_id="mei")
         assert contents(await memory.search("chess", user_id="mei")) == ["plays chess"]

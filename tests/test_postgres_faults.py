@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 
 import workers
-from jiyi import ConnectionLost, Memory, StoreUnavailable
+from jiyi import ConnectionLost, Memory, StoreError, StoreUnavailable
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from postgres_server import Databases, Server, Unavailable
@@ -143,7 +143,7 @@ async def test_what_was_acknowledged_survives_a_killed_server(own_server: Server
     await databases.prepare()
     url = databases.url(await databases.new())
     acknowledged: set[str] = set()
-    errors: list[StoreUnavailable] = []
+    errors: list[StoreError] = []
     over = asyncio.Event()
 
     async def write(memory: Memory, number: int) -> None:
@@ -156,7 +156,7 @@ async def test_what_was_acknowledged_survives_a_killed_server(own_server: Server
                 )
                 acknowledged.update(made.id for made in receipt.memories)
                 await memory.search(f"turn {workers.spelled(turn)}", user_id=f"user {number % 2}")
-            except StoreUnavailable as error:
+            except (StoreUnavailable, ConnectionLost) as error:
                 errors.append(error)
                 await asyncio.sleep(0.05)
 

@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, get_args
 
-from jiyi import JiyiError, Memory, NotFound, StoreUnavailable, VersionConflict
+from jiyi import ConnectionLost, JiyiError, Memory, NotFound, StoreUnavailable, VersionConflict
 from jiyi.models import Status
 from jiyi.settings import load_settings
 from jiyi.store import sqlite
@@ -79,7 +79,7 @@ class Member:
         for attempt in range(TRIES):
             try:
                 return await self._do(asked)
-            except (StoreUnavailable, VersionConflict):
+            except (StoreUnavailable, ConnectionLost, VersionConflict):
                 if attempt + 1 == TRIES:
                     raise
                 await asyncio.sleep(self.rng.uniform(0, 0.2))

@@ -1,43 +1,43 @@
-"""Everything Jiyi raises.
+"""Exceptions.
 
     JiyiError
-    ├── InvalidInput            an argument is wrong; `.argument` names it (also a ValueError)
-    ├── NotFound                no such memory for this user (also a LookupError)
-    ├── VersionConflict         somebody changed the memory meanwhile: read it again, then retry
-    ├── IdempotencyConflict     the key was used before for something else
-    ├── SettingsError           a setting is wrong or unknown
-    ├── MissingExtra            a package is not installed; the message says which extra to install
-    ├── StoreError              the database
-    │   ├── StoreUnavailable    locked, full, read-only, gone or not reached: nothing was written, retry later
-    │   │   └── ConnectionLost  to a database or a server, halfway: what was being written may or may not be kept
-    │   ├── NotAStore           the file is something else, or damaged
-    │   └── SchemaTooNew        written by a newer Jiyi: upgrade
-    ├── WorkspaceError          the files of a workspace cannot be used; nothing of them was changed
-    ├── LlmError                the language model; `.temporary` says whether trying later can help
-    │   ├── LlmUnavailable      not reached, too busy or too slow: try later, after `.retry_after_s` if it is set
-    │   │   └── LlmOverBudget   this user's tokens or costs of the hour are spent
-    │   ├── LlmBadReply         it answered nonsense: another try may do better
-    │   └── LlmRefused          it will not: a wrong key, an unknown model, a request or content it refuses
-    ├── AccessDenied            a server does not let this caller do this: no key, a wrong one, or not over HTTP at all
-    ├── ServerError             a server failed, or what answers is none of Jiyi's
-    └── MemorySearchError       searching and what it needs
-        ├── EmbeddingError      the embedder failed or answered nonsense
-        │   └── EmbeddingModelChanged   the memories carry vectors of another model: re-embed
-        └── VectorSearchError   the vector leg cannot run on this database
+    ├── InvalidInput                an argument is invalid; `.argument` names it (also a ValueError)
+    ├── NotFound                    no such memory for this user (also a LookupError)
+    ├── VersionConflict             the memory was changed by somebody else: read it again, then retry
+    ├── IdempotencyConflict         the idempotency key was used for a different request
+    ├── SettingsError               a setting is invalid or unknown
+    ├── MissingExtra                an optional package is not installed
+    ├── StoreError                  the database failed
+    │   ├── StoreUnavailable        locked, full, read-only or unreachable: nothing was written, retry later
+    │   ├── ConnectionLost          the connection broke: the write may or may not have been committed
+    │   ├── NotAStore               the file is not a Jiyi database, or damaged
+    │   └── SchemaTooNew            the database was written by a newer version
+    ├── WorkspaceError              the files of a workspace cannot be used; nothing was changed
+    ├── LlmError                    the language model failed; `.temporary`: a retry can help, after `.retry_after_s`
+    │   ├── LlmUnavailable          unreachable, overloaded or too slow
+    │   ├── LlmOverBudget           the user's token budget of this hour is spent
+    │   ├── LlmBadReply             the reply is invalid
+    │   └── LlmRefused              wrong key, unknown model, or a request it does not accept
+    ├── AccessDenied                the server requires a key with more rights, or does not offer this over HTTP
+    ├── ServerError                 the server failed, or is not a Jiyi server
+    └── MemorySearchError           the search failed
+        ├── EmbeddingError          the embedder failed or returned an invalid vector
+        ├── EmbeddingModelChanged   the stored vectors are of another model: reindex
+        └── VectorSearchError       this database cannot search vectors
 
-The classes say what a caller can do about it; the message says what happened, to which id, and the next step.
+The class says what the caller can do; the message says what happened, to which id, and the next step.
 """
 
 
 class JiyiError(Exception):
-    """Jiyi could not do this."""
+    """The operation failed."""
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or self.__doc__ or type(self).__name__)
 
 
 class InvalidInput(JiyiError, ValueError):
-    """An argument is wrong."""
+    """An argument is invalid."""
 
     def __init__(self, argument: str, problem: str) -> None:
         self.argument = argument
@@ -50,7 +50,7 @@ class NotFound(JiyiError, LookupError):
 
 
 class VersionConflict(JiyiError):
-    """The memory was changed meanwhile."""
+    """The memory was changed by somebody else."""
 
     def __init__(self, memory_id: str, expected: int, actual: int) -> None:
         self.memory_id = memory_id
@@ -62,15 +62,15 @@ class VersionConflict(JiyiError):
 
 
 class IdempotencyConflict(JiyiError):
-    """This idempotency key was used before for something else."""
+    """The idempotency key was used for a different request."""
 
 
 class SettingsError(JiyiError):
-    """A setting is wrong."""
+    """A setting is invalid."""
 
 
 class MissingExtra(JiyiError):
-    """A package that this needs is not installed."""
+    """An optional package is not installed."""
 
     def __init__(self, extra: str, package: str) -> None:
         self.extra = extra
@@ -82,19 +82,19 @@ class StoreError(JiyiError):
 
 
 class StoreUnavailable(StoreError):
-    """The database cannot be used right now; nothing was written."""
+    """The database is unavailable; nothing was written."""
 
 
-class ConnectionLost(StoreUnavailable):
-    """The connection to the database server was lost; what was being written may or may not be kept."""
+class ConnectionLost(StoreError):
+    """The connection to the server was lost; the write may or may not have been committed."""
 
 
 class NotAStore(StoreError):
-    """This is not a Jiyi database."""
+    """The file is not a Jiyi database."""
 
 
 class SchemaTooNew(StoreError):
-    """The database was written by a newer Jiyi."""
+    """The database was written by a newer version of Jiyi."""
 
 
 class WorkspaceError(JiyiError):
@@ -105,35 +105,36 @@ class LlmError(JiyiError):
     """The language model failed."""
 
     temporary = False
-    retry_after_s: float | None = None
-
-
-class LlmUnavailable(LlmError):
-    """The language model cannot be reached right now."""
-
-    temporary = True
 
     def __init__(self, message: str | None = None, *, retry_after_s: float | None = None) -> None:
         self.retry_after_s = retry_after_s
         super().__init__(message)
 
 
-class LlmOverBudget(LlmUnavailable):
-    """This user's budget for the language model is spent for now."""
+class LlmUnavailable(LlmError):
+    """The language model is unavailable."""
+
+    temporary = True
+
+
+class LlmOverBudget(LlmError):
+    """The user's token budget of this hour is spent."""
+
+    temporary = True
 
 
 class LlmBadReply(LlmError):
-    """The language model answered something that cannot be used."""
+    """The language model returned an invalid reply."""
 
     temporary = True
 
 
 class LlmRefused(LlmError):
-    """The language model refuses this request."""
+    """The language model refused the request."""
 
 
 class AccessDenied(JiyiError):
-    """The server does not let this caller do this."""
+    """The server denied access."""
 
 
 class ServerError(JiyiError):
@@ -148,9 +149,9 @@ class EmbeddingError(MemorySearchError):
     """The embedder failed."""
 
 
-class EmbeddingModelChanged(EmbeddingError):
-    """The memories carry vectors of another embedding model."""
+class EmbeddingModelChanged(MemorySearchError):
+    """The stored vectors are of another embedding model."""
 
 
 class VectorSearchError(MemorySearchError):
-    """The vector leg cannot run."""
+    """Vectors cannot be searched."""

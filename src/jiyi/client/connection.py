@@ -169,7 +169,7 @@ class Connection:
         again = answer.status_code in NOTHING_DONE or (repeatable and answer.status_code in PASSING)
         return error_in(answer, self._url), again, retry_after(answer)
 
-    def _failure(self, error: httpx.TransportError) -> StoreUnavailable:
+    def _failure(self, error: httpx.TransportError) -> StoreError:
         import httpx
 
         if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):

@@ -13,7 +13,7 @@ from ..errors import (
     ConnectionLost,
     InvalidInput,
     JiyiError,
-    LlmUnavailable,
+    LlmError,
     MissingExtra,
     NotFound,
     ServerError,
@@ -70,7 +70,7 @@ def error_in(answer: httpx.Response, url: str) -> JiyiError:
     if kind is None or kind in (VersionConflict, MissingExtra):
         named = f" (request {told.request_id})" if told.request_id else ""
         return ServerError(f"{told.detail}{named}")
-    if issubclass(kind, LlmUnavailable):
+    if issubclass(kind, LlmError):
         return kind(told.detail, retry_after_s=retry_after(answer) or None)
     return kind(told.detail)
 

@@ -7,7 +7,7 @@ import logging
 import random
 from typing import TYPE_CHECKING
 
-from ..errors import LlmRefused, LlmUnavailable
+from ..errors import LlmOverBudget, LlmRefused, LlmUnavailable
 from ..metrics import Meter
 from ..models import utc_now
 from ..text.budget import token_bound
@@ -23,10 +23,6 @@ LONGEST_PAUSE_S = 20.0  # who asks for a longer pause is asked again by a later 
 PAUSE_AFTER_HANGING_S = 60.0
 
 logger = logging.getLogger(__name__)
-
-
-class _TooSlow(LlmUnavailable):
-    """It did not answer in time; what it did meanwhile may have to be paid."""
 
 
 class Llm:
@@ -58,8 +54,8 @@ class Llm:
             self._budget.check(used, expected, now)
             with self._meter.timing("llm", question.task):
                 reply = await self._patiently(question) if hurry_s is None else await self._in_time(question, hurry_s)
-        except (LlmRefused, LlmUnavailable) as error:
-            if not isinstance(error, _TooSlow):
+        except (LlmRefused, LlmUnavailable, LlmOverBudget) as error:
+            if not isinstance(error.__cause__, TimeoutError):  # a request that timed out may still be charged
                 await self._ledger.count_llm_usage(user_id, hour, Usage(-1, -expected.input_tokens, 0))
             raise
         usage = reply.usage or Usage(1, expected.input_tokens, token_bound(reply.text))
@@ -87,10 +83,10 @@ class Llm:
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._model.reply(question)
-        except TimeoutError:
-            raise _TooSlow(
+        except TimeoutError as error:
+            raise LlmUnavailable(
                 f"{self.id} did not answer within {timeout_s:g} s", retry_after_s=PAUSE_AFTER_HANGING_S
-            ) from None
+            ) from error
 
     async def close(self) -> None:
         await self._model.close()

@@ -14,6 +14,7 @@ from pydantic_core import to_json
 from starlette.exceptions import HTTPException as AnyHttpException
 
 from ..errors import (
+    ConnectionLost,
     EmbeddingError,
     EmbeddingModelChanged,
     IdempotencyConflict,
@@ -41,6 +42,7 @@ STATUS: dict[type[JiyiError], tuple[int, str]] = {
     IdempotencyConflict: (409, "idempotency_conflict"),
     EmbeddingModelChanged: (409, "embedding_model_changed"),
     StoreUnavailable: (503, "unavailable"),
+    ConnectionLost: (503, "unavailable"),
     LlmOverBudget: (429, "too_many_requests"),
     LlmUnavailable: (503, "unavailable"),
     LlmError: (502, "language_model"),
