@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from jiyi import Embedder, Extractor, Memory, NewKey
-from jiyi.http_guards import listening
+from jiyi.http_server import bind_socket
 from jiyi.server.serve import Server, server_over
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
@@ -57,7 +57,7 @@ class Running:
         ) as memory:
             self.memory = memory
             self.server = server_over(memory, host="127.0.0.1", allowed_hosts=self._hosts)
-            with listening("127.0.0.1", 0) as sock:
+            with bind_socket("127.0.0.1", 0) as sock:
                 self.port = sock.getsockname()[1]
                 self._up.set()
                 await self.server.serve(sockets=[sock])

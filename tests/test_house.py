@@ -28,7 +28,7 @@ LAYERS: list[set[str]] = [
     {"languages"},
     {"text"},
     {"validation", "settings", "metrics"},
-    {"scope", "synonyms", "keys", "http_guards", "http_limits"},
+    {"scope", "synonyms", "keys", "http_client", "http_server"},
     {"embed", "llm", "cache"},
     {"index", "store", "engines"},
     {"write", "read", "testing"},

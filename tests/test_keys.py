@@ -8,14 +8,14 @@ import pytest
 
 from jiyi import InvalidInput, Memory, Message, NotFound
 from jiyi.areas import keys as keys_module
-from jiyi.keys import id_in
+from jiyi.keys import key_id_of
 from jiyi.models import utc_now
 
 
 async def test_a_key_opens_until_it_is_withdrawn(memory: Memory) -> None:
     assert not await memory.keys.exist()
     made = await memory.keys.create("phone", user_ids=["林梅", "mei"], expires_at=utc_now() + timedelta(days=1))
-    assert id_in(made.key) == made.id and made.scopes == ("read", "write") and not made.all_users
+    assert key_id_of(made.key) == made.id and made.scopes == ("read", "write") and not made.all_users
     found = await memory.keys.check(made.key)
     assert found is not None and found.user_ids == ("林梅", "mei")
     assert await memory.keys.check(made.key[:-1] + "_") is None

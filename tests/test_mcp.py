@@ -18,7 +18,7 @@ from jiyi.agents.mcp.server import make_server
 from jiyi.agents.mcp.transport import http_app
 from jiyi.agents.tools import TOOLS
 from jiyi.cli.app import app
-from jiyi.http_guards import is_loopback
+from jiyi.http_server import is_loopback
 
 OWN = [tool.name for tool in TOOLS]
 ALL = [*OWN, "search", "fetch"]

@@ -14,7 +14,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from jiyi import Memory
-from jiyi.keys import id_in
+from jiyi.keys import key_id_of
 from jiyi.server.app import make_app, requirement_of, routes_of
 from jiyi.testing import WordEmbedder
 from rest import Running, running
@@ -89,7 +89,7 @@ def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
             "memory_key": "lins-bird",
             "job_id": receipt["id"],
             "import_id": upload["id"],
-            "key_id": str(id_in(owner)),
+            "key_id": str(key_id_of(owner)),
         }
         keys = {
             "one user": server.key("mei", scopes=ALL),
@@ -99,7 +99,7 @@ def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
             "made up": f"jiyi_{'0' * 26}_{'A' * 43}",
             "none": None,
         }
-        server.do(server.memory.keys.revoke(id_in(str(keys["all users, withdrawn"]))))
+        server.do(server.memory.keys.revoke(key_id_of(str(keys["all users, withdrawn"]))))
         with ExitStack() as open_clients:
             clients = {kind: open_clients.enter_context(server.client(key)) for kind, key in keys.items()}
             yield Setup(server, theirs, clients)

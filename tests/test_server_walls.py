@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from jiyi import InvalidInput, Memory
-from jiyi.http_guards import listening, own_names, without_port
-from jiyi.keys import hashed, id_in
+from jiyi.http_server import bind_socket, host_names, without_port
+from jiyi.keys import hash_key, key_id_of
 from jiyi.models import utc_now
 from jiyi.server.app import make_app
 from jiyi.server.logs import redacted
@@ -74,7 +74,7 @@ def test_from_the_first_key_on_every_request_must_show_one(path: Path) -> None:
         assert nobody.get("/v1/whoami", headers={"Authorization": f"Basic {key}"}).status_code == 401
         told = nobody.get("/v1/whoami", headers={"Authorization": f"bearer {key}"}).json()
         assert told["scopes"] == ["read"] and told["user_ids"] == ["mei"] and told["default_user"] == "mei"
-        server.do(server.memory.keys.revoke(id_in(key)))
+        server.do(server.memory.keys.revoke(key_id_of(key)))
         assert nobody.get("/v1/whoami", headers={"Authorization": f"Bearer {key}"}).status_code == 401
         assert nobody.get("/v1/whoami").status_code == 401, "that all were withdrawn does not open the door"
 
@@ -83,7 +83,7 @@ def test_a_key_is_kept_as_a_hash_only(path: Path) -> None:
     with running(path) as server:
         key = server.key("mei")
     assert rows_with(path, key, key[32:]) == {}, "neither the key nor its secret half"
-    assert ask(path, "SELECT key_hash FROM api_keys") == [(hashed(key),)]
+    assert ask(path, "SELECT key_hash FROM api_keys") == [(hash_key(key),)]
 
 
 def test_a_key_ends_when_it_said(server: Running) -> None:
@@ -92,7 +92,7 @@ def test_a_key_ends_when_it_said(server: Running) -> None:
         assert web.get("/v1/whoami").status_code == 200
 
     async def end(session: Any) -> None:
-        (await session.get(ApiKeyRow, id_in(key))).expires_at = utc_now()
+        (await session.get(ApiKeyRow, key_id_of(key))).expires_at = utc_now()
 
     server.do(server.memory._engine.store.database.write([], end))
     server.memory.keys._cached = None  # rather than wait for a second
@@ -152,7 +152,7 @@ def test_a_key_cannot_give_away_see_or_withdraw_more_than_it_opens(server: Runni
         assert made.status_code == 201
         with server.client(made.json()["key"]) as hers:
             assert hers.get("/v1/memories").status_code == 200
-        assert code(ann.delete(f"/v1/keys/{id_in(everything)}")) == code(ann.delete("/v1/keys/nothing"))
+        assert code(ann.delete(f"/v1/keys/{key_id_of(everything)}")) == code(ann.delete("/v1/keys/nothing"))
         assert all(key["user_ids"] == ["ann"] for key in ann.get("/v1/keys").json()["items"])
         assert "key_hash" not in ann.get("/v1/keys").text
         assert ann.delete(f"/v1/keys/{made.json()['id']}").json()["revoked_at"] is not None
@@ -209,15 +209,15 @@ def test_only_its_own_names_and_its_own_pages(web: httpx.Client, headers: dict[s
 def test_a_name_without_its_port() -> None:
     assert without_port("[::1]:8766") == "[::1]" and without_port("[::1]") == "[::1]"
     assert without_port("LOCALHOST:80") == "localhost" and without_port("a:b") == "a:b"
-    assert "0.0.0.0" not in own_names("0.0.0.0") and "[fd00::1]" in own_names("fd00::1")
+    assert "0.0.0.0" not in host_names("0.0.0.0") and "[fd00::1]" in host_names("fd00::1")
 
 
 def test_answers_are_sent_at_once() -> None:
     """asyncio turns Nagle's algorithm off only on sockets that name their protocol; else an answer waits 40 ms."""
-    with listening("127.0.0.1", 0) as sock:
+    with bind_socket("127.0.0.1", 0) as sock:
         assert sock.proto == socket.IPPROTO_TCP
         with pytest.raises(InvalidInput, match="cannot listen on"):
-            listening("127.0.0.1", sock.getsockname()[1])
+            bind_socket("127.0.0.1", sock.getsockname()[1])
 
 
 # -- how much ---------------------------------------------------------------------------------------------------------

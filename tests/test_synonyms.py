@@ -19,7 +19,7 @@ from jiyi.languages.keywords import query_keywords
 from jiyi.languages.normalise import normalise
 from jiyi.languages.synonyms import _groups, builtin_phrases, builtin_synonyms
 from jiyi.read.expand import MOST_RELATED, MOST_SYNONYMS, expand, related_words
-from jiyi.synonyms import Company, Synonym, checked, parse_synonyms
+from jiyi.synonyms import Cooccurrence, Synonym, checked, parse_synonyms
 from support import Place, dump, each_case, rows_with
 from test_cli import COMMANDS, answer
 from test_cli import jiyi as run
@@ -142,7 +142,7 @@ def test_a_file_is_read(text: str, pairs: list[tuple[str, str, float]]) -> None:
         ("keyword,synonym,similarity\na,b,much", 2, "similarity"),
         ("keyword,synonym,similarity\na,b,nan", 2, "similarity"),
         ("keyword,synonym,similarity\na,b,0.5,c", 2, "4 columns"),
-        ("keyword,synonym\na,A,0.5", 2, "one word"),
+        ("keyword,synonym\na,A,0.5", 2, "the same word"),
         ("keyword,synonym\na,,0.5", 2, "is empty"),
         ("x" * 257 + "|b", 1, "257 characters"),
         ("a\x00|b", 1, "NUL"),
@@ -190,7 +190,7 @@ def test_any_file_gives_good_pairs_or_a_clear_error(lines: list[str]) -> None:
         ([("a",)], "must be"),
         ([("a", "b", 0.5, 1)], "must be"),
         ([("a", 1)], "must be text"),
-        ([("a", "Ａ")], "one word"),
+        ([("a", "Ａ")], "the same word"),
         ([("a", "\u200b")], "is empty"),
         ([("a", "b", 2)], "number from 0 to 1"),
         ([("a", "b", 0)], "above 0"),
@@ -319,7 +319,7 @@ def test_the_three_parts_of_an_expansion_never_overlap(words: list[str], related
 
 
 def test_related_words_stand_together_more_often_than_by_chance() -> None:
-    company = Company(
+    company = Cooccurrence(
         population=29,
         asked=9,
         together={"anna": 3, "once": 1, "user": 2, "2023": 3},
@@ -327,7 +327,7 @@ def test_related_words_stand_together_more_often_than_by_chance() -> None:
     )
     found = related_words(company)
     assert found == ["anna"], "not `once` (chance), `user` (everywhere), `2023` (no word)"
-    assert related_words(Company()) == []
+    assert related_words(Cooccurrence()) == []
 
 
 async def test_related_words_come_from_ones_own_memories(memory: Memory) -> None:
@@ -375,7 +375,7 @@ def test_the_commands_do_what_they_say(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("own_store")
 def test_wrong_files_are_refused_in_one_line(tmp_path: Path) -> None:
     assert "no synonyms" in run("synonyms", "list").stderr
-    for data, problem in ((b"alone\n", "line 1: needs two"), (b"\xff\xfe", "not UTF-8"), (b"\n", "is empty")):
+    for data, problem in ((b"alone\n", "line 1: needs at least two"), (b"\xff\xfe", "not UTF-8"), (b"\n", "is empty")):
         (tmp_path / "f.txt").write_bytes(data)
         refused = run("synonyms", "import", tmp_path / "f.txt", code=2)
         assert problem in " ".join(refused.stderr.split()) and refused.stderr.count("\n") == 1

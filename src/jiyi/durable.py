@@ -1,4 +1,4 @@
-"""Folders that a power cut does not take away again."""
+"""Folders that survive a power failure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from pathlib import Path
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that belongs to its owner alone, with those above it.
-
-    What lies in a new folder is only as safe as the folder's name in the one above it; so that is flushed, too."""
+    """Create a private folder and its parents, and fsync each parent so that the new entry survives a crash."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     for folder in reversed(missing):
@@ -17,7 +15,7 @@ def make_folder(path: Path) -> None:
 
 
 def flush_folder(path: Path) -> None:
-    """Let the names in a folder survive a power cut, where the system can."""
+    """fsync a folder, where the system supports it."""
     if hasattr(os, "O_DIRECTORY"):
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -1,4 +1,4 @@
-"""Ids: ULIDs, 26 lower-case characters that sort by the time they were made, strictly increasing within a process."""
+"""ULIDs: 26 lower-case characters that sort by creation time and strictly increase within a process."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def new_id() -> str:
     global _last  # noqa: PLW0603 - one counter per process is what makes the ids increase
     fresh = (time.time_ns() // 1_000_000 << _RANDOM_BITS) | int.from_bytes(os.urandom(_RANDOM_BITS // 8))
     with _lock:
-        # Within one millisecond (or when the clock steps back) go on from the last id, by a random step:
-        # two processes forked from one share `_last` and must still part ways.
+        # Within one millisecond, or when the clock steps back, continue from the last id by a random step: processes
+        # forked from one share `_last` and must still diverge.
         if fresh >> _RANDOM_BITS <= _last >> _RANDOM_BITS:
             fresh = _last + 1 + int.from_bytes(os.urandom(5))
         _last = value = fresh
@@ -27,7 +27,7 @@ def new_id() -> str:
 
 
 def time_of(made: str) -> datetime | None:
-    """When an id was made; None if it is none of ours."""
+    """Return the creation time of an id, or None if it is not a ULID of ours."""
     value = 0
     for letter in made:
         at = _ALPHABET.find(letter)

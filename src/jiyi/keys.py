@@ -1,4 +1,4 @@
-"""Keys to a server: what one opens, how it looks, and how it is recognised without being kept."""
+"""API keys of the server: scopes, format and hashing."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .models import Value, utc_now
 
 Scope = Literal["read", "write", "delete", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-MOST_USERS = 1_000  # of one key
+MAX_KEY_USERS = 1_000
 _FORM = re.compile(r"jiyi_([0-9a-z]{26})_[A-Za-z0-9_-]{43}")
 
 
 class ApiKey(Value):
-    """What a key to the server opens, and until when."""
+    """Description of an API key, without the secret."""
 
     id: str
     name: str
     scopes: tuple[Scope, ...]
-    all_users: bool = Field(description="it opens every user's memory")
-    user_ids: tuple[str, ...] = Field(description="otherwise: whose")
+    all_users: bool = Field(description="valid for every user")
+    user_ids: tuple[str, ...] = Field(description="users it is valid for, unless `all_users`")
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
@@ -38,25 +38,25 @@ class ApiKey(Value):
     def valid(self, now: datetime) -> bool:
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
 
-    def within(self, other: ApiKey) -> bool:
-        """Whether it opens nothing that the other one does not."""
+    def is_subset_of(self, other: ApiKey) -> bool:
+        """Return True if its scopes and users are a subset of the other's."""
         if not set(self.scopes) <= set(other.scopes):
             return False
         return other.all_users or (not self.all_users and set(self.user_ids) <= set(other.user_ids))
 
 
 class NewKey(ApiKey):
-    """A key just made. `key` is the secret itself: it is shown this once and kept nowhere."""
+    """A new key with its secret, `key`, which is shown once and not stored."""
 
     key: str
 
 
 class AuditEntry(Value):
-    """Something done with a key that cannot be undone, or that concerns keys."""
+    """Audit log entry: a deletion, or a change of keys."""
 
     id: str
     at: datetime
-    key_id: str | None = Field(description="none: by the command line, or without a key")
+    key_id: str | None = Field(description="none: the command line, or a server without keys")
     action: str
     target: str | None
     detail: str | None
@@ -66,11 +66,11 @@ def new_key(
     name: str, *, scopes: Sequence[str], user_ids: Sequence[str], all_users: bool, expires_at: datetime | None
 ) -> NewKey:
     wanted = {validation.choice(f"scopes[{at}]", scope, SCOPES) for at, scope in enumerate(scopes)}
-    users = validation.names("user_ids", user_ids, most=MOST_USERS)
+    users = validation.names("user_ids", user_ids, most=MAX_KEY_USERS)
     if not wanted:
-        raise InvalidInput("scopes", f"names nothing that the key may do: {', '.join(SCOPES)}")
+        raise InvalidInput("scopes", f"is empty; choose from: {', '.join(SCOPES)}")
     if all_users == bool(users):
-        raise InvalidInput("user_ids", "say either which users the key is for, or that it is for all of them")
+        raise InvalidInput("user_ids", "give either user_ids or all_users")
     now = utc_now()
     ends = validation.optional_time("expires_at", expires_at)
     if ends is not None and ends <= now:
@@ -89,16 +89,16 @@ def new_key(
     )
 
 
-def id_in(secret: str) -> str | None:
-    """The id that a key carries, if this looks like a key at all."""
+def key_id_of(secret: str) -> str | None:
+    """Return the id inside a secret, or None if it does not have the form of a key."""
     found = _FORM.fullmatch(secret)
     return None if found is None else found[1]
 
 
-def hashed(secret: str) -> str:
-    """What is kept of a key. Its 256 bits are random, so a quick hash is enough."""
+def hash_key(secret: str) -> str:
+    """Hash a secret for storage; its 256 bits are random, so a fast hash is enough."""
     return sha256(secret.encode()).hexdigest()
 
 
-def same(secret: str, key_hash: str) -> bool:
-    return compare_digest(hashed(secret), key_hash)
+def matches_hash(secret: str, key_hash: str) -> bool:
+    return compare_digest(hash_key(secret), key_hash)

@@ -1,4 +1,4 @@
-"""The values that go in and come out. All are frozen; times are aware and in UTC."""
+"""Values of the public API. All are frozen; times are aware and in UTC."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def in_utc(at: datetime) -> datetime:
 Time = Annotated[AwareDatetime, AfterValidator(in_utc)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
-# The set of types is open; a type that is not listed belongs to the semantic layer.
+# Types are open: one that is not listed belongs to the semantic layer.
 LAYERS: dict[str, Layer] = {
     "message": "episodic",
     "episode": "episodic",
@@ -49,7 +49,7 @@ def layer_of(memory_type: str) -> Layer:
 
 
 class Unset(Enum):
-    """Says "leave it as it is" where None means "take it away"."""
+    """Type of `UNSET`, which leaves a value unchanged where None would remove it."""
 
     UNSET = "unset"
 
@@ -61,12 +61,12 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-# What the time of a message is called elsewhere; one that is not known would be taken for now, and silently.
-TIMES_OF_MESSAGES = ("timestamp", "created_at", "create_time")
+# Names of a message's time in other formats. An unknown one would silently become the current time.
+SENT_AT_ALIASES = ("timestamp", "created_at", "create_time")
 
 
 class Message(Value):
-    """One thing somebody said. OpenAI's shape (`content`, `name`) is taken as it is."""
+    """A message. OpenAI's field names `content` and `name` are accepted too."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -74,7 +74,7 @@ class Message(Value):
     role: str = Field(default="user", max_length=64)
     speaker: str | None = Field(default=None, max_length=256)
     sent_at: Time | None = None
-    id: str | None = Field(default=None, max_length=256, description="the caller's own id, by which hits name sources")
+    id: str | None = Field(default=None, max_length=256, description="the caller's id, returned in `source_ids`")
 
     @model_validator(mode="before")
     @classmethod
@@ -84,7 +84,7 @@ class Message(Value):
         names = {"content": "text", "name": "speaker"}
         taken = {names.get(key, key): value for key, value in data.items() if value is not None or key not in names}
         if taken.get("sent_at") is None:
-            taken["sent_at"] = next((data[name] for name in TIMES_OF_MESSAGES if data.get(name) is not None), None)
+            taken["sent_at"] = next((data[name] for name in SENT_AT_ALIASES if data.get(name) is not None), None)
         if isinstance(taken.get("text"), list):
             taken["text"] = "\n".join(_text_of_part(part) for part in taken["text"])
         return taken
@@ -98,11 +98,11 @@ def _text_of_part(part: Any) -> str:
         if isinstance(text, str):
             return text
         return f"[{part.get('type', 'attachment')}]"
-    raise ValueError("a part of the content is neither text nor an object")
+    raise ValueError("each part of the content must be text or an object")
 
 
 class CandidateMemory(Value):
-    """A memory that the caller has already worked out."""
+    """A memory extracted by the caller."""
 
     text: str
     type: str | None = Field(default=None, max_length=64)
@@ -110,11 +110,11 @@ class CandidateMemory(Value):
     memory_key: str | None = Field(default=None, max_length=256)
     importance: Share | None = None
     confidence: Share | None = None
-    trust: Share | None = Field(default=None, description="how far its source is trusted; `min_trust` leaves it out")
+    trust: Share | None = Field(default=None, description="trust in its source, compared with `min_trust`")
     tags: tuple[str, ...] = ()
     data: dict[str, JsonValue] | None = None
     metadata: dict[str, JsonValue] | None = None
-    status: Status = Field(default="active", description="archived: kept, but out of every search from the start")
+    status: Status = Field(default="active", description="archived memories are not searched")
     occurred_at: Time | None = None
     valid_from: Time | None = None
     valid_to: Time | None = None
@@ -122,7 +122,7 @@ class CandidateMemory(Value):
 
 
 class MemoryItem(Value):
-    """One memory as it is stored."""
+    """A stored memory."""
 
     id: str
     memory_key: str
@@ -157,49 +157,49 @@ class MemoryItem(Value):
 
 
 class ReceiptState(StrEnum):
-    ACCEPTED = "accepted"  # the input is durable
-    EXTRACTED = "extracted"  # memories were made, but not all of them can be found by meaning yet
-    INDEXED = "indexed"  # everything can be found
-    FAILED = "failed"  # the input is kept, but nothing was made of it; `problems` says why
+    ACCEPTED = "accepted"  # the input is stored
+    EXTRACTED = "extracted"  # memories are stored, but some have no vector yet
+    INDEXED = "indexed"  # all memories can be searched
+    FAILED = "failed"  # the input is stored, extraction failed: see `problems`
 
 
 class Receipt(Value):
-    """What became of one `add`."""
+    """Result of an `add`."""
 
     id: str
     user_id: str
     state: ReceiptState
     memories: tuple[MemoryItem, ...]
-    created: int = Field(description="how many of the memories are new; the others were known already")
-    problems: tuple[str, ...] = Field(default=(), description="what was left out or is not finished, and why")
+    created: int = Field(description="number of new memories; the others existed before")
+    problems: tuple[str, ...] = Field(default=(), description="what was skipped or is unfinished, and why")
 
 
 class Job(Value):
-    """What is left to do for one `add`, or how it ended."""
+    """Background job of an `add`."""
 
-    id: str = Field(description="also the receipt's")
+    id: str = Field(description="same as the receipt's")
     user_id: str
     session_id: str | None
     kind: str
     state: ReceiptState
     attempts: int
     problems: tuple[str, ...]
-    next_attempt_at: datetime | None = Field(description="none: there is nothing left to do")
-    leased_until: datetime | None = Field(description="a worker has it until then")
+    next_attempt_at: datetime | None = Field(description="none: the job is finished")
+    leased_until: datetime | None = Field(description="time until which a worker holds it")
     created_at: datetime
     updated_at: datetime
 
 
 class JobCounts(Value):
-    """How the jobs of all users stand."""
+    """Job counts over all users."""
 
     by_state: dict[str, int]
-    waiting_since: datetime | None = Field(description="since when a job is due that nobody has taken")
-    failed_at: datetime | None = Field(description="when a job failed last")
+    waiting_since: datetime | None = Field(description="due time of the oldest job that no worker has taken")
+    failed_at: datetime | None = Field(description="time of the last failure")
 
 
 class Check(Value):
-    """One thing that has to work."""
+    """Result of one health check."""
 
     name: str
     ok: bool
@@ -207,14 +207,14 @@ class Check(Value):
 
 
 class Health(Value):
-    """Whether a memory can do all that it should."""
+    """Result of all health checks."""
 
     ready: bool
     checks: tuple[Check, ...]
 
 
 class Observed(Value):
-    """What became of the turns that were observed."""
+    """Counts of observed turns."""
 
     accepted: int
     failed: int
@@ -222,7 +222,7 @@ class Observed(Value):
 
 
 class ScorePart(Value):
-    """One part of a score: its value, its weight, and what it contributes."""
+    """One term of a score: value, weight and contribution."""
 
     name: str
     value: float
@@ -231,15 +231,15 @@ class ScorePart(Value):
 
 
 class Explanation(Value):
-    """How a score came about.
+    """Explanation of a score.
 
-    `parts` decide the order: the hit with the largest sum of contributions comes first. What the score is, is decided
-    by the `evidence` that the first hit answers the query, and by how far another one is `behind` it:
+    Hits are ordered by the sum of their `parts`. The score follows from the `evidence` that the first hit answers the
+    query, and from the gap of the others to it (`behind`):
 
         score = 1 / (1 + exp(-x)),  x = min(sum of evidence, 3) + behind
 
-    The simple formulas that can be chosen by a setting have no evidence: their score is the sum of the parts, times
-    the contributions of the `factors`.
+    The plain formulas (`search.preset`) have no evidence: their score is the sum of the parts, times the contributions
+    of the `factors`.
     """
 
     parts: tuple[ScorePart, ...]
@@ -251,7 +251,7 @@ class Explanation(Value):
 
 
 class Hit(Value):
-    """One found memory."""
+    """A search result."""
 
     id: str
     memory_key: str
@@ -269,15 +269,15 @@ class Hit(Value):
     session_id: str | None
     agent_id: str | None
     group_id: str | None
-    source_ids: tuple[str, ...] = Field(description="the messages it came from, by the caller's ids where given")
+    source_ids: tuple[str, ...] = Field(description="ids of its source messages, as given by the caller")
     explanation: Explanation | None = None
 
 
 class SearchResult(Value):
-    """The answer to one search.
+    """Result of a search.
 
     `searched == 0`: nothing is stored in this scope. `searched > 0` without hits: nothing matched.
-    `degraded`: a part of the search could not run, and why.
+    `degraded`: parts of the search that failed, and why.
     """
 
     query: str
@@ -290,7 +290,7 @@ class SearchResult(Value):
 
 
 class Recall(Value):
-    """One search that found something: what was asked, which memories came back (the best first), and when."""
+    """Record of a search that found something; `memory_ids` are ordered, best first."""
 
     id: str
     user_id: str
@@ -300,14 +300,14 @@ class Recall(Value):
 
 
 class Page(Value):
-    """A part of a list; hand `next_cursor` back for the following part."""
+    """A page of a list; pass `next_cursor` to get the next one."""
 
     items: tuple[MemoryItem, ...]
     next_cursor: str | None
 
 
 class Revision(Value):
-    """One change of a memory."""
+    """A change of a memory."""
 
     memory_id: str
     version: int
@@ -323,7 +323,7 @@ RelationType = Literal["supports", "contradicts", "refines"]
 
 
 class Relation(Value):
-    """What one memory does to another."""
+    """A relation between two memories."""
 
     memory_id: str
     relation_type: RelationType
@@ -333,16 +333,16 @@ class Relation(Value):
 
 
 class SourceMessage(Value):
-    """A message that a memory came from, word for word."""
+    """A source message of a memory, verbatim."""
 
     id: str
-    external_id: str | None = Field(description="the caller's own id")
+    external_id: str | None = Field(description="the caller's id")
     session_id: str | None
     role: str
     speaker: str | None
     text: str
     sent_at: datetime
-    span: tuple[int, int] | None = Field(description="which characters of the text, if not all of it")
+    span: tuple[int, int] | None = Field(description="start and end of the part it came from; none: all of it")
 
 
 class MessagePage(Value):
@@ -353,61 +353,59 @@ class MessagePage(Value):
 
 
 class Deletion(Value):
-    """What a delete removed."""
+    """Result of a delete."""
 
     memories: int
     messages: int
-    removed: dict[str, int] = Field(default_factory=dict, description="how many of each kind, those two among them")
+    removed: dict[str, int] = Field(default_factory=dict, description="deleted rows by kind")
     derived: tuple[str, ...] = Field(
-        default=(), description="other memories that went along: nothing else supported them"
+        default=(), description="derived memories deleted because no other source supports them"
     )
-    rewritten: tuple[str, ...] = Field(
-        default=(), description="memories that lost the part that came from what was deleted"
-    )
-    restored: tuple[str, ...] = Field(default=(), description="archived memories that speak for themselves again")
-    notes: tuple[str, ...] = Field(default=(), description="what is left, and what would end it")
+    rewritten: tuple[str, ...] = Field(default=(), description="memories that lost the part derived from it")
+    restored: tuple[str, ...] = Field(default=(), description="archived memories that became active again")
+    notes: tuple[str, ...] = Field(default=(), description="remaining traces, and how to remove them")
 
 
 class ImportReport(Value):
-    """What became of an import of past chats."""
+    """Result of an import of chats."""
 
     files: int
     conversations: int
-    messages: int = Field(description="how many can be kept; those left out are not among them")
-    new: int = Field(description="how many of the messages were not known already")
-    left_out: dict[str, int] = Field(default_factory=dict, description="why messages were left out, and how many")
-    notes: tuple[str, ...] = Field(default=(), description="what else a reader should know")
+    messages: int = Field(description="messages read, without those left out")
+    new: int = Field(description="messages that were not stored before")
+    left_out: dict[str, int] = Field(default_factory=dict, description="number of messages left out, by reason")
+    notes: tuple[str, ...] = Field(default=(), description="further remarks")
 
 
 class Coverage(Value):
-    """How many active memories there are, how many of them the present embedder can see, and how many have keywords."""
+    """Counts of active memories by what they are indexed by."""
 
     memories: int
     embedded: int
     models: dict[str, int]
-    with_keywords: int = Field(description="how many carry at least one keyword")
-    outdated: int = Field(default=0, description="how many, archived ones too, upkeep has yet to index anew")
+    with_keywords: int = Field(description="memories with at least one keyword")
+    outdated: int = Field(default=0, description="memories, archived or not, that maintenance has yet to reindex")
 
 
 class Migration(Value):
-    """What `migrate_store` copied; the rows and checksums of both stores are equal."""
+    """Result of `migrate_store`; rows and checksums of both stores are equal."""
 
     rows: dict[str, int] = Field(description="by table")
-    checksums: dict[str, str] = Field(description="by table: of all its rows, whatever their order")
-    copied: int = Field(description="rows copied this time; the others were there already")
+    checksums: dict[str, str] = Field(description="by table, independent of row order")
+    copied: int = Field(description="rows copied in this run")
 
 
 class CacheUse(Value):
-    """How often a search was answered from a cache, since this memory was opened."""
+    """Cache hits since the memory was opened."""
 
-    caches: tuple[str, ...] = Field(description="where answers are kept; none if caching is off")
+    caches: tuple[str, ...] = Field(description="names of the caches; empty if caching is off")
     asked: int
     answered: int
-    problems: tuple[str, ...] = Field(default=(), description="what does not work, and why")
+    problems: tuple[str, ...] = Field(default=(), description="caches that fail, and why")
 
 
 class Stats(Value):
-    """What a store holds; of one user, or of all."""
+    """Contents of a store, for one user or all."""
 
     users: int
     memories: int

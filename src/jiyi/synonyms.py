@@ -1,4 +1,4 @@
-"""Words that mean the same: the values, what callers may hand in, and the files that people bring."""
+"""Synonyms: values, checks of arguments, and parsing of synonym files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .models import Value
 GivenPair = tuple[str, str] | tuple[str, str, float]
 Pair = tuple[str, str]
 
-SIMILARITY = 0.8  # where none is given
+SIMILARITY = 0.8  # default
 
 
 class Synonym(Value):
-    """Two words that mean the same, to one user or to all."""
+    """Two words with the same meaning, for one user or for all."""
 
     keyword: str
     synonym: str
@@ -30,17 +30,17 @@ class Synonym(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Company:
-    """How often words stand in the same memories as the words that were asked for."""
+class Cooccurrence:
+    """Counts of words that occur in the same memories as the query words."""
 
-    population: int = 0  # memories of the user
-    asked: int = 0  # memories that were looked at because they have a word asked for
-    together: dict[str, int] = field(default_factory=dict)  # word → in how many of those it stands
-    holders: dict[str, int] = field(default_factory=dict)  # word → in how many of all
+    population: int = 0  # all memories of the user
+    asked: int = 0  # memories with a query word
+    together: dict[str, int] = field(default_factory=dict)  # word → number of those memories with it
+    holders: dict[str, int] = field(default_factory=dict)  # word → number of all memories with it
 
 
 def checked(pairs: object) -> dict[Pair, float]:
-    """The pairs as they are stored: normalised, each once. Of equal ones the last counts."""
+    """Normalise and deduplicate pairs; the last of equal ones wins."""
     if isinstance(pairs, (str, bytes)) or not isinstance(pairs, Iterable):
         raise InvalidInput("pairs", "must be a list of (keyword, synonym) or (keyword, synonym, similarity)")
     found: dict[Pair, float] = {}
@@ -53,7 +53,7 @@ def checked(pairs: object) -> dict[Pair, float]:
             validation.name(argument, normalise(validation.name(argument, word))) for word in (keyword, synonym)
         )
         if one == other:
-            raise InvalidInput(argument, f"{keyword!r} and {synonym!r} are one word")
+            raise InvalidInput(argument, f"{keyword!r} and {synonym!r} are the same word")
         if not validation.share(argument, similarity):
             raise InvalidInput(argument, "similarity must be above 0")
         found[in_order(one, other)] = float(similarity)
@@ -66,8 +66,8 @@ def in_order(one: str, other: str) -> Pair:
 
 # -- files ----------------------------------------------------------------------------------------------------------
 
-MOST_IN_GROUP = 50
-MOST_PAIRS = 200_000
+MAX_GROUP = 50
+MAX_PAIRS = 200_000
 _HEADER = ["keyword", "synonym"]
 _NUMBER = re.compile(r"-?\d*\.?\d+")
 
@@ -75,7 +75,7 @@ SynonymPair = tuple[str, str, float]
 
 
 def parse_synonyms(text: str, *, name: str = "synonyms") -> list[SynonymPair]:
-    """Pairs of words from a file: a group of words per line, or a table `keyword,synonym,similarity` (CSV or TSV).
+    """Parse a synonym file: one group of words per line, or a CSV or TSV table `keyword,synonym,similarity`.
 
     >>> parse_synonyms("咖啡 | coffee")
     [('咖啡', 'coffee', 0.8)]
@@ -95,13 +95,13 @@ def parse_synonyms(text: str, *, name: str = "synonyms") -> list[SynonymPair]:
             _put(found, [_pair(cells, where)])
         else:
             _put(found, _pairs_of_group(cells, where))
-        if len(found) > MOST_PAIRS:
-            raise InvalidInput(where, f"there are more than {MOST_PAIRS:,} pairs: split the file")
+        if len(found) > MAX_PAIRS:
+            raise InvalidInput(where, f"there are more than {MAX_PAIRS:,} pairs: split the file")
     return list(found.values())
 
 
 def _put(found: dict[Pair, SynonymPair], pairs: Iterable[SynonymPair]) -> None:
-    """Of equal pairs the last counts."""
+    """Add pairs; the last of equal ones wins."""
     for one, other, similarity in pairs:
         found[in_order(one, other)] = one, other, similarity
 
@@ -115,7 +115,7 @@ def _cells(line: str, where: str) -> list[str]:
 
 
 def _is_pair(cells: Sequence[str]) -> bool:
-    """Two words and a number. (A group of two words and a number is written with |.)"""
+    """Return True for two words and a number; a group that ends with a number is written with |."""
     return len(cells) == 3 and bool(_NUMBER.fullmatch(cells[2]))
 
 
@@ -124,7 +124,7 @@ def _pair(cells: Sequence[str], where: str) -> SynonymPair:
         raise InvalidInput(where, f"must have keyword, synonym and similarity, not {len(cells)} columns")
     keyword, synonym = (_word(cell, where) for cell in cells[:2])
     if keyword == synonym:
-        raise InvalidInput(where, f"{cells[0]!r} and {cells[1]!r} are one word")
+        raise InvalidInput(where, f"{cells[0]!r} and {cells[1]!r} are the same word")
     given = cells[2] if len(cells) == 3 and cells[2] else str(SIMILARITY)
     if not _NUMBER.fullmatch(given) or not 0 < float(given) <= 1:
         raise InvalidInput(where, f"similarity must be a number above 0 and at most 1, not {given!r}")
@@ -134,9 +134,9 @@ def _pair(cells: Sequence[str], where: str) -> SynonymPair:
 def _pairs_of_group(cells: Sequence[str], where: str) -> Iterator[SynonymPair]:
     words = list(dict.fromkeys(_word(word, where) for cell in cells for word in words_of_line(cell)))
     if len(words) < 2:
-        raise InvalidInput(where, "needs two different words at least, such as: 咖啡 | coffee")
-    if len(words) > MOST_IN_GROUP:
-        raise InvalidInput(where, f"has {len(words)} words that mean the same; the limit is {MOST_IN_GROUP}")
+        raise InvalidInput(where, "needs at least two different words, such as: 咖啡 | coffee")
+    if len(words) > MAX_GROUP:
+        raise InvalidInput(where, f"has {len(words)} words; the limit is {MAX_GROUP}")
     return ((one, other, SIMILARITY) for one, other in combinations(words, 2))
 
 

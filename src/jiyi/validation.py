@@ -1,4 +1,4 @@
-"""What callers hand in, checked at the edge. Each check names the argument and says what would be right."""
+"""Checks of arguments. Each raises `InvalidInput` with the name of the argument and what would be valid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LAYER_NAMES: tuple[Layer, ...] = ("episodic", "semantic", "procedural")
 
 
 def text(argument: str, value: object, *, longest: int = MAX_TEXT) -> str:
-    """Text that can be stored and found again: not empty, valid Unicode, not endless. It is kept as it is."""
+    """Check that a text is not empty, not too long and valid Unicode; return it unchanged."""
     if not isinstance(value, str):
         raise InvalidInput(argument, f"must be text, not {type(value).__name__}")
     if not value.strip():
@@ -40,7 +40,7 @@ def text(argument: str, value: object, *, longest: int = MAX_TEXT) -> str:
 
 
 def name(argument: str, value: object) -> str:
-    """An opaque id or a short name."""
+    """Check an id or a short name."""
     return text(argument, value, longest=MAX_NAME)
 
 
@@ -92,7 +92,7 @@ def choice(argument: str, value: object, allowed: Sequence[str]) -> str:
 
 
 def names(argument: str, values: object, *, most: int = MAX_TAGS) -> tuple[str, ...]:
-    """A list of names; one string is refused, because it would be taken letter by letter."""
+    """Check a list of names. A single string is rejected, because it would be iterated by character."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidInput(argument, f"must be a list of names, not {values!r}")
     found = tuple(name(f"{argument}[{at}]", value) for at, value in enumerate(values))
@@ -102,7 +102,7 @@ def names(argument: str, values: object, *, most: int = MAX_TAGS) -> tuple[str, 
 
 
 def json_object(argument: str, value: object) -> dict[str, JsonValue]:
-    """An object that JSON can hold, with text that can be stored."""
+    """Check that a value is an object of plain JSON values."""
     try:
         found = _OBJECT.validate_python(value)
         json.dumps(found, allow_nan=False, ensure_ascii=False).encode()
@@ -112,9 +112,9 @@ def json_object(argument: str, value: object) -> dict[str, JsonValue]:
 
 
 def tags(argument: str, values: object) -> tuple[str, ...]:
-    """Tags as they were written, one of those that differ only in case or width."""
+    """Return the tags as written, without those that differ only in case or width."""
     found = {normalise(tag): tag for tag in names(argument, values)}
-    for normal in found:  # which is longer than the tag for some characters, and nothing for invisible ones
+    for normal in found:  # normalising can lengthen a tag or leave nothing of it
         name(argument, normal)
     return tuple(found.values())
 
@@ -130,7 +130,7 @@ def layers(argument: str, values: object) -> tuple[Layer, ...]:
 def time_span(
     time_range: tuple[datetime | None, datetime | None] | None, time_range_days: int | None, now: datetime
 ) -> tuple[datetime | None, datetime | None]:
-    """From either way of saying it: the start and the end (exclusive)."""
+    """Return start and end (exclusive) from either argument."""
     if time_range is not None and time_range_days is not None:
         raise InvalidInput("time_range", "cannot be used together with time_range_days")
     if time_range_days is not None:

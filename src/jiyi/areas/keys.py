@@ -9,7 +9,7 @@ from time import monotonic
 from .. import validation
 from ..engine import Engine
 from ..ids import new_id
-from ..keys import ApiKey, AuditEntry, NewKey, hashed, id_in, new_key, same
+from ..keys import ApiKey, AuditEntry, NewKey, hash_key, key_id_of, matches_hash, new_key
 from ..models import utc_now
 
 AUDIT_LIMIT = 10_000  # entries kept
@@ -37,7 +37,7 @@ class Keys:
         made = await memory.keys.create("mei's phone", scopes=["read"], user_ids=["mei"])
         """
         made = new_key(name, scopes=scopes, user_ids=user_ids, all_users=all_users, expires_at=expires_at)
-        await self._store.keys.add(made, hashed(made.key))
+        await self._store.keys.add(made, hash_key(made.key))
         self._cached = None
         await self.log("key.create", target=made.id, detail=f"{made.name}: {', '.join(made.scopes)}", by=by)
         return made
@@ -55,8 +55,8 @@ class Keys:
 
     async def check(self, secret: str) -> ApiKey | None:
         """Return the key that belongs to a secret, or None if it is unknown, revoked or expired."""
-        found = (await self._all()).get(id_in(secret) or "")
-        if found is None or not same(secret, found[1]) or not found[0].valid(utc_now()):
+        found = (await self._all()).get(key_id_of(secret) or "")
+        if found is None or not matches_hash(secret, found[1]) or not found[0].valid(utc_now()):
             return None
         return found[0]
 

@@ -24,7 +24,7 @@ from ..errors import (
     StoreError,
     StoreUnavailable,
 )
-from ..http_guards import is_loopback
+from ..http_server import is_loopback
 from ..keys import Scope
 from ..settings import ClientSettings
 from ..store.contract import CLOSED

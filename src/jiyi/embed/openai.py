@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import EmbeddingError, MissingExtra, SettingsError
-from ..http_limits import at_most
+from ..http_client import limit_response
 from . import Vectors
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class OpenAIEmbedder:
             http_client=openai.DefaultAsyncHttpxClient(
                 timeout=openai.Timeout(TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
                 follow_redirects=False,
-                event_hooks={"response": [at_most(MOST_BYTES, EmbeddingError)]},
+                event_hooks={"response": [limit_response(MOST_BYTES, EmbeddingError)]},
             ),
         )
 

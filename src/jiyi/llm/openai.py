@@ -9,7 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import LlmBadReply, LlmError, LlmRefused, LlmUnavailable, MissingExtra, SettingsError
-from ..http_limits import at_most
+from ..http_client import limit_response
 from ..models import utc_now
 from . import ADDRESSES, NEED_NO_KEY, Question, Reply, Usage
 
@@ -74,7 +74,7 @@ class OpenAIChat:
             http_client=openai.DefaultAsyncHttpxClient(
                 timeout=openai.Timeout(settings.timeout_s, connect=CONNECT_TIMEOUT_S),
                 follow_redirects=False,
-                event_hooks={"response": [at_most(MOST_BYTES, LlmBadReply)]},
+                event_hooks={"response": [limit_response(MOST_BYTES, LlmBadReply)]},
             ),
         )
 

@@ -8,7 +8,7 @@ from math import log2
 
 from ..languages.normalise import normalise
 from ..languages.synonyms import builtin_synonyms
-from ..synonyms import Company
+from ..synonyms import Cooccurrence
 
 MOST_SYNONYMS = 4  # of one word
 MOST_RELATED = 5
@@ -51,7 +51,7 @@ def expand(
     return Expansion(original, synonyms, tuple(others)[:MOST_RELATED], by_word)
 
 
-def related_words(company: Company) -> list[str]:
+def related_words(company: Cooccurrence) -> list[str]:
     """The words that stand with those asked for clearly more often than by chance, best first.
 
     The measure is pointwise mutual information, with more trust in what was seen more often.

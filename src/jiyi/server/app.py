@@ -14,7 +14,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from .. import __version__
 from ..errors import InvalidInput
-from ..http_guards import AsgiApp, HostAndOrigin, is_loopback, own_names
+from ..http_server import AsgiApp, HostOriginGuard, host_names, is_loopback
 from ..memory import Memory
 from ..models import Health
 from . import errors, static
@@ -47,7 +47,7 @@ def make_app(
     wrapped: AsgiApp = GZipMiddleware(_routes(shared), minimum_size=2048, compresslevel=2)
     wrapped = Authentication(wrapped, memory, keyless=keyless)
     wrapped = Limits(wrapped, settings)
-    wrapped = HostAndOrigin(wrapped, own_names(host, (*settings.allow_hosts, *allowed_hosts)), same_origin=True)
+    wrapped = HostOriginGuard(wrapped, host_names(host, (*settings.allow_hosts, *allowed_hosts)), same_origin=True)
     return RequestLog(wrapped, shared.metrics), shared
 
 

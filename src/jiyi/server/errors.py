@@ -27,7 +27,7 @@ from ..errors import (
     StoreUnavailable,
     VersionConflict,
 )
-from ..http_guards import problem
+from ..http_server import problem
 
 logger = logging.getLogger("jiyi.server")
 

@@ -13,7 +13,7 @@ from fastapi import HTTPException
 
 from ..agents.tools.usage import Bucket
 from ..errors import JiyiError
-from ..http_guards import AsgiApp, AsgiScope, Message, Receive, Send, header, refuse
+from ..http_server import AsgiApp, AsgiScope, Message, Receive, Send, header, refuse
 from ..ids import new_id
 from ..memory import Memory
 from ..settings import ServerSettings

@@ -14,7 +14,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import InvalidInput
-from ..http_guards import in_url, is_loopback, listening
+from ..http_server import bind_socket, is_loopback, url_host
 from ..memory import Memory
 from .app import make_app
 from .auth import AppState
@@ -34,8 +34,8 @@ async def serve(
             "--host", f"{host} can be reached from other machines: create a key first (`jiyi keys create --help`)"
         )
     server = server_over(memory, host=host, allowed_hosts=allowed_hosts)
-    with listening(host, port) as sock:
-        ready(f"http://{in_url(host)}:{sock.getsockname()[1]}", needs_key)
+    with bind_socket(host, port) as sock:
+        ready(f"http://{url_host(host)}:{sock.getsockname()[1]}", needs_key)
         await server.serve(sockets=[sock])
 
 

@@ -15,7 +15,7 @@ from ..errors import NotFound
 from ..languages.normalise import normalise
 from ..models import utc_now
 from ..scope import Filter
-from ..synonyms import Company, Pair, Synonym, in_order
+from ..synonyms import Cooccurrence, Pair, Synonym, in_order
 from .database import Repository
 from .filters import conditions
 from .inserts import chunks
@@ -110,7 +110,7 @@ async def remove(session: AsyncSession, user_id: str, keyword: str, synonym: str
     return found
 
 
-async def company(session: AsyncSession, where: Filter, words: Sequence[str]) -> Company:
+async def cooccurrence(session: AsyncSession, where: Filter, words: Sequence[str]) -> Cooccurrence:
     """Count the keywords that occur together with these words in the memories that match."""
     asked = list(dict.fromkeys(map(normalise, words)))
     keyword, mine = KeywordRow.keyword, KeywordRow.user_id == where.user_id
@@ -121,10 +121,10 @@ async def company(session: AsyncSession, where: Filter, words: Sequence[str]) ->
     together = Counter(await session.scalars(select(keyword).where(mine, KeywordRow.memory_id.in_(ids))))
     often = {word: count for word, count in together.most_common(COMPANIONS + len(asked)) if word not in asked}
     if not often:
-        return Company()
+        return Cooccurrence()
     in_all = select(keyword, func.count()).where(mine, keyword.in_(often)).group_by(keyword)
     population = select(func.count()).select_from(MemoryRow).where(MemoryRow.user_id == where.user_id)
-    return Company(
+    return Cooccurrence(
         population=await session.scalar(population) or 0,
         asked=len(ids),
         together=often,
@@ -157,6 +157,6 @@ class Synonyms(Repository):
         async with self._database.reading(user_id) as session:
             return await of(session, user_id, words)
 
-    async def cooccurrence(self, where: Filter, words: Sequence[str]) -> Company:
+    async def cooccurrence(self, where: Filter, words: Sequence[str]) -> Cooccurrence:
         async with self._database.reading(where.user_id) as session:
-            return await company(session, where, words)
+            return await cooccurrence(session, where, words)

@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from .. import validation
 from ..errors import InvalidInput
-from ..models import TIMES_OF_MESSAGES, CandidateMemory, Message, Value
+from ..models import SENT_AT_ALIASES, CandidateMemory, Message, Value
 
 INSTRUCTIONS = frozenset({"system", "developer"})  # roles of what an agent is told; no memory of a user
-MESSAGE_KEYS = frozenset({"role", "content", "speaker", "name", "sent_at", *TIMES_OF_MESSAGES})
+MESSAGE_KEYS = frozenset({"role", "content", "speaker", "name", "sent_at", *SENT_AT_ALIASES})
 
 V = TypeVar("V", bound=Value)
 

@@ -11,18 +11,18 @@ from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from ...errors import InvalidInput
-from ...http_guards import (
+from ...http_server import (
     AsgiApp,
     AsgiScope,
-    HostAndOrigin,
+    HostOriginGuard,
     Receive,
     Send,
+    bind_socket,
     header,
-    in_url,
+    host_names,
     is_loopback,
-    listening,
-    own_names,
     refuse,
+    url_host,
 )
 
 PATH = "/mcp"
@@ -48,8 +48,8 @@ async def serve_http(
     import uvicorn
 
     app = http_app(server, host=host, key=key, allowed_hosts=allowed_hosts)
-    with listening(host, port) as sock:
-        ready(f"http://{in_url(host)}:{port}{PATH}")
+    with bind_socket(host, port) as sock:
+        ready(f"http://{url_host(host)}:{port}{PATH}")
         # The default log_config writes to stdout.
         await uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).serve(sockets=[sock])
 
@@ -63,12 +63,12 @@ def http_app(server: Server[Any], *, host: str, key: str | None, allowed_hosts: 
         raise InvalidInput("mcp.key", f"has {len(key)} characters; it needs at least {MIN_KEY_LENGTH}")
     app: AsgiApp = server.streamable_http_app(
         streamable_http_path=PATH,
-        # HostAndOrigin checks names, for REST and MCP alike.
+        # HostOriginGuard checks names, for REST and MCP alike.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         host=host,
     )
     guarded = app if key is None else KeyRequired(app, key)
-    return HostAndOrigin(guarded, own_names(host, allowed_hosts), same_origin=False)
+    return HostOriginGuard(guarded, host_names(host, allowed_hosts), same_origin=False)
 
 
 class KeyRequired:

@@ -38,7 +38,7 @@ async def create_key(caller: Admin, body: KeyBody) -> Response:
             expires_at=body.expires_at,
             revoked_at=None,
         )
-        if not wanted.within(own):
+        if not wanted.is_subset_of(own):
             raise HttpError(403, "scope_missing", "a key cannot have more permissions than the one that creates it")
     made = await caller.memory.keys.create(
         body.name,
@@ -66,4 +66,4 @@ async def audit(caller: Admin, limit: Limit = 100) -> Response:
 
 async def _visible(caller: Caller) -> list[ApiKey]:
     own = caller.access.key
-    return [key for key in await caller.memory.keys.list() if own is None or key.within(own)]
+    return [key for key in await caller.memory.keys.list() if own is None or key.is_subset_of(own)]

@@ -107,14 +107,14 @@ function switches(anew) {
 }
 
 const OTHER = "\u0000other";
-const MOST_USERS = 100; // in the list
+const MAX_KEY_USERS = 100; // in the list
 
 function userSwitch() {
   const { who, users } = session;
-  const known = (who.all_users ? users : who.user_ids).slice(0, MOST_USERS); // beyond that, by name
+  const known = (who.all_users ? users : who.user_ids).slice(0, MAX_KEY_USERS); // beyond that, by name
   const names = [...new Set([kept.user, ...known])].sort();
   const choices = names.map((name) => [name, name]);
-  if (who.all_users || known.length === MOST_USERS) choices.push([OTHER, t("user_other")]);
+  if (who.all_users || known.length === MAX_KEY_USERS) choices.push([OTHER, t("user_other")]);
   const list = select(choices, kept.user, async (chosen) => {
     const user = chosen === OTHER ? await askUser() : chosen;
     if (user) tell("user", user);

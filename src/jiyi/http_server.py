@@ -1,7 +1,7 @@
-"""Who may speak to a server on a port: the checks that REST and MCP share. Pure ASGI, no framework.
+"""Host, origin and socket checks shared by the REST and MCP servers; plain ASGI, without a framework.
 
-A web page that lets its own name point to this machine (DNS rebinding) sends that name as Host; a page of another site
-sends its own Origin. Both are refused before anything else happens.
+A page that resolves its own name to this machine (DNS rebinding) sends that name as Host; a page of another site sends
+its own Origin. Both are rejected before the request is parsed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Send = Callable[[Message], Awaitable[None]]
 AsgiApp = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - they are no names, so no client can mean them
+WILDCARD_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - wildcards are not names that a client can send
 
 
 def is_loopback(host: str) -> bool:
@@ -33,16 +33,16 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def in_url(host: str) -> str:
+def url_host(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """The socket, made here because uvicorn ends the process if it cannot have it."""
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Bind a listening socket here, because uvicorn exits the process if it cannot."""
     bare = host.strip("[]")
     family = socket.AF_INET6 if ":" in bare else socket.AF_INET
-    # The protocol must be named: asyncio sends small packets at once (TCP_NODELAY) only on a socket that says it is
-    # TCP. Otherwise every answer waits 40 ms for the client to acknowledge its header.
+    # asyncio sets TCP_NODELAY only on sockets whose protocol is given; without it every response waits 40 ms for the
+    # client to acknowledge its headers.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":
@@ -54,17 +54,17 @@ def listening(host: str, port: int) -> socket.socket:
         return sock
     except OSError as error:
         sock.close()
-        raise InvalidInput("--port", f"cannot listen on {in_url(host)}:{port}: {error.strerror or error}") from None
+        raise InvalidInput("--port", f"cannot listen on {url_host(host)}:{port}: {error.strerror or error}") from None
 
 
-def own_names(host: str, more: Iterable[str] = ()) -> frozenset[str]:
-    """The names under which a server on this address is reached, without ports."""
-    own = () if host in EVERY_ADDRESS else (in_url(host),)
+def host_names(host: str, more: Iterable[str] = ()) -> frozenset[str]:
+    """Return the host names, without ports, that requests to this address may use."""
+    own = () if host in WILDCARD_ADDRESSES else (url_host(host),)
     return frozenset(name.lower() for name in (*LOOPBACK, *own, *more))
 
 
 def without_port(authority: str) -> str:
-    """`name` of `name:port`.
+    """Strip the port from `name:port`.
 
     >>> without_port("[::1]:8766"), without_port("localhost:1"), without_port("localhost")
     ('[::1]', 'localhost', 'localhost')
@@ -74,16 +74,18 @@ def without_port(authority: str) -> str:
 
 
 def header(scope: AsgiScope, name: bytes) -> str | None:
-    """A header that stands there once; twice is as if it were nonsense."""
+    """Return a header's value, None if it is missing, or "" if it is repeated."""
     found = [value for key, value in scope["headers"] if key == name]
     if not found:
         return None
     return found[0].decode("latin-1") if len(found) == 1 else ""
 
 
-class HostAndOrigin:
-    """Lets in what is addressed to one of these names. With `same_origin`, a browser must have the page from this very
-    server; without, from a server of any port under one of the names."""
+class HostOriginGuard:
+    """Reject requests for other hosts or from pages of other sites.
+
+    With `same_origin` the page must come from this server; otherwise any port of the allowed hosts will do.
+    """
 
     def __init__(self, app: AsgiApp, names: frozenset[str], *, same_origin: bool) -> None:
         self._app = app
@@ -94,15 +96,15 @@ class HostAndOrigin:
         if scope["type"] == "http":
             host = header(scope, b"host") or ""
             if without_port(host) not in self._names:
-                await refuse(send, 421, "host_refused", "this server is not reached under that name: see --allow-host")
+                await refuse(send, 421, "host_refused", "unknown host name: see --allow-host")
                 return
             origin = header(scope, b"origin")
-            if origin is not None and not self._fits(origin, host):
-                await refuse(send, 403, "origin_refused", "a page of another site may not ask this server")
+            if origin is not None and not self._allowed(origin, host):
+                await refuse(send, 403, "origin_refused", "requests from pages of other sites are not allowed")
                 return
         await self._app(scope, receive, send)
 
-    def _fits(self, origin: str, host: str) -> bool:
+    def _allowed(self, origin: str, host: str) -> bool:
         try:
             page = urlsplit(origin)
         except ValueError:
@@ -115,7 +117,7 @@ class HostAndOrigin:
 
 
 async def refuse(send: Send, status: int, code: str, detail: str, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-    """An answer as RFC 9457 has it, from outside of any framework."""
+    """Send an RFC 9457 problem response."""
     body = json.dumps(problem(status, code, detail), ensure_ascii=False).encode()
     own = [(b"content-type", b"application/problem+json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": [*own, *headers]})
