@@ -24,9 +24,9 @@ from jiyi.write import classify
 from jiyi.write.classify import ABOUT, FEATURES, KINDS, SALIENT, features
 
 DATA = Path(__file__).parent / "data"
-EPOCHS = 14
-LEARNING_RATE = 0.25
-DECAY = 2e-5  # of the weights of present features, after each example
+EPOCHS = 10
+LEARNING_RATE = 0.12
+DECAY = 2e-4  # of the weights of present features, after each example
 
 Matrix = NDArray[np.float32]
 
