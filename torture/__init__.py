@@ -13,4 +13,4 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent.parent / "tests"))  # servers that misbehave, and a PostgreSQL, are there
+sys.path.append(str(Path(__file__).parent.parent / "tests"))  # faulty model servers and a PostgreSQL

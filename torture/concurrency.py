@@ -29,10 +29,10 @@ from .trial import Trial
 PROTECTIONS = {"transactions": "each statement is committed by itself, and no index forbids a second memory or key"}
 PROCESSES = 16
 OPERATIONS = 100_000
-ON_SQLITE = 0.6  # of them
+ON_SQLITE = 0.6  # share of the operations
 USERS = ("mei", "林梅", "a-b.c", "%_")
 SHARES = {"say": 26, "same": 10, "change": 18, "drop": 12, "search": 26, "list": 5, "compress": 1, "sync": 2}
-WHO = {"compress": (2,), "sync": (0, 1)}  # of the processes; all do the rest
+WHO = {"compress": (2,), "sync": (0, 1)}  # processes that do it; all do the rest
 TRIES = 30
 
 
@@ -149,7 +149,7 @@ def drive(trial: Trial, *, where: str, operations: int) -> None:
     trial.counts["acknowledged"] += sum(line["done"] for line in lines)
     told = folder / "told"
     if wait(fork(lambda: look(place, folder, lines, told))) != 0:
-        trial.breaks("other", f"{folder.name} cannot be looked at")
+        trial.breaks("other", f"{folder.name} cannot be checked")
     else:
         trial.broken += [f"{line} (--seed {trial.seed})" for line in told.read_text("utf-8").splitlines()]
     trial.counts["processes"] += PROCESSES

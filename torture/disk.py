@@ -23,7 +23,7 @@ class Inode:
     """A file's flushed content and its later writes."""
 
     safe: bytearray = field(default_factory=bytearray)
-    since: list[tuple[int, bytes | None]] = field(default_factory=list)  # where and what; None: cut to this length
+    since: list[tuple[int, bytes | None]] = field(default_factory=list)  # offset and data; None: truncated
 
     def flush(self) -> None:
         for at, data in self.since:
@@ -67,10 +67,10 @@ Names = dict[str, Inode | str]
 class Disk:
     def __init__(self, root: Path) -> None:
         self.root = str(root)
-        self.names: Names = {}  # as a program sees them
+        self.names: Names = {}  # as programs see them
         self._safe: Names = {}
-        self._since: list[Call] = []  # changes of names that are not flushed
-        self._inodes: dict[int, Inode] = {}  # of those changes that make a file
+        self._since: list[Call] = []  # unflushed changes of names
+        self._inodes: dict[int, Inode] = {}  # of files created by those changes
 
     def play(self, call: Call) -> None:
         path = call.path.removesuffix(" (deleted)")
@@ -126,7 +126,7 @@ class Disk:
         contents: dict[Inode, bytes] = {}
         for path, inode in sorted(names.items()):
             if path.endswith("-shm") or any(str(above) not in names for above in self._above(path)):
-                continue  # shared memory is no more; what lies in a folder that is not there is lost with it
+                continue  # shared memory, or in a folder that was lost
             place = into / PurePath(path).relative_to(self.root)
             if isinstance(inode, Inode):
                 if inode not in contents:

@@ -27,10 +27,10 @@ from test_llm_jobs import GOOD, TALK, TRUE, WRONG
 from .embedding_faults import DIMENSION, HARMLESS, VECTORS, true_vector
 from .trial import Trial
 
-SEQUENCES = 60  # of each kind, in the whole trial
+SEQUENCES = 60  # of each kind, at scale 1
 SLOW = ("hangs", "drips", "drips spaces", "floods", "floods errors")
-HURRIED_S, PATIENT_S = 0.5, 30.0  # a machine may be slow, too
-MOST_WRONG = 3  # in a row
+HURRIED_S, PATIENT_S = 0.5, 30.0  # the machine may be slow
+MAX_FAULTS = 3  # in a row
 PROTECTIONS = {
     "the proof of a quote": "`Grounds.quoted` takes any quote for said, so a reply with invented ones makes memories",
     "the check of vectors": "`jiyi.embed.checked` takes any array, so NaN and wrong dimensions are stored",
@@ -73,7 +73,7 @@ async def _all(trial: Trial, server: FaultServer, empty: Path, ways: dict[str, B
         await one(trial, server, _copy(trial, empty), [name])
     trial.counts[f"kinds of faults {kind}"] = len(alone)
     for _ in range(0 if trial.without else trial.times(SEQUENCES)):
-        some = [chances.choice(names) for _ in range(chances.randint(2, MOST_WRONG))]
+        some = [chances.choice(names) for _ in range(chances.randint(2, MAX_FAULTS))]
         trial.counts[f"faults {kind}"] += len(some)
         await one(trial, server, _copy(trial, empty), some)
 
@@ -100,9 +100,9 @@ async def _model(trial: Trial, server: FaultServer, path: Path, names: list[str]
     async with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
         receipt = await memory.add(TALK, user_id="mei", session_id="s")
         if await _said(memory) != sorted(turn["content"] for turn in TALK):
-            trial.breaks("lost", f"{what}: what was said is not kept")
+            trial.breaks("lost", f"{what}: the message is not stored")
         if made := await _made(memory):
-            trial.breaks("false success", f"{what}: {made} was made of it")
+            trial.breaks("false success", f"{what}: {made} was derived from it")
         if receipt.state is not ReceiptState.FAILED or not receipt.problems:
             trial.breaks("false success", f"{what}: the state is {receipt.state}, {receipt.problems}")
         server.behave(GOOD)
@@ -113,7 +113,7 @@ async def _model(trial: Trial, server: FaultServer, path: Path, names: list[str]
             if done.state is not ReceiptState.FAILED:
                 break
         if done.state is not ReceiptState.INDEXED or await _made(memory) != [TRUE]:
-            trial.breaks("lost", f"{what}: mended, it is {done.state} with {await _made(memory)}")
+            trial.breaks("lost", f"{what}: after the repair it is {done.state} with {await _made(memory)}")
 
 
 def _patience(names: list[str]) -> float:
@@ -146,12 +146,12 @@ async def _embeddings(trial: Trial, server: FaultServer, path: Path, names: list
                 receipt = await memory.add(given, user_id="mei")
                 found = await memory.search(f"chess {at}", user_id="mei", limit=1)
             if receipt.created != len(given):
-                trial.breaks("lost", f"{what}: {receipt.created} of {len(given)} were kept")
+                trial.breaks("lost", f"{what}: {receipt.created} of {len(given)} were stored")
             whole = receipt.state is ReceiptState.INDEXED
             if whole != (name in HARMLESS) or (not whole and not receipt.problems):
                 trial.breaks("false success", f"{what}: the state is {receipt.state}, {receipt.problems}")
             if [hit.content_preview for hit in found.hits] != [f"plays chess {at}"]:
-                trial.breaks("lost", f"{what}: words do not find it")
+                trial.breaks("lost", f"{what}: keyword search does not find it")
             if name not in HARMLESS and not found.degraded:
                 trial.breaks("false success", f"{what}: a search without vectors does not say so")
         await _no_wrong_vector(trial, memory, what)
@@ -160,7 +160,7 @@ async def _embeddings(trial: Trial, server: FaultServer, path: Path, names: list
         await _no_wrong_vector(trial, memory, f"{what}, mended")
         coverage = (await memory.stats("mei")).coverage
         if coverage.embedded != coverage.memories or coverage.memories != 1 + len(names) * (len(FACTS) - 1):
-            trial.breaks("lost", f"{what}: mended, {coverage}")
+            trial.breaks("lost", f"{what}: after the repair {coverage}")
 
 
 async def _no_wrong_vector(trial: Trial, memory: Memory, what: str) -> None:
@@ -170,7 +170,7 @@ async def _no_wrong_vector(trial: Trial, memory: Memory, what: str) -> None:
     for memory_id, vector in (await vectors_of(memory)).items():
         right = true_vector(texts[memory_id])
         if vector.shape != right.shape or not np.allclose(vector, right, atol=1e-5):
-            trial.breaks("false success", f"{what}: {texts[memory_id]!r} has a vector that is not its own")
+            trial.breaks("false success", f"{what}: {texts[memory_id]!r} has a wrong vector")
 
 
 async def vectors_of(memory: Memory) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from .trial import Trial
 from .warm import share_statements, warm
 
 ROOT = Path(__file__).parents[1]
-FOREIGN = ("JIYI_", "LLM_", "EMBEDDING_")  # settings of the person who runs it
+FOREIGN = ("JIYI_", "LLM_", "EMBEDDING_")  # settings of the caller
 
 
 async def in_process(trial: Trial, part: str, *, environment: dict[str, str] | None = None, **given: Any) -> None:

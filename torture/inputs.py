@@ -21,9 +21,9 @@ from .trial import Trial
 
 WHOLE = 50_000
 BY_MUTATION, BY_HYPOTHESIS = 0.8, 0.2
-SLOWEST = 60  # times what reading a good text of 10,000 characters takes
-GROWN = 4_000, 16_000  # characters; four times as much may take this many times as long:
-GROWTH = 12  # linear is 4, quadratic 16
+SLOWEST = 60  # times the duration of a valid text of 10,000 characters
+GROWN = 4_000, 16_000  # characters
+GROWTH = 12  # bound for four times the length: linear is 4, quadratic 16
 WORTH_MEASURING_S = 0.2
 PROTECTIONS = {
     "the limit of nesting": "`jiyi.llm.reading.DEEPEST` is a million: deep JSON in a reply ends in Python's own error",

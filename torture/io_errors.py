@@ -51,7 +51,7 @@ async def _refused(work: Awaitable[Any]) -> StoreError:
         await work
     except StoreError as error:
         return error
-    raise Broken("false success: it was said to be written")
+    raise Broken("false success: the write was acknowledged")
 
 
 async def full_disk(disk: Path) -> None:
@@ -71,9 +71,9 @@ async def full_disk(disk: Path) -> None:
                 if refused == 3:
                     break
         if not refused:
-            raise Broken("4 MiB never were full")
+            raise Broken("4 MiB were never full")
         if not (await memory.search("number", user_id=USER)).hits:
-            raise Broken("reading stopped")
+            raise Broken("reading failed")
         await memory.list(user_id=USER)
         ballast.unlink()
         acknowledged += [made.id for made in (await memory.add("room again", user_id=USER)).memories]
@@ -101,7 +101,7 @@ async def read_only(disk: Path) -> None:
         await memory.add("after", user_id=USER)
         await _all_there(memory, [made.id])
         if (await memory.search("never", user_id=USER, search_mode="keyword")).hits:
-            raise Broken("what was refused is there")
+            raise Broken("a refused write is stored")
 
 
 async def locked(folder: Path) -> None:
@@ -113,7 +113,7 @@ async def locked(folder: Path) -> None:
             other.execute("BEGIN IMMEDIATE")
             error = await _refused(memory.add("refused", user_id=USER))
             if not isinstance(error, StoreUnavailable) or "locked" not in str(error):
-                raise Broken(f"a lock was called {error!r}")
+                raise Broken(f"a lock raised {error!r}")
             await memory.search("before", user_id=USER)
             other.execute("ROLLBACK")
         await memory.add("refused", user_id=USER)
@@ -144,7 +144,7 @@ async def jumping_clock(folder: Path) -> None:
                 raise Broken("an update was lost")
             found = {hit.id for hit in (await memory.search("soon gone", user_id=USER)).hits}
             if (short.id in found) != (ahead <= 0):
-                raise Broken(f"what expires in six hours is found, or is not, at {ahead:+.0f} s")
+                raise Broken(f"wrong expiry at {ahead:+.0f} s")
             shim.clock(ahead - DAY)
             await asyncio.wait_for(memory.jobs.work(), 20)
         shim.clock(0)
@@ -155,7 +155,7 @@ async def jumping_clock(folder: Path) -> None:
         open_jobs = (await memory.jobs.counts()).by_state.get("accepted", 0)
         liked = (await memory.list(user_id=USER, memory_types=["preference"])).items
         if open_jobs or len(liked) != 7:
-            raise Broken(f"{open_jobs} jobs are left, and {len(liked)} of 7 did something")
+            raise Broken(f"{open_jobs} jobs are pending, and {len(liked)} of 7 were done")
         await _all_there(memory, acknowledged)
 
 

@@ -32,8 +32,8 @@ PROTECTIONS = {
 SESSION = "the owner's talk"
 AREAS = ("jobs", "keys", "maintenance", "sessions", "synonyms", "transfer", "usage", "workspace")
 MOMENT = re.compile(r"datetime\.datetime\([^)]*\)")
-OUTSIDE_FROM = 0.02  # a server and a command line take a while: a tiny trial does without
-ON_THE_WEB, AT_THE_PROMPT = 6, 4  # how many of the names try the routes and the commands
+OUTSIDE_FROM = 0.02  # smaller trials skip the server and the command line
+ON_THE_WEB, AT_THE_PROMPT = 6, 4  # names that try routes and commands
 
 
 async def run(trial: Trial) -> None:
@@ -60,7 +60,7 @@ async def run(trial: Trial) -> None:
                     for name in names[:AT_THE_PROMPT]:
                         await asyncio.to_thread(_commands, trial, kind, place, name, theirs)
                 if await _export(memory, folder) != before:
-                    trial.breaks("leak", f"{kind}: something of the owner's was changed")
+                    trial.breaks("leak", f"{kind}: data of the owner was changed")
             if outside:
                 await asyncio.to_thread(_routes, trial, kind, place, names[:ON_THE_WEB], theirs)
 
@@ -110,11 +110,11 @@ async def _verbs(trial: Trial, memory: Memory, kind: str, user: str, theirs: The
         told = await _told(call, memory, user, theirs)
         what = f"{kind}: {name} by {user!r}"
         if CANARY in told:
-            trial.breaks("leak", f"{what} tells {told[:120]!r}")
+            trial.breaks("leak", f"{what} shows {told[:120]!r}")
         if name in BY_ID:
             nobody = await _told(call, memory, user, theirs.like())
             if _bare(told, theirs) != _bare(nobody, theirs.like()):
-                trial.breaks("leak", f"{what} answers {told[:80]!r}, and {nobody[:80]!r} for an id that nobody has")
+                trial.breaks("leak", f"{what} answers {told[:80]!r}, and {nobody[:80]!r} for an unknown id")
 
 
 async def _told(call: isolation_cases.Call, memory: Memory, user: str, theirs: Theirs) -> str:
@@ -122,7 +122,7 @@ async def _told(call: isolation_cases.Call, memory: Memory, user: str, theirs: T
         return repr(await call(memory, user, theirs))
     except JiyiError as error:
         return f"{type(error).__name__}: {error}"
-    except Exception as error:  # noqa: BLE001 - it is told apart from what an id that nobody has gets
+    except Exception as error:  # noqa: BLE001 - compared with the answer for an unknown id
         return f"not Jiyi's own {type(error).__name__}: {error}"
 
 
@@ -138,7 +138,7 @@ async def _tools(trial: Trial, memory: Memory, kind: str, user: str, theirs: The
         trial.counts["calls of tools"] += 1
         result = await tools.call(name, given(theirs))
         if CANARY in result.text + repr(result.data):
-            trial.breaks("leak", f"{kind}: the tool {name} of {user!r} tells {result.text[:120]!r}")
+            trial.breaks("leak", f"{kind}: the tool {name} of {user!r} shows {result.text[:120]!r}")
 
 
 def _commands(trial: Trial, kind: str, place: str | Path, user: str, theirs: Theirs) -> None:
@@ -148,7 +148,7 @@ def _commands(trial: Trial, kind: str, place: str | Path, user: str, theirs: The
         trial.counts["commands"] += 1
         told = commanded([*name.split(), *arguments(theirs), "--user", user, "--store", str(place), "--json"])
         if CANARY in told:
-            trial.breaks("leak", f"{kind}: jiyi {name} of {user!r} tells {told[:120]!r}")
+            trial.breaks("leak", f"{kind}: jiyi {name} of {user!r} shows {told[:120]!r}")
 
 
 def _routes(trial: Trial, kind: str, place: str | Path, names: list[str], theirs: Theirs) -> None:

@@ -25,10 +25,10 @@ def lookalikes(user_id: str) -> list[str]:
         unicodedata.normalize("NFD", user_id),
         wide,
         user_id.replace("ë", "e"),
-        user_id.replace("A", "А"),  # a Cyrillic one
+        user_id.replace("A", "А"),  # Cyrillic
         user_id.replace(" ", "\u00a0"),
         user_id.replace("-", "\u2010"),
-        user_id.replace("梅", "\U0002f8e2"),  # a compatibility form
+        user_id.replace("梅", "\U0002f8e2"),  # compatibility form
         f"{user_id} ",
         f" {user_id}",
         f"{user_id}\t",
@@ -65,7 +65,7 @@ class Theirs:
     job_id: str
     session_id: str
     export: Path
-    folder: Path  # for what is written
+    folder: Path  # for output files
 
     def like(self) -> Theirs:
         """Return ids of the same form that do not exist."""

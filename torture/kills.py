@@ -33,7 +33,7 @@ from .warm import warm
 
 PROTECTIONS = {"the commit": "the log says that it is acknowledged before it was committed"}
 KILLS = 10_000
-A_STORE = 250  # kills of one store; then a new one
+A_STORE = 250  # kills per store
 LOOK_EVERY = 50  # kills
 USERS = ("mei", "林梅", "a-b.c")
 PROSE = "These lines are a person's own, 不要动。\n"
@@ -91,14 +91,14 @@ class Writer:
     log: Log
     ledger: Ledger
     rng: random.Random
-    name: str  # of this process, unlike any other
-    signs: int  # a pipe on which it tells that it gets on
+    name: str  # unique per process
+    signs: int  # pipe that signals progress
     too_early: bool
 
     async def write(self) -> None:
         unknown = self.ledger.unknown.get(self.user)
         if unknown is not None and self.rng.random() < 0.7:
-            with suppress(NotFound):  # it was done, then
+            with suppress(NotFound):  # it had been done
                 await self._do({name: value for name, value in unknown.items() if name != "done"})
         own = self.ledger.of_user(self.user)[-30:]
         for turn in count():
@@ -172,7 +172,7 @@ async def look(folder: Path, files: bool, to_the_end: bool, told: Path) -> None:
     with closing(connect(folder / "memory.db")) as database:
         state = database.execute("PRAGMA integrity_check").fetchall()
         broken += [] if state == [("ok",)] else [f"torn: integrity_check: {state[:3]}"]
-    async with opened(folder, files, works=False) as memory:  # so that nothing changes while it is looked at
+    async with opened(folder, files, works=False) as memory:  # nothing changes during the check
         if to_the_end:
             broken += await _jobs_done(memory, Ledger.of(log.read()), folder)
         if files:
@@ -194,7 +194,7 @@ async def _jobs_done(memory: Memory, ledger: Ledger, folder: Path) -> list[str]:
         await asyncio.sleep(0.05)
     counts = (await memory.jobs.counts()).by_state
     broken = [f"other: {counts['accepted']} jobs are not done"] if counts.get("accepted") else []
-    for user in USERS:  # what was deleted before it was looked at has nothing to become, and says so
+    for user in USERS:  # jobs of deleted messages fail with a reason
         failed = await memory.jobs.list(user_id=user, state="failed", limit=1000)
         broken += [f"other: a job has failed: {job.problems}" for job in failed if job.problems != (GONE,)]
     made = [content for _, _, content, _ in rows(folder / "memory.db")]
@@ -260,7 +260,7 @@ def _kill_one(trial: Trial, folder: Path, files: bool, name: str, too_early: boo
     theirs, ours = os.pipe()
     process = fork(lambda: live(folder, files, name, f"{trial.seed}{name}", ours, too_early))
     os.close(ours)
-    for _ in range(rng.choice((0, 1, 2, 3, 3, 4, 5, 5, 6, 7))):  # none: while it opens the store, perhaps
+    for _ in range(rng.choice((0, 1, 2, 3, 3, 4, 5, 5, 6, 7))):  # 0: perhaps while it opens the store
         if not select.select([theirs], [], [], 30)[0] or not os.read(theirs, 1):
             break
     time.sleep(rng.uniform(0, 0.02))
@@ -274,7 +274,7 @@ def _kill_one(trial: Trial, folder: Path, files: bool, name: str, too_early: boo
 def _look(trial: Trial, folder: Path, files: bool, last: bool) -> None:
     told = folder / "told"
     if wait(fork(lambda: look(folder, files, last, told))) != 0:
-        trial.breaks("other", f"{folder.name} could not be looked at after {trial.counts['kills']} kills")
+        trial.breaks("other", f"{folder.name} could not be checked after {trial.counts['kills']} kills")
     elif told.read_text("utf-8"):
         found = [f"{line} (--seed {trial.seed})" for line in told.read_text("utf-8").splitlines()]
         trial.broken += found

@@ -36,7 +36,7 @@ class Kept:
     """One acknowledged memory."""
 
     user: str
-    texts: set[str]  # what it may say: more than one, if a change of it was cut off
+    texts: set[str]  # possible contents: several after an interrupted change
     may_be_gone: bool = False
     gone: bool = False
 
@@ -48,7 +48,7 @@ class Said:
     user: str
     texts: tuple[str, ...]
     done: bool = False
-    has_ids: bool = False  # then each of its memories is kept by its id
+    has_ids: bool = False  # its memories are tracked by id
     may_be_gone: bool = False
 
 
@@ -57,8 +57,8 @@ class Ledger:
     """The contents of a log."""
 
     kept: dict[str, Kept] = field(default_factory=dict)  # by id
-    said: dict[str, Said] = field(default_factory=dict)  # by slot, which is a word that stands in its texts
-    unknown: dict[str, dict[str, Any]] = field(default_factory=dict)  # by user: what was begun and not acknowledged
+    said: dict[str, Said] = field(default_factory=dict)  # by slot, a word in its texts
+    unknown: dict[str, dict[str, Any]] = field(default_factory=dict)  # by user: unacknowledged request
     acknowledged: int = 0
 
     @classmethod

@@ -51,8 +51,8 @@ class Load:
     rng: random.Random
     trial: Trial
     questions: list[str]
-    kept: dict[str, str] = field(default_factory=dict)  # id → user: acknowledged
-    busy: set[str] = field(default_factory=set)  # ids that a task is at
+    kept: dict[str, str] = field(default_factory=dict)  # acknowledged: user by id
+    busy: set[str] = field(default_factory=set)  # ids in use by a task
     gone: list[tuple[str, str]] = field(default_factory=list)
     took: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     made: int = 0
@@ -107,7 +107,7 @@ class Load:
             memory_id, owner = self.rng.choice(self.gone)
             with suppress(NotFound):
                 await self.memory.get(memory_id, user_id=owner)
-                self.trial.breaks("false success", f"memory {memory_id} of {owner} was deleted and is there")
+                self.trial.breaks("false success", f"memory {memory_id} of {owner} was deleted and still exists")
 
     async def _update(self, user: str) -> None:
         chosen = self._chosen()

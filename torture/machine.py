@@ -40,7 +40,7 @@ class Kept:
     status: str = "active"
     valid_to: datetime | None = None
     version: int = 1
-    told: bool = False  # it is a message: its key is its id
+    told: bool = False  # a message: its key is its id
     before: list[dict[str, Any]] = field(default_factory=list)
 
     def state(self) -> dict[str, Any]:
@@ -165,7 +165,7 @@ class Machine(RuleBasedStateMachine):
             self.do(self.memory.restore(one.key, user_id=one.user))
         now, then = one.state(), one.before[-1]
         if undo and now == then:
-            return  # the last change changed nothing, so there is nothing to take back
+            return  # the last change had no effect to undo
         one.before.append(now)
         for name, value in then.items():
             setattr(one, name, value)

@@ -24,7 +24,7 @@ from .machine import Machine
 from .stores import ON_POSTGRES_FROM, server
 from .trial import Trial
 
-EXAMPLES, STEPS = 120, 30  # machines on each database in the whole trial, and how far each goes
+EXAMPLES, STEPS = 120, 30  # machines per database at scale 1, and steps of each
 PROTECTIONS = {"the check of versions": "`edits.update` changes a memory whatever its version is by then"}
 
 

@@ -31,8 +31,8 @@ from .trial import Trial
 
 WHOLE = 240
 ROOT = Path(__file__).parent.parent
-LONGEST_CPU_S = 60  # what runs for ever uses the processor,
-LONGEST_S, SLOWER = 60, 15  # or waits for ever: so long, and as many times what its tests take without it
+LONGEST_CPU_S = 60  # against endless loops
+LONGEST_S, SLOWER = 60, 15  # against deadlocks: seconds, and times the normal duration
 FILES = (
     *(
         "store/additions.py",
@@ -52,7 +52,7 @@ TESTS = (
     *("test_erase", "test_undo", "test_compress", "test_renew", "test_identify", "test_flow"),
     *("test_server_isolation", "test_server_walls"),
 )
-LEFT_OUT = "not postgres and not process"  # processes of their own would have no mutant in them
+LEFT_OUT = "not postgres and not process"  # other processes would not contain the mutant
 OTHERS = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
@@ -66,10 +66,10 @@ class Mutant:
 
     file: str
     line: int
-    number: int  # of the node in the tree
+    number: int  # index of the node in the tree
     way: int
     was: str
-    function: str  # in which it is
+    function: str  # that contains it
     first_line: int  # of the function
 
     def tree(self) -> ast.Module:
@@ -142,7 +142,7 @@ def _ways(node: ast.AST) -> list[Any]:
     if isinstance(node, (ast.If, ast.While, ast.IfExp)):
         found.append(lambda: setattr(node, "test", ast.UnaryOp(ast.Not(), node.test)))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("where", "and_"):
-        # A condition is left out: what keeps users apart is one of them.
+        # Drop a condition; user isolation depends on some.
         found += [lambda at=at: node.args.pop(at) for at in range(len(node.args))]
     if isinstance(node, ast.Expr) and isinstance(node.value, (ast.Await, ast.Call)):
         found.append(lambda: setattr(node, "value", ast.Constant(None)))
@@ -176,7 +176,7 @@ class Loop:
         gc.unfreeze()  # functions have to be found
         told = self.trial.scratch / "callers.json"
         if _forked(lambda: _recorded(session, told), longest_cpu_s=20 * LONGEST_CPU_S, longest_s=3600) != 0:
-            self.trial.breaks("other", "the tests fail as they are, so they tell nothing")
+            self.trial.breaks("other", "the tests fail without a mutant")
             return True
         callers, took = json.loads(told.read_text("utf-8"))
         items = {item.nodeid: item for item in session.items}
@@ -275,11 +275,11 @@ def drive(trial: Trial, *, most: int) -> None:
     for file in FILES:
         importlib.import_module("jiyi." + file.removesuffix(".py").replace("/", "."))
     every = [mutant for file in FILES for mutant in mutants_of(file)]
-    trial.notes.append(f"{len(every):,} mutants of {len(FILES)} files can be made; a sample of them was tried")
+    trial.notes.append(f"{len(every):,} possible mutants of {len(FILES)} files; a sample was tried")
     chosen = trial.chances().sample(every, min(len(every), most))
     os.chdir(ROOT)
     options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "-k", LEFT_OUT]
-    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # they are imported before
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # they are imported earlier
     pytest.main([*options, *(f"tests/{name}.py" for name in TESTS)], plugins=[Loop(trial, chosen)])
 
 

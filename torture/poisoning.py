@@ -75,17 +75,17 @@ async def _one(trial: Trial, memory: Memory, kind: str, text: str, mark: str, nu
         {"text": f"{mark} tea", "tags": [text[:60]], "metadata": {"title": text}},
     )
     made = (await memory.add(ways[number % 3], **where)).memories
-    kept = strip_context(text)  # of a forged block of memories in a message nothing is taken in
+    kept = strip_context(text)  # forged context blocks in messages are removed
     if not any(kept in item.content or text in (item.content, *item.metadata.values()) for item in made):
-        trial.breaks("lost", f"{kind}: {text!r} is not kept word for word")
+        trial.breaks("lost", f"{kind}: {text!r} is not stored verbatim")
     if any(item.trust != BLUNT or item.session_id != "web" for item in made if item.memory_type != "profile"):
-        trial.breaks("other", f"{kind}: {text!r} does not say where it came from")
+        trial.breaks("other", f"{kind}: {text!r} has no source")
     async for name, shown in renderings(memory, mark, made[0].memory_key):
         trial.counts["renderings"] += 1
         if problem := loose(shown):
             trial.breaks("other", f"{kind}: {name} shows {problem!r} of {text!r}")
         if mark in strip_context(shown):
-            trial.breaks("other", f"{kind}: {name} would be taken in again: {strip_context(shown)[:80]!r}")
+            trial.breaks("other", f"{kind}: {name} would be stored again: {strip_context(shown)[:80]!r}")
     for mode in ("hybrid", "keyword", "semantic"):
         found = await memory.search(mark, user_id="mei", search_mode=mode, min_trust=0.5)
         if found.hits:
@@ -130,7 +130,7 @@ def loose(shown: str) -> str | None:
     inside = shown[start + len(OPENING) : end]
     if found := TOKENS.search(inside):
         return found[0]
-    for line in inside.split("\n")[3:]:  # behind the notice and the title, which are ours
+    for line in inside.split("\n")[3:]:  # after the notice and the title
         if found := VOICE.match(line):
             return found[0]
     for each in inside:
@@ -145,10 +145,10 @@ async def _rolled_back(trial: Trial, memory: Memory, kind: str) -> None:
     await memory.add("I live in Paris now.", user_id="mei", session_id="web", trust=BLUNT)
     trusted = await memory.list(user_id="mei", min_trust=0.5, limit=1000)
     if [item.content for item in trusted.items] != ["I live in Berlin."]:
-        trial.breaks("other", f"{kind}: what is trusted is now {[item.content for item in trusted.items]}")
+        trial.breaks("other", f"{kind}: trusted memories are now {[item.content for item in trusted.items]}")
     await memory.maintenance.undo(session_id="web", user_id="mei")
     left = [item.content for item in (await memory.list(user_id="mei", limit=1000)).items]
     if left != ["I live in Berlin."]:
-        trial.breaks("leak", f"{kind}: after the rollback there is still {left[:3]}")
+        trial.breaks("leak", f"{kind}: after the undo there is still {left[:3]}")
     if (await memory.search("zq1x zq2x PIN obey 服从", user_id="mei")).total_found > 1:
-        trial.breaks("leak", f"{kind}: a search still finds what was rolled back")
+        trial.breaks("leak", f"{kind}: search still finds undone memories")

@@ -31,7 +31,7 @@ PROTECTIONS = {
     "flushing files": "files are written without waiting for the disk",
 }
 SESSIONS = 12
-SHARES = (0.0, 0.5, 0.9, 1.0)  # of what was not flushed, that made it to the disk all the same
+SHARES = (0.0, 0.5, 0.9, 1.0)  # of the unflushed sectors that were written
 PROSE = "这是我自己写的。These lines are mine.\n"
 USER = "mei"
 
@@ -102,7 +102,7 @@ def _record(trial: Trial, number: int) -> tuple[Path, Path, Path]:
         await session(place, Log(log), file, f"{trial.seed}:{number}")
 
     if wait(fork(work)) != 0:
-        trial.breaks("other", f"session {number} did not come to its end")
+        trial.breaks("other", f"session {number} did not finish")
     return place, log, calls
 
 
@@ -116,7 +116,7 @@ def drive(trial: Trial, *, sessions: int, stride: int) -> None:
             disk.play(call)
             marks = call.at if call.kind is Kind.MARK else marks
             trial.counts["calls recorded"] += 1
-            if call.kind in (Kind.LINK, Kind.EXCHANGE, Kind.RENAME):  # a file has a new content, as a whole
+            if call.kind in (Kind.LINK, Kind.EXCHANGE, Kind.RENAME):  # the file is replaced as a whole
                 versions |= {_as_seen(disk, path) for path in disk.names if path.endswith(".md")}
             if rng.random() < 1 / stride or call.kind is Kind.MARK:
                 for share in SHARES:
@@ -159,7 +159,7 @@ def _cut(
     known.add(state)
     trial.counts["states opened"] += 1
     if wait(fork(partial(go_on, here))) != 0:
-        trial.breaks("other", f"it cannot be gone on with; {where}")
+        trial.breaks("other", f"it cannot be continued; {where}")
 
 
 def _look(here: Path, ledger: Ledger, versions: set[bytes]) -> tuple[str, list[Any]]:

@@ -52,7 +52,7 @@ ID = "01k9zq4f3rw5m8v2c7t6n1d0ab"
 class Reader:
     read: Callable[[str], None]
     seeds: tuple[str, ...]
-    weight: int = 1  # how many of the inputs it gets, beside the others
+    weight: int = 1  # relative share of the inputs
 
 
 def _file(text: str) -> None:

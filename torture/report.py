@@ -18,7 +18,7 @@ from .trials import TRIALS
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "reliability.md"
-PROMISES = {  # in `trial.broken`, before the colon → what a reader calls it
+PROMISES = {  # names of the promises in `trial.broken`
     "lost": "acknowledged memories lost",
     "twice": "duplicates",
     "leak": "leaks from one user to another",
@@ -28,7 +28,7 @@ PROMISES = {  # in `trial.broken`, before the colon → what a reader calls it
 }
 
 
-INJECTED = {  # what a reader counts first → trial, and its counts
+INJECTED = {  # headline figures: trial and counts
     "processes killed at random moments": ("kills", ("kills",)),
     "processes killed at a call that writes": ("writes", ("kills at a call",)),
     "calls that failed, were cut short, or found the disk full": (

@@ -76,7 +76,7 @@ class Call:
     kind: Kind
     path: str
     other: str
-    at: int  # an offset, a length, or a mark's number
+    at: int  # offset, length, or number of a mark
     data: bytes
 
 

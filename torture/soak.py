@@ -28,12 +28,12 @@ from .trial import Trial
 PROTECTIONS = {"letting go": "each operation keeps half a megabyte, and a file open"}
 SECONDS = 7200
 MEMORIES = 100_000
-SAMPLES = 24  # at least; else one each minute
+SAMPLES = 24  # at least; otherwise one per minute
 PER_SECOND = 6.0
 AT_ONCE = 3
-RSS_GROWTH = 1.03  # of the last quarter over the third
+RSS_GROWTH = 1.03  # last quarter against the third
 RSS_SLACK_MB = 12.0
-P99_GROWTH = 1.6  # against the reference, of the last quarter over the second
+P99_GROWTH = 1.6  # last quarter against the second, relative to the reference
 CPU_GROWTH = 1.3
 
 
@@ -48,7 +48,7 @@ async def run(trial: Trial) -> None:
         await PerturbedEmbedder.make(real, trial.seed),
         lambda more: trial.counts.update({"memories at the start": more}),
     )
-    # What is in RAM of the users is bounded, and is at its bound before the comparison begins.
+    # The RAM index is bounded, and full before the comparison begins.
     settings = load_settings(cache_mb=64, maintenance={"compress_after_days": 0.02}, cache={"max_searches": 200})
     async with Memory.open(path, settings=settings, embedder=real, extractor=Slowly()) as memory:
         load = Load(
@@ -134,7 +134,7 @@ async def _afterwards(load: Load) -> None:
     if counts.by_state.get("accepted", 0):
         load.trial.breaks("other", f"{counts.by_state['accepted']} jobs are accepted at the end")
     for job in await load.memory.jobs.list(state="failed", limit=1000):
-        if job.problems != (GONE,):  # what was deleted before it was looked at has nothing to become, and says so
+        if job.problems != (GONE,):  # jobs of deleted messages fail with a reason
             load.trial.breaks("other", f"a job has failed: {job.problems}")
 
 
@@ -175,5 +175,5 @@ def judge(trial: Trial) -> None:
         was, now = (median(trial.series[name][at : at + quarter]) for at in (quarter, 3 * quarter))
         told = f"{what}: {was:.2f} in the second quarter, {now:.2f} in the last"
         trial.notes.append(told)
-        if len(rss) >= 60 and now > was * most:  # a window of seconds says nothing about that
+        if len(rss) >= 60 and now > was * most:  # too few samples otherwise
             trial.breaks("other", f"it gets slower: {told}")

@@ -11,7 +11,7 @@ from postgres_server import QUICK, Databases, Server, Unavailable
 
 from .trial import Trial
 
-ON_POSTGRES_FROM = 0.02  # a server takes a while to start: a tiny trial does without
+ON_POSTGRES_FROM = 0.02  # smaller trials skip PostgreSQL
 _numbers = count()
 
 
@@ -35,7 +35,7 @@ async def server(trial: Trial) -> AsyncIterator[Databases]:
         databases = Databases(os.environ.get("TEST_DATABASE_URL") or own.url())
         await databases.prepare()
     except (Unavailable, ImportError, OSError) as error:
-        trial.notes.append(f"no PostgreSQL was there, so nothing was tried on it: {error}")
+        trial.notes.append(f"NOT RUN on PostgreSQL: {error}")
         return
     try:
         yield databases

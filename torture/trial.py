@@ -20,11 +20,11 @@ class Trial:
     seed: int
     scale: float
     scratch: Path
-    without: str | None = None  # a protection that is switched off: the trial must show that something breaks
-    counts: Counter[str] = field(default_factory=Counter)  # "kills", "write indexes", "acknowledged": what was done
-    broken: list[str] = field(default_factory=list)  # each promise that did not hold, with what replays it
-    notes: list[str] = field(default_factory=list)  # what a reader of the report should know
-    series: dict[str, list[float]] = field(default_factory=dict)  # what was measured again and again, by name
+    without: str | None = None  # protection that is switched off
+    counts: Counter[str] = field(default_factory=Counter)  # work done, by name
+    broken: list[str] = field(default_factory=list)  # broken promises, with what replays them
+    notes: list[str] = field(default_factory=list)  # remarks for the report
+    series: dict[str, list[float]] = field(default_factory=dict)  # samples by name
     seconds: float = 0.0
     ended_at: str = ""
 

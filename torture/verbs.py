@@ -30,7 +30,7 @@ TALK = [
 DEFERRED = [{"role": "user", "content": "mei likes oolong"}]
 PROSE = "这是我自己写的。These lines are mine.\n"
 
-Place = Path  # a folder with memory.db, perhaps files/, and what verbs write
+Place = Path  # folder with memory.db, optional files/, and output of verbs
 Do = Callable[[Memory, Place], Awaitable[Any]]
 
 
@@ -39,10 +39,10 @@ class Verb:
     name: str
     do: Do
     files: bool = False  # with a workspace
-    waiting: bool = False  # with jobs that wait, and one that was given up
-    deferred: bool = False  # with an extractor whose work is a job
-    steps: bool = False  # several transactions, or files: between before and after there are other whole states
-    repeats: bool = True  # doing it again after it was done changes nothing more
+    waiting: bool = False  # with pending jobs and a failed one
+    deferred: bool = False  # with an extractor that runs in a job
+    steps: bool = False  # several transactions or files, with complete states in between
+    repeats: bool = True  # idempotent
 
 
 async def _id(memory: Memory, word: str) -> str:
@@ -73,21 +73,21 @@ async def _maintain(memory: Memory, place: Place) -> None:
     for _ in range(100):
         if "another process is at it" not in (await memory.maintenance.run()).problems:
             return
-        await asyncio.sleep(0.1)  # its lease ends
+        await asyncio.sleep(0.1)  # until the lease expires
     raise TimeoutError
 
 
 async def _observe(memory: Memory, place: Place) -> None:
     before = (await memory.usage.observed()).failed
     await memory.observe("我搬到成都了", "好", user_id="mei")
-    if (await memory.sessions.flush()).failed > before:  # it breaks no chat, and counts
+    if (await memory.sessions.flush()).failed > before:  # failures are counted, not raised
         raise StoreUnavailable("it was not taken in")
 
 
 async def _edit_and_sync(memory: Memory, place: Place) -> None:
     note = place / "files/mei/context/memory.md"
     text = note.read_text("utf-8")
-    if "by hand" not in text:  # as an editor does it: whole, or not at all
+    if "by hand" not in text:  # atomically, as editors do
         edited = place / "edited"
         try:
             edited.write_text(text.replace("## Facts\n", "## Facts\n\n- written by hand\n", 1), "utf-8")
@@ -132,7 +132,7 @@ async def _new_store(memory: Memory, place: Place) -> None:
         if not await made.users():
             await made.add("the first one", user_id="mei", memory_type="fact")
         problems = [problem for report in await made.workspace.sync(user_id="mei") for problem in report.problems]
-        if problems:  # what could not be written is told there
+        if problems:  # problems with files are reported there
             raise WorkspaceError("; ".join(problems))
 
 
@@ -198,7 +198,7 @@ async def _then(first: Awaitable[Any], second: Callable[[Any], Awaitable[Any]]) 
     return await second(await first)
 
 
-maintain.LEASE = timedelta(seconds=4)  # nobody waits for minutes here
+maintain.LEASE = timedelta(seconds=4)  # instead of minutes
 
 
 @cache
@@ -246,7 +246,7 @@ async def prepare(place: Place, *, files: bool, waiting: bool) -> None:
     if waiting:
         await _leave_jobs(place)
     old = int(LONG_AGO.timestamp() * 1_000_000)
-    with closing(sqlite3.connect(place / "memory.db", isolation_level=None)) as database:  # what is old and damaged
+    with closing(sqlite3.connect(place / "memory.db", isolation_level=None)) as database:  # outdated and damaged rows
         database.execute("UPDATE memories SET created_at = ?, updated_at = ? WHERE user_id = 'old'", (old, old))
         database.execute("DELETE FROM embeddings WHERE user_id = 'mei' AND rowid % 2")
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -69,7 +69,7 @@ async def fail(
 ) -> None:
     """Run with a failing call, then without a fault in the same process."""
     weaken(without)
-    logging.disable(logging.CRITICAL)  # it is told in the log, as it should be
+    logging.disable(logging.CRITICAL)  # expected
     shim = Shim()
     shim.arm(place, mode, at)
     try:
@@ -85,7 +85,7 @@ async def fail(
         shim.disarm()
         await _settle(memory, verb)
         await memory.close()
-    except JiyiError as error:  # it could not even be opened, or closed
+    except JiyiError as error:  # opening or closing failed
         _note(told, f"named {type(error).__name__}")
         shim.disarm()
         await once_more(place, verb, after)
@@ -130,7 +130,7 @@ def _of_the_store(state: Counter[str]) -> Counter[str]:
 async def _again(memory: object, verb: Verb, place: Path) -> None:
     try:
         await verb.do(memory, place)  # type: ignore[arg-type]
-    except (NotFound, LookupError, ValueError):  # it was done before
+    except (NotFound, LookupError, ValueError):  # done already
         if verb.repeats:
             raise
 
@@ -160,12 +160,12 @@ class Stage:
         self.trial, self.verb = trial, verb
         self.template = trial.scratch / f"template{'-files' * verb.files}{'-jobs' * verb.waiting}"
         self.place = trial.scratch / "here"
-        if not self.template.exists():  # at the same place as its copies will be: a workspace knows its place
+        if not self.template.exists():  # at the path of its copies: a workspace stores its path
             shutil.rmtree(self.place, ignore_errors=True)
             assert wait(fork(lambda: prepare(self.place, files=verb.files, waiting=verb.waiting))) == 0
             self.place.rename(self.template)
         self.told = trial.scratch / "told"
-        self.known: set[str] = set()  # states that were looked at already
+        self.known: set[str] = set()  # states that were checked already
         with self.copy() as (place, _):
             warm(lambda: rehearse(place, verb))
         with self.copy() as (place, told):
@@ -237,7 +237,7 @@ def _kill(stage: Stage, at: int) -> None:
     trial, verb = stage.trial, stage.verb
     with stage.copy() as (place, told):
         code = wait(fork(lambda: perform(place, verb, Mode.KILL, at, told, trial.without)))
-        if code != KILLED:  # a run may need fewer calls than the first one
+        if code != KILLED:  # this run needed fewer calls than the first
             trial.counts["calls not reached"] += code == 0
             if code != 0:
                 stage.breaks("killed", at, f"ended with {code}")
@@ -257,7 +257,7 @@ def _kill(stage: Stage, at: int) -> None:
         stage.known.add(state)
         trial.counts["states looked at"] += 1
         if wait(fork(lambda: once_more(place, verb, stage.after))) != 0:
-            stage.breaks("killed", at, "it cannot be gone on with")
+            stage.breaks("killed", at, "it cannot be continued")
         elif (now := held(place)) != stage.after and not _close_enough(verb, now, stage.after):
             stage.breaks("killed, and done again", at, _difference(now, stage.after))
 
@@ -275,7 +275,7 @@ def _fail(stage: Stage, mode: Mode, at: int) -> None:
     trial, verb = stage.trial, stage.verb
     with stage.copy() as (place, told):
         if wait(fork(lambda: fail(place, verb, mode, at, told, stage.after, trial.without))) != 0:
-            stage.breaks(mode.name, at, "it cannot be gone on with")
+            stage.breaks(mode.name, at, "it cannot be continued")
             return
         trial.counts[f"{mode.name} at a call"] += 1
         lines = told.read_text().split("\n") if told.exists() else []
