@@ -1,6 +1,6 @@
 """Fixtures: a memory in a file or a database of its own, and an environment without the developer's settings.
 
-What takes a `memory` runs twice, on SQLite and on PostgreSQL; what takes a `path` too is about the file.
+A test that takes a `memory` runs twice, on SQLite and on PostgreSQL; with a `path` as well it runs on the file only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FOREIGN = ("JIYI_", "LLM_", "EMBEDDING_", "MONGODB_", "ELASTICSEARCH_", "MILVUS_
 
 @pytest.fixture(autouse=True)
 def nobodys_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees or touches the settings, the memories or the folder of the person who runs it."""
+    """Hide the settings, the memories and the working folder of the person who runs the tests."""
     for name in os.environ:
         if name.startswith(FOREIGN):
             monkeypatch.delenv(name)
@@ -47,7 +47,7 @@ def nobodys_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store without memories, made by Jiyi; copying it is quicker than making each test's own."""
+    """An empty store; copying it is quicker than creating one for each test."""
     path = tmp_path_factory.mktemp("empty") / "memory.db"
 
     async def make() -> None:
@@ -60,7 +60,7 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def path(tmp_path: Path, empty_store: Path) -> Path:
-    """Where this test's store lies; it is empty."""
+    """The file of this test's store, which is empty."""
     return Path(shutil.copy(empty_store, tmp_path))
 
 
@@ -82,6 +82,28 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(message, red=True, bold=True)
 
 
+# Servers, a browser, other processes, the real model, random calls, benchmarks: `make check` leaves them out.
+SLOW_FIXTURES = frozenset({"databases", "browser", "shared_redis", "own_redis", "builtin"})
+SLOW_FILES = (
+    "bench_", "cached_agrees", "canary", "cli_demo", "cli_process", "console", "deploy", "docs", "extraction_corpus",
+    "files_faults", "files_machine", "files_watch", "filters_agree", "kill_worker", "languages_patterns", "mcp_process",
+    "nearest", "postgres", "processes", "redis", "scaling", "server_attacks", "server_process", "server_schema",
+    "server_walls", "stores_agree", "torture", "year",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what needs more than a few seconds, also by what it shares with other tests."""
+    for item in items:
+        parameters = getattr(getattr(item, "callspec", None), "params", {})
+        if (
+            parameters.get("backend") == "postgres"
+            or SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ()))
+            or item.path.stem.removeprefix("test_").startswith(SLOW_FILES)
+        ):
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "backend" in metafunc.fixturenames:
         backends = ["sqlite"] if "path" in metafunc.fixturenames else ["sqlite", "postgres"]
@@ -90,7 +112,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def databases() -> Iterator[Databases]:
-    """A PostgreSQL server on which each test gets a database. Without one: skipped here, failed in CI."""
+    """A PostgreSQL server on which each test gets a database. Without one tests are skipped, and fail in CI."""
     server = None
     try:
         if not os.environ.get("TEST_DATABASE_URL"):
@@ -113,7 +135,7 @@ def databases() -> Iterator[Databases]:
 
 @pytest.fixture
 def database(databases: Databases) -> Iterator[str]:
-    """The URL of a store in PostgreSQL; it is empty."""
+    """The URL of an empty store in PostgreSQL."""
     name = asyncio.run(databases.new())
     yield databases.url(name)
     asyncio.run(databases.drop(name))
@@ -121,19 +143,19 @@ def database(databases: Databases) -> Iterator[str]:
 
 @pytest.fixture
 def place(backend: str, request: pytest.FixtureRequest) -> str | Path:
-    """Where this test's store is: a file, or a database."""
+    """The file or the database URL of this test's store."""
     where: str | Path = request.getfixturevalue("path" if backend == "sqlite" else "database")
     return where
 
 
 def verbatim() -> Settings:
-    """Messages are kept as they are, and nothing else; what is worked out of them has tests of its own."""
+    """Return settings without extraction, which has tests of its own."""
     return load_settings(extraction={"enabled": False})
 
 
 @pytest.fixture
 async def memory(place: str | Path) -> AsyncIterator[Memory]:
-    """A memory with a quick embedder that knows words but no meaning."""
+    """A memory with a quick embedder that compares words."""
     async with Memory.open(place, settings=verbatim(), embedder=WordEmbedder(512)) as memory:
         yield memory
 
@@ -161,6 +183,6 @@ def builtin() -> BuiltinEmbedder:
 
 @pytest.fixture
 async def real_memory(place: str | Path, builtin: BuiltinEmbedder) -> AsyncIterator[Memory]:
-    """A memory that finds by meaning."""
+    """A memory with the built-in embedder."""
     async with Memory.open(place, settings=verbatim(), embedder=builtin) as memory:
         yield memory

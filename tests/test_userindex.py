@@ -26,7 +26,7 @@ from jiyi.index.row import IndexRow
 from jiyi.index.search_index import SearchIndex
 from jiyi.index.user_index import UserIndex
 from jiyi.languages.keywords import query_keywords
-from jiyi.languages.tokens import apart, tokens
+from jiyi.languages.tokens import non_overlapping, tokens
 from jiyi.scope import Filter
 from jiyi.settings import load_settings
 from jiyi.store.entries import index_values
@@ -114,7 +114,7 @@ def slow_bm25(texts: dict[str, str], query: str) -> dict[str, float]:
 
 def slow_coverage(texts: dict[str, str], query: str) -> dict[str, float]:
     """The share of the query's words, by rarity, that a memory holds."""
-    words = set(apart(tokens(query)))
+    words = set(non_overlapping(tokens(query)))
     documents = {memory_id: set(tokens(text)) for memory_id, text in texts.items()}
     holders = {word: sum(word in held for held in documents.values()) for word in words}
     rarity = {word: math.log(1 + (len(texts) - holders[word] + 0.5) / (holders[word] + 0.5)) for word in words}
@@ -176,7 +176,7 @@ def test_every_leg_equals_the_textbook_after_any_edits(
         Question(
             filter=ANYWHERE,
             terms=tuple(tokens(query)),
-            words=tuple(apart(tokens(query))),
+            words=tuple(non_overlapping(tokens(query))),
             keywords=tuple(query_keywords(query)),
             vector=np.array(direction, np.float32),
             model="m",

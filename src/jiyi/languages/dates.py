@@ -33,7 +33,7 @@ __all__ = ["TimeSpan", "dates"]
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """A stretch of time from `start` up to, not including, `end`, and the words for it."""
+    """A range of time from `start` up to, not including, `end`, with the words for it and their place `at`."""
 
     start: datetime
     end: datetime

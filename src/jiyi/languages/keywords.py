@@ -35,7 +35,7 @@ _SENTENCE_END = frozenset(".!?。;:\n")
 
 
 def keywords(text: str, *, limit: int = 5) -> list[tuple[str, float]]:
-    """The words that tell most about a text, best first, each with a weight in (0, 1].
+    """Return the most important words of a text, best first, each with a weight in (0, 1].
 
     >>> [word for word, weight in keywords("用户喜欢喝咖啡", limit=2)]
     ['咖啡', '用户']
@@ -45,7 +45,7 @@ def keywords(text: str, *, limit: int = 5) -> list[tuple[str, float]]:
 
 
 def query_keywords(text: str) -> list[str]:
-    """The words of a query in the form `keywords` gives them, best first, then the words inside those words."""
+    """Return the words of a query in the form `keywords` gives them, best first, then the words inside them."""
     words = [word for word, _ in _ranked(prepared(text))[:_MOST_IN_QUERY]]
     inside = [part for word in words if len(word) > 2 for part in _words_inside(word)]
     return list(dict.fromkeys(words + inside))[:_MOST_IN_QUERY]
@@ -91,7 +91,7 @@ def _candidates(text: str) -> list[Candidate]:
 
 
 def _measure(number: str, text: str, end: int) -> list[Candidate]:
-    """A number that ends there, with the unit that follows it."""
+    """Return a number that ends at `end`, with the unit that follows it."""
     number = number.replace(",", "")
     if unit := _UNIT.match(text, end):
         return [(normalise(number + unit[1]), _MEASURE)]
@@ -100,7 +100,7 @@ def _measure(number: str, text: str, end: int) -> list[Candidate]:
 
 @text_cache(1 << 14)
 def _spelled(piece: str) -> str:
-    """The keyword that a word of letters and digits is, or nothing."""
+    """Return the keyword for a word of letters and digits, or an empty string."""
     word = normalise(without_contraction(piece))
     says_something = 1 < len(word) <= _LONGEST and any(map(str.isalnum, word)) and not is_stop_word(word)
     return word if says_something else ""
@@ -124,7 +124,7 @@ def _starts_sentence(text: str, start: int) -> bool:
 
 
 def _last_resort(text: str) -> Iterator[Candidate]:
-    """A text of nothing but stop words, digits or single characters is still found by them."""
+    """Yield stop words, digits and single characters, for a text that has nothing else."""
     for span in pieces(text):
         piece = span.group()
         if span.lastgroup == "han":

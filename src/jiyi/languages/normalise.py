@@ -1,4 +1,4 @@
-"""One normal form for text that is compared: width, case, traditional characters and spaces do not matter."""
+"""Normal form for comparing text, without differences of width, case, Chinese script and spaces."""
 
 import re
 from functools import cache
@@ -42,7 +42,7 @@ def _to_translate() -> re.Pattern[str]:
 
 
 def fold_traditional(text: str) -> str:
-    """The text with traditional Chinese characters made simplified."""
+    """Replace traditional Chinese characters by simplified ones."""
     return text if text.isascii() else text.translate(_traditional())
 
 
@@ -65,7 +65,7 @@ def _fewer_marks(run: re.Match[str]) -> str:
 
 
 def plain(text: str) -> str:
-    """The text in one width and one Chinese script, with its case and spaces as they were."""
+    """Return the text in one width and one Chinese script, with its case and spaces."""
     if text.isascii():
         return text
     for wide, narrow in _WIDE_MARKS:
@@ -75,12 +75,12 @@ def plain(text: str) -> str:
 
 
 def fold_case(text: str) -> str:
-    """The plain text in one case. Folding can undo NFKC, so that is applied again."""
+    """Return plain text in one case. Folding can undo NFKC, so that is applied again."""
     return text.lower() if text.isascii() else _nfkc(text.casefold())
 
 
 def normalise(text: str) -> str:
-    """The form in which two texts are compared; doing it twice changes nothing.
+    """Return the form in which two texts are compared; it is idempotent.
 
     >>> normalise("  ＡＢＣ　臺灣龍井 ")
     'abc 台湾龙井'

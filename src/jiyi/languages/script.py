@@ -1,4 +1,4 @@
-"""Which scripts a text is written in, and which language that makes it."""
+"""Scripts of a text, and the language they suggest."""
 
 import re
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def _pattern() -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A stretch of text in one script; `start` is its place in the text."""
+    """A stretch of text in one script; `start` is its offset."""
 
     script: Script
     text: str
@@ -50,7 +50,7 @@ class Run:
 
 
 def runs(text: str) -> list[Run]:
-    """The text cut where the script changes; put together again the runs are the text.
+    """Divide a text where the script changes; the runs together are the text.
 
     >>> [(run.script, run.text) for run in runs("用 Rust 写")]
     [('han', '用'), ('other', ' '), ('latin', 'Rust'), ('other', ' '), ('han', '写')]
@@ -59,7 +59,7 @@ def runs(text: str) -> list[Run]:
 
 
 def language(text: str) -> Language:
-    """The language that carries the text; English terms inside a Chinese sentence leave it Chinese."""
+    """Return the main language of a text; English terms inside a Chinese sentence leave it Chinese."""
     if text.isascii():
         return ("other" if _is_foreign(text) else "en") if any(map(str.isalpha, text)) else "other"
     han = cjk = latin = other = 0

@@ -1,4 +1,4 @@
-"""Words that mean the same, in Chinese and English: the small set that Jiyi brings along, in synonyms.txt."""
+"""The built-in synonyms in Chinese and English, from synonyms.txt."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _HAN_PHRASE = 3  # characters; shorter words the segmenter finds by itself
 
 
 def builtin_synonyms(word: str) -> tuple[str, ...]:
-    """The words that mean the same as this one, best first; the word itself is not among them.
+    """Return the synonyms of a word, best first, without the word itself.
 
     >>> builtin_synonyms("Allergies")
     ('过敏', 'allergy', 'allergic')
@@ -25,13 +25,13 @@ def builtin_synonyms(word: str) -> tuple[str, ...]:
 
 
 def builtin_phrases(text: str) -> list[str]:
-    """The entries of the set in a text that are no single keyword: "business trip", "截止日期"."""
+    """Return the entries in a text that are no single keyword: "business trip", "截止日期"."""
     found = _phrases().finditer(normalise(text))
     return list(dict.fromkeys(phrase["english"] or phrase.group() for phrase in found))
 
 
 def words_of_line(line: str) -> list[str]:
-    """The different words of one group, normalised. They are separated by |, or, where there is none, by commas.
+    """Return the words of one group, normalised and each once. They are separated by | or, without it, by commas.
 
     >>> words_of_line("咖啡 | Coffee")
     ['咖啡', 'coffee']
@@ -68,7 +68,7 @@ def _phrases() -> re.Pattern[str]:
 
 
 def _forms(word: str) -> Iterator[str]:
-    """The word, then what it may be a form of. A stemmer would be too bold here: it makes "business" of "busy"."""
+    """Yield the word and its possible base forms. A stemmer would be too bold here: it makes "business" of "busy"."""
     yield word
     if not word.isascii():
         return

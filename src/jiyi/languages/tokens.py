@@ -14,13 +14,17 @@ from .script import HAN, UNSPACED
 from .words import inner_parts, is_spelled_plainly, parts, pieces, prepared, without_contraction
 from .zh.segment import characters_and_pairs, long_words
 
+# Raise it with every change that gives a text other terms, keywords or hashes: memories with a lower number are then
+# indexed again in the background. 0 means unknown.
+WORDS_VERSION = 1
+
 _LONGEST_TERM = 64
 _DECIMAL = re.compile(r"\d{1,24}(?:,\d{3}){0,12}\.\d{1,24}")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3}){1,12}(?:\.\d{1,24})?")
 
 
 def tokens(text: str) -> list[str]:
-    """The search terms of a text, with repetition.
+    """Return the search terms of a text, with repetition.
 
     >>> tokens("用户喜欢 green teas")
     ['用', '户', '喜', '欢', '用户', '户喜', '喜欢', 'green', 'tea']
@@ -49,18 +53,17 @@ def tokens(text: str) -> list[str]:
     return found or [bounded(fold_case(span.group())) for span in pieces(text)]
 
 
-def apart(terms: Iterable[str]) -> list[str]:
-    """Those terms that do not overlap: of a script without spaces the characters, but not the pairs and words made of
-    them.
+def non_overlapping(terms: Iterable[str]) -> list[str]:
+    """Return the terms that do not overlap: in scripts without spaces the characters, without pairs and words.
 
-    >>> apart(tokens("喜欢 green teas"))
+    >>> non_overlapping(tokens("喜欢 green teas"))
     ['喜', '欢', 'green', 'tea']
     """
     return [term for term in terms if len(term) == 1 or not _unspaced()(term)]
 
 
 def bounded(term: str) -> str:
-    """The term itself, or, when it is too long for one, its beginning with a hash of the whole."""
+    """Return the term, or, if it is too long, its beginning with a hash of the whole."""
     if len(term) <= _LONGEST_TERM:
         return term
     digest = blake2b(term.encode(errors="surrogatepass"), digest_size=8).hexdigest()

@@ -1,4 +1,4 @@
-"""What counts as one word: Han runs, runs of other unspaced scripts, words with their joints, emoji."""
+"""Division of text into words: Han runs, runs of other unspaced scripts, words with their joints, emoji."""
 
 import re
 from collections.abc import Iterator
@@ -46,12 +46,12 @@ def _pattern() -> re.Pattern[str]:
 
 
 def pieces(text: str) -> Iterator[re.Match[str]]:
-    """The words of a prepared text; `lastgroup` says the kind of each: han, unspaced, word or emoji."""
+    """Return the words of a prepared text; `lastgroup` is the kind of each: han, unspaced, word or emoji."""
     return _pattern().finditer(text)
 
 
 def prepared(text: str) -> str:
-    """The plain text, ready to be cut into pieces.
+    """Return the plain text, ready for `pieces`.
 
     NFKC makes ， and ： into joints, but a Chinese writer ends a clause with them: "用Rust：Python太慢" has two names.
     """
@@ -63,22 +63,22 @@ def prepared(text: str) -> str:
 
 
 def without_contraction(word: str) -> str:
-    """The word without its 's, 'll, 've and so on."""
+    """Return the word without its 's, 'll, 've and so on."""
     return _CONTRACTION.sub("", word) if "'" in word else word
 
 
 def is_spelled_plainly(word: str) -> bool:
-    """Whether the word is letters in ordinary case: tea, Tea, TEA; not iPhone, user_id, v2."""
+    """Return True for letters in ordinary case: tea, Tea, TEA; not iPhone, user_id, v2."""
     return word.isalpha() and (word.islower() or word.istitle() or word.isupper())
 
 
 def parts(word: str) -> list[str]:
-    """The pieces between a word's joints and underscores: a/b_c.txt gives a, b, c, txt."""
+    """Return the pieces between a word's joints and underscores: a/b_c.txt gives a, b, c, txt."""
     return _PART.findall(word)
 
 
 def inner_parts(part: str) -> list[str]:
-    """The pieces inside a part: camelCase humps, and letters and digits apart. Nothing for a plain part."""
+    """Return the pieces inside a part: camelCase humps, and letters and digits separately. None for a plain part."""
     if len(part) > _LONGEST_NAME or not part.isascii() or part.isdigit() or is_spelled_plainly(part):
         return []
     if _PLURAL_ACRONYM.fullmatch(part):

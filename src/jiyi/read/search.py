@@ -15,7 +15,7 @@ from ..errors import EmbeddingError, EmbeddingModelChanged
 from ..index.query import Candidates, Question
 from ..languages.dates import dates
 from ..languages.script import language
-from ..languages.tokens import apart, tokens
+from ..languages.tokens import non_overlapping, tokens
 from ..models import MemoryItem, SearchResult
 from ..store.contract import Outset
 from .assemble import hit, matched_terms
@@ -102,7 +102,7 @@ async def question_of(
         filter=inquiry.filter,
         terms=tuple(terms) if by_words else (),
         last_terms=tuple(last_terms if by_words else ()) if turns else None,
-        words=tuple(apart(last_terms)) if by_words else (),
+        words=tuple(non_overlapping(last_terms)) if by_words else (),
         phrases=tuple(tuple(tokens(phrase)) for phrase in inquiry.phrases) if by_words else (),
         keywords=inquiry.keywords,
         synonyms=synonyms_of(inquiry, outset),

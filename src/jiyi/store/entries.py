@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ..languages.version import WORDS_VERSION
+from ..languages.tokens import WORDS_VERSION
 from ..models import Coverage
 from ..text.hashes import term_hash
 from ..text.passages import passages

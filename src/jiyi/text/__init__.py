@@ -1,1 +1,1 @@
-"""Pure functions on text: language, tokens, keywords, hashes."""
+"""Hashes, token budget, prompt fence, passages and summaries of text."""

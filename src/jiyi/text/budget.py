@@ -1,4 +1,4 @@
-"""How many tokens a text costs at most, without any tokenizer: a bound that is safe for Chinese and English.
+"""An upper bound of the tokens in a text without any tokenizer, safe for Chinese and English.
 
 The prices were set by measuring the vocabularies of OpenAI (cl100k, o200k), Qwen, Llama 3 and 4, DeepSeek, Mistral
 and Claude 2; the table of what came out is in docs/context.md.
@@ -55,7 +55,7 @@ _SPELLED_OUT = 0xB7FFFDB0C003EF701F001831FDFE407083C90009C1CE3CEDE0000FD4000900E
 
 
 def token_bound(text: str) -> int:
-    """No less than the tokens that common tokenizers make of the text.
+    """Return at least as many tokens as common tokenizers make of the text.
 
     >>> token_bound("我住在北京，喜欢喝龙井茶。"), token_bound("I live in Berlin and like green tea.")
     (22, 14)
@@ -86,7 +86,7 @@ def _word(word: str) -> int:
 
 
 def _part(part: str, *, alone: bool) -> int:
-    """A part of a word as in camelCase, which is where tokens end."""
+    """Return the price of a part of a word; tokens end between the humps of camelCase."""
     size = len(part)
     if size < 3 and not alone:
         return size * _TOKEN
@@ -109,7 +109,7 @@ def _character(char: str) -> int:
 
 
 def _most(text: str) -> int:
-    """Every byte a token: no byte-level tokenizer can make more."""
+    """Return the number of bytes: no byte-level tokenizer makes more tokens."""
     return len(text) if text.isascii() else sum(map(_bytes, text))
 
 

@@ -1,4 +1,4 @@
-"""Fingerprints: the same text, nearly the same text, and a number for each search term."""
+"""Hashes for equal texts, similar texts and search terms."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def content_hash(text: str) -> str:
-    """32 hex digits, the same for texts that differ only in case, width, script variant, spacing or sentence marks.
+    """Return 32 hex digits, equal for texts that differ only in case, width, script variant, spacing or sentence marks.
 
     >>> content_hash("我吃素。") == content_hash("我吃素")
     True
@@ -52,13 +52,13 @@ def content_hash(text: str) -> str:
 
 
 def near_hash(text: str) -> int:
-    """A SimHash, signed for SQL: texts that share most of their terms differ in few bits."""
+    """Return a signed SimHash: texts that share most of their terms differ in few bits."""
     terms = tokens(text)
     return simhash(terms) if terms else term_hash(normalise(text))
 
 
 def simhash(terms: Sequence[str]) -> int:
-    """The `near_hash` of a text whose search terms are known already."""
+    """Return the `near_hash` of a text from its search terms."""
     import numpy as np
 
     ones = np.zeros(64, dtype=np.int64)
@@ -70,18 +70,18 @@ def simhash(terms: Sequence[str]) -> int:
 
 
 def hamming(a: int, b: int) -> int:
-    """In how many of their 64 bits two hashes differ."""
+    """Return the number of bits in which two hashes differ."""
     return ((a ^ b) & _BITS).bit_count()
 
 
 @text_cache(1 << 15)
 def term_hash(term: str) -> int:
-    """A signed 64-bit number for a search term."""
+    """Return a signed 64-bit hash of a search term."""
     return int.from_bytes(blake2b(_encoded(term), digest_size=8).digest(), "big", signed=True)
 
 
 def term_counts(terms: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
-    """The hashes of the terms, sorted and each once, and how often each occurs (65535 at most)."""
+    """Return the distinct hashes of the terms, sorted, and their counts (65535 at most)."""
     import numpy as np
 
     every = np.fromiter(map(term_hash, terms), dtype=np.int64)

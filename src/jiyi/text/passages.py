@@ -1,4 +1,4 @@
-"""The passages of a memory that tells of many things: each is found by its own meaning, not by that of them all."""
+"""Passages of a compressed memory, each of which is searched by its own meaning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])")
 
 
 def passages(content: str, data: Mapping[str, object]) -> tuple[str, ...]:
-    """The lines of a compressed memory, long ones in pieces; none if it is but one, and of every other memory.
+    """Return the lines of a compressed memory, long ones in pieces; nothing for one line and for other memories.
 
     >>> passages("2026-01-02: Paid Anna.\\n2026-01-09: Sold the car.", {"compressed": 1})
     ('2026-01-02: Paid Anna.', '2026-01-09: Sold the car.')
@@ -25,7 +25,7 @@ def passages(content: str, data: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def width(text: str) -> int:
-    """How much a text says: a Chinese character about as much as three letters."""
+    """Return the length of a text, with a Chinese character as three letters."""
     return len(text) + 2 * sum("\u3400" <= char <= "\u9fff" for char in text)
 
 

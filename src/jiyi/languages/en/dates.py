@@ -59,13 +59,13 @@ _COUNT_BEFORE = (
 
 
 def direction(match: re.Match[str]) -> str:
-    """last, this, next or nothing."""
+    """Return last, this, next or an empty string."""
     said = " ".join(_said(match, "dir").lower().split())
     return {"this past": "last", "past": "last", "this coming": "next", "coming": "next"}.get(said, said)
 
 
 def step(word: str) -> int:
-    """How far last, this or next goes."""
+    """Return -1 for last, 0 for this, 1 for next."""
     return _STEPS[word.lower()]
 
 
@@ -86,7 +86,7 @@ def _year_of(match: re.Match[str], calendar: Calendar) -> int | None:
 
 
 def _in_year(match: re.Match[str], calendar: Calendar, make: Callable[[int], Part]) -> Part:
-    """What `make` gives for the year that is written, or else for the year that fits."""
+    """Return `make` of the year that is written, or of the year that fits."""
     year = _year_of(match, calendar)
     if year is None:
         return calendar.yearly(make, direction(match))

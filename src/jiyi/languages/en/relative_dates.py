@@ -33,7 +33,7 @@ _WILL_BE = (
 
 
 def amount(match: re.Match[str]) -> Amount:
-    """So many units: in "two and a half years" they are months."""
+    """Return a number of units; "two and a half years" are months."""
     said, unit = " ".join(match["n"].lower().split()), _UNITS[match["unit"].lower()]
     if said.startswith("half"):
         return halves(1, unit)

@@ -39,7 +39,7 @@ HOURS: dict[DayPart, tuple[int, int]] = {
 
 
 class Part(NamedTuple):
-    """A stretch of time that some words mean."""
+    """A range of time that words name."""
 
     start: datetime
     end: datetime
@@ -51,7 +51,7 @@ class Part(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """So many units; no number stands for a few."""
+    """A number of units; None stands for a few."""
 
     number: int | None
     unit: Unit
@@ -61,7 +61,7 @@ _HALVES: dict[Unit, tuple[int, Unit]] = {"year": (6, "month"), "month": (15, "da
 
 
 def halves(count: int, unit: Unit) -> Amount:
-    """So many halves of a unit, in smaller units."""
+    """Return halves of a unit in smaller units."""
     if unit not in _HALVES:
         raise ValueError
     number, smaller = _HALVES[unit]
@@ -70,7 +70,7 @@ def halves(count: int, unit: Unit) -> Amount:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """The calendar as seen from one moment, in that moment's time zone.
+    """A calendar as seen from one moment, in that moment's time zone.
 
     With `future`, a time that recurs ("in May", "on Friday") is the next one instead of the most recent one.
     """
@@ -91,14 +91,14 @@ class Calendar:
         return self.today - self.now.weekday() * DAY
 
     def date(self, year: int, month: int, day: int) -> datetime:
-        """The midnight a day begins with."""
+        """Return the midnight at the start of a day."""
         return datetime(year, month, day, tzinfo=self.now.tzinfo)
 
     def day(self, year: int, month: int, day: int, *, relative: bool = False) -> Part:
         return one_day(self.date(year, month, day), relative=relative)
 
     def months(self, year: int, month: int, count: int, grain: Grain, *, relative: bool = False) -> Part:
-        """Whole months; `month` may lie outside 1 to 12 and then counts from that year."""
+        """Return whole months; `month` may lie outside 1 to 12 and then counts from that year."""
         return Part(self._first(year, month), self._first(year, month + count), grain, relative)
 
     def _first(self, year: int, month: int) -> datetime:
@@ -106,7 +106,7 @@ class Calendar:
         return self.date(year + years, index + 1, 1)
 
     def week(self, distance: int) -> Part:
-        """The week, Monday to Sunday, so many weeks from this one."""
+        """Return the week, Monday to Sunday, at a distance from this one."""
         start = self.monday + distance * WEEK
         return Part(start, start + WEEK, "week")
 
@@ -115,7 +115,7 @@ class Calendar:
         return Part(start, start + 2 * DAY, "range")
 
     def nearest_weekend(self) -> Part:
-        """The most recent weekend that has begun; in the future, the first that is not over."""
+        """Return the most recent weekend that has begun; in the future, the first that is not over."""
         this = self.weekend(0)
         return this if self.future or this.start <= self.now else self.weekend(-1)
 
@@ -124,7 +124,7 @@ class Calendar:
         return self.months(self.year, first + 3 * distance, 3, "quarter", relative=True)
 
     def unit(self, unit: Unit, distance: int) -> Part:
-        """The minute, day, week, ... that contains the moment so many of them away."""
+        """Return the minute, day, week, ... at a distance from now."""
         match unit:
             case "minute" | "hour":
                 start = self.elapsed(unit, distance).replace(second=0, microsecond=0)
@@ -146,14 +146,14 @@ class Calendar:
         return (self.now.astimezone(UTC) + passed).astimezone(self.now.tzinfo)
 
     def away(self, amount: Amount, sign: int) -> Part:
-        """So many units before or after now."""
+        """Return the unit at a distance before or after now."""
         if amount.number is None:
             ends = self.unit(amount.unit, sign * FEWEST), self.unit(amount.unit, sign * MOST)
             return Part(min(ends).start, max(ends).end, "range")
         return self.unit(amount.unit, sign * amount.number)
 
     def rolling(self, amount: Amount, sign: int) -> Part:
-        """The last, or the next, so many units, counted from now."""
+        """Return the last, or the next, number of units, counted from now."""
         distance = sign * (MOST if amount.number is None else amount.number)
         match amount.unit:
             case "minute" | "hour":
@@ -168,13 +168,13 @@ class Calendar:
         return Part(self.now, far if amount.unit in {"minute", "hour"} else far + DAY, "range")
 
     def _same_day(self, months: int) -> datetime:
-        """This day in another month, or that month's last day."""
+        """Return this day in another month, or that month's last day."""
         first = self._first(self.year, self.now.month + months)
         last = self._first(self.year, self.now.month + months + 1) - DAY
         return min(first + (self.now.day - 1) * DAY, last)
 
     def weekday(self, weekday: int, direction: str) -> Part:
-        """A day of the week: 0 is Monday.
+        """Return a day of the week: 0 is Monday.
 
         "last" is the nearest one before today, "next" the nearest after, "this" the one of this week. Without a
         direction it is the last, or in the future the next: whoever means today says so.
@@ -189,7 +189,7 @@ class Calendar:
         return found if direction else found._replace(cycle="week")
 
     def yearly(self, make: Callable[[int], Part], direction: str) -> Part:
-        """Something that comes every year, as `make` gives it for one year.
+        """Return something that recurs every year, as `make` gives it for one year.
 
         "last" is the most recent that is over, "next" the nearest that has not begun, "this" the one of this year.
         Without a direction it is the most recent that has begun, or in the future the first that is not over.
@@ -216,7 +216,7 @@ class Calendar:
         raise ValueError
 
     def monthly(self, day: int) -> Part:
-        """The most recent day with this number; in the future, the next one, today included."""
+        """Return the most recent day of a month with this number; in the future, the next one, today included."""
         for distance in range(3):
             start = self._first(self.year, self.now.month + (distance if self.future else -distance)) + (day - 1) * DAY
             if start.day == day and (start >= self.today if self.future else start <= self.now):
@@ -224,14 +224,14 @@ class Calendar:
         raise ValueError
 
     def month_part(self, which: int) -> Part:
-        """The first, second or last third of a month: 0, 1 or 2; the most recent or, in the future, the next."""
+        """Return a third of a month, 0, 1 or 2: the most recent or, in the future, the next."""
         this = third(self.unit("month", 0), which)
         if self.future:
             return this if this.end > self.now else third(self.unit("month", 1), which)
         return this if this.start <= self.now else third(self.unit("month", -1), which)
 
     def nth(self, month: Part, number: int, kind: str | int) -> Part:
-        """The first, second, ... week, weekend or day of the week in a month; -1 is the last."""
+        """Return the first, second, ... week, weekend or day of the week in a month; -1 is the last."""
         if kind == "week":
             start = month.end - WEEK if number < 0 else month.start + (number - 1) * WEEK
             return month._replace(start=start, end=min(start + WEEK, month.end), grain="week")
@@ -258,7 +258,7 @@ def one_day(start: datetime, *, relative: bool = True) -> Part:
 
 
 def in_day(day: Part, part: DayPart) -> Part:
-    """A part of a day."""
+    """Return a part of a day."""
     start, end = HOURS[part]
     return day._replace(
         start=day.start + timedelta(hours=start), end=day.start + timedelta(hours=end), grain="hour", part=part
@@ -266,7 +266,7 @@ def in_day(day: Part, part: DayPart) -> Part:
 
 
 def third(whole: Part, which: int) -> Part:
-    """The first, second or last third of a month or a year: 0, 1 or 2."""
+    """Return the first, second or last third of a month or a year: 0, 1 or 2."""
     if whole.grain == "year":
         cuts = [whole.start.replace(month=1 + 4 * index) for index in range(3)]
     else:
@@ -275,14 +275,14 @@ def third(whole: Part, which: int) -> Part:
 
 
 def edge(year: Part, *, first: bool) -> Part:
-    """The first or the last three months of a year."""
+    """Return the first or the last three months of a year."""
     if first:
         return year._replace(end=year.start.replace(month=4), grain="range")
     return year._replace(start=year.start.replace(month=10), grain="range")
 
 
 def moved(part: Part, *, years: int = 0, weeks: int = 0) -> Part:
-    """The same in another year or week."""
+    """Return the same range in another year or week."""
     start = part.start.replace(year=part.start.year + years) + weeks * WEEK
     if part.grain in {"minute", "hour", "day"} or not years:
         return part._replace(start=start, end=start + (part.end - part.start))

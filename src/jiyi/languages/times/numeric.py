@@ -1,4 +1,4 @@
-"""Dates in digits, which both languages write alike."""
+"""Dates in digits, which all languages write alike."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _year_first(match: re.Match[str], calendar: Calendar) -> Part:
 
 
 def _year_last(match: re.Match[str], calendar: Calendar) -> Part:
-    """The American order, unless that is impossible."""
+    """Read the American order, unless that is impossible."""
     year, first, second = int(match["y"]), int(match["a"]), int(match["b"])
     return calendar.day(year, second, first) if first > 12 else calendar.day(year, first, second)
 
@@ -45,7 +45,7 @@ def _month(match: re.Match[str], calendar: Calendar) -> Part:
 
 
 def _stamp(match: re.Match[str], calendar: Calendar) -> Part:
-    """A moment with a time zone of its own, as the clock here showed it."""
+    """Convert a time with its own zone to the zone of the calendar."""
     year, month, day, hour, minute = (int(match[group]) for group in ("y", "m", "d", "h", "min"))
     zone = match["zone"].upper().replace(":", "")
     ahead = timedelta()

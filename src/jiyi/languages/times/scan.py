@@ -1,4 +1,4 @@
-"""Finds what the rules describe: of everything that begins at one place the longest counts."""
+"""Search for dates by rules. Of the matches that begin at one place the longest counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REACH = 72
 
 
 class Family(NamedTuple):
-    """Rules that all need the same: where the core, in lower case, is not found, none of them has to be tried."""
+    """Rules that share a core: where it is not found in the lower-case text, none of them is tried."""
 
     core: str
     rules: tuple[Rule, ...]
@@ -29,7 +29,7 @@ class Family(NamedTuple):
 
 @dataclass(frozen=True)
 class Scanner:
-    """A family at work; a space in its patterns stands for `gap`, and `before` and `after` go around each of them."""
+    """A compiled family; a space in its patterns stands for `gap`, and `before` and `after` go around each."""
 
     family: Family
     gap: str
@@ -52,7 +52,7 @@ class Scanner:
 
 
 class Atom(NamedTuple):
-    """A time and where it is written."""
+    """A time and its place in the text."""
 
     part: Part
     start: int
@@ -60,7 +60,7 @@ class Atom(NamedTuple):
 
 
 def scan(text: str, scanners: Iterable[Scanner], calendar: Calendar) -> list[Atom]:
-    """The times in a text, in order, none over another."""
+    """Return the times in a text, in order, without overlaps."""
     found: list[tuple[int, int, re.Match[str], Resolve]] = []
     # Several times faster than searching without regard to case.
     lower = text.lower()
@@ -87,7 +87,7 @@ def scan(text: str, scanners: Iterable[Scanner], calendar: Calendar) -> list[Ato
 
 
 def _resolved(match: re.Match[str], resolve: Resolve, calendar: Calendar) -> Part | None:
-    """What a match means, if that exists and is within the bounds."""
+    """Return the time of a match, if it exists and is within the bounds."""
     try:
         part = resolve(match, calendar)
     except (ValueError, OverflowError):
@@ -96,7 +96,7 @@ def _resolved(match: re.Match[str], resolve: Resolve, calendar: Calendar) -> Par
 
 
 def _windows(text: str, core: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """The stretches of a text around the cores."""
+    """Yield the stretches of a text around the cores."""
     low = high = -1
     for match in core.finditer(text):
         if match.start() - REACH > high:

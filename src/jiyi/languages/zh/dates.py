@@ -59,7 +59,7 @@ def _said(match: re.Match[str], group: str) -> str:
 
 
 def _in_year(match: re.Match[str], calendar: Calendar, make: Callable[[int], Part]) -> Part:
-    """What `make` gives for the year that is written, or else for the most recent that fits."""
+    """Return `make` of the year that is written, or of the year that fits."""
     if year := _said(match, "y"):
         return make(chinese_year(year))
     if year := _said(match, "yy"):
@@ -82,7 +82,7 @@ def _days(match: re.Match[str], calendar: Calendar) -> Part | None:
 
 
 def part_of_month(month: Part, written: str) -> Part:
-    """上旬, 中旬, 下旬; 初 and 底 are taken for the first and the last of them."""
+    """Return 上旬, 中旬 or 下旬 of a month; 初 is the first, 底 the last."""
     return third(month, _THIRDS[written[0]]) if written else month
 
 

@@ -37,7 +37,7 @@ _WEEK_END = "(?![期围边转刊报岁年])"
 
 
 def amount(match: re.Match[str]) -> Amount:
-    """So many units: 两年半 are months."""
+    """Return a number of units; 两年半 are months."""
     said, unit = match["n"], _UNITS[match["unit"]]
     if said == "半":
         return halves(1, unit)
@@ -48,7 +48,7 @@ def amount(match: re.Match[str]) -> Amount:
 
 
 def _steps(match: re.Match[str]) -> int:
-    """上 is one back, 上上 two; 下 is one ahead."""
+    """Return -1 for 上, -2 for 上上, 1 for 下."""
     said = match["dir"].rstrip("一")
     return {"上": -len(said), "下": len(said)}.get(said[0], 0)
 

@@ -150,6 +150,6 @@ _PAIRS = """
 
 
 def simplified_table() -> dict[int, str]:
-    """The map for `str.translate`; built anew on each call, callers keep it."""
+    """Return a new table for `str.translate`."""
     pairs = "".join(_PAIRS.split())
     return dict(zip(map(ord, pairs[::2]), pairs[1::2], strict=True))
