@@ -14,7 +14,7 @@ import pytest
 import workers
 from jiyi import EmbeddingError, Memory, SearchResult
 from jiyi.embed import Vectors
-from jiyi.embed.remembered import RememberedQueries
+from jiyi.embed.cache import CachedQueries
 from jiyi.settings import load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from support import DAY, LONG_AGO, contents, dump
@@ -364,14 +364,14 @@ async def test_a_query_is_embedded_once(path: Path) -> None:
 
 async def test_only_the_vectors_asked_for_lately_are_remembered() -> None:
     counting = CountingEmbedder()
-    remembering = RememberedQueries(counting, 2)
+    remembering = CachedQueries(counting, 2)
     for text in ("a", "b", "a", "c", "a", "b"):
         assert len(await remembering.embed_query(text)) == counting.dimension
     assert counting.queries == ["a", "b", "c", "b"]
 
 
 async def test_a_failure_and_nonsense_are_not_remembered(switch: FailingEmbedder) -> None:
-    remembering = RememberedQueries(switch, 10)
+    remembering = CachedQueries(switch, 10)
     with pytest.raises(EmbeddingError):
         await remembering.embed_query("tea")
     switch.failing = False
@@ -391,7 +391,7 @@ async def test_a_failure_and_nonsense_are_not_remembered(switch: FailingEmbedder
 
     for _ in range(2):
         with pytest.raises(EmbeddingError, match="not finite"):
-            await RememberedQueries(Nonsense(), 10).embed_query("tea")
+            await CachedQueries(Nonsense(), 10).embed_query("tea")
 
 
 async def test_searches_at_the_same_time_get_the_same_answer(memory: Memory) -> None:

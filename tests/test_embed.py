@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from jiyi import EmbeddingError, EmbeddingModelChanged, Memory, MissingExtra, SettingsError
-from jiyi.embed import checked, embed_documents, embed_query, resolve
+from jiyi.embed import embed_documents, embed_query, resolve, validated
 from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
@@ -141,7 +141,7 @@ class Answers:
 @pytest.mark.parametrize("reply", BAD_REPLIES.values(), ids=BAD_REPLIES)
 def test_a_bad_reply_for_documents_is_an_error(reply: Any) -> None:
     with pytest.raises(EmbeddingError, match="testing:answers"):
-        checked(Answers(reply), reply, 2)
+        validated(Answers(reply), reply, 2)
 
 
 @pytest.mark.parametrize("reply", [None, 1.0, [], [[1.0]], [[1.0], [1.0, 2.0]], ["a"], [float("nan")]], ids=repr)
@@ -166,7 +166,7 @@ async def test_a_bad_reply_keeps_every_memory_of_the_batch(place: Place) -> None
 
 
 def test_vectors_are_made_of_length_one_and_zero_stays_zero() -> None:
-    vectors = checked(Answers(None), [[3, 4], [0, 0]], 2)
+    vectors = validated(Answers(None), [[3, 4], [0, 0]], 2)
     assert vectors.dtype == np.float32
     assert np.allclose(vectors, [[0.6, 0.8], [0, 0]])
 
@@ -268,7 +268,7 @@ async def test_a_server_that_answers_in_another_dimension_for_a_while_is_named(
         await memory.add("likes tea", user_id="mei")
         endpoint.reply = lambda _: endpoint.data(shorter)
         receipt = await memory.add("plays chess", user_id="mei")
-        assert receipt.state == "extracted" and "8 numbers" in receipt.problems[0]
+        assert receipt.state == "extracted" and "dimension 8" in receipt.problems[0]
         endpoint.reply = endpoint.well
         await memory.maintenance.reindex()
         assert contents(await memory.search("chess", user_id="mei", search_mode="semantic", limit=1)) == ["plays chess"]

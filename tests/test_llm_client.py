@@ -33,15 +33,15 @@ from faults import (
     status,
 )
 from jiyi import LlmBadReply, LlmError, LlmOverBudget, LlmRefused, LlmUnavailable, SettingsError
-from jiyi.llm import Question, Usage, resolve
+from jiyi.llm import LLMRequest, Usage, resolve
 from jiyi.llm import client as client_module
-from jiyi.llm.budget import Budget, RamLedger, beginning_of_hour
-from jiyi.llm.client import Llm
-from jiyi.llm.prompts import BUILT_IN, IN_SETS, PLACES, Prompts
+from jiyi.llm.budget import Budget, RamLedger, start_of_hour
+from jiyi.llm.client import LLMClient
+from jiyi.llm.prompts import BUILT_IN, IN_SETS, PLACEHOLDERS, Prompts
 from jiyi.settings import load_settings
 from jiyi.store import open_store
 
-QUESTION = Question(task="memories", system="Be brief.", user="Hello?", schema={"type": "object"})
+QUESTION = LLMRequest(task="memories", system="Be brief.", user="Hello?", schema={"type": "object"})
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "FIRST_PAUSE_S", 0.001)
 
 
-def llm_at(server: FaultServer, **settings: Any) -> Llm:
+def llm_at(server: FaultServer, **settings: Any) -> LLMClient:
     given = {"model": "m", "api_key": "sk-secret-key", "base_url": server.url, "timeout_s": 2.0, **settings}
     llm = resolve(load_settings(llm=given))
     assert llm is not None
@@ -142,10 +142,10 @@ WRONG: dict[str, tuple[Any, type[LlmError], str]] = {
     "503": (status(503), LlmUnavailable, "answered 503"),
     "529": (status(529, "overloaded"), LlmUnavailable, "answered 529: overloaded"),
     "a redirect": (status(302, Location="http://127.0.0.1:1/v1"), LlmRefused, "a redirect"),
-    "a page": (raw(http(200, b"<html>Hello</html>", kind="text/html")), LlmBadReply, "no JSON.*<html>"),
-    "no bytes": (raw(http(200, b"")), LlmBadReply, "no JSON"),
-    "no UTF-8": (raw(http(200, b'{"choices": "\xff\xfe"}')), LlmBadReply, "no JSON"),
-    "deep": (raw(http(200, b"[" * 100_000)), LlmBadReply, "no JSON"),
+    "a page": (raw(http(200, b"<html>Hello</html>", kind="text/html")), LlmBadReply, "not return JSON.*<html>"),
+    "no bytes": (raw(http(200, b"")), LlmBadReply, "not return JSON"),
+    "no UTF-8": (raw(http(200, b'{"choices": "\xff\xfe"}')), LlmBadReply, "not return JSON"),
+    "deep": (raw(http(200, b"[" * 100_000)), LlmBadReply, "not return JSON"),
     "another object": (answer({"hello": 1}), LlmBadReply, "no completion"),
     "an error with 200": (answer({"error": {"message": "overloaded"}}), LlmBadReply, "no completion: .*overloaded"),
     "a list": (answer([1]), LlmBadReply, "no completion"),
@@ -154,7 +154,7 @@ WRONG: dict[str, tuple[Any, type[LlmError], str]] = {
     "null content": (says(None), LlmBadReply, "no text"),
     "no content": (says("  "), LlmBadReply, "no text"),
     "a number": (answer(completion(42)), LlmBadReply, "no text"),
-    "a tool call": (says(None, finish="tool_calls", tool_calls=[{"id": "t"}]), LlmBadReply, "a call of a tool"),
+    "a tool call": (says(None, finish="tool_calls", tool_calls=[{"id": "t"}]), LlmBadReply, "a tool call"),
     "a refusal": (says(None, refusal="I cannot help"), LlmRefused, "refuses: I cannot help"),
     "a filter": (says("half", finish="content_filter"), LlmRefused, "content filter"),
 }
@@ -311,7 +311,7 @@ async def test_questions_at_once_cannot_all_spend_the_last_tokens(server: FaultS
 
 async def test_what_was_never_answered_is_not_paid_and_what_was_garbage_is(server: FaultServer) -> None:
     ledger = RamLedger()
-    hour = beginning_of_hour(datetime.now(UTC))
+    hour = start_of_hour(datetime.now(UTC))
     settings = load_settings(llm={"model": "m", "api_key": "k", "base_url": server.url, "retries": 0})
     llm = resolve(settings, ledger)
     assert llm is not None
@@ -339,15 +339,13 @@ async def test_counts_outlive_the_process_and_go_with_the_user(server: FaultServ
             with pytest.raises(expected):
                 await llm.ask(QUESTION, user_id="mei")
             await store.deletions.delete_user("mei")
-            assert (
-                await store.llm_usage.count_llm_usage("mei", beginning_of_hour(datetime.now(UTC)), Usage()) == Usage()
-            )
+            assert await store.llm_usage.count_llm_usage("mei", start_of_hour(datetime.now(UTC)), Usage()) == Usage()
         await store.close()
 
 
 def test_an_hour_begins_anew() -> None:
     at = datetime(2026, 5, 7, 13, 59, 30, tzinfo=UTC)
-    assert beginning_of_hour(at) == datetime(2026, 5, 7, 13, tzinfo=UTC)
+    assert start_of_hour(at) == datetime(2026, 5, 7, 13, tzinfo=UTC)
     with pytest.raises(LlmOverBudget) as raised:
         Budget(100).check(Usage(1, 80, 30), Usage(1, 20, 0), at)
     assert raised.value.retry_after_s == 30
@@ -355,7 +353,9 @@ def test_an_hour_begins_anew() -> None:
 
 # -- prompts ----------------------------------------------------------------------------------------------------------
 
-TASKS = [(task, tongue, chosen) for task in PLACES for tongue in ("zh", "en") for chosen in ("production", "eval")]
+TASKS = [
+    (task, tongue, chosen) for task in PLACEHOLDERS for tongue in ("zh", "en") for chosen in ("production", "eval")
+]
 
 
 @pytest.mark.parametrize(("task", "tongue", "chosen"), TASKS)
@@ -377,8 +377,8 @@ def test_a_prompt_of_ones_own_wins_and_has_a_version_of_its_own(tmp_path: Path) 
     own = Prompts(tmp_path, "production")
     prompt = own.get("judge", "en")
     assert prompt.version != Prompts(None, "production").get("judge", "en").version
-    question = prompt.question({}, pairs="{{pairs}} or b")
-    assert (question.system, question.user) == ("Judge.", "{{pairs}} or b, which?")
+    request = prompt.request({}, pairs="{{pairs}} or b")
+    assert (request.system, request.user) == ("Judge.", "{{pairs}} or b, which?")
     assert own.get("judge", "zh") == Prompts(None, "production").get("judge", "zh")
 
 
@@ -388,7 +388,7 @@ def test_a_prompt_of_ones_own_wins_and_has_a_version_of_its_own(tmp_path: Path) 
         ("", "# system"),
         ("# user\n{{pairs}}\n# system\nx", "in this order"),
         ("# system\nx\n# user\nwhich?", r"lacks \{\{pairs\}\}"),
-        ("# system\n{{secret}}\n# user\n{{pairs}}", r"has \{\{secret\}\}, which nothing fills in"),
+        ("# system\n{{secret}}\n# user\n{{pairs}}", r"has \{\{secret\}\}, which is not a placeholder of this task"),
     ],
 )
 def test_a_prompt_that_cannot_work_is_named(tmp_path: Path, text: str, problem: str) -> None:
@@ -399,5 +399,5 @@ def test_a_prompt_that_cannot_work_is_named(tmp_path: Path, text: str, problem: 
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="is no folder"):
+    with pytest.raises(SettingsError, match="is not a folder"):
         Prompts(tmp_path / "nowhere", "production")

@@ -67,7 +67,7 @@ async def server() -> AsyncIterator[FaultServer]:
 @pytest.fixture(autouse=True)
 def no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(client_module, "PAUSE_AFTER_HANGING_S", 0.001)
+    monkeypatch.setattr(client_module, "PAUSE_AFTER_TIMEOUT_S", 0.001)
 
 
 def open_at(server: FaultServer, path: Path, *, attempts: int = 2, **llm: Any) -> Memory:

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jiyi import LlmBadReply
-from jiyi.llm.reading import DEEPEST, LONGEST, read_object
+from jiyi.llm.json_reply import MAX_DEPTH, MAX_LENGTH, read_object
 from support import each_case
 
 ITEM = '{"text": "likes tea", "messages": [1]}'
@@ -65,7 +65,7 @@ NOTHING = {
     "braces without end": "{" * 100_000,
     "brackets without end": "[" * 100_000,
     "deep": '{"memories": ' + "[" * 10_000 + "]" * 10_000 + "}",
-    "very long": '{"memories": ["' + "x" * LONGEST + '"]}',
+    "very long": '{"memories": ["' + "x" * MAX_LENGTH + '"]}',
     "very many": '{"x": [' + "[1]," * 60_000 + "[1]]}",
 }
 
@@ -162,5 +162,5 @@ def test_no_reply_raises_anything_else(text: str) -> None:
 
 
 def test_nesting_up_to_the_limit_is_read() -> None:
-    depth = DEEPEST - 2
+    depth = MAX_DEPTH - 2
     assert read_object('{"memories": ' + "[" * depth + "]" * depth + "}", "memories").damaged == 0

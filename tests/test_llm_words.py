@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from faults import FaultServer, fault_server, hang, says, status
 from jiyi import KeywordExtractor, LlmBadReply, LlmError, LlmUnavailable, Memory
 from jiyi.llm import resolve
-from jiyi.llm.keywords import MOST_RELATED, MOST_SYNONYMS, Expander, read_expansion
+from jiyi.llm.keywords import MAX_RELATED, MAX_SYNONYMS, Expander, read_expansion
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from jiyi.write.index import KeywordRules, index_entry
@@ -29,7 +29,7 @@ async def server() -> AsyncIterator[FaultServer]:
 def expander(server: FaultServer, timeout_s: float = 5.0, remembered: int = 8) -> Expander:
     llm = resolve(load_settings(llm={"model": "m", "api_key": "k", "base_url": server.url}))
     assert llm is not None
-    return Expander(llm, timeout_s=timeout_s, remembered=remembered)
+    return Expander(llm, timeout_s=timeout_s, cache_size=remembered)
 
 
 GOOD = {
@@ -49,7 +49,7 @@ async def test_a_query_gets_other_words(server: FaultServer) -> None:
 
 async def test_answers_are_remembered_for_one_user(server: FaultServer) -> None:
     server.behave(says(GOOD))
-    words = expander(server, remembered=2)
+    words = expander(server, cache_size=2)
     for query, user in (("any food?", "mei"), ("Any  FOOD?", "mei"), ("any food?", "li"), ("any food?", "mei")):
         await words.expand(query, user_id=user)
     assert len(server.requests) == 2
@@ -91,8 +91,8 @@ ANYTHING = st.recursive(
 def test_no_answer_breaks_the_bounds(core: Any, synonyms: Any, related: Any) -> None:
     found = read_expansion({"core_keywords": core, "synonyms": synonyms, "related_concepts": related}, "green tea 绿茶")
     assert set(found.original) <= {"tea", "茶", "green", "绿", "绿茶"} | set(found.original)
-    assert all(len(words) <= MOST_SYNONYMS for words in found.synonyms.values())
-    assert len(found.related) <= MOST_RELATED
+    assert all(len(words) <= MAX_SYNONYMS for words in found.synonyms.values())
+    assert len(found.related) <= MAX_RELATED
     assert set(found.synonyms) <= set(found.original)
 
 

@@ -26,7 +26,7 @@ GROWN = 4_000, 16_000  # characters
 GROWTH = 12  # bound for four times the length: linear is 4, quadratic 16
 WORTH_MEASURING_S = 0.2
 PROTECTIONS = {
-    "the limit of nesting": "`jiyi.llm.reading.DEEPEST` is a million: deep JSON in a reply ends in Python's own error",
+    "the limit of nesting": "`jiyi.llm.json_reply.MAX_DEPTH` is a million: deep JSON ends in Python's own error",
     "the escape of comments": "`jiyi.files.format` writes `<!--` as it is: a memory's text can pass for a mark",
 }
 
@@ -51,7 +51,7 @@ async def run(trial: Trial) -> None:
 def _switched_off(what: str | None) -> Iterator[None]:
     with contextlib.ExitStack() as off:
         if what == "the limit of nesting":
-            off.enter_context(patch("jiyi.llm.reading.DEEPEST", 10**6))
+            off.enter_context(patch("jiyi.llm.json_reply.MAX_DEPTH", 10**6))
         elif what == "the escape of comments":
             import re
 

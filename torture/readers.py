@@ -23,8 +23,8 @@ from jiyi.languages.keywords import keywords
 from jiyi.languages.normalise import normalise
 from jiyi.languages.script import language
 from jiyi.languages.tokens import tokens
+from jiyi.llm.json_reply import read_object
 from jiyi.llm.keywords import read_expansion
-from jiyi.llm.reading import read_object
 from jiyi.models import CandidateMemory, Message
 from jiyi.read.interpret import interpret
 from jiyi.read.people import asks_assistant, people_named, without_names
@@ -38,7 +38,7 @@ from jiyi.transfer.sources import find_sources
 from jiyi.write.accept import accept
 from jiyi.write.drafts import Said, Unit
 from jiyi.write.extract import extract
-from jiyi.write.llm.propose import Checker
+from jiyi.write.llm.checker import Checker
 from jiyi.write.llm.transcript import transcript
 
 from . import seeds

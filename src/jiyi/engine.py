@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .cache import resolve as resolve_caches
 from .embed import Embedder, resolve
-from .embed.remembered import RememberedQueries
+from .embed.cache import CachedQueries
 from .errors import JiyiError
 from .keep.retention import Retention
 from .llm import resolve as resolve_llm
@@ -28,7 +28,7 @@ from .write.index import KeywordRules
 if TYPE_CHECKING:
     from .files.workspace_files import WorkspaceFiles
     from .index.search_index import SearchIndex
-    from .llm.client import Llm
+    from .llm.client import LLMClient
     from .llm.keywords import Expander
     from .settings import Settings
     from .store.store import Store
@@ -47,7 +47,7 @@ class Engine:
     answers: Answers
     accesses: Accesses
     lifetimes: Lifetimes
-    llm: Llm | None
+    llm: LLMClient | None
     expander: Expander | None
     files: WorkspaceFiles | None
 
@@ -71,7 +71,7 @@ class Engine:
         index = open_index(store, settings)
         embedder = embedder or resolve(settings)
         if settings.cache.max_query_vectors:
-            embedder = RememberedQueries(embedder, settings.cache.max_query_vectors)
+            embedder = CachedQueries(embedder, settings.cache.max_query_vectors)
         rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
         expander = judge = None
         llm = resolve_llm(settings, store.llm_usage, meter)
@@ -141,8 +141,8 @@ class Engine:
         """Remove copies of deleted data outside the database: caches, remembered queries, workspace files."""
         clear_text_caches()
         removed, notes = dict(done.removed), list(done.notes)
-        if isinstance(self.embedder, RememberedQueries):
-            self.embedder.forget()
+        if isinstance(self.embedder, CachedQueries):
+            self.embedder.clear()
         if answers := await self.answers.forget(user_id):
             removed["kept answers"] = answers
         if self.files is not None and self.files.workspace.covers(user_id):

@@ -18,10 +18,10 @@ from .errors import InvalidInput, LlmBadReply
 from .languages.keywords import keywords as keywords_by_rule
 from .languages.normalise import normalise
 from .languages.script import language
-from .llm import Question
+from .llm import LLMRequest
+from .llm.json_reply import read_object
 from .llm.keywords import EXPANSION, KEYWORDS, WordsOf, usable_words, weighted_words
 from .llm.prompts import Prompts
-from .llm.reading import read_object
 from .read.expand import MOST_RELATED, MOST_SYNONYMS, Expansion, expand
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class KeywordExtractor:
         found = {
             word: weight
             for word, weight in weighted_words(reply.get("keywords"))
-            if word in allowed or there.have(word)
+            if word in allowed or there.contain(word)
         }
         if not found:
             logger.warning("the language model gave no usable keywords: those by rule stand")
@@ -180,9 +180,9 @@ class KeywordExtractor:
         if self._llm is None and self._model is None:
             return {}
         prompt = self._prompts.get(task, "en" if language(text) == "en" else "zh")
-        question = prompt.question(schema, **values)
+        request = prompt.request(schema, **values)
         try:
-            said = await self._say(question)
+            said = await self._say(request)
             if not isinstance(said, str) or len(said) > LONGEST_REPLY:
                 raise LlmBadReply(f"the reply is no text of up to {LONGEST_REPLY:,} characters")
             return read_object(said, schema["required"][0]).value
@@ -190,11 +190,11 @@ class KeywordExtractor:
             logger.warning("the language model could not be asked for keywords: %s", error)
             return {}
 
-    async def _say(self, question: Question) -> object:
+    async def _say(self, request: LLMRequest) -> object:
         if self._llm is not None:
-            return await self._llm(f"{question.system}\n\n{question.user}")
+            return await self._llm(f"{request.system}\n\n{request.user}")
         if self._model is not None and self._user_id is not None:
-            return (await self._model.ask(question, user_id=self._user_id)).text
+            return (await self._model.ask(request, user_id=self._user_id)).text
         return ""
 
 

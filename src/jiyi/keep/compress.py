@@ -40,7 +40,7 @@ from .grouping import Group, groups
 from .retention import LEVEL_FACTOR, Retention
 
 if TYPE_CHECKING:
-    from ..llm.client import Llm
+    from ..llm.client import LLMClient
     from ..settings import MaintenanceSettings
     from ..store.store import Store
 
@@ -112,7 +112,7 @@ class Compressor:
     embedder: Embedder
     rules: KeywordRules
     settings: MaintenanceSettings
-    llm: Llm | None = None
+    llm: LLMClient | None = None
 
     async def plan(self, user_id: str, now: datetime, *, limit: int | None = None) -> CompressPlan:
         """Plan all bundles, or the first few."""
@@ -196,7 +196,9 @@ class Compressor:
             note=note,
         )
 
-    async def _condensed_by_llm(self, members: Sequence[Held], llm: Llm, user_id: str) -> tuple[tuple[str, ...], str]:
+    async def _condensed_by_llm(
+        self, members: Sequence[Held], llm: LLMClient, user_id: str
+    ) -> tuple[tuple[str, ...], str]:
         """Condense with a language model. Small models return one text per memory: those become lines of one text."""
         from .condense_llm import condense_with_llm
 

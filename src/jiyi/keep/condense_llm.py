@@ -14,11 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ..errors import LlmBadReply
 from ..languages.dates import dates
 from ..languages.script import language
-from ..llm.client import Llm
+from ..llm.client import LLMClient
+from ..llm.json_reply import read_object
 from ..llm.prompts import PromptLanguage
-from ..llm.reading import read_object
 from ..write.drafts import Said
-from ..write.llm.grounds import Grounds, Unsupported, tongues_of, well_formed
+from ..write.llm.grounding import Grounding, Unsupported, languages_of, well_formed
 from ..write.llm.transcript import Transcript
 from .condense import DatedText, condense
 from .particulars import missing, particulars
@@ -55,11 +55,13 @@ class _Texts(BaseModel):
     memories: list[_Text] = Field(min_length=1, max_length=MAX_TEXTS)
 
 
-async def condense_with_llm(memories: Sequence[DatedText], llm: Llm, *, user_id: str) -> tuple[tuple[str, ...], str]:
+async def condense_with_llm(
+    memories: Sequence[DatedText], llm: LLMClient, *, user_id: str
+) -> tuple[tuple[str, ...], str]:
     """Return the texts and an id of the model and prompt; raise `LlmError` if they are refused."""
     tongue: PromptLanguage = "en" if language(" ".join(one.text for one in memories)) in ("en", "other") else "zh"
     prompt = llm.prompts.get("compress", tongue)
-    reply = await llm.ask(prompt.question(SCHEMA, memories=_numbered(memories)), user_id=user_id)
+    reply = await llm.ask(prompt.request(SCHEMA, memories=_numbered(memories)), user_id=user_id)
     read = read_object(reply.text, "memories")
     if reply.cut_off or read.cut_off or read.damaged:
         raise LlmBadReply("the compressed memories were cut off")
@@ -75,11 +77,11 @@ async def condense_with_llm(memories: Sequence[DatedText], llm: Llm, *, user_id:
 def check(texts: Sequence[str], memories: Sequence[DatedText], tongue: PromptLanguage) -> None:
     """Raise `LlmBadReply` if something is lost or invented, or the texts are not shorter."""
     said = tuple(Said(id=one.id, role="user", speaker=None, text=one.text, sent_at=one.at) for one in memories)
-    talk = Transcript(language=tongue, messages=said, participants=(), conversation="", earlier="", notes=())
-    grounds = Grounds(talk)
+    talk = Transcript(language=tongue, messages=said, participants=(), text="", earlier="", notes=())
+    grounds = Grounding(talk)
     try:
         for text in texts:
-            well_formed(text, tongues_of(said), as_spoken=True)
+            well_formed(text, languages_of(said), as_spoken=True)
             grounds.supported(text, said)
     except Unsupported as error:
         raise LlmBadReply(f"a compressed memory was refused: {error}") from None

@@ -1,6 +1,6 @@
-"""Asking a language model. `resolve` turns settings into an `Llm`; one file per provider.
+"""Language models: one file per provider, and `resolve`, which makes a client from the settings.
 
-A model makes memories better and is never needed to keep or to find them. Whatever it answers is foreign input.
+A model improves memories; storing and searching never need one. Its replies are untrusted input.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from ..metrics import Meter
     from ..settings import Settings
     from .budget import Ledger
-    from .client import Llm
+    from .client import LLMClient
 
-# Where a provider is found when no address is given; None: the client package knows.
+# Default address of each provider; None: that of the client package.
 ADDRESSES: Mapping[str, str | None] = {
     "openai": None,
     "ollama": "http://127.0.0.1:11434/v1",
@@ -30,12 +30,12 @@ ADDRESSES: Mapping[str, str | None] = {
     "zhipu": "https://open.bigmodel.cn/api/paas/v4",
     "openrouter": "https://openrouter.ai/api/v1",
 }
-NEED_NO_KEY = ("ollama", "vllm", "lmstudio", "llamacpp")
+KEYLESS = ("ollama", "vllm", "lmstudio", "llamacpp")
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What asking has cost."""
+    """Tokens and calls used."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -54,8 +54,8 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What a model is asked: `schema` is the JSON schema of the answer, for servers that can hold a model to it."""
+class LLMRequest:
+    """A filled-in prompt. `schema`: JSON schema of the reply, for servers that can enforce it."""
 
     task: str
     system: str
@@ -65,37 +65,48 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What it said, unread. `cut_off`: it ran out of tokens."""
+    """The text of a reply. `cut_off`: it ran out of tokens."""
 
     text: str
     cut_off: bool
-    usage: Usage | None  # None: the server did not say
+    usage: Usage | None  # None: not reported
 
 
-class ChatModel(Protocol):
-    """One way to a model: one try, no budget, no second try. Errors are Jiyi's."""
+class LLM(Protocol):
+    """A language model: one request, one reply. `LLMClient` adds the budget and retries.
+
+    class Echo:
+        id = "echo"
+
+        async def reply(self, request):
+            return Reply(text='{"memories": []}', cut_off=False, usage=None)
+
+        async def close(self): ...
+
+    `LlmUnavailable` means "try again later", `LlmRefused` "do not try again".
+    """
 
     @property
     def id(self) -> str:
-        """Names the model on what it produced."""
+        """Name of the model, stored with its memories."""
 
-    async def reply(self, question: Question) -> Reply:
-        """The answer to one question."""
+    async def reply(self, request: LLMRequest) -> Reply:
+        """Send one request and return the reply."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
-def resolve(settings: Settings, ledger: Ledger | None = None, meter: Meter | None = None) -> Llm | None:
-    """The model that the settings name, or None if they name none."""
+def resolve(settings: Settings, ledger: Ledger | None = None, meter: Meter | None = None) -> LLMClient | None:
+    """Make a client for the model that the settings name; None if they name none."""
     if settings.llm.model is None:
         return None
     if settings.llm.base_url is None and settings.llm.provider not in ADDRESSES:
         raise SettingsError(
-            f"llm.provider: {settings.llm.provider!r} has no address of its own; "
+            f"llm.provider: {settings.llm.provider!r} has no default address; "
             f"set LLM_BASE_URL, or use one of {', '.join(ADDRESSES)}"
         )
-    from .client import Llm
+    from .client import LLMClient
     from .openai import OpenAIChat
 
-    return Llm(OpenAIChat(settings.llm.model, settings.llm), settings.llm, ledger, meter)
+    return LLMClient(OpenAIChat(settings.llm.model, settings.llm), settings.llm, ledger, meter)

@@ -1,4 +1,4 @@
-"""How much a user's memories may cost in an hour. Counts are kept in the store, so a restart does not forget them."""
+"""Token and cost limits per user and hour, counted in the store."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Ledger(Protocol):
-    """Where usage is counted, by user and hour."""
+    """Counts usage by user and hour."""
 
     async def count_llm_usage(self, user_id: str, hour: datetime, usage: Usage) -> Usage:
-        """Add to what a user has used in the hour that begins then; what is negative gives back. → what it is now"""
+        """Add usage (negative: refund) to a user's hour. Return the new total."""
 
 
 class RamLedger:
-    """A ledger for as long as the process runs."""
+    """A ledger in memory."""
 
     def __init__(self) -> None:
         self._used: dict[tuple[str, datetime], Usage] = defaultdict(Usage)
@@ -43,16 +43,16 @@ class Budget:
         return cls(settings.tokens_per_hour)
 
     def check(self, used: Usage, wanted: Usage, now: datetime) -> None:
-        """Raise if `used`, which includes the `wanted` tokens of the next question, exceeds the limit."""
+        """Raise if `used`, which includes the `wanted` tokens of the next request, exceeds the limit."""
         limit = self.tokens_per_hour
         if limit is None or used.tokens <= limit:
             return
         if wanted.tokens > limit:
             raise LlmRefused(
-                f"one question needs about {wanted.tokens:,} of the user's {limit:,} tokens per hour: "
+                f"one request needs about {wanted.tokens:,} of the user's {limit:,} tokens per hour: "
                 "raise llm.tokens_per_hour"
             )
-        wait = beginning_of_hour(now) + timedelta(hours=1) - now
+        wait = start_of_hour(now) + timedelta(hours=1) - now
         raise LlmOverBudget(
             f"the user's language model budget is spent: {used.tokens - wanted.tokens:,} of {limit:,} tokens per hour; "
             f"retry in {wait.seconds // 60 + 1} min",
@@ -60,5 +60,5 @@ class Budget:
         )
 
 
-def beginning_of_hour(at: datetime) -> datetime:
+def start_of_hour(at: datetime) -> datetime:
     return at.replace(minute=0, second=0, microsecond=0)

@@ -1,4 +1,4 @@
-"""Words that a model names: keywords of a memory, and other words for those of a query."""
+"""Keywords of a memory and synonyms for a query, from a language model."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 from ..languages.normalise import normalise
 from ..languages.script import language
 from ..languages.tokens import tokens
-from .reading import read_object
+from .json_reply import read_object
 
 if TYPE_CHECKING:
-    from .client import Llm
+    from .client import LLMClient
 
-LONGEST_WORD = 64
+MAX_WORD = 64
 EXPAND_TIMEOUT_S = 3.0  # a search waits no longer
-MOST_CORE = 8
-MOST_SYNONYMS = 4  # of one word
-MOST_RELATED = 5
+MAX_CORE = 8
+MAX_SYNONYMS = 4  # of one word
+MAX_RELATED = 5
 
 _WORDS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 _WEIGHTED = {
@@ -49,8 +49,8 @@ EXPANSION: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class OtherWords:
-    """A query's words (D1): those it has, other words for them, and words that belong with them."""
+class QueryWords:
+    """The core words of a query, synonyms for them, and related words."""
 
     original: tuple[str, ...]
     synonyms: dict[str, tuple[str, ...]]  # by word of the query
@@ -58,57 +58,57 @@ class OtherWords:
 
 
 class Expander:
-    """Asks for other words, briefly, and remembers the answers: a query is often asked again."""
+    """Asks a model for synonyms within a short time, and caches the replies."""
 
-    def __init__(self, llm: Llm, *, timeout_s: float = EXPAND_TIMEOUT_S, remembered: int = 1024) -> None:
+    def __init__(self, llm: LLMClient, *, timeout_s: float = EXPAND_TIMEOUT_S, cache_size: int = 1024) -> None:
         self._llm = llm
         self._timeout_s = timeout_s
-        self._remembered = remembered
-        self._known: OrderedDict[tuple[str, str], OtherWords] = OrderedDict()
+        self._cache_size = cache_size
+        self._cache: OrderedDict[tuple[str, str], QueryWords] = OrderedDict()
 
-    async def expand(self, query: str, *, user_id: str) -> OtherWords:
-        """Raises an `LlmError` when there is no answer in time. One user's queries are never shown to another."""
+    async def expand(self, query: str, *, user_id: str) -> QueryWords:
+        """Return the words for a query; raise `LlmError` without a reply in time. The cache is per user."""
         key = (user_id, normalise(query))
-        if key in self._known:
-            self._known.move_to_end(key)
-            return self._known[key]
+        if key in self._cache:
+            self._cache.move_to_end(key)
+            return self._cache[key]
         prompt = self._llm.prompts.get("expand", "en" if language(query) == "en" else "zh")
-        question = prompt.question(EXPANSION, query=" ".join(query.split()))
-        reply = await self._llm.ask(question, user_id=user_id, hurry_s=self._timeout_s)
+        request = prompt.request(EXPANSION, query=" ".join(query.split()))
+        reply = await self._llm.ask(request, user_id=user_id, timeout_s=self._timeout_s)
         found = read_expansion(read_object(reply.text, "synonyms").value, query)
-        self._known[key] = found
-        if len(self._known) > self._remembered:
-            self._known.popitem(last=False)
+        self._cache[key] = found
+        if len(self._cache) > self._cache_size:
+            self._cache.popitem(last=False)
         return found
 
 
-def read_expansion(reply: dict[str, Any], query: str) -> OtherWords:
-    """What can be used of an answer: synonyms count only for words that stand in the query."""
-    there = WordsOf(query)
-    original = [word for word in usable_words(reply.get("core_keywords")) if there.have(word)][:MOST_CORE]
+def read_expansion(reply: dict[str, Any], query: str) -> QueryWords:
+    """Validate a reply; synonyms count only for words of the query."""
+    words = WordsOf(query)
+    original = [word for word in usable_words(reply.get("core_keywords")) if words.contain(word)][:MAX_CORE]
     synonyms: dict[str, tuple[str, ...]] = {}
     groups = reply.get("synonyms")
-    for group in groups[:MOST_CORE] if isinstance(groups, list) else []:
+    for group in groups[:MAX_CORE] if isinstance(groups, list) else []:
         first, *others = [*usable_words(group), ""]
-        named = [word for word in dict.fromkeys(others) if word and word != first and not there.have(word)]
-        if named and there.have(first):
-            synonyms[first] = tuple(named[:MOST_SYNONYMS])
+        named = [word for word in dict.fromkeys(others) if word and word != first and not words.contain(word)]
+        if named and words.contain(first):
+            synonyms[first] = tuple(named[:MAX_SYNONYMS])
     taken = {*original, *synonyms, *(word for named in synonyms.values() for word in named)}
     related = [word for word in dict.fromkeys(usable_words(reply.get("related_concepts"))) if word not in taken]
-    return OtherWords(tuple(dict.fromkeys((*original, *synonyms))), synonyms, tuple(related[:MOST_RELATED]))
+    return QueryWords(tuple(dict.fromkeys((*original, *synonyms))), synonyms, tuple(related[:MAX_RELATED]))
 
 
-# -- what may be anything ---------------------------------------------------------------------------------------------
+# -- validation -------------------------------------------------------------------------------------------------------
 
 
 class WordsOf:
-    """Whether a word stands in a text, itself or in another form: allergies in "any allergy"."""
+    """Finds words in a text, also in another form: allergies in "any allergy"."""
 
     def __init__(self, text: str) -> None:
         self._text = normalise(text)
         self._terms = set(tokens(text))
 
-    def have(self, word: str) -> bool:
+    def contain(self, word: str) -> bool:
         if not word.isascii():
             return word in self._text
         if re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", self._text):
@@ -118,15 +118,15 @@ class WordsOf:
 
 
 def usable_words(value: object) -> Iterator[str]:
-    """The words in a list that can be keywords, normalised; nothing of anything else."""
+    """Yield the words of a list that can be keywords, normalised; anything else is ignored."""
     for entry in value if isinstance(value, list) else []:
-        word = normalise(entry) if isinstance(entry, str) and len(entry) <= LONGEST_WORD else ""
-        if word and len(word) <= LONGEST_WORD and any(map(str.isalnum, word)) and word.isprintable():
+        word = normalise(entry) if isinstance(entry, str) and len(entry) <= MAX_WORD else ""
+        if word and len(word) <= MAX_WORD and any(map(str.isalnum, word)) and word.isprintable():
             yield word
 
 
 def weighted_words(value: object) -> Iterator[tuple[str, float]]:
-    """The words in a list of objects with `word` and `weight`, with weights above 0 and up to 1."""
+    """Yield words and weights from a list of objects with `word` and `weight` (above 0, up to 1)."""
     for entry in value if isinstance(value, list) else []:
         weight = entry.get("weight") if isinstance(entry, dict) else None
         if isinstance(weight, bool) or not isinstance(weight, (int, float)):
@@ -136,6 +136,7 @@ def weighted_words(value: object) -> Iterator[tuple[str, float]]:
                 yield word, float(weight)
 
 
-def standing_in(words: Iterable[object], text: str) -> Iterator[str]:
-    there = WordsOf(text)
-    return (word for word in dict.fromkeys(usable_words(list(words))) if there.have(word))
+def words_in_text(words: Iterable[object], text: str) -> Iterator[str]:
+    """Yield the usable words that the text contains."""
+    known = WordsOf(text)
+    return (word for word in dict.fromkeys(usable_words(list(words))) if known.contain(word))

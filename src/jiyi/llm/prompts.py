@@ -1,7 +1,7 @@
-"""What models are told: files that a user can replace, each with a version that is kept on what it produced.
+"""Prompts: template files that a user can replace; the version of a prompt is stored with its memories.
 
-A file has two parts, `# system` and `# user`; `{{name}}` stands for what is filled in. Files of the user's folder win
-over those of the same path here: `en/production/memories.md`, `zh/judge.md`, …
+A file has two parts, `# system` and `# user`, with placeholders `{{name}}`. Files in the user's folder replace those of
+the same path here: `en/production/memories.md`, `zh/judge.md`, …
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import SettingsError
-from . import Question
+from . import LLMRequest
 
 BUILT_IN = Path(__file__).parent / "templates"
 
 PromptLanguage = Literal["zh", "en"]
 PromptSet = Literal["production", "eval"]
 
-# Which tasks there are: what each one's prompt must leave room for, and what else it may.
-PLACES: dict[str, tuple[frozenset[str], frozenset[str]]] = {
+# Tasks with the required and optional placeholders of their prompts.
+PLACEHOLDERS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "memories": (frozenset({"conversation"}), frozenset({"earlier", "participants"})),
     "episodes": (frozenset({"conversation"}), frozenset({"earlier", "participants"})),
     "judge": (frozenset({"pairs"}), frozenset()),
@@ -29,36 +29,38 @@ PLACES: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "compress": (frozenset({"memories"}), frozenset()),
     "keywords": (frozenset({"content"}), frozenset({"summary", "memory_type", "max_keywords"})),
 }
-IN_SETS = ("memories", "episodes")  # these come as `production` and as `eval`
+IN_SETS = ("memories", "episodes")  # tasks with a `production` and an `eval` prompt
 
 _PART = re.compile(r"^# (system|user)[ \t]*$", re.MULTILINE)
-_PLACE = re.compile(r"\{\{ *(\w+) *\}\}")
+_PLACEHOLDER = re.compile(r"\{\{ *(\w+) *\}\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One task's words in one language. `version` names the file and its content."""
+    """The prompt of a task in one language. `version`: name and hash of the file."""
 
     task: str
     version: str
     system: str
     user: str
 
-    def question(self, schema: dict[str, object], **values: str) -> Question:
-        """The prompt filled in. What is filled in is not looked at again, so that no text can fill in another."""
+    def request(self, schema: dict[str, object], **values: str) -> LLMRequest:
+        """Fill in the placeholders; placeholders inside the values are not filled in."""
 
         def fill(text: str) -> str:
-            return _PLACE.sub(lambda place: values[place.group(1)], text)
+            return _PLACEHOLDER.sub(lambda place: values[place.group(1)], text)
 
-        return Question(task=self.task, system=fill(self.system), user=fill(self.user), schema=schema)
+        return LLMRequest(task=self.task, system=fill(self.system), user=fill(self.user), schema=schema)
 
 
 class Prompts:
-    def __init__(self, folder: Path | None, chosen: PromptSet) -> None:
+    """The prompts of a folder, and the built-in ones."""
+
+    def __init__(self, folder: Path | None, prompt_set: PromptSet) -> None:
         if folder is not None and not folder.is_dir():
-            raise SettingsError(f"llm.prompts: {folder} is no folder")
+            raise SettingsError(f"llm.prompts: {folder} is not a folder")
         self._folder = folder
-        self._set = chosen
+        self._set = prompt_set
         self._read: dict[str, Prompt] = {}
 
     def get(self, task: str, language: PromptLanguage) -> Prompt:
@@ -81,12 +83,12 @@ def parse(text: str, name: str, task: str, path: Path) -> Prompt:
     parts = _PART.split(text)
     if parts[1::2] != ["system", "user"]:
         raise SettingsError(f"the prompt {path} must have the lines `# system` and `# user`, in this order")
-    places = set(_PLACE.findall(text))
-    required, optional = PLACES[task]
+    places = set(_PLACEHOLDER.findall(text))
+    required, optional = PLACEHOLDERS[task]
     missing, unknown = required - places, places - required - optional
     if missing or unknown:
         wrong = [f"lacks {{{{{place}}}}}" for place in sorted(missing)]
-        wrong += [f"has {{{{{place}}}}}, which nothing fills in" for place in sorted(unknown)]
+        wrong += [f"has {{{{{place}}}}}, which is not a placeholder of this task" for place in sorted(unknown)]
         raise SettingsError(f"the prompt {path} {', '.join(wrong)}")
     digest = sha256(text.encode()).hexdigest()[:8]
     return Prompt(task, f"{name}@{digest}", parts[2].strip(), parts[4].strip())

@@ -15,7 +15,7 @@ from ..languages.keywords import keywords
 from ..languages.normalise import normalise
 from ..languages.sentences import question_share
 from ..languages.tokens import tokens
-from ..llm.keywords import standing_in
+from ..llm.keywords import words_in_text
 from ..store.contract import IndexEntry
 from ..text.hashes import near_hash, simhash, term_counts
 from ..text.passages import passages
@@ -83,7 +83,7 @@ def _keywords(
     """The user's tags at full weight, then the words that a language model named, then the heaviest by rule."""
     found = {normalise(tag): (1.0, "user_tag") for tag in tags}
     by_model = data.get("keywords") if data.get("extractor") == "llm" else None
-    for at, word in enumerate(standing_in(by_model, content) if isinstance(by_model, list) else ()):
+    for at, word in enumerate(words_in_text(by_model, content) if isinstance(by_model, list) else ()):
         if at < rules.most:
             found.setdefault(word, (max(FIRST_BY_MODEL - at / 10, rules.lightest), "llm"))
     room = rules.most - sum(source == "llm" for _, source in found.values())

@@ -1,4 +1,4 @@
-"""Times in what a model wrote. Models are bad at calendars: what Jiyi can work out itself, it does."""
+"""Correct dates in the text of a model: models are bad at calendars."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ...languages.dates import TimeSpan
 from ...llm.prompts import PromptLanguage
 from .moments import absolute, times_in
 
-# What somebody is to do: "reminded Mei to renew it before June 30".
-_TO_DO = re.compile(
+# Obligations: "reminded Mei to renew it before June 30".
+_OBLIGATION = re.compile(
     r"\b(?:reminds?|reminded|asked|told|plans|planned|promised|decided|intends|hopes) (?:\w+ ){0,3}?to \w+\b"
     r"[^,.;]{0,40}$"
     r"|(?:提醒|要求|计划|打算|答应|决定)[^，。；]{0,12}$"
@@ -19,15 +19,14 @@ _TO_DO = re.compile(
 _BRACKET = re.compile(r"\s*[(（]([^()（）]{1,60})[)）]")
 
 
-def with_true_dates(
-    text: str, said_at: datetime, tongue: PromptLanguage, *, ahead: bool, supported: Callable[[TimeSpan], bool]
+def correct_dates(
+    text: str, said_at: datetime, language: PromptLanguage, *, ahead: bool, supported: Callable[[TimeSpan], bool]
 ) -> str:
-    """Relative times with the date that they mean, whatever the model put behind them; and no other dates in brackets
-    that were not spoken of.
+    """Add absolute dates to relative times, and remove wrong or unsupported dates in brackets.
 
     >>> from datetime import UTC
     >>> monday = datetime(2023, 5, 8, tzinfo=UTC)
-    >>> with_true_dates("Mei moved last month (May 8, 2023).", monday, "en", ahead=False, supported=lambda _: True)
+    >>> correct_dates("Mei moved last month (May 8, 2023).", monday, "en", ahead=False, supported=lambda _: True)
     'Mei moved last month (April 2023).'
     """
     for bracket in reversed(list(_BRACKET.finditer(text))):
@@ -42,14 +41,14 @@ def with_true_dates(
         ):
             text = text[: bracket.start()] + text[bracket.end() :]
     open_spans = [span for span in _times(text, said_at, ahead=ahead) if not _explained(span, text)]
-    return absolute(text, open_spans, said_at, tongue)
+    return absolute(text, open_spans, said_at, language)
 
 
 def _times(text: str, said_at: datetime, *, ahead: bool) -> Sequence[TimeSpan]:
-    """A deadline is still to come, though the sentence is told in the past."""
-    to_come = {span.at: span for span in times_in(text, said_at, ahead=True)}
+    """Find times; a deadline lies ahead although the sentence is in the past tense."""
+    ahead_spans = {span.at: span for span in times_in(text, said_at, ahead=True)}
     found = times_in(text, said_at, ahead=ahead)
-    return [to_come.get(span.at, span) if _TO_DO.search(text, 0, span.at[0]) else span for span in found]
+    return [ahead_spans.get(span.at, span) if _OBLIGATION.search(text, 0, span.at[0]) else span for span in found]
 
 
 def _is_wrong(span: TimeSpan, inside: Sequence[TimeSpan]) -> bool:
@@ -57,12 +56,12 @@ def _is_wrong(span: TimeSpan, inside: Sequence[TimeSpan]) -> bool:
 
 
 def _explained(span: TimeSpan, text: str) -> bool:
-    """Whether a date stands behind it, or it is one itself that stands in brackets."""
+    """Return True if a date in brackets follows, or the time itself is in brackets."""
     return bool(_BRACKET.match(text, span.at[1])) or text[: span.at[0]].rstrip()[-1:] in ("(", "（")
 
 
-def day_meant(proposed: datetime | None, text: str, quote: str, said_at: datetime, *, ahead: bool) -> datetime | None:
-    """The day that a memory is about: the one that its text names, or its quote; or the proposed one, if it agrees."""
+def resolve_day(proposed: datetime | None, text: str, quote: str, said_at: datetime, *, ahead: bool) -> datetime | None:
+    """Return the day in the text or the quote, or the proposed one if it agrees."""
     for words in (text, quote):
         spans = [span for span in times_in(words, said_at, ahead=ahead) if (span.end - span.start).days <= 400]
         if spans:

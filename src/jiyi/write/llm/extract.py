@@ -1,4 +1,4 @@
-"""Asks a model what is worth remembering of a unit: one question for each task."""
+"""Extract memories and episodes from a unit with a language model, one request each."""
 
 from __future__ import annotations
 
@@ -9,54 +9,53 @@ from typing import Any
 
 from ...errors import LlmBadReply
 from ...llm import Usage
-from ...llm.client import Llm
-from ...llm.reading import read_object
+from ...llm.client import LLMClient
+from ...llm.json_reply import read_object
 from ..drafts import Draft, Extracted, Unit
 from ..extract import extract
-from .propose import Checker, Rejected, summary_of
+from .checker import Checker, Rejected, summary_of
 from .schema import EPISODES, MEMORIES
 from .transcript import Transcript, transcript
 
 SCHEMAS: dict[str, dict[str, Any]] = {"memories": MEMORIES, "episodes": EPISODES}
-NOTHING_USED = Usage()
-LEAST_FOR_AN_EPISODE = 3  # messages; less is told best by the messages themselves
+NO_USAGE = Usage()
+MIN_EPISODE = 3  # messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmDrafts:
-    """What a model made of a unit. `problems` says what was rejected or is missing, for the receipt."""
+    """Drafts of a model for a unit. `problems`: what was rejected or is missing, for the receipt."""
 
     drafts: tuple[Draft, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     problems: tuple[str, ...] = ()
-    usage: Usage = NOTHING_USED
+    usage: Usage = NO_USAGE
 
 
-async def llm_drafts(unit: Unit, llm: Llm) -> LlmDrafts:
-    """The drafts that hold. Raises an `LlmError`; its `temporary` says whether a later try can help.
+async def llm_drafts(unit: Unit, llm: LLMClient) -> LlmDrafts:
+    """Return the valid drafts. Raise `LlmError`; `temporary` says if a retry can help.
 
-    A reply of which nothing holds is a bad reply: somebody who gets nothing must be able to tell why.
+    A reply without a valid draft is an error too, so that the caller knows why there is nothing.
     """
-    talk = transcript(unit)
-    if talk is None:
+    conversation = transcript(unit)
+    if conversation is None:
         return LlmDrafts()
-    tasks = ["memories"] if len(talk.messages) < LEAST_FOR_AN_EPISODE else ["memories", "episodes"]
-    answers = await asyncio.gather(*(_ask(task, talk, unit, llm) for task in tasks), return_exceptions=True)
+    tasks = ["memories"] if len(conversation.messages) < MIN_EPISODE else ["memories", "episodes"]
+    answers = await asyncio.gather(*(_ask(task, conversation, unit, llm) for task in tasks), return_exceptions=True)
     found, problems = _parts(answers)
     drafts = [draft for part in found for draft in part.drafts]
-    if found[0].problems:  # of the memories, which come first
-        drafts += await asyncio.to_thread(_by_rule, unit, drafts)
+    if found[0].problems:  # memories come first
+        drafts += await asyncio.to_thread(_from_rules, unit, drafts)
     return LlmDrafts(
         drafts=tuple(drafts),
         rejected=tuple(one for part in found for one in part.rejected),
-        problems=(*talk.notes, *problems),
-        usage=sum((part.usage for part in found), NOTHING_USED),
+        problems=(*conversation.notes, *problems),
+        usage=sum((part.usage for part in found), NO_USAGE),
     )
 
 
 def _parts(answers: Sequence[LlmDrafts | BaseException]) -> tuple[list[LlmDrafts], list[str]]:
-    """What the tasks gave. Episodes that cannot be used are no reason to lose memories that can; any other failure is
-    one of the whole, and it is tried again."""
+    """Separate results and problems. A bad reply with episodes is only reported; any other failure is raised."""
     found, problems = [], []
     for at, answer in enumerate(answers):
         if isinstance(answer, LlmBadReply) and at > 0:
@@ -69,40 +68,39 @@ def _parts(answers: Sequence[LlmDrafts | BaseException]) -> tuple[list[LlmDrafts
     return found, problems
 
 
-def _by_rule(unit: Unit, drafts: Sequence[Draft]) -> list[Draft]:
-    """What rules find in the messages that the usable part of a reply says nothing of: an allergy must not be lost with
-    the other part."""
-    spoken_for = {proof.message_id for draft in drafts if draft.memory_type != "episode" for proof in draft.evidence}
-    return [draft for draft in extract(unit) if not spoken_for & {proof.message_id for proof in draft.evidence}]
+def _from_rules(unit: Unit, drafts: Sequence[Draft]) -> list[Draft]:
+    """Extract with the rules from messages that the drafts do not cover, so that a damaged reply loses no fact."""
+    covered = {proof.message_id for draft in drafts if draft.memory_type != "episode" for proof in draft.evidence}
+    return [draft for draft in extract(unit) if not covered & {proof.message_id for proof in draft.evidence}]
 
 
-async def _ask(task: str, talk: Transcript, unit: Unit, llm: Llm) -> LlmDrafts:
-    prompt = llm.prompts.get(task, talk.language)
-    question = prompt.question(
+async def _ask(task: str, conversation: Transcript, unit: Unit, llm: LLMClient) -> LlmDrafts:
+    prompt = llm.prompts.get(task, conversation.language)
+    request = prompt.request(
         SCHEMAS[task],
-        conversation=talk.conversation,
-        earlier=talk.earlier,
-        participants=("、" if talk.language == "zh" else ", ").join(talk.participants),
+        conversation=conversation.text,
+        earlier=conversation.earlier,
+        participants=("、" if conversation.language == "zh" else ", ").join(conversation.participants),
     )
-    reply = await llm.ask(question, user_id=unit.user_id)
+    reply = await llm.ask(request, user_id=unit.user_id)
     read = read_object(reply.text, task)
-    checker = Checker(talk, unit.history, {"extractor": "llm", "model": llm.id, "prompt": prompt.version})
+    checker = Checker(conversation, unit.history, {"extractor": "llm", "model": llm.id, "prompt": prompt.version})
     drafts, rejected = await asyncio.to_thread(getattr(checker, task), read.value[task])
     rejected += [Rejected("wrong shape: unreadable", "")] * read.damaged
     problems = [summary_of(rejected, len(drafts))] if rejected else []
     if reply.cut_off or read.cut_off:
-        problems.append(f"the reply was cut off: {len(drafts)} {task} before that were kept, others may be missing")
+        problems.append(f"the reply was cut off: {len(drafts)} {task} before that were kept, more may be missing")
     if problems and not drafts:
         raise LlmBadReply("; ".join(problems))
     return LlmDrafts(
-        drafts=tuple(drafts), rejected=tuple(rejected), problems=tuple(problems), usage=reply.usage or NOTHING_USED
+        drafts=tuple(drafts), rejected=tuple(rejected), problems=tuple(problems), usage=reply.usage or NO_USAGE
     )
 
 
 class LlmExtractor:
-    """The extractor that asks a language model."""
+    """An extractor that uses a language model."""
 
-    def __init__(self, llm: Llm) -> None:
+    def __init__(self, llm: LLMClient) -> None:
         self._llm = llm
         self.id = llm.id
 

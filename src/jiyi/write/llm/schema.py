@@ -1,7 +1,7 @@
-"""The shapes that a model is asked for, and what is made of a reply that has them only nearly.
+"""Schemas of the replies, and lenient models that read them.
 
-What a memory stands on (its text, its type, its messages, its quote) must be right. What only adorns it (importance,
-keywords, a date) falls back to nothing when it is of the wrong type.
+Text, type, messages and quote of a memory must be valid. Optional fields (importance, keywords, a date) fall back to
+their default when they are of the wrong type.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 
 from ..alike import JudgedAction
 
-LONGEST_MEMORY = 600
-LONGEST_MERGED = 1_200
-LONGEST_EPISODE = 4_000
-LONGEST_TITLE = 200
-LONGEST_QUOTE = 1_000
-LONGEST_WORDS = 200
+MAX_MEMORY = 600
+MAX_EPISODE = 4_000
+MAX_TITLE = 200
+MAX_QUOTE = 1_000
+MAX_WORDS = 200
 
 TYPES = ("preference", "fact", "event", "task", "pattern", "skill")
 
@@ -27,7 +26,7 @@ _NUMBER = re.compile(r"\[?\s*(?:#|m|message\s*|消息\s*)?(\d{1,6})\s*\]?", re.I
 
 
 def _numbers(value: Any) -> Any:
-    """[2], 2, "2", "[2]" and ["#2"] all mean the second message."""
+    """Read message numbers: [2], 2, "2", "[2]" and ["#2"] all mean message 2."""
     values = value if isinstance(value, list) else [value]
     found = []
     for one in values:
@@ -36,61 +35,59 @@ def _numbers(value: Any) -> Any:
     return found
 
 
-def _or_nothing(nothing: Any) -> Any:
-    """A field whose wrong value is taken for none."""
+def _or_default(default: Any) -> Any:
+    """Replace an invalid value by the default."""
 
     def validate(value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
         try:
             return handler(value)
         except ValueError:
-            return nothing() if callable(nothing) else nothing
+            return default() if callable(default) else default
 
     return WrapValidator(validate)
 
 
-Words = Annotated[str, Field(min_length=1, max_length=LONGEST_WORDS)]
+Words = Annotated[str, Field(min_length=1, max_length=MAX_WORDS)]
 Numbers = Annotated[list[Annotated[int, Field(ge=1, strict=True)]], BeforeValidator(_numbers), Field(min_length=1)]
-MaybeWords = Annotated[Words | None, _or_nothing(None)]
+OptionalWords = Annotated[Words | None, _or_default(None)]
 
 
-class Asked(BaseModel):
-    """Fields that were not asked for are of no interest."""
+class ReplyModel(BaseModel):
+    """Base of the models; unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True)
 
 
-class ProposedMemory(Asked):
+class ProposedMemory(ReplyModel):
     messages: Numbers
-    quote: Annotated[str, Field(min_length=1, max_length=LONGEST_QUOTE)]
+    quote: Annotated[str, Field(min_length=1, max_length=MAX_QUOTE)]
     type: Literal["preference", "fact", "event", "task", "pattern", "skill"]
-    text: Annotated[str, Field(min_length=1, max_length=LONGEST_MEMORY)]
-    subject: MaybeWords = None
-    attribute: MaybeWords = None
-    value: MaybeWords = None
-    ended: Annotated[bool, _or_nothing(False)] = False
-    replaces: MaybeWords = None
-    when: MaybeWords = None
-    importance: Annotated[float, Field(ge=0, le=1), _or_nothing(0.5)] = 0.5
-    keywords: Annotated[list[Words], Field(max_length=20), _or_nothing(list)] = []
+    text: Annotated[str, Field(min_length=1, max_length=MAX_MEMORY)]
+    subject: OptionalWords = None
+    attribute: OptionalWords = None
+    value: OptionalWords = None
+    ended: Annotated[bool, _or_default(False)] = False
+    replaces: OptionalWords = None
+    when: OptionalWords = None
+    importance: Annotated[float, Field(ge=0, le=1), _or_default(0.5)] = 0.5
+    keywords: Annotated[list[Words], Field(max_length=20), _or_default(list)] = []
 
 
-class ProposedEpisode(Asked):
+class ProposedEpisode(ReplyModel):
     participant: Words
-    title: Annotated[str, Field(min_length=1, max_length=LONGEST_TITLE)]
-    content: Annotated[str, Field(min_length=1, max_length=LONGEST_EPISODE)]
+    title: Annotated[str, Field(min_length=1, max_length=MAX_TITLE)]
+    content: Annotated[str, Field(min_length=1, max_length=MAX_EPISODE)]
     messages: Numbers
 
 
-class ProposedJudgement(Asked):
+class ProposedJudgement(ReplyModel):
     pair: int
     action: JudgedAction
-    reason: Annotated[str, Field(min_length=1, max_length=LONGEST_MEMORY)]
-    merged: Annotated[Annotated[str, Field(min_length=1, max_length=2 * LONGEST_MEMORY)] | None, _or_nothing(None)] = (
-        None
-    )
+    reason: Annotated[str, Field(min_length=1, max_length=MAX_MEMORY)]
+    merged: Annotated[Annotated[str, Field(min_length=1, max_length=2 * MAX_MEMORY)] | None, _or_default(None)] = None
 
 
-# -- what servers are told, in the subset of JSON schema that all of them know -----------------------------------------
+# -- JSON schemas for servers, in the subset that all of them support -------------------------------------------------
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXT_OR_NULL: dict[str, Any] = {"type": ["string", "null"]}

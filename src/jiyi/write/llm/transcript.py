@@ -1,4 +1,4 @@
-"""A unit as a model reads it: numbered lines, so that it can name its sources in a way that can be checked."""
+"""A unit as text for a model: numbered lines, so that the model can cite its sources."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ...text.fence import strip_context
 from ..accept import INSTRUCTIONS
 from ..drafts import Said, Unit
 
-LONGEST_MESSAGE = 6_000  # characters of one message that are shown
-LONGEST_TOOL_OUTPUT = 600
-LONGEST_UNIT = 48_000
-LONGEST_HISTORY = 4_000
+MAX_MESSAGE = 6_000  # characters shown of a message
+MAX_TOOL_OUTPUT = 600
+MAX_UNIT = 48_000
+MAX_HISTORY = 4_000
 NOT_PEOPLE = ("assistant", "tool", "function")
 LABELS: dict[PromptLanguage, dict[str, str]] = {
     "en": {"user": "The user", "assistant": "Assistant", "nobody": "(nothing)"},
@@ -28,10 +28,12 @@ WEEKDAYS: dict[PromptLanguage, Sequence[str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
+    """The numbered messages of a unit, and the text for the prompt."""
+
     language: PromptLanguage
-    messages: tuple[Said, ...]  # the one with number n is at n - 1
+    messages: tuple[Said, ...]  # message n is at n - 1
     participants: tuple[str, ...]
-    conversation: str
+    text: str
     earlier: str
     notes: tuple[str, ...]
 
@@ -40,60 +42,60 @@ class Transcript:
 
 
 def transcript(unit: Unit) -> Transcript | None:
-    """The unit, or None if nobody says anything in it."""
+    """Render a unit; None if no person says anything in it."""
     messages = tuple(
         said for said in unit.messages if said.role not in INSTRUCTIONS and strip_context(said.text).strip()
     )
     people = [said for said in messages if said.role not in NOT_PEOPLE]
     if not people:
         return None
-    text = " ".join(strip_context(said.text)[:LONGEST_MESSAGE] for said in people)
-    tongue: PromptLanguage = "en" if language(text) in ("en", "other") else "zh"
-    lines, notes, room = [], [], LONGEST_UNIT
+    sample = " ".join(strip_context(said.text)[:MAX_MESSAGE] for said in people)
+    spoken: PromptLanguage = "en" if language(sample) in ("en", "other") else "zh"
+    lines, notes, room = [], [], MAX_UNIT
     for number, said in enumerate(messages, 1):
-        shown = _shown(said, min(room, LONGEST_MESSAGE))
+        shown = _shown(said, min(room, MAX_MESSAGE))
         if len(shown) < len(strip_context(said.text)) and said.role not in ("tool", "function"):
             notes.append(f"message {said.id} is long: the language model saw its first {len(shown):,} characters")
         room -= len(shown)
         if shown:
-            lines.append(f"[{number}] {_line(said, shown, tongue)}")
+            lines.append(f"[{number}] {_line(said, shown, spoken)}")
     return Transcript(
-        language=tongue,
+        language=spoken,
         messages=messages,
-        participants=tuple(dict.fromkeys(name_of(said, tongue) for said in people)),
-        conversation="\n".join(lines),
-        earlier=_earlier(unit.history, tongue),
+        participants=tuple(dict.fromkeys(name_of(said, spoken) for said in people)),
+        text="\n".join(lines),
+        earlier=_earlier(unit.history, spoken),
         notes=tuple(notes),
     )
 
 
-def name_of(said: Said, tongue: PromptLanguage) -> str:
-    return said.speaker or LABELS[tongue].get(said.role, said.role)
+def name_of(said: Said, spoken: PromptLanguage) -> str:
+    return said.speaker or LABELS[spoken].get(said.role, said.role)
 
 
 def _shown(said: Said, longest: int) -> str:
     if said.role in ("tool", "function"):
-        longest = min(longest, LONGEST_TOOL_OUTPUT)
+        longest = min(longest, MAX_TOOL_OUTPUT)
     return strip_context(said.text)[:longest].strip()
 
 
-def _line(said: Said, shown: str, tongue: PromptLanguage) -> str:
-    """Further lines are indented: no message can look like two, or like one of somebody else."""
-    day = WEEKDAYS[tongue][said.sent_at.weekday()]
+def _line(said: Said, shown: str, spoken: PromptLanguage) -> str:
+    """Render a message; further lines are indented, so that it cannot look like two messages."""
+    day = WEEKDAYS[spoken][said.sent_at.weekday()]
     indented = "\n    ".join(shown.splitlines())
-    return f"({said.sent_at:%Y-%m-%d} {day} {said.sent_at:%H:%M}) {name_of(said, tongue)}: {indented}"
+    return f"({said.sent_at:%Y-%m-%d} {day} {said.sent_at:%H:%M}) {name_of(said, spoken)}: {indented}"
 
 
-def _earlier(history: Sequence[Said], tongue: PromptLanguage) -> str:
-    """The end of what was said before, without numbers: nothing can be drawn from it."""
+def _earlier(history: Sequence[Said], spoken: PromptLanguage) -> str:
+    """Render the last earlier messages without numbers: they are context, not sources."""
     lines: list[str] = []
-    room = LONGEST_HISTORY
+    room = MAX_HISTORY
     for said in reversed(history):
-        shown = _shown(said, LONGEST_MESSAGE)
+        shown = _shown(said, MAX_MESSAGE)
         if said.role in INSTRUCTIONS or not shown:
             continue
         if len(shown) > room:
             break
         room -= len(shown)
-        lines.append("- " + _line(said, shown, tongue))
-    return "\n".join(reversed(lines)) or LABELS[tongue]["nobody"]
+        lines.append("- " + _line(said, shown, spoken))
+    return "\n".join(reversed(lines)) or LABELS[spoken]["nobody"]

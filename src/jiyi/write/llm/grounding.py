@@ -1,7 +1,7 @@
-"""Whether what a model says was said: its sources, its quotes, its numbers, names and dates, its language.
+"""Check that a memory of a model is grounded in the messages: sources, quote, numbers, names, dates, language.
 
-This cannot prove that a memory is right. It makes sure that a memory points at words that are there, is about what they
-are about, and brings no number, name or date of its own.
+This cannot prove that a memory is right. It ensures that its quote exists, that it shares words with its sources, and
+that it has no number, name or date that was not said.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ...text_cache import text_cache
 from ..drafts import Evidence, Said
 from .transcript import LABELS, NOT_PEOPLE, Transcript, name_of
 
-SHORTEST_QUOTE = 2
-LEAST_SHARE = 0.3  # of a memory's words that must stand in the conversation
-REPEATS = 0.3  # a text that packs to less than this share of its size says the same again and again
+MIN_QUOTE = 2
+MIN_SHARE = 0.3  # of a memory's words that must be in the conversation
+REPETITIVE = 0.3  # compression ratio below which a text repeats itself
 
 
 class Unsupported(Exception):
-    """Why a proposal is not taken; the text is one of a few reasons, so that they can be counted."""
+    """A proposal is rejected; `reason` is one of a few texts, so that they can be counted."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         self.reason = reason
@@ -44,22 +44,22 @@ def _words(listing: str) -> frozenset[str]:
     return frozenset(listing.split())
 
 
-# What only a model would be told. A memory of it would be told to one again and again.
-_ORDERS = re.compile(
+# Prompt injections; a memory of one would be repeated to models.
+_INJECTION = re.compile(
     r"(?:ignore|disregard|forget|override)\s+(?:all\s+|any\s+|the\s+|your\s+)*(?:previous|prior|above|earlier|system)"
     r"|(?:system|developer)\s+(?:prompt|message|instruction)|you\s+are\s+now\b|new\s+instructions?\b|jailbreak"
     r"|<\s*/?\s*(?:system|assistant|user|jiyi-memory|\|)|<\|\w+\|>|\[/?INST\]"
     r"|(?:忽略|无视|忘记|忘掉)(?:你)?(?:之前|以上|前面|上面|先前|所有|一切|此前)|系统(?:提示|指令|消息)|(?:你|您)现在是|新的?指令",
     re.IGNORECASE,
 )
-# What passes between anybody and an assistant says nothing of a person.
+# Greetings and thanks to the assistant say nothing about a person.
 _SMALL_TALK = re.compile(
     r"\b(?:thank|greet|welcom)\w*\b[^.]{0,20}\bassistant\b|\bsaid (?:hello|hi|goodbye|good (?:morning|night)) to\b"
     r"|(?:感谢|谢谢|谢过|问候)了?(?:助手|助理|AI)|[向跟和]助[手理](?:问好|道谢|道别|打招呼|致谢)",
     re.IGNORECASE,
 )
-# And that something was spoken of does not say what: "Mei mentioned her allergies".
-_OF_THE_TALK = re.compile(
+# A mention without content: "Mei mentioned her allergies".
+_MENTION = re.compile(
     r"\b(?:mention(?:ed|s)|discuss(?:ed|es)|talked about|(?:asked|asks|inquired) about) (?!that\b)"
     r"|\b(?:shared|described|expressed) (?:her|his|their|its|some) "
     r"|(?:提到|谈到|聊到|聊|讨论|询问|分享|描述)了?[^，。]{0,12}(?:情况|习惯|计划|安排|问题|偏好|经历|爱好|日程)。?$",
@@ -78,19 +78,19 @@ _CALENDAR = _words("""
 _ELISION = re.compile(r"\s*(?:…|\.{3,})+\s*")
 
 
-def well_formed(text: str, tongues: frozenset[str], *, as_spoken: bool = False) -> None:
-    """What can be told from a text alone. `as_spoken`: it may be in the first person, as what it is made of is."""
+def well_formed(text: str, languages: frozenset[str], *, as_spoken: bool = False) -> None:
+    """Raise `Unsupported` for a malformed text. `as_spoken`: the first person is allowed."""
     if not any(map(str.isalnum, text)):
         raise Unsupported("empty")
     if not text.isprintable() and any(not char.isprintable() and char not in "\n\t\u200c\u200d" for char in text):
         raise Unsupported("unreadable characters")
     if repeats_itself(text):
         raise Unsupported("repeats itself")
-    if _ORDERS.search(text):
+    if _INJECTION.search(text):
         raise Unsupported("an instruction, not a memory")
     if not as_spoken and _FIRST_PERSON.search(_QUOTED.sub("", text)):
         raise Unsupported("in the first person")
-    if language(text) not in tongues:
+    if language(text) not in languages:
         raise Unsupported("in another language")
 
 
@@ -102,16 +102,16 @@ def is_small_talk(text: str) -> bool:
     return _SMALL_TALK.search(text) is not None
 
 
-def tells_of_the_talk(text: str) -> bool:
+def is_mention(text: str) -> bool:
     """
-    >>> tells_of_the_talk("Mei mentioned her allergies."), tells_of_the_talk("Mei mentioned that she is ill")
+    >>> is_mention("Mei mentioned her allergies."), is_mention("Mei mentioned that she is ill")
     (True, False)
     """
-    return _OF_THE_TALK.search(text) is not None
+    return _MENTION.search(text) is not None
 
 
-def tongues_of(messages: Sequence[Said]) -> frozenset[str]:
-    """The languages in which a memory of these messages can be: theirs."""
+def languages_of(messages: Sequence[Said]) -> frozenset[str]:
+    """Return the languages that a memory of these messages may be in."""
     spoken = language(" ".join(strip_context(said.text) for said in messages))
     return {"en": frozenset({"en"}), "zh": frozenset({"zh", "mixed"})}.get(
         spoken, frozenset({"en", "zh", "mixed", "other"})
@@ -119,30 +119,30 @@ def tongues_of(messages: Sequence[Said]) -> frozenset[str]:
 
 
 def repeats_itself(text: str) -> bool:
-    """Whether a model got stuck: the same words over and over."""
+    """Return True if a text repeats the same words over and over."""
     packed = text.encode()
-    return len(packed) >= 60 and len(zlib.compress(packed, 9)) < REPEATS * len(packed)
+    return len(packed) >= 60 and len(zlib.compress(packed, 9)) < REPETITIVE * len(packed)
 
 
-class Grounds:
-    """What was said, in forms that can be compared with."""
+class Grounding:
+    """The messages of a unit, prepared for checks."""
 
-    def __init__(self, talk: Transcript, history: Sequence[Said] = ()) -> None:
-        self._talk = talk
-        self._all = (*history, *talk.messages)
-        self._names = {name_of(said, talk.language) for said in self._all}
+    def __init__(self, transcript: Transcript, history: Sequence[Said] = ()) -> None:
+        self._transcript = transcript
+        self._all = (*history, *transcript.messages)
+        self._names = {name_of(said, transcript.language) for said in self._all}
 
     def sources(self, numbers: Iterable[int]) -> tuple[Said, ...]:
         found = []
         for number in dict.fromkeys(numbers):
-            if not 1 <= number <= len(self._talk.messages):
+            if not 1 <= number <= len(self._transcript.messages):
                 raise Unsupported("no such message", str(number))
-            found.append(self._talk.messages[number - 1])
+            found.append(self._transcript.messages[number - 1])
         return tuple(found)
 
     def quoted(self, quote: str, cited: Sequence[Said]) -> tuple[Said, Evidence]:
-        """Where the quote stands: in a message that was cited, or in another one, if the number was wrong."""
-        others = [said for said in self._talk.messages if said not in cited]
+        """Find the quote in a cited message, or in another one if the number was wrong."""
+        others = [said for said in self._transcript.messages if said not in cited]
         for said in (*cited, *others):
             span = find_quote(quote, strip_context(said.text))
             if span is not None:
@@ -152,24 +152,24 @@ class Grounds:
         raise Unsupported("the quote is not in the conversation", quote[:80])
 
     def supported(self, text: str, cited: Sequence[Said]) -> float:
-        """The share of the text's words that were said, if nothing in it is made up."""
+        """Return the share of the text's words that were said; raise if anything in it is made up."""
         said_words = self._words
         words = _content_words(text)
         share = len(words & said_words) / len(words) if words else 0.0
         own = _content_words(" ".join(strip_context(said.text) for said in cited))
-        if share < LEAST_SHARE or not words & own:
+        if share < MIN_SHARE or not words & own:
             raise Unsupported("not what was said")
         self._check_numbers(self._without_dates(text, cited))
         self._check_names(text)
         return share
 
     def knows(self, words: str) -> bool:
-        """Whether a name or a value stands in the conversation."""
-        wanted = _squeezed(words)[0]
-        return bool(wanted) and (wanted in self._squeezed_all or any(wanted == _squeezed(n)[0] for n in self._names))
+        """Return True if a name or a value is in the conversation."""
+        wanted = _folded(words)[0]
+        return bool(wanted) and (wanted in self._folded_all or any(wanted == _folded(n)[0] for n in self._names))
 
     def day_of(self, written: str, cited: Sequence[Said]) -> datetime | None:
-        """A day that a model named, if the messages speak of it or were sent on it."""
+        """Return a day of a model, if the messages mention it or were sent on it."""
         try:
             day = datetime.fromisoformat(written)
         except ValueError:
@@ -178,15 +178,15 @@ class Grounds:
         spoken_of = any(start <= day < end for start, end in self._days(cited))
         return day.replace(hour=0) if spoken_of else None
 
-    # -- what the conversation holds --------------------------------------------------------------------------------
+    # -- facts of the conversation ---------------------------------------------------------------------------------
 
     @cached_property
     def _text(self) -> str:
         return "\n".join(strip_context(said.text) for said in self._all)
 
     @cached_property
-    def _squeezed_all(self) -> str:
-        return _squeezed(self._text)[0]
+    def _folded_all(self) -> str:
+        return _folded(self._text)[0]
 
     @cached_property
     def _words(self) -> set[str]:
@@ -211,17 +211,17 @@ class Grounds:
         return found
 
     def _days(self, cited: Sequence[Said]) -> list[tuple[datetime, datetime]]:
-        """The times that messages speak of, or, if they speak of none, when they were sent."""
+        """Return the times that messages mention, or the times they were sent."""
         spoken = [span for said in cited for span in dates(strip_context(said.text), said.sent_at)]
         if spoken:
             return [(span.start, span.end) for span in spoken]
         return [(said.sent_at - timedelta(days=1), said.sent_at + timedelta(days=1)) for said in cited]
 
-    def speaks_of(self, span: TimeSpan, cited: Sequence[Said]) -> bool:
-        """Whether the messages speak of a time, or it means no day of its own."""
+    def mentions(self, span: TimeSpan, cited: Sequence[Said]) -> bool:
+        """Return True if the messages mention a time, or it is relative."""
         return span.relative or any(start < span.end and span.start < end for start, end in self._days(cited))
 
-    # -- what a text brings -----------------------------------------------------------------------------------------
+    # -- checks of a text -------------------------------------------------------------------------------------------
 
     def _check_numbers(self, text: str) -> None:
         for number in _DIGITS.findall(normalize("NFKC", text)):
@@ -240,11 +240,13 @@ class Grounds:
                 raise Unsupported("a name that was not said", word)
 
     def _without_dates(self, text: str, cited: Sequence[Said]) -> str:
-        """The text without the days in it, all of which must be days that were spoken of. Longer times stay: their
-        numbers, such as years, must have been said."""
+        """Remove days from a text; raise for a day that was not mentioned.
+
+        Longer times stay: their numbers, such as years, must have been said.
+        """
         rest = list(text)
         for span in dates(text, cited[0].sent_at):
-            if not self.speaks_of(span, cited):
+            if not self.mentions(span, cited):
                 raise Unsupported("a date that was not said", span.text)
             if span.end - span.start <= timedelta(days=1):
                 rest[slice(*span.at)] = " " * (span.at[1] - span.at[0])
@@ -256,31 +258,30 @@ def said_by_people(messages: Sequence[Said]) -> bool:
 
 
 def find_quote(quote: str, text: str) -> tuple[int, int] | None:
-    """From where to where a quote stands in a text. Width, case, spaces and marks may differ, words may be left out
-    with an ellipsis.
+    """Return the span of a quote in a text, ignoring width, case, spaces and punctuation; "…" skips words.
 
     >>> find_quote("moved to … berlin", "I moved to sunny Berlin.")
     (2, 23)
     """
-    folded, places = _squeezed(text)
+    folded, places = _folded(text)
     at, first = 0, None
-    for part in filter(None, (_squeezed(part)[0] for part in _ELISION.split(quote))):
+    for part in filter(None, (_folded(part)[0] for part in _ELISION.split(quote))):
         found = folded.find(part, at)
-        if found < 0 or len(part) < SHORTEST_QUOTE:
+        if found < 0 or len(part) < MIN_QUOTE:
             return None
         first = found if first is None else first
         at = found + len(part)
     return None if first is None else (places[first], places[at - 1] + 1)
 
 
-def stands_in(words: str, text: str) -> bool:
-    """Whether words stand in a text, whatever their width and case."""
-    return bool(wanted := _squeezed(words)[0]) and wanted in _squeezed(text)[0]
+def contains(words: str, text: str) -> bool:
+    """Return True if the text contains the words, ignoring width and case."""
+    return bool(wanted := _folded(words)[0]) and wanted in _folded(text)[0]
 
 
 @text_cache(256)
-def _squeezed(text: str) -> tuple[str, list[int]]:
-    """Letters and digits only, in one width, script and case, and where each of them stood."""
+def _folded(text: str) -> tuple[str, list[int]]:
+    """Return letters and digits in one width, script and case, and their positions."""
     letters: list[str] = []
     places: list[int] = []
     for place, char in enumerate(fold_traditional(text)):
@@ -292,7 +293,7 @@ def _squeezed(text: str) -> tuple[str, list[int]]:
 
 
 def _content_words(text: str) -> set[str]:
-    """Stems of words, and single Chinese characters but for the most common ones."""
+    """Return stems of words, and single Chinese characters except the most common ones."""
     return {term for term in tokens(text) if (len(term) == 1 or term.isascii()) and term not in CHINESE.stop_words}
 
 

@@ -1,8 +1,7 @@
-"""The JSON in what a language model said.
+"""Find the JSON in a reply of a language model.
 
-A reply is foreign input of any shape: fenced, wrapped in prose, cut off in the middle, with commas too many, with keys
-twice, with NaN. What can be read without guessing is read; what was left out is said. Nothing here trusts the content:
-that is checked afterwards.
+A reply may be fenced, wrapped in prose, cut off, have extra commas, duplicate keys or NaN. What is unambiguous is read,
+the rest is counted. The content is validated elsewhere.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from typing import Any
 
 from ..errors import LlmBadReply
 
-LONGEST = 400_000  # characters of a reply that are looked at; more is no answer to our questions
-DEEPEST = 32
-MOST_STARTS = 256  # places at which JSON may begin that are tried; prose can be full of braces
-MOST_VALUES = 100_000  # that are read in all, so that no reply can keep us busy
+MAX_LENGTH = 400_000  # characters of a reply
+MAX_DEPTH = 32
+MAX_STARTS = 256  # positions at which JSON may begin; prose can be full of braces
+MAX_VALUES = 100_000  # bounds the time for one reply
 
 _THOUGHTS = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"```[a-zA-Z0-9_-]*[ \t]*\r?\n(.*?)(?:\r?\n[ \t]*```|\Z)", re.DOTALL)
@@ -33,45 +32,45 @@ _NOTHING = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """What a reply holds. `cut_off`: it ends in the middle; `damaged`: items that could not be read."""
+class JsonReply:
+    """The object in a reply. `cut_off`: it is incomplete; `damaged`: number of items that could not be read."""
 
     value: dict[str, Any]
     cut_off: bool = False
     damaged: int = 0
 
 
-def read_object(text: str, key: str) -> Read:
-    """The object in a reply that has `key`; a bare list of objects is taken for the value of `key`.
+def read_object(text: str, key: str) -> JsonReply:
+    """Return the object in a reply that has `key`; a bare list of objects counts as the value of `key`.
 
-    When several fit, the last one counts: models think aloud first and answer in the end.
+    Of several, the last one counts: models reason first and answer at the end.
 
     >>> read_object('Sure! ```json\\n{"memories": [{"a": 1,},]}\\n```', "memories").value
     {'memories': [{'a': 1}]}
     >>> read_object('{"memories": [{"a": 1}, {"a": 2', "memories")
-    Read(value={'memories': [{'a': 1}]}, cut_off=True, damaged=0)
+    JsonReply(value={'memories': [{'a': 1}]}, cut_off=True, damaged=0)
     """
-    if len(text) > LONGEST:
-        raise LlmBadReply(f"the reply has {len(text):,} characters; more than {LONGEST:,} are not read")
-    spoken = _THOUGHTS.sub("", text)
-    if not spoken.strip(" \t\r\n\ufeff"):
-        raise LlmBadReply("the reply is empty" if not text.strip() else "the reply holds thoughts and no answer")
-    whole: list[Read] = []
-    partial: list[Read] = []
-    for part in (*_FENCED.findall(spoken), spoken):
+    if len(text) > MAX_LENGTH:
+        raise LlmBadReply(f"the reply has {len(text):,} characters; the limit is {MAX_LENGTH:,}")
+    answer = _THOUGHTS.sub("", text)
+    if not answer.strip(" \t\r\n\ufeff"):
+        raise LlmBadReply("the reply is empty" if not text.strip() else "the reply has reasoning but no answer")
+    whole: list[JsonReply] = []
+    partial: list[JsonReply] = []
+    for part in (*_FENCED.findall(answer), answer):
         for found in _candidates(part, key):
             (partial if found.cut_off or found.damaged else whole).append(found)
         if whole:
             return whole[-1]
     if partial:
         return max(partial, key=lambda found: len(json.dumps(found.value)))
-    raise LlmBadReply(f"the reply holds no JSON object with {key!r}: it begins {_beginning(spoken)!r}")
+    raise LlmBadReply(f"the reply has no JSON object with {key!r}: it begins {_beginning(answer)!r}")
 
 
-def _candidates(text: str, key: str) -> Iterator[Read]:
-    """Every object with the key that stands in the text, from left to right, none inside another."""
+def _candidates(text: str, key: str) -> Iterator[JsonReply]:
+    """Yield every object with the key in the text, from left to right, none inside another."""
     at = values = 0
-    for _ in range(MOST_STARTS):
+    for _ in range(MAX_STARTS):
         brace = min((place for place in (text.find("{", at), text.find("[", at)) if place >= 0), default=-1)
         if brace < 0:
             return
@@ -84,14 +83,14 @@ def _candidates(text: str, key: str) -> Iterator[Read]:
         if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
             value = {key: value} if not any(key in item for item in value) else value[-1]
         if isinstance(value, dict) and key in value:
-            yield Read(value, cut_off=parser.cut_off, damaged=parser.damaged)
+            yield JsonReply(value, cut_off=parser.cut_off, damaged=parser.damaged)
             at = end
         else:
             at = brace + 1
 
 
 class _Broken(Exception):
-    """This is not JSON; `at` is where it stops being so."""
+    """The text is not JSON; `at` is the position of the error."""
 
     def __init__(self, at: int) -> None:
         self.at = at
@@ -102,21 +101,20 @@ class _CutOff(Exception):
 
 
 class _Parser:
-    """JSON, with commas too many and raw line breaks in strings allowed.
+    """A JSON parser that allows extra commas and raw line breaks in strings.
 
-    Two levels make up an answer: the object and the lists in it. There a broken item is left out and counted, and what
-    was read before the text ended is kept. Inside an item nothing is repaired: half an item may say the opposite of the
-    whole.
+    In the top object and its lists, a broken item is skipped and counted, and items before a cut are kept. Inside
+    an item nothing is repaired: half an item may mean the opposite of the whole.
     """
 
     def __init__(self, text: str, values: int) -> None:
         self._text = text
-        self.values = values  # read so far, by this parser and those before it
+        self.values = values  # read so far, by this and earlier parsers
         self.cut_off = False
         self.damaged = 0
 
     def value(self, at: int, depth: int) -> tuple[Any, int]:
-        """The value at a place and where it ends."""
+        """Return the value at a position and its end."""
         try:
             return self._value(at, depth)
         except _CutOff:
@@ -125,9 +123,9 @@ class _Parser:
     def _value(self, at: int, depth: int) -> tuple[Any, int]:
         at = self._skip(at)
         self.values += 1
-        if self.values > MOST_VALUES:
-            raise LlmBadReply(f"the reply holds more than {MOST_VALUES:,} values; no answer to our questions does")
-        if depth > DEEPEST:
+        if self.values > MAX_VALUES:
+            raise LlmBadReply(f"the reply has more than {MAX_VALUES:,} values")
+        if depth > MAX_DEPTH:
             raise _Broken(at)
         first = self._peek(at)
         if first == "{":
@@ -149,7 +147,7 @@ class _Parser:
                 at = self._expect(":", at)
                 value, at = self._value(at, depth + 1)
                 if name in found and found[name] != value:
-                    raise _Broken(at)  # which of the two is meant is a guess
+                    raise _Broken(at)  # ambiguous
                 found[name] = value
                 at = self._after_item("}", at)
         except _CutOff:
@@ -188,7 +186,7 @@ class _Parser:
             return _NOTHING, its_end.end()
 
     def _after_item(self, closing: str, at: int) -> int:
-        """Past one or more commas, to the next item or the closing mark."""
+        """Skip one or more commas, to the next item or the closing bracket."""
         at = self._skip(at)
         if self._peek(at) not in (closing, ","):
             raise _Broken(at)
@@ -214,7 +212,7 @@ class _Parser:
         number = _NUMBER.match(self._text, at)
         if number:
             if number.end() == len(self._text):
-                raise _CutOff  # there may have been more digits
+                raise _CutOff  # more digits may have followed
             written = number.group()
             if written.lstrip("-").isdigit():
                 return int(written), number.end()
