@@ -398,7 +398,7 @@ def test_memories_go_out_into_a_file_and_come_in_again(server: Running, own: Pla
     there = server.do(server.memory.transfer.export(folder / "theirs.jsonl", user_id=who))
     assert (folder / "mine.jsonl").read_bytes() == (folder / "theirs.jsonl").read_bytes()
     assert exported == there.model_copy(update={"path": exported.path}) and exported.records["memory"] == 1
-    with pytest.raises(InvalidInput, match="there already"):
+    with pytest.raises(InvalidInput, match="exists already"):
         own.transfer.export(folder / "mine.jsonl", user_id=who)
     assert own.transfer.export(folder / "mine.md", user_id=who, format="markdown").records == {"fact": 1}
     own.delete_all(who)

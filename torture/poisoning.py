@@ -60,7 +60,7 @@ def _switch_off(what: str | None, off: ExitStack) -> None:
         for module in ("jiyi.read.context", "jiyi.agents.tools.outputs", "jiyi.agents.tools.actions"):
             off.enter_context(patch(f"{module}.harmless", lambda text: text))
     elif what == "the filter":
-        off.enter_context(patch("jiyi.read.interpret.checks.share", lambda argument, value: 0.0))
+        off.enter_context(patch("jiyi.validation.share", lambda argument, value: 0.0))
     elif what == "the limit of trust":
         for module in ("build", "facts", "hashes"):
             off.enter_context(patch(f"jiyi.write.{module}.apart", lambda trust: ()))
@@ -115,7 +115,7 @@ async def renderings(memory: Memory, mark: str, key: str) -> AsyncIterator[tuple
 
     chat = UnboundedChatCompletionContext()
     await chat.add_message(UserMessage(content=mark, source="user"))
-    await JiyiMemory(memory, user_id="mei", min_relevance_score=0.0).update_context(chat)
+    await JiyiMemory(memory, user_id="mei").update_context(chat)
     for message in (await chat.get_messages())[:-1]:
         yield "AutoGen", str(message.content)
 
