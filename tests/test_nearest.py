@@ -176,7 +176,7 @@ async def test_the_index_finds_the_nearest(databases: Databases, filled: str) ->
                 asked += 10
                 exact = [similarity[one] for one in candidates.ids[order]]
                 assert candidates.semantic[order] == pytest.approx(exact, abs=1e-5)
-        assert memory._engine.index._users["mei"].outside  # their vectors are not in RAM
+        assert memory._engine.index._users["mei"].external  # their vectors are not in RAM
         assert found / asked >= 0.99
         await asyncio.sleep(1.1)  # the server counts with a delay
         (index,) = (await indexes(admin)).values()
@@ -189,7 +189,7 @@ async def test_a_search_answers_as_without_the_index(filled: str) -> None:
     asked.append("user: 你喜欢茶吗？\nassistant: coffee\nuser: 钢琴 in the rain")
     same = total = 0
     async with open_at(filled) as memory, open_at(filled) as exact:
-        exact._engine.index._outside = None
+        exact._engine.index._external = None
         for query in asked:
             for mode in ("hybrid", "semantic"):
                 one = await memory.search(query, user_id="mei", search_mode=mode, limit=3)
@@ -232,7 +232,7 @@ async def test_upkeep_makes_the_index_whole_and_drops_what_is_not_wanted(databas
         )
         async with open_at(copied) as memory:
             await memory.search("tea", user_id="mei")
-            assert not memory._engine.index._users["mei"].outside
+            assert not memory._engine.index._users["mei"].external
             await memory.maintenance.run(user_id="mei")
         assert [index["valid"] for index in (await indexes(admin)).values()] == [True]
         await admin.execute("DELETE FROM memories WHERE id NOT IN (SELECT id FROM memories LIMIT 100)")

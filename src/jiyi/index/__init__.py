@@ -8,18 +8,19 @@ if TYPE_CHECKING:
     from ..settings import Settings
     from ..store.database import Database
     from ..store.store import Store
-    from .search_index import Outside, SearchIndex
+    from .legs import ExternalVectors
+    from .search_index import SearchIndex
 
 
 def open_index(store: Store, settings: Settings) -> SearchIndex:
     """Return the index of a store's memories."""
     from .search_index import SearchIndex
 
-    outside = _outside(store.database, settings) if store.database.has_pgvector else None
-    return SearchIndex(store, budget=settings.cache_mb << 20, outside=outside)
+    external = _external(store.database, settings) if store.database.has_pgvector else None
+    return SearchIndex(store, budget=settings.cache_mb << 20, external=external)
 
 
-def _outside(database: Database, settings: Settings) -> Outside | None:
+def _external(database: Database, settings: Settings) -> ExternalVectors | None:
     from ..store.postgres import PostgresDatabase
     from .pgvector import PgVectors
 

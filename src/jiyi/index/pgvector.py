@@ -93,7 +93,7 @@ class PgVectors:
         valid = [one.dimension for one in await found(session, user_id, model) if one.valid]
         return valid[0] if valid else None
 
-    async def lend(self, session: AsyncSession, index: UserIndex, question: Question) -> None:
+    async def load(self, session: AsyncSession, index: UserIndex, question: Question) -> None:
         """Load the vectors that a question needs into the index: the nearest ones, and those that its words find."""
         wanted = [vector for vector in (question.vector, *question.turns) if vector is not None]
         ids: set[str] = set()
@@ -109,7 +109,9 @@ class PgVectors:
                         await session.scalars(_nearest(question.filter, question.model, one, number, indexed=often))
                     )
             ids.update(index.worked_out_of(ids))  # which tells whether what they say is so still
-        index.lend(*await _vectors(session, question.filter.user_id, question.model, sorted(ids), index.dimension))
+        index.load_vectors(
+            *await _vectors(session, question.filter.user_id, question.model, sorted(ids), index.dimension)
+        )
 
     async def maintain(self, user_id: str) -> None:
         """Create the user's index when there are more than so many vectors, and drop it below half of that."""

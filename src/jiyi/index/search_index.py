@@ -7,7 +7,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Protocol, TypeGuard
+from typing import Any, TypeGuard
 
 from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, null, or_, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -22,6 +22,7 @@ from ..store.store import Store
 from ..store.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow, erased
 from ..text.passages import COMPRESSED
 from ..text_cache import text_cache
+from .legs import ExternalVectors
 from .query import Candidates, Question
 from .row import IndexRow
 from .user_index import UserIndex
@@ -42,18 +43,6 @@ _CHANGES = (
 )
 
 
-class Outside(Protocol):
-    """Vectors of users with very many memories, which stay in the database."""
-
-    async def dimension(self, session: AsyncSession, user_id: str, model: str) -> int | None: ...
-
-    async def lend(self, session: AsyncSession, index: UserIndex, question: Question) -> None: ...
-
-    async def maintain(self, user_id: str) -> None: ...
-
-    async def drop(self, user_id: str) -> None: ...
-
-
 class SearchIndex:
     """The indexes of recently searched users, within a memory budget."""
 
@@ -62,12 +51,12 @@ class SearchIndex:
         store: Store,
         *,
         budget: int,
-        outside: Outside | None = None,
+        external: ExternalVectors | None = None,
     ) -> None:
         self._store = store
         self._reading = store.database.reading
         self._budget = budget
-        self._outside = outside
+        self._external = external
         self._users: OrderedDict[str, UserIndex] = OrderedDict()
         self._sizes: dict[str, int] = {}
         self._expected: dict[str, int] = {}  # how far the change feed is known to have come
@@ -86,9 +75,9 @@ class SearchIndex:
                     index = await self._current(session, user_id, question.model, dimension)
                 index.seen = max(index.seen, question.tip or 0)
             self._keep(user_id, index)
-            if self._outside is not None and index.outside:
+            if self._external is not None and index.external:
                 async with self._reading(user_id) as session:
-                    await self._outside.lend(session, index, question)
+                    await self._external.load(session, index, question)
             if len(index) < WORTH_A_THREAD:
                 return index.gather(question)
             return await asyncio.to_thread(index.gather, question)
@@ -147,7 +136,7 @@ class SearchIndex:
         changed = list({memory_id for _, memory_id, _ in changes})
         index.drop(changed)
         for some in chunks(changed):
-            index.put(await _rows(session, user_id, model, ids=some, outside=index.outside))
+            index.put(await _rows(session, user_id, model, ids=some, external=index.external))
             index.learn(await _vocabulary(session, user_id, ids=some))
             index.link(await _gists(session, user_id, ids=some))
         if any(action == "delete" for _, _, action in changes):
@@ -156,22 +145,22 @@ class SearchIndex:
         return index
 
     async def _load(self, session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:
-        indexed = None if self._outside is None else await self._outside.dimension(session, user_id, model)
-        outside = indexed is not None and dimension in (0, indexed)
-        return await _load(session, user_id, model, (indexed or 0) if outside else dimension, outside=outside)
+        indexed = None if self._external is None else await self._external.dimension(session, user_id, model)
+        external = indexed is not None and dimension in (0, indexed)
+        return await _load(session, user_id, model, (indexed or 0) if external else dimension, external=external)
 
     async def forget(self, user_id: str) -> None:
         """Drop the index of a deleted user."""
         if self._users.pop(user_id, None) is not None:
             self._used -= self._sizes.pop(user_id)
             self._expected.pop(user_id, None)
-        if self._outside is not None:
-            await self._outside.drop(user_id)
+        if self._external is not None:
+            await self._external.drop(user_id)
 
     async def maintain(self, user_id: str) -> None:
         """Create or drop the database's own vector index of a user, by size."""
-        if self._outside is not None:
-            await self._outside.maintain(user_id)
+        if self._external is not None:
+            await self._external.maintain(user_id)
 
     def _keep(self, user_id: str, index: UserIndex) -> None:
         self._users[user_id] = index
@@ -192,14 +181,14 @@ def _fits(index: UserIndex | None, model: str, dimension: int) -> TypeGuard[User
     return not dimension or not index.dimension or index.dimension == dimension
 
 
-async def _load(session: AsyncSession, user_id: str, model: str, dimension: int, *, outside: bool) -> UserIndex:
+async def _load(session: AsyncSession, user_id: str, model: str, dimension: int, *, external: bool) -> UserIndex:
     # The feed's position is read first: what is committed while the rows are read is applied once more, not missed.
     seen = select(func.max(ChangeRow.seq)).where(ChangeRow.user_id.in_([user_id, erased(user_id)]))
-    index = UserIndex(model, dimension, seen=await session.scalar(seen) or 0, outside=outside)
+    index = UserIndex(model, dimension, seen=await session.scalar(seen) or 0, external=external)
     count = select(func.count()).where(MemoryRow.user_id == user_id, MemoryRow.status == "active")
     index.reserve(await session.scalar(count) or 0)
     last = ""
-    while rows := await _rows(session, user_id, model, after=last, outside=outside):
+    while rows := await _rows(session, user_id, model, after=last, external=external):
         await asyncio.to_thread(index.put, rows)
         last = rows[-1].id
     await asyncio.to_thread(index.settle)
@@ -232,7 +221,7 @@ async def _rows(
     *,
     ids: Sequence[str] | None = None,
     after: str = "",
-    outside: bool = False,
+    external: bool = False,
 ) -> list[IndexRow]:
     memory = MemoryRow
     times = (memory.occurred_at, memory.valid_from, memory.valid_to, memory.expires_at, memory.last_accessed_at)
@@ -258,7 +247,7 @@ async def _rows(
             type_coerce(TermsRow.counts, LargeBinary),
             type_coerce(TermsRow.keyword_hashes, LargeBinary),
             type_coerce(TermsRow.keyword_weights, LargeBinary),
-            null() if outside else type_coerce(EmbeddingRow.vector, LargeBinary),
+            null() if external else type_coerce(EmbeddingRow.vector, LargeBinary),
             EmbeddingRow.dimension,
             type_coerce(memory.created_at, BigInteger),
         )

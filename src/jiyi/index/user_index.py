@@ -1,7 +1,7 @@
-"""One user's memory in RAM: vectors, terms and the columns that filters look at, scanned exactly.
+"""The searchable copy of one user's memories: columns for filters, a word leg and a vector leg, scanned exactly.
 
-It is a copy; the database is the truth. A memory has a slot, its place in every array; a changed memory gets a new
-slot and the old one dies.
+The database is the source of truth. A memory has a slot, its position in every array; a changed memory gets a new slot
+and the old one is dead.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 
 from ..models import from_micros, to_micros
 from ..scope import Filter, Lifetimes
-from ..store.types import COUNTS, HASHES, WEIGHTS
-from ..text.hashes import term_hash
 from .episodes import Episodes, episodes
-from .postings import Postings, rarity, weighted
+from .legs import Scope, Slots, VectorLeg, WordLeg
+from .postings import rarity, weighted
 from .query import Candidates, Floats, Question
 from .row import CODED, COLUMNS, TIMES, IndexRow
 from .succession import NOBODY, Gists, Succession
-from .vectors import Scope, Slots, Vectors
-from .vocabulary import Vocabulary
+from .vectors import LoadedVectors, RamVectors
+from .words import RamWords
 
 NEVER = np.iinfo(np.int64).max
 LONG_AGO = np.iinfo(np.int64).min
@@ -36,19 +35,17 @@ SYNONYM = 0.7  # how well a keyword's synonym fits
 
 
 class UserIndex:
-    def __init__(self, model: str, dimension: int = 0, *, seen: int, outside: bool = False) -> None:
-        """`outside`: the vectors stay in the database, which has to be asked for those that a question needs."""
+    def __init__(self, model: str, dimension: int = 0, *, seen: int, external: bool = False) -> None:
+        """`external`: vectors stay in another engine and are loaded for each query."""
         self.model = model  # whose vectors these are
         self.seen = seen  # the change feed is applied up to this number
         self._size = 0
         self._slots: dict[str, int] = {}
-        self._terms = Postings(COUNTS)
-        self._keywords = Postings(WEIGHTS)
-        self._vocabulary = Vocabulary()
+        self._words: WordLeg = RamWords()
         self._tagged: defaultdict[str, list[int]] = defaultdict(list)
         self._codes: dict[str, dict[str | None, int]] = {name: {} for name in CODED}
         self._columns: dict[str, NDArray[Any]] = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
-        self._vectors = Vectors(dimension, outside=outside)
+        self._vectors: VectorLeg = LoadedVectors(dimension) if external else RamVectors(dimension)
         self._derived = 0  # how many of them are worked out of others
         self._total_length = 0  # of the others
         self._found_episodes: Episodes | None = None  # None: to be worked out
@@ -63,13 +60,13 @@ class UserIndex:
         return self._vectors.dimension
 
     @property
-    def outside(self) -> bool:
-        return self._vectors.outside
+    def external(self) -> bool:
+        return isinstance(self._vectors, LoadedVectors)
 
     @property
     def nbytes(self) -> int:
         columns = sum(column.nbytes for column in self._columns.values())
-        return columns + self._vectors.nbytes + self._terms.nbytes + self._keywords.nbytes + 200 * len(self._slots)
+        return columns + self._vectors.nbytes + self._words.nbytes + 200 * len(self._slots)
 
     @property
     def mostly_dead(self) -> bool:
@@ -86,16 +83,15 @@ class UserIndex:
 
     def settle(self) -> None:
         """Bring what was taken in into the order that is quickest to search; worth it after a load."""
-        self._terms.fold()
-        self._keywords.fold()
+        self._words.settle()
 
     def learn(self, keywords: Iterable[str]) -> None:
         """Take in keywords, so that they can be found by their beginning."""
-        self._vocabulary.learn(keywords)
+        self._words.learn(keywords)
 
     def unlearn(self, keywords: Iterable[str]) -> None:
         """After a delete: keep no keyword but these."""
-        self._vocabulary.replace(keywords)
+        self._words.unlearn(keywords)
 
     def put(self, rows: Sequence[IndexRow]) -> None:
         """Take in new or changed memories."""
@@ -121,7 +117,7 @@ class UserIndex:
             self._columns[name][first:end] = [getattr(row, name) for row in rows]
         self._columns["alive"][first:end] = True
         self._columns["embedded"][first:end] = self._vectors.put(first, rows)
-        self._put_postings(first, rows)
+        self._words.put(first, rows)
         for slot, row in enumerate(rows, first):
             self._slots[row.id] = slot
             self._count(slot, 1)
@@ -164,11 +160,11 @@ class UserIndex:
                 self._columns["last_accessed_at"][slot] = max(self._columns["last_accessed_at"][slot], to_micros(at))
 
     def in_scope(self, where: Filter) -> int:
-        """How many memories are meant."""
+        """Count the memories in scope."""
         return int(np.count_nonzero(self._in_scope(where)))
 
     def by_words(self, question: Question, most: int) -> list[str]:
-        """The ids of those that the words of a question find, the best ones if there are many."""
+        """Return the ids that match by words, the best ones if there are many."""
         alive = self._columns["alive"][: self._size]
         found = self._bm25(question.terms) + self._keyword_match(question)
         slots = np.flatnonzero((found > 0) & alive & self._in_scope(question.filter))
@@ -176,20 +172,22 @@ class UserIndex:
             slots = slots[np.argpartition(-found[slots], most)[:most]]
         return list(self._columns["id"][slots])
 
-    def lend(self, ids: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """The vectors that the next question needs; those of memories that are not here are left out."""
+    def load_vectors(self, ids: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """Set the vectors that the next query needs, where they stay in another engine."""
+        if not isinstance(self._vectors, LoadedVectors):
+            return
         known = [at for at, memory_id in enumerate(ids) if memory_id in self._slots]
         slots = np.array([self._slots[ids[at]] for at in known], np.int64)
-        self._vectors.lend(slots, vectors[known])
+        self._vectors.load(slots, vectors[known])
 
     def worked_out_of(self, ids: Iterable[str]) -> list[str]:
-        """The ids of what was worked out of these messages."""
+        """Return the ids of memories derived from these messages."""
         messages = np.zeros(self._size, np.bool_)
         messages[[self._slots[memory_id] for memory_id in ids if memory_id in self._slots]] = True
         return list(self._columns["id"][self._gists.of(messages)])
 
     def gather(self, question: Question) -> Candidates:
-        """What each leg says of every memory in scope."""
+        """Return the scores of every memory in scope."""
         in_scope = self._in_scope(question.filter)
         # Where everything is in scope, as it mostly is, a slice spares copying every array.
         everything = bool(in_scope.all())
@@ -289,7 +287,7 @@ class UserIndex:
         return self._found_episodes
 
     def _before(self, text: Floats) -> Floats:
-        """What the message before has. An assistant's repeats the words of what was asked, and would drown the rest."""
+        """Return the score of the message before; an assistant's counts 0, because it repeats the question's words."""
         return self._episodes().from_before(np.where(self._columns["assistant"][: self._size], 0, text))
 
     def _said_by(self, people: frozenset[str]) -> Floats:
@@ -303,9 +301,9 @@ class UserIndex:
         whole = 0.0
         for keyword in dict.fromkeys(question.keywords):
             best = np.zeros(self._size, np.float32)
-            alike = self._vocabulary.alike(keyword) + [(word, SYNONYM) for word in question.synonyms.get(keyword, ())]
+            alike = self._words.alike(keyword) + [(word, SYNONYM) for word in question.synonyms.get(keyword, ())]
             for word, quality in alike:
-                slots, weights = self._keywords.find(term_hash(word))
+                slots, weights = self._words.find_keyword(word)
                 best[slots] = np.maximum(best[slots], quality * weights)
             best *= self._columns["alive"][: self._size]
             worth = self._rarity(np.flatnonzero(best))
@@ -314,7 +312,7 @@ class UserIndex:
         return scores / whole if whole else scores
 
     def _count(self, slot: int, by: int) -> None:
-        """What is worked out restates what was said: it makes no word less rare, and no memory longer than average."""
+        """Count a memory. Derived ones repeat their message, so they change neither rarity nor average length."""
         if self._columns["derived"][slot]:
             self._derived += by
         else:
@@ -327,8 +325,8 @@ class UserIndex:
         return rarity(len(self._slots) - self._derived, holding)
 
     def _holders(self, term: str) -> tuple[Slots, Floats]:
-        """Where a term stands, among the living, and how often."""
-        slots, counts = self._terms.find(term_hash(term))
+        """Return the live slots that contain a term, and its counts."""
+        slots, counts = self._words.find(term)
         if len(self._slots) < self._size:
             living = self._columns["alive"][slots]
             slots, counts = slots[living], counts[living]
@@ -382,7 +380,7 @@ class UserIndex:
         return held / np.float32(whole) if whole else held
 
     def _holds_phrase(self, phrases: Sequence[Sequence[str]]) -> Floats:
-        """Whether all of a phrase's words are there."""
+        """Return 1 for memories that contain all words of a phrase."""
         any_of_them = np.zeros(self._size, np.bool_)
         for phrase in phrases:
             held = np.zeros(self._size, np.int32)
@@ -418,17 +416,6 @@ class UserIndex:
         for start, end in spans:
             happened |= (occurred >= to_micros(start)) & (occurred < to_micros(end))
         return happened.astype(np.float32)
-
-    def _put_postings(self, first: int, rows: Sequence[IndexRow]) -> None:
-        def join(name: str, dtype: str) -> NDArray[Any]:
-            return np.frombuffer(b"".join(getattr(row, name) for row in rows), dtype)
-
-        def slots(name: str) -> Slots:
-            sizes = [len(getattr(row, name)) // 8 for row in rows]
-            return np.repeat(np.arange(first, first + len(rows), dtype=np.int32), sizes)
-
-        self._terms.add(slots("hashes"), join("hashes", HASHES), join("counts", COUNTS))
-        self._keywords.add(slots("keyword_hashes"), join("keyword_hashes", HASHES), join("keyword_weights", WEIGHTS))
 
     def _grow(self, capacity: int) -> None:
         for name, column in self._columns.items():

@@ -1,0 +1,94 @@
+"""Protocols of the word leg and the vector leg of a `UserIndex`: the seam for other engines.
+
+A `UserIndex` gives each memory a slot, its position in every column, and applies filters. It asks its legs which slots
+contain a term and how similar slots are to a vector. Add an engine by implementing one of these:
+
+- `WordLeg`: postings and keywords. `words.RamWords` keeps them in RAM.
+- `VectorLeg`: vectors by slot. `vectors.RamVectors` keeps all of them in RAM; `vectors.LoadedVectors` has only those
+  that a query needs.
+- `ExternalVectors`: a vector engine that fills `LoadedVectors` before each query. `pgvector.PgVectors` does it for
+  users with very many memories; Milvus or Elasticsearch would be further ones, chosen in `index.open_index`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from .query import Floats, Question
+from .row import IndexRow
+
+if TYPE_CHECKING:
+    from .user_index import UserIndex
+
+Slots = NDArray[np.integer[Any]]
+Scope = Slots | slice
+
+
+class WordLeg(Protocol):
+    """Terms and keywords of one user's memories, by slot."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def put(self, first: int, rows: Sequence[IndexRow]) -> None:
+        """Add the terms and keywords of new memories, from slot `first` on."""
+
+    def settle(self) -> None:
+        """Optimise for searching, after a load."""
+
+    def learn(self, keywords: Iterable[str]) -> None:
+        """Add keywords that can be found by prefix."""
+
+    def unlearn(self, keywords: Iterable[str]) -> None:
+        """Keep only these keywords, after a delete."""
+
+    def find(self, term: str) -> tuple[Slots, Floats]:
+        """Return the slots that contain a term, and its counts."""
+
+    def find_keyword(self, keyword: str) -> tuple[Slots, Floats]:
+        """Return the slots that have a keyword, and its weights."""
+
+    def alike(self, keyword: str) -> list[tuple[str, float]]:
+        """Return the keyword and those that begin with it, with how well they fit."""
+
+
+class VectorLeg(Protocol):
+    """Vectors of one user's memories, by slot."""
+
+    dimension: int  # 0 until there is a vector
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def grow(self, size: int, capacity: int) -> None:
+        """Reserve room for so many slots."""
+
+    def put(self, first: int, rows: Sequence[IndexRow]) -> list[bool]:
+        """Add the vectors of new memories, from slot `first` on; return which of them have one that fits."""
+
+    def cosine(self, vector: NDArray[np.float32] | None, size: int, slots: Scope) -> Floats:
+        """Return the similarity of slots to a vector; 0 where there is none."""
+
+    def rows(self, slots: Slots) -> NDArray[np.float32]:
+        """Return the vectors of these slots; zeros for a slot below 0 and where there is none."""
+
+
+class ExternalVectors(Protocol):
+    """A vector engine outside of this process, for users with very many memories."""
+
+    async def dimension(self, session: AsyncSession, user_id: str, model: str) -> int | None:
+        """Return the dimension of the user's vectors in the engine, or None if it has none."""
+
+    async def load(self, session: AsyncSession, index: UserIndex, question: Question) -> None:
+        """Load the vectors that a query needs into the index."""
+
+    async def maintain(self, user_id: str) -> None:
+        """Add or remove a user by the number of vectors."""
+
+    async def drop(self, user_id: str) -> None:
+        """Remove a deleted user."""
