@@ -40,7 +40,7 @@ from ..transfer.imports import (
     is_jiyi_export,
     select,
 )
-from .calls import served, unsupported
+from .calls import safe_id, served, unsupported
 from .connection import Connection
 
 LONGEST_POLL_S = 20.0  # the server lets a request wait for 30 seconds
@@ -85,17 +85,13 @@ class Jobs(Area):
     ) -> Receipt:
         """Wait until the jobs of an `add` are done or the timeout has passed; then its state is still accepted."""
         deadline = monotonic() + jobs.wait_seconds(timeout, self._settings.wait_timeout_s)
-        job_id = jobs.receipt_id(receipt)
+        job_id = safe_id("job_id", jobs.receipt_id(receipt), user_id)
         while True:
             left = max(0.0, deadline - monotonic())
-            now = await self._receipt(job_id, user_id=user_id, wait_s=min(left, LONGEST_POLL_S))
+            params = {"user_id": validation.name("user_id", user_id), "wait_s": min(left, LONGEST_POLL_S)}
+            now = await self._server.get(f"/v1/jobs/{job_id}/receipt", Receipt, **params)
             if now.state is not ReceiptState.ACCEPTED or left <= LONGEST_POLL_S:
                 return now
-
-    async def _receipt_of(self, job_id: str, *, user_id: str, wait_s: float) -> Receipt:
-        raise NotImplementedError  # the signature of the call below
-
-    _receipt = served(_receipt_of, "GET", "/v1/jobs/{job_id}/receipt", Receipt)
 
 
 class Keys(Area):

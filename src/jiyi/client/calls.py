@@ -109,12 +109,16 @@ async def _address(server: Connection, path: str, given: dict[str, Any], user_id
         return path.format(memory_id=quote(memory_id, safe=""))
     for name in ("job_id", "key_id"):
         if f"{{{name}}}" in path:
-            value = validation.name(name, given.pop(name))
-            if not (value.isalnum() and value.isascii()):
-                of_user = f"user {user_id!r} has no job" if name == "job_id" else "there is no key"
-                raise NotFound(f"{of_user} {value!r}")
-            return path.format(**{name: value})
+            return path.format(**{name: safe_id(name, given.pop(name), user_id)})
     return path
+
+
+def safe_id(name: str, value: str, user_id: str) -> str:
+    """Return an id that can be part of a path; any other string is not the id of anything."""
+    if not (validation.name(name, value).isalnum() and value.isascii()):
+        owner = f"user {user_id!r} has no job" if name == "job_id" else "there is no key"
+        raise NotFound(f"{owner} {value!r}")
+    return value
 
 
 class _Fetched(BaseModel):

@@ -41,8 +41,8 @@ Query = tuple[tuple[str, str], ...]
 
 FIRST_PAUSE_S = 0.1
 CONNECT_S = 10.0
-NOTHING_DONE = frozenset({429})  # refused at the door: whatever it was, it can be asked again
-PASSING = frozenset({502, 503, 504})  # may have been done halfway: only what is harmless twice is asked again
+NOT_PROCESSED = frozenset({429})  # any request can be sent again
+TRANSIENT = frozenset({502, 503, 504})  # may have been processed: only repeatable requests are sent again
 
 
 class WhoAmI(BaseModel):
@@ -138,10 +138,10 @@ class Connection:
             failure, again, wait = await self._once(method, path, query, content, headers, repeatable)
             if not isinstance(failure, JiyiError):
                 return failure
-            wait = max(wait, pause * random.uniform(0.5, 1.0))  # noqa: S311 - so that clients do not come at once
+            wait = max(wait, pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
             if not again or monotonic() + wait > until:
                 raise failure
-            logger.info("asking again in %.1f seconds: %s", wait, failure)
+            logger.info("retrying in %.1f seconds: %s", wait, failure)
             await asyncio.sleep(wait)
             pause *= 2
 
@@ -154,7 +154,7 @@ class Connection:
         headers: Mapping[str, str],
         repeatable: bool,
     ) -> tuple[httpx.Response | JiyiError, bool, float]:
-        """The answer or the error, whether to ask again, and how many seconds to wait at least."""
+        """Send a request once. Returns the answer or the error, whether to retry, and the minimum wait in seconds."""
         http = self._client()
         import httpx
 
@@ -166,7 +166,7 @@ class Connection:
             return failure, repeatable or not isinstance(failure, ConnectionLost), 0.0
         if answer.is_success:
             return answer, False, 0.0
-        again = answer.status_code in NOTHING_DONE or (repeatable and answer.status_code in PASSING)
+        again = answer.status_code in NOT_PROCESSED or (repeatable and answer.status_code in TRANSIENT)
         return error_in(answer, self._url), again, retry_after(answer)
 
     def _failure(self, error: httpx.TransportError) -> StoreError:
@@ -179,7 +179,7 @@ class Connection:
         return ConnectionLost(f"the connection to the server at {self._url} broke off ({_words(error)})")
 
     async def download(self, path: str, params: Mapping[str, Any], write: Callable[[bytes], object]) -> None:
-        """A file, part by part."""
+        """Download a file in chunks."""
         http = self._client()
         import httpx
 
@@ -188,13 +188,13 @@ class Connection:
                 if not answer.is_success:
                     await answer.aread()
                     raise error_in(answer, self._url)
-                async for part in answer.aiter_bytes():
-                    await asyncio.to_thread(write, part)
+                async for chunk in answer.aiter_bytes():
+                    await asyncio.to_thread(write, chunk)
         except httpx.TransportError as error:
             raise self._failure(error) from None
 
     async def upload(self, path: str, params: Mapping[str, Any], parts: AsyncIterator[bytes], kind: type[T]) -> T:
-        """A file, part by part; the answer to it."""
+        """Upload a file in chunks and parse the answer."""
         http = self._client()
         import httpx
 
@@ -232,14 +232,14 @@ def _new_client(url: str, key: str | None, settings: ClientSettings) -> httpx.As
         timeout=httpx.Timeout(settings.timeout_s, connect=min(CONNECT_S, settings.timeout_s)),
         limits=httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS),
         follow_redirects=False,  # the key is for this server only
-        trust_env=not here,  # no proxy stands between this machine and itself
+        trust_env=not here,  # no proxy for loopback addresses
     )
 
 
 def _checked(url: str) -> str:
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises if it is none
+        _ = parts.port  # raises if it is invalid
     except (ValueError, TypeError, AttributeError):
         raise SettingsError(f"url: {url!r} is no address of a server") from None
     if not is_address(url) or not parts.hostname or parts.query or parts.fragment:
@@ -250,7 +250,7 @@ def _checked(url: str) -> str:
 
 
 def _plain_key(key: str | None) -> str | None:
-    """A key as it can stand in a header; a newline at its end, as files have one, does no harm."""
+    """Return a key that fits into a header; surrounding whitespace is stripped."""
     if key is None or not key.strip():
         return None
     if not re.fullmatch("[!-~]+", key.strip()):
@@ -266,7 +266,7 @@ def _json(body: Mapping[str, Any]) -> bytes:
 
 
 def _query(params: Mapping[str, Any]) -> Query:
-    """What stands after the question mark: None is left out, a list is repeated."""
+    """Return query parameters: None is left out, lists are repeated."""
     found: list[tuple[str, str]] = []
     for name, value in params.items():
         if value is None:

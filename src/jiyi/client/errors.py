@@ -1,4 +1,4 @@
-"""Answers as errors: what a server refuses is raised as the engine would have raised it."""
+"""Problem details of a server as the exceptions of the engine."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from ..errors import (
 if TYPE_CHECKING:
     import httpx
 
-# Of answers that name no error of the engine: a wall of the server, or a proxy before it.
-OTHERS: dict[int, type[JiyiError]] = {
+# For answers without an exception of the engine, from the server's middleware or a proxy.
+BY_STATUS: dict[int, type[JiyiError]] = {
     401: AccessDenied,
     403: AccessDenied,
     404: NotFound,
@@ -35,12 +35,12 @@ OTHERS: dict[int, type[JiyiError]] = {
     503: StoreUnavailable,
     504: ConnectionLost,
 }
-ARGUMENTS = frozenset({400, 408, 413, 415, 422})
-LONGEST_WAIT_S = 3600.0
+INVALID_INPUT = frozenset({400, 408, 413, 415, 422})
+MAX_WAIT_S = 3600.0
 
 
 class Problem(BaseModel):
-    """RFC 9457, as the server writes it."""
+    """Problem details (RFC 9457)."""
 
     detail: str
     code: str | None = None
@@ -53,7 +53,7 @@ class Problem(BaseModel):
 
 
 def error_in(answer: httpx.Response, url: str) -> JiyiError:
-    """The error that an answer tells about."""
+    """Return the exception for an answer."""
     status = answer.status_code
     try:
         told = Problem.model_validate_json(answer.content)
@@ -61,8 +61,8 @@ def error_in(answer: httpx.Response, url: str) -> JiyiError:
         told = Problem(detail=f"{url} answered {status} {answer.reason_phrase}: is it a Jiyi server?")
         if status not in (429, 502, 503, 504):
             return ServerError(told.detail)
-    kind = _kind(told.error) or OTHERS.get(status)
-    if kind is InvalidInput or (kind is None and status in ARGUMENTS):
+    kind = _kind(told.error) or BY_STATUS.get(status)
+    if kind is InvalidInput or (kind is None and status in INVALID_INPUT):
         argument = plain_name(told.argument or "arguments")
         return InvalidInput(argument, told.detail.removeprefix(f"{told.argument}: "))
     if kind is VersionConflict and told.version is not None:
@@ -81,7 +81,7 @@ def _kind(name: str | None) -> type[JiyiError] | None:
 
 
 def plain_name(argument: str) -> str:
-    """An argument as the verbs call it.
+    """Return the name of the verb's argument.
 
     >>> plain_name("body.tags"), plain_name("query.limit"), plain_name("header.idempotency-key")
     ('tags', 'limit', 'idempotency_key')
@@ -90,6 +90,6 @@ def plain_name(argument: str) -> str:
 
 
 def retry_after(answer: httpx.Response) -> float:
-    """How many seconds to wait, if the server says so. (It never names a date.)"""
+    """Return the seconds of the Retry-After header, or 0."""
     told = answer.headers.get("retry-after", "")
-    return min(float(told), LONGEST_WAIT_S) if told.isdecimal() and told.isascii() else 0.0
+    return min(float(told), MAX_WAIT_S) if told.isdecimal() and told.isascii() else 0.0
