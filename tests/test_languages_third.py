@@ -8,6 +8,7 @@ import pytest
 
 from jiyi import Memory
 from jiyi.languages import language, sentences
+from jiyi.languages.script import prompt_language
 from jiyi.languages.tokens import tokens
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
@@ -27,6 +28,7 @@ SENTENCES = {
 def test_a_sentence_is_neither_english_nor_chinese(code: str) -> None:
     said, query, _ = SENTENCES[code]
     assert language(said) == "other"
+    assert prompt_language(said) == "en"
     assert sentences(said) == [(0, len(said))]
     assert set(tokens(query)) & set(tokens(said))
 

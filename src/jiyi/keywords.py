@@ -17,7 +17,7 @@ from . import validation
 from .errors import InvalidInput, LlmBadReply
 from .languages.keywords import keywords as keywords_by_rule
 from .languages.normalise import normalise
-from .languages.script import language
+from .languages.script import prompt_language
 from .llm import LLMRequest
 from .llm.json_reply import read_object
 from .llm.keywords import EXPANSION, KEYWORDS, WordsOf, usable_words, weighted_words
@@ -179,7 +179,7 @@ class KeywordExtractor:
         """What a model answers, or nothing: then the rules stand."""
         if self._llm is None and self._model is None:
             return {}
-        prompt = self._prompts.get(task, "en" if language(text) == "en" else "zh")
+        prompt = self._prompts.get(task, prompt_language(text))
         request = prompt.request(schema, **values)
         try:
             said = await self._say(request)
@@ -201,4 +201,4 @@ class KeywordExtractor:
 def type_words(memory_type: str, text: str) -> tuple[str, ...]:
     """The words that a type lends to its memories, in the language of the text."""
     chinese, english = TYPE_WORDS.get(memory_type, ((), ()))
-    return english if language(text) == "en" else chinese
+    return english if prompt_language(text) == "en" else chinese

@@ -88,6 +88,11 @@ def language(text: str) -> Language:
     return "mixed"
 
 
+def prompt_language(text: str) -> Literal["en", "zh"]:
+    """Return the language for prompts about a text: Chinese where it has Chinese sentences, English otherwise."""
+    return "zh" if language(text) in ("zh", "mixed") else "en"
+
+
 def _is_foreign(text: str) -> bool:
     """Return True if Latin text has more function words of other languages than English ones."""
     foreign = english = 0

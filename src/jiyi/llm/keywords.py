@@ -10,7 +10,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from ..languages.normalise import normalise
-from ..languages.script import language
+from ..languages.script import prompt_language
 from ..languages.tokens import tokens
 from .json_reply import read_object
 
@@ -72,7 +72,7 @@ class Expander:
         if key in self._cache:
             self._cache.move_to_end(key)
             return self._cache[key]
-        prompt = self._llm.prompts.get("expand", "en" if language(query) == "en" else "zh")
+        prompt = self._llm.prompts.get("expand", prompt_language(query))
         request = prompt.request(EXPANSION, query=" ".join(query.split()))
         reply = await self._llm.ask(request, user_id=user_id, timeout_s=self._timeout_s)
         found = read_expansion(read_object(reply.text, "synonyms").value, query)

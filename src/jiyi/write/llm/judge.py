@@ -9,7 +9,7 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from ...errors import LlmBadReply
-from ...languages.script import language
+from ...languages.script import prompt_language
 from ...llm.client import LLMClient
 from ...llm.json_reply import read_object
 from ...llm.prompts import PromptLanguage
@@ -51,7 +51,7 @@ async def judge(pairs: Sequence[Pair], llm: LLMClient, *, user_id: str) -> list[
 
     Raise `LlmError` if no judgement is usable.
     """
-    spoken: PromptLanguage = "en" if language(pairs[0][0].text) in ("en", "other") else "zh"
+    spoken = prompt_language(pairs[0][0].text)
     prompt = llm.prompts.get("judge", spoken)
     request = prompt.request(JUDGEMENTS, pairs=_render(pairs, spoken))
     reply = await llm.ask(request, user_id=user_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...languages.script import language
+from ...languages.script import prompt_language
 from ...llm.prompts import PromptLanguage
 from ...text.fence import strip_context
 from ..accept import INSTRUCTIONS
@@ -50,7 +50,7 @@ def transcript(unit: Unit) -> Transcript | None:
     if not people:
         return None
     sample = " ".join(strip_context(said.text)[:MAX_MESSAGE] for said in people)
-    spoken: PromptLanguage = "en" if language(sample) in ("en", "other") else "zh"
+    spoken = prompt_language(sample)
     lines, notes, room = [], [], MAX_UNIT
     for number, said in enumerate(messages, 1):
         shown = _shown(said, min(room, MAX_MESSAGE))
