@@ -17,7 +17,7 @@ from jiyi.models import ReceiptState
 from jiyi.settings import load_settings
 from jiyi.store.contract import Addition, Change, ChangedMemory, Effects, NewMemory, NewRelation
 from jiyi.store.deletions import Held, Rewritten
-from jiyi.testing import FailingEmbedder, WordEmbedder
+from jiyi.testing import WordEmbedder
 from jiyi.write.index import KeywordRules, index_entry
 from support import NOW, Place, ask, contents, file_bytes, rows_with, stored
 
@@ -41,44 +41,6 @@ async def one(memory: Memory, memory_type: str, text: str = "") -> MemoryItem:
     return found
 
 
-async def test_a_profile_and_an_episode_lose_the_line_of_a_deleted_fact(learning: Memory, place: Place) -> None:
-    await learning.add(CHAT, user_id="mei", session_id="s")
-    await learning.add([{"role": "user", "content": "我的工作是厨师。"}], user_id="mei", session_id="s")
-    fact = await one(learning, "fact", "柏林")
-    profile, episode = await one(learning, "profile"), await one(learning, "episode")
-    assert "柏林" in profile.content
-    assert "柏林" in episode.content
-    gone = await learning.delete(fact.id, user_id="mei")
-    assert set(gone.rewritten) == {profile.id, episode.id}
-    assert gone.derived == ()
-    for before in (profile, episode):
-        now = await learning.get(before.id, user_id="mei")
-        assert "柏林" not in repr(now)
-        assert "花生" in now.content
-        assert now.version > before.version
-        assert "柏林" not in repr(await learning.history(before.id, user_id="mei"))
-    assert rows_with(place, "柏林").keys() <= {"messages", "memories", "terms", "keywords", "units"}  # the raw message
-    assert any("messages stay" in note for note in gone.notes)
-    found = await learning.search("花生", user_id="mei", search_mode="semantic", memory_types=["profile"])
-    assert [hit.id for hit in found.hits] == [profile.id]
-
-
-async def test_a_profile_loses_what_a_deleted_statement_added(learning: Memory) -> None:
-    await learning.add(CHAT, user_id="mei", session_id="s")
-    said = (await learning.add("I work as a chef", user_id="mei")).memories[0]
-    assert "chef" in (await one(learning, "profile")).content
-    await learning.delete(said.id, user_id="mei")
-    assert "chef" not in (await one(learning, "profile")).content
-
-
-async def test_a_profile_of_nothing_else_goes_along(learning: Memory) -> None:
-    await learning.add(CHAT[:1], user_id="mei", session_id="s")
-    fact, profile = await one(learning, "fact"), await one(learning, "profile")
-    gone = await learning.delete(fact.id, user_id="mei")
-    assert gone.derived == (profile.id,)
-    assert await stored(learning, memory_types=["fact", "profile"]) == []
-
-
 async def test_with_sources_the_raw_messages_go_and_all_that_came_from_nothing_else(
     learning: Memory, place: Place
 ) -> None:
@@ -100,7 +62,6 @@ async def test_what_has_other_support_stays(learning: Memory) -> None:
     (first,) = [item for item in await stored(learning, memory_types=["message"]) if item.source_ids == ("m2",)]
     await learning.delete(first.id, user_id="mei", with_sources=True)
     assert (await learning.get(told.id, user_id="mei")).source_ids == ("m9",)
-    assert "花生" in (await one(learning, "profile")).content
 
 
 async def test_deleting_reaches_only_that_user(learning: Memory, place: Place) -> None:
@@ -170,16 +131,6 @@ async def test_a_question_that_only_it_could_answer_is_forgotten(memory: Memory,
     await memory.delete(made.id, user_id="mei")
     assert rows_with(place, "zanzibarquartz", "ZANZIBARQUARTZ") == {}
     assert [recall.query for recall in await memory.usage.recalls(user_id="mei")] == ["tea"]
-
-
-async def test_a_rewritten_memory_waits_for_an_embedder_that_is_down(place: Place) -> None:
-    async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
-        await memory.add(CHAT, user_id="mei", session_id="s")
-        fact = await one(memory, "fact", "柏林")
-    async with Memory.open(place, embedder=FailingEmbedder()) as memory:
-        gone = await memory.delete(fact.id, user_id="mei")
-        assert any("reindex" in note for note in gone.notes)
-        assert "柏林" not in (await one(memory, "profile")).content
 
 
 async def test_deleting_a_memory_that_is_not_there_removes_nothing(memory: Memory) -> None:

@@ -205,3 +205,17 @@ async def test_messages_are_stored_when_extraction_fails_and_it_is_tried_again(t
         await memory.jobs.work(until_idle=True)
         page = await memory.list(user_id="mei", memory_types=["fact"])
         assert contents(list(page.items)) == ["I live in Rome."]
+
+
+async def test_a_correction_goes_with_either_of_its_messages(tmp_path: Path) -> None:
+    said = [
+        {"role": "user", "content": "My weight is 82 kg.", "sent_at": MONDAY},
+        {"role": "user", "content": "No wait, 81.", "sent_at": MONDAY + timedelta(seconds=20)},
+    ]
+    async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder(64)) as memory:
+        await memory.add(said, user_id="mei", session_id="1")
+        page = await memory.list(user_id="mei", memory_types=["message"])
+        first = next(item for item in page.items if "82" in item.content)
+        await memory.delete(first.id, user_id="mei", with_sources=True)
+        page = await memory.list(user_id="mei", limit=100)
+    assert not any("82" in item.content for item in page.items)

@@ -100,7 +100,8 @@ async def erase(
         return done
     messages = frozenset[str]().union(*(one.messages for one in gone.values())) if with_sources else frozenset[str]()
     for one in await _from_messages(session, user_id, messages):
-        if one.id not in gone and one.memory_type not in GROWING and one.messages <= messages:
+        unsupported = one.messages <= messages or bool(one.data.get("joined"))  # joined: it quotes all of its messages
+        if one.id not in gone and one.memory_type not in GROWING and unsupported:
             gone[one.id] = one
     again = await _stand_ins(session, user_id, gone)
     for held in await _made_of(session, user_id, gone, messages):

@@ -25,7 +25,6 @@ from .statements import WORTH, Statement, statements
 
 VERSION = "builtin-2"
 PEOPLE = frozenset({"user", "human"})  # roles that speak for themselves
-LONGEST_CONTEXT = 200
 LONGEST_CORRECTION = 60
 SURE_CORRECTION = 0.4
 A_MOMENT = timedelta(minutes=15)
@@ -69,15 +68,13 @@ def extract(unit: Unit) -> list[Draft]:
 
 
 def _of_message(said: Said, earlier: Sequence[Said]) -> Iterator[Draft]:
-    before = earlier[-1].text if earlier else None
     for at, one in enumerate(statements(said.text, "user")):
         corrected = _corrected(one, said, earlier) if at == 0 else None
         if corrected is not None:
             yield _correction(one, said, corrected)
         elif one.found.salience >= WORTH and not _QUESTION.search(one.text):
             for part in _split_by_slots(one):
-                yield _draft(part, said, before)
-        before = one.text
+                yield _draft(part, said, earlier[-1].id if earlier and at == 0 else None)
 
 
 def _corrected(one: Statement, said: Said, earlier: Sequence[Said]) -> Said | None:
@@ -99,7 +96,7 @@ def _correction(one: Statement, said: Said, corrected: Said) -> Draft:
         draft,
         content=f"{with_dates(corrected.text, corrected.sent_at, future=None)} {draft.content}",
         evidence=(Evidence(message_id=corrected.id), *draft.evidence),
-        data={**draft.data, "kind": "correction"},
+        data={**draft.data, "kind": "correction", "joined": True},  # it goes when either message is deleted
     )
 
 
@@ -133,7 +130,7 @@ def _split_by_slots(one: Statement) -> Iterator[tuple[Statement, SlotValue | Non
             begin = end
 
 
-def _draft(part: tuple[Statement, SlotValue | None], said: Said, before: str | None) -> Draft:
+def _draft(part: tuple[Statement, SlotValue | None], said: Said, follows: str | None) -> Draft:
     one, slot = part
     kind = one.found.kind if one.found.kind in TYPES else _plain_kind(one.found)
     future = _future(one, kind)
@@ -142,8 +139,8 @@ def _draft(part: tuple[Statement, SlotValue | None], said: Said, before: str | N
     if memory_type == "fact" and _HABIT.search(one.text) and slot is None:
         memory_type = "pattern"
     data: dict[str, JsonValue] = {"extractor": VERSION, "kind": kind, "speaker": said.speaker}
-    if one.dependent and before:
-        data["context"] = before[:LONGEST_CONTEXT]
+    if one.dependent and follows:
+        data["follows"] = follows  # by id: the text of another message must go when that is deleted
     return Draft(
         memory_type="fact" if slot else memory_type,
         content=with_dates(one.text, said.sent_at, future=future),
