@@ -606,7 +606,10 @@ def test_it_waits_as_long_as_the_server_says_and_gives_up_in_time(path: Path, fa
             for _ in range(4):
                 memory.count(user_id="mei")
             assert time.monotonic() - began >= 1
-        with pytest.raises(StoreUnavailable, match="rate limit"), opened(server.url, face, retry_timeout_s=0.1) as memory:
+        with (
+            pytest.raises(StoreUnavailable, match="rate limit"),
+            opened(server.url, face, retry_timeout_s=0.1) as memory,
+        ):
             for _ in range(9):
                 memory.count(user_id="mei")
 

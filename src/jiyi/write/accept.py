@@ -24,7 +24,7 @@ What = Statement | Said | Sequence[Statement] | Sequence[Said]
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What was handed in: either messages or candidates."""
+    """Validated input of `add`: either messages or candidates."""
 
     messages: tuple[Message, ...]
     candidates: tuple[CandidateMemory, ...]

@@ -125,7 +125,7 @@ def _alike(new: NewMemory, old: MemoryItem, likeness: float, place: Scope, flow:
 
 
 async def _edited(old: MemoryItem, flow: Flow) -> bool:
-    """What a person has written is not judged."""
+    """Return True if a person has edited the memory: it is not judged then."""
     return any(one.action in BY_A_PERSON for one in await flow.store.history.get(old.user_id, old.id))
 
 

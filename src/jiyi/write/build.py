@@ -24,7 +24,7 @@ from .hashes import apart, identity, statement_hash
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What holds for a whole `add`; candidates may say otherwise for themselves."""
+    """Arguments of an `add` that apply to everything in it, unless a candidate has its own."""
 
     user_id: str
     session_id: str | None
@@ -133,7 +133,7 @@ def derived(draft: Draft, context: Context) -> NewMemory:
 
 
 def _about(draft: Draft) -> dict[str, JsonValue]:
-    """What it is about, as it can be compared later."""
+    """Return subject, attribute and value as comparable data."""
     told: dict[str, JsonValue] = {
         "subject": draft.subject,
         "attribute": draft.attribute,

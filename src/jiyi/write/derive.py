@@ -74,7 +74,7 @@ async def derive(
 
 
 def _said(messages: Sequence[NewMessage]) -> list[Said]:
-    """What somebody said. Recalled text is blanked, not cut out, so that spans stay true."""
+    """Return the messages that contain text. Recalled text is blanked, not cut out, so that spans stay valid."""
     told = [(message, blank_context(message.text)) for message in messages if message.role not in INSTRUCTIONS]
     return [
         Said(id=message.id, role=message.role, speaker=message.speaker, text=text, sent_at=message.sent_at)

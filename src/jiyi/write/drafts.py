@@ -1,4 +1,4 @@
-"""What the stages of `add` hand to each other: a stretch of conversation goes in, drafts of memories come out."""
+"""Input and output of extractors: units of conversation, and drafts of memories."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Where in the conversation a draft comes from."""
+    """A message, or a part of it, that supports a draft."""
 
     message_id: str
     start: int | None = None  # characters of the message's text

@@ -1,4 +1,4 @@
-"""Which drafts are worth keeping: important and certain enough, with evidence, and no echo of what was recalled."""
+"""Select the drafts to keep: important and certain enough, and with valid evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a memory says in a form that can be compared: of whom, which attribute, which value."""
+"""Comparable facts: subject, attribute and value of a memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Fact:
     replaces: str | None = None
 
     def ends(self, old: Fact) -> bool:
-        """Whether the old one holds no longer when this one begins to. Another value alone does not say so: a person
+        """Return True if the old fact ends when this one begins. Another value alone does not end it: a person
         has one home, but many hobbies."""
         if old.ended:
             return not self.ended and _same(self.value, old.value)

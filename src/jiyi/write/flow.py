@@ -1,4 +1,4 @@
-"""What the stages of writing work with, and the stages that `add` and the worker have in common."""
+"""Parts of the write pipeline, and the stages that `add` and the worker share."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """What became of what was said, besides the memories that hold messages verbatim."""
+    """Derived memories, units and effects of an `add`, without the verbatim messages."""
 
     memories: tuple[NewMemory, ...] = ()
     met: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ def _plain(stated: Sequence[NewMemory]) -> list[Proposed]:
 
 
 def _stated(stated: Sequence[NewMemory], context: Context) -> list[Proposed]:
-    """What is over already when it is stated ends nothing."""
+    """Propose statements with their attributes; one that has ended already supersedes nothing."""
     current = [memory for memory in stated if memory.valid_to is None and memory.status == "active"]
     found = {memory.id: stated_facts(memory, context) for memory in current}
     return [found.get(plain.memory.id, plain) for plain in _plain(stated)]

@@ -18,7 +18,7 @@ def identity(*parts: str | None) -> str:
 
 
 def apart(trust: float) -> tuple[str, ...]:
-    """What is trusted less is never one with what is trusted: it confirms, ends and grows only its own kind."""
+    """Return the part of an identity that separates less trusted memories from trusted ones."""
     return () if trust >= 1 else (f"trust {trust:g}",)
 
 

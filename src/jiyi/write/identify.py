@@ -1,4 +1,4 @@
-"""Which of the messages handed in are new, and which were taken in before.
+"""Recognise messages that were stored before.
 
 A message is recognised by the caller's id or its time, with session, role, speaker and text. Without id and time, the
 order tells: agents hand in the conversation so far again and again, or repeat a call that seemed lost. Such messages

@@ -1,4 +1,4 @@
-"""What `add` leaves to a worker: the job's payload, and the job itself."""
+"""Extraction jobs: their payload, and running one."""
 
 from __future__ import annotations
 

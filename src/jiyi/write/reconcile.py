@@ -1,5 +1,4 @@
-"""What new facts do to those that are there: whether they say anything new, which of them they end, and until when they
-hold themselves, if something later is known already.
+"""Reconcile new facts with stored ones: find repetitions, end superseded facts, and place facts that are told late.
 
 Facts are compared within one subject and attribute only: similar texts are neither the same nor a contradiction.
 """

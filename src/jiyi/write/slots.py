@@ -15,7 +15,7 @@ from importlib.resources import files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotValue:
-    """What a sentence says of an attribute. `ended` without a value ends whatever holds."""
+    """An attribute that a sentence states or ends. `ended` without a value ends whatever holds."""
 
     subject: str | None  # None: the speaker
     slot: str
