@@ -6,12 +6,22 @@ BIN    := $(VENV)/bin
 ATONCE := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )))
 APT    := apt-get install --yes --quiet --no-install-recommends
 
-.PHONY: help demo test lint docs bench bench-postgres bench-server torture clean redis-server chromium atheris
+.PHONY: help demo check test lint docs bench bench-postgres bench-server torture clean redis-server chromium atheris
 help:          ## this list
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 16
 
 demo: $(VENV)/core  ## a bilingual conversation goes in, memories come out, searches find them
 	@$(BIN)/jiyi demo
+
+# Tests without servers, models or other processes.
+FAST := $(wildcard tests/test_languages_*.py) $(addprefix tests/test_,house.py settings.py text_hashes.py score.py \
+  short.py files_format.py llm_reading.py keys.py metrics.py add.py)
+
+check: $(VENV)/dev  ## style, types and fast tests, in about a minute
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest --numprocesses 2 --dist worksteal -m "not slow" -k "not postgres" $(FAST)
 
 test: $(VENV)/dev redis-server chromium  ## style, types and all tests
 	$(BIN)/ruff check .

@@ -74,7 +74,7 @@ def test_what_is_added_is_found_in_both_languages() -> None:
 
 
 def test_explain_shows_how_the_score_came_about(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JIYI_RECALLS__RECORD", "false")  # a first look would count as recent in the second
+    monkeypatch.setenv("JIYI_RECALLS__ENABLED", "false")  # a first look would count as recent in the second
     jiyi("add", "parser 用 Rust 写的", "--occurred-at", "2025-05-01T12:00Z")
     words = ("search", "Rust 写的", "--asked-at", "2025-05-31T12:00Z")
     why = answer(*words, "--explain")["hits"][0]["explanation"]
@@ -104,7 +104,7 @@ def test_finding_nothing_says_which_kind_of_nothing(own_store: Path) -> None:
 
 def test_whoever_brings_back_what_has_expired_is_told_how_to_keep_it() -> None:
     made = answer("add", "门禁码 4711", "--expires-at", "2025-05-07")["memories"][0]["id"]
-    jiyi("upkeep")
+    jiyi("maintain")
     assert made in jiyi("list", "--status", "archived").stdout
     card = " ".join(jiyi("restore", made).stdout.split())
     assert f"no search finds it; to keep it: jiyi update {made} --expires-at none" in card
@@ -298,7 +298,7 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "restore": lambda memory_id: [memory_id],
     "undo": lambda memory_id: [memory_id],
     "compress": lambda _: ["--dry-run"],
-    "upkeep": lambda _: [],
+    "maintain": lambda _: [],
     "delete": lambda memory_id: [memory_id, "--yes"],
     "stats": lambda _: [],
     "reindex": lambda _: ["--embeddings"],

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from jiyi.cli import story
+from jiyi.cli import demo_script
 from test_cli import answer, jiyi
 
 EXPECTED = {
@@ -31,9 +31,10 @@ def test_the_demo_finds_what_it_says_and_touches_nothing(
     played = answer("demo")
     assert path.read_bytes() == before and list((tmp_path / "home").iterdir()) == []
 
-    assert len(played["receipts"]) == len(story.CONVERSATION)
+    assert len(played["receipts"]) == len(demo_script.CONVERSATION)
     made = {memory["content"] for memory in played["memories"]["items"]}
-    assert {"林梅吃素", "林梅对花生过敏", "林梅住在杭州", "林梅的妹妹叫林岚"} <= made
+    for said in ("吃素", "对花生过敏", "住在杭州", "林岚"):
+        assert any(said in content for content in made), said
     best = {found["query"]: found["hits"][0] for found in played["searches"]}
     assert best.keys() == EXPECTED.keys()
     for query, expected in EXPECTED.items():
@@ -53,8 +54,8 @@ def test_the_demo_finds_what_it_says_and_touches_nothing(
 
 
 def test_it_is_narrated_in_both_languages() -> None:
-    assert story.ENGLISH.keys() == story.CHINESE.keys()
-    for key, english in story.ENGLISH.items():
-        chinese = story.CHINESE[key]
+    assert demo_script.ENGLISH.keys() == demo_script.CHINESE.keys()
+    for key, english in demo_script.ENGLISH.items():
+        chinese = demo_script.CHINESE[key]
         assert any("\u4e00" <= letter <= "\u9fff" for letter in chinese), key
         assert english.count("{") == chinese.count("{"), key

@@ -176,6 +176,6 @@ COMMANDS: dict[str, Callable[[Theirs], list[str]]] = {
 }
 # Commands that need the real embedder, import files, or run forever; their verbs are tried directly.
 COMMANDS_SKIPPED = {
-    *("add", "import", "search", "mcp", "upkeep", "maintain", "export", "synonyms import", "synonyms remove"),
+    *("add", "import", "search", "mcp", "maintain", "export", "synonyms import", "synonyms remove"),
     *("workspace init", "workspace sync", "workspace status", "workspace verify", "workspace rebuild"),
 }

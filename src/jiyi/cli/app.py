@@ -1,4 +1,4 @@
-"""The table of commands, and how errors become exit codes."""
+"""Command table and exit codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import IdempotencyConflict, InvalidInput, JiyiError, NotFound, VersionConflict
-from . import importing, jobs, keeping, mcp, reading, serving, synonyms, upkeep, workspace, writing
+from . import edit, jobs, maintenance, mcp, search, server, synonyms, system, transfer, workspace
 
 OTHER_ERROR = 1
 EXIT_CODES: dict[type[JiyiError], int] = {InvalidInput: 2, NotFound: 3, VersionConflict: 4, IdempotencyConflict: 4}
@@ -61,29 +61,29 @@ def jiyi(
 
 
 for panel, commands in {
-    "Start": (upkeep.demo,),
-    "Remember and find": (writing.add, importing.import_, reading.search, reading.get, reading.list_),
+    "Start": (system.demo,),
+    "Remember and find": (edit.add, transfer.import_, search.search, search.get, search.list_),
     "Change and forget": (
-        writing.update,
-        reading.history,
-        writing.restore,
-        keeping.undo,
-        keeping.compress,
-        writing.delete,
+        edit.update,
+        search.history,
+        edit.restore,
+        maintenance.undo,
+        maintenance.compress,
+        edit.delete,
     ),
-    "Connect": (serving.serve, mcp.mcp),
+    "Connect": (server.serve, mcp.mcp),
     "Look after it": (
-        reading.stats,
+        search.stats,
         jobs.worker,
-        keeping.upkeep,
-        upkeep.reindex,
-        upkeep.verify,
-        upkeep.vacuum,
-        importing.export,
-        importing.backup,
-        upkeep.migrate_store,
-        upkeep.doctor,
-        upkeep.version,
+        maintenance.maintain,
+        maintenance.reindex,
+        maintenance.verify,
+        maintenance.vacuum,
+        transfer.export,
+        transfer.backup,
+        transfer.migrate_store,
+        system.doctor,
+        system.version,
     ),
 }.items():
     for command in commands:
@@ -91,4 +91,4 @@ for panel, commands in {
 app.add_typer(workspace.app, name="workspace", rich_help_panel="Connect")
 app.add_typer(jobs.app, name="jobs", rich_help_panel="Look after it")
 app.add_typer(synonyms.app, name="synonyms", rich_help_panel="Look after it")
-app.add_typer(serving.app, name="keys", rich_help_panel="Connect")
+app.add_typer(server.app, name="keys", rich_help_panel="Connect")

@@ -1,4 +1,4 @@
-"""`jiyi demo`: the story of `story.py`, played on the real engine. What is printed is what the engine returned."""
+"""`jiyi demo`: play the script of `demo_script.py` on the real engine and print its results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from ..errors import InvalidInput
 from ..memory import Memory
 from ..models import MemoryItem, Page, Receipt, Revision, SearchResult
 from ..settings import Settings
-from . import render, story
+from . import demo_script as script
+from . import render
 from .output import out
 
 WHO = "mei"
@@ -33,9 +34,9 @@ NEXT = (
 
 
 async def play(lang: str, *, quiet: bool) -> dict[str, Any]:
-    """Show the demo. → what the engine answered, scene by scene"""
-    if lang not in story.NARRATIONS:
-        raise InvalidInput("--lang", f"must be one of {', '.join(story.NARRATIONS)}, not {lang!r}")
+    """Run the demo and return the results of each scene."""
+    if lang not in script.NARRATIONS:
+        raise InvalidInput("--lang", f"must be one of {', '.join(script.NARRATIONS)}, not {lang!r}")
     with tempfile.TemporaryDirectory(prefix="jiyi-demo-") as folder:
         # Defaults only: neither the environment nor a settings file can lead the demo into somebody's store.
         settings = Settings.model_construct(url=str(Path(folder) / "memory.db"))
@@ -44,11 +45,11 @@ async def play(lang: str, *, quiet: bool) -> dict[str, Any]:
 
 
 class Show:
-    """The scenes. Each one acts, prints, and returns what the engine answered."""
+    """Scenes of the demo; each prints and returns the engine's results."""
 
     def __init__(self, memory: Memory, lang: str, *, quiet: bool) -> None:
         self._memory = memory
-        self._says = story.NARRATIONS[lang]
+        self._says = script.NARRATIONS[lang]
         self._console = out()
         self._console.quiet = quiet
         self._scene = 0
@@ -58,9 +59,9 @@ class Show:
         self._console.print(Panel(title, border_style="cyan", expand=False))
         self._title("talk")
         with self._console.status(self._says["loading"]):
-            await self._memory.search(story.WHERE, user_id=WHO)  # loads the model; there is nothing to find yet
+            await self._memory.search(script.WHERE, user_id=WHO)  # loads the model; there is nothing to find yet
         played = {
-            "receipts": await self._talk(story.CONVERSATION, story.MORNING),
+            "receipts": await self._talk(script.CONVERSATION, script.MORNING),
             "memories": await self._list(),
             "searches": await self._ask(),
             "why": await self._explain(),
@@ -77,14 +78,14 @@ class Show:
         receipts = []
         for minute, (speaker, text) in enumerate(conversation):
             message = {
-                "role": "user" if speaker == story.USER else "assistant",
+                "role": "user" if speaker == script.USER else "assistant",
                 "name": speaker,
                 "content": text,
                 "sent_at": begins + timedelta(minutes=minute),
             }
             session = f"demo {begins:%Y-%m-%d}"
             receipts.append(await self._memory.add([message], user_id=WHO, session_id=session))
-            self._line(speaker, text, "bold cyan" if speaker == story.USER else "magenta")
+            self._line(speaker, text, "bold cyan" if speaker == script.USER else "magenta")
         return receipts
 
     async def _list(self) -> Page:
@@ -94,7 +95,7 @@ class Show:
         table = render.columns("type", "when", "memory")
         for memory in reversed(page.items):
             text = render.memory_text(memory.summary, *memory.keywords)
-            table.add_row(memory.memory_type, render.day(memory.occurred_at, story.CHINA), text)
+            table.add_row(memory.memory_type, render.day(memory.occurred_at, script.CHINA), text)
         self._show(table)
         return page
 
@@ -106,7 +107,7 @@ class Show:
         table.add_column("", justify="right")
         table.add_column(self._says["hit"], overflow="fold")
         answers = []
-        for query, kind in story.QUESTIONS:
+        for query, kind in script.QUESTIONS:
             found = await self._search(query)
             table.add_row(render.memory_text(query, self._says[kind]), *self._best(found))
             answers.append(found)
@@ -114,19 +115,19 @@ class Show:
         return answers
 
     async def _explain(self) -> SearchResult:
-        found = await self._memory.search(story.WHY, user_id=WHO, limit=1, asked_at=story.NOW, explain=True)
+        found = await self._memory.search(script.WHY, user_id=WHO, limit=1, asked_at=script.NOW, explain=True)
         self._title("why")
         for hit in found.hits:
-            self._show(Text.assemble(("? ", "dim"), (story.WHY, "bold"), ("  →  ", "dim"), hit.summary))
+            self._show(Text.assemble(("? ", "dim"), (script.WHY, "bold"), ("  →  ", "dim"), hit.summary))
             if hit.explanation is not None:
                 self._show(render.explanation(hit.explanation))
         return found
 
     async def _change(self) -> list[Revision]:
         self._title("change")
-        home = await self._home(story.BEFORE)
+        home = await self._home(script.BEFORE)
         self._say("later")
-        await self._talk(story.A_MONTH_LATER, story.NOW)
+        await self._talk(script.A_MONTH_LATER, script.NOW)
         self._say("ended")
         changes = list(await self._memory.history(home.id, user_id=WHO))
         self._show(render.timeline(changes, with_times=False))
@@ -134,14 +135,14 @@ class Show:
 
     async def _home(self, as_of: datetime) -> MemoryItem:
         page = await self._memory.list(user_id=WHO, memory_types=("fact",), as_of=as_of, limit=20)
-        return next(memory for memory in page.items if story.HOME in memory.content)
+        return next(memory for memory in page.items if script.HOME in memory.content)
 
     async def _where(self) -> dict[str, SearchResult]:
         answers = {
             label: await self._memory.search(
-                story.WHERE, user_id=WHO, memory_types=("fact",), limit=3, as_of=as_of, asked_at=story.NOW
+                script.WHERE, user_id=WHO, memory_types=("fact",), limit=3, as_of=as_of, asked_at=script.NOW
             )
-            for label, as_of in (("today", None), ("before", story.BEFORE))
+            for label, as_of in (("today", None), ("before", script.BEFORE))
         }
         grid = Table(box=None, show_header=False, pad_edge=False)
         for label, found in answers.items():
@@ -150,13 +151,13 @@ class Show:
         return answers
 
     async def _forget(self) -> dict[str, Any]:
-        found = await self._search(story.FORGOTTEN)
+        found = await self._search(script.FORGOTTEN)
         deletion = await self._memory.delete(found.hits[0].id, user_id=WHO, with_sources=True)
         self._title("forget")
         self._say("forget_note", memories=deletion.memories, messages=deletion.messages)
-        after = await self._memory.search(story.FORGOTTEN, user_id=WHO, search_mode="keyword", asked_at=story.NOW)
+        after = await self._memory.search(script.FORGOTTEN, user_id=WHO, search_mode="keyword", asked_at=script.NOW)
         answer = after.hits[0].summary if after.hits else self._says["nothing"].format(searched=after.searched)
-        self._show(Text.assemble(self._says["gone"] + " ", (story.FORGOTTEN, "bold"), ("  →  ", "dim"), answer))
+        self._show(Text.assemble(self._says["gone"] + " ", (script.FORGOTTEN, "bold"), ("  →  ", "dim"), answer))
         return {"deletion": deletion, "after": after}
 
     def _end(self) -> None:
@@ -170,7 +171,7 @@ class Show:
     # -- how scenes speak -------------------------------------------------------------------------------------------
 
     async def _search(self, query: str) -> SearchResult:
-        return await self._memory.search(query, user_id=WHO, limit=3, asked_at=story.NOW)
+        return await self._memory.search(query, user_id=WHO, limit=3, asked_at=script.NOW)
 
     def _best(self, found: SearchResult) -> tuple[Text, Text]:
         if not found.hits:

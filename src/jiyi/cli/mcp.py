@@ -10,7 +10,7 @@ import typer
 
 from ..errors import InvalidInput
 from . import options as opt
-from .run import call
+from .session import call
 
 Http = Annotated[bool, typer.Option("--http", help="Serve streamable HTTP instead of stdin and stdout.")]
 Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="With --http: the address to listen on.")]

@@ -1,4 +1,4 @@
-"""The options that several commands share, named after the engine's arguments."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _time(name: str, help: str) -> Any:  # noqa: A002
 
 # -- everywhere -----------------------------------------------------------------------------------------------------
 
-STORE = "Where memories live. Default: JIYI_URL or the settings file, else a file of yours."
+STORE = "Path or URL of the store. Default: JIYI_URL, the settings file, or your data directory."
 Store = Annotated[str | None, _general("--store", metavar="PATH_OR_URL", help=STORE)]
 User = Annotated[
     str | None, _general("--user", "-u", metavar="ID", help="Whose memories. Default: JIYI_USER or 'default'.")
@@ -74,10 +74,10 @@ Mode = Annotated[
 ]
 Hits = Annotated[int, _option("--limit", "-n", metavar="N", help="At most this many hits.")]
 PageSize = Annotated[int, _option("--limit", "-n", metavar="N", help="Memories on a page.")]
-Cursor = Annotated[str | None, _option("--cursor", metavar="CURSOR", help="Go on where the page before ended.")]
-Explain = Annotated[bool, _option("--explain", "-x", help="Show how every score came about.")]
-MinScore = Annotated[float, _option("--min-score", metavar="0..1", help="Only hits from this score on.")]
-MIN_TRUST = "Only memories whose source is trusted this far."
+Cursor = Annotated[str | None, _option("--cursor", metavar="CURSOR", help="Cursor of the next page.")]
+Explain = Annotated[bool, _option("--explain", "-x", help="Explain every score.")]
+MinScore = Annotated[float, _option("--min-score", metavar="0..1", help="Minimum score.")]
+MIN_TRUST = "Minimum trust."
 MinTrust = Annotated[float | None, _option("--min-trust", metavar="0..1", help=MIN_TRUST)]
 KEYWORDS = "Keywords, in place of those found in QUERY; repeatable."
 Keywords = Annotated[list[str] | None, _option("--keyword", metavar="WORD", help=KEYWORDS)]
@@ -89,7 +89,7 @@ AnyTags = Annotated[list[str] | None, _option("--tag", metavar="TAG", help=ANY_T
 Since = Annotated[datetime | None, _time("--since", "Only what happened then or later")]
 Until = Annotated[datetime | None, _time("--until", "Only what happened before; a date is its midnight")]
 Days = Annotated[int | None, _option("--days", metavar="N", help="Only the last N days.")]
-TRUST = "How far the source is trusted; 1 by default."
+TRUST = "Trust in the source; default 1."
 Trust = Annotated[float, _option("--trust", metavar="0..1", help=TRUST)]
 AsOf = Annotated[datetime | None, _time("--as-of", "What was valid at that moment")]
 AskedAt = Annotated[datetime | None, _time("--asked-at", "The moment that counts as now")]
@@ -113,7 +113,7 @@ NoTags = Annotated[bool, _option("--no-tags", help="Take all tags away.")]
 Metadata = Annotated[str | None, _option("--metadata", metavar="JSON", help="A JSON object kept with the memory.")]
 OccurredAt = Annotated[datetime | None, _time("--occurred-at", "When it happened")]
 ExpiresAt = Annotated[datetime | None, _time("--expires-at", "When to forget it")]
-IDEMPOTENCY_KEY = "A repeated call with this key returns the first receipt."
+IDEMPOTENCY_KEY = "Repeating a call with the same key returns the first receipt."
 IdempotencyKey = Annotated[str | None, _option("--idempotency-key", metavar="KEY", help=IDEMPOTENCY_KEY)]
 Content = Annotated[str | None, _option("--content", metavar="TEXT", help="The new text.")]
 Summary = Annotated[str | None, _option("--summary", metavar="TEXT", help="The new summary.")]
@@ -125,8 +125,8 @@ ValidTo = Annotated[str | None, _option("--valid-to", metavar="TIME", help=VALID
 NEW_EXPIRY = f"When to forget it, or none ({LOCAL})."
 NewExpiry = Annotated[str | None, _option("--expires-at", metavar="TIME", help=NEW_EXPIRY)]
 NewStatus = Annotated[str | None, _option("--status", metavar="STATUS", help="active or archived.")]
-Actor = Annotated[str, _option("--actor", metavar="NAME", help="Who does this, for the history.")]
-Reason = Annotated[str | None, _option("--reason", metavar="TEXT", help="Why, for the history.")]
+Actor = Annotated[str, _option("--actor", metavar="NAME", help="Who does this, for the hidemo_script.")]
+Reason = Annotated[str | None, _option("--reason", metavar="TEXT", help="Why, for the hidemo_script.")]
 MaybeId = Annotated[str | None, typer.Argument(metavar="ID", help="The memory's id or memory_key.")]
 FromBackup = Annotated[Path | None, _option("--from", metavar="FILE", help="A backup, to put in place of the store.")]
 Replace = Annotated[bool, _option("--force", help="With --from: replace a store that holds something.")]
@@ -134,7 +134,7 @@ Everything = Annotated[bool, _option("--all", help="Everything of the user that 
 WITH_SOURCES = "Also the messages it came from, and what came from nothing else."
 WithSources = Annotated[bool, _option("--with-sources", help=WITH_SOURCES)]
 Yes = Annotated[bool, _option("--yes", "-y", help="Do not ask.")]
-Embeddings = Annotated[bool, _option("--embeddings", help="Give every memory a vector of the present embedder.")]
+Embeddings = Annotated[bool, _option("--embeddings", help="Embed all memories with the current embedder.")]
 Lang = Annotated[str, _option("--lang", metavar="en|zh", help="The language of the narration.")]
 
 

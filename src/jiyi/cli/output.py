@@ -1,4 +1,4 @@
-"""What is written to the terminal: text for people through Rich, JSON for programs."""
+"""Terminal output: text through Rich, or JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
-# Memories are other people's words: what would steer a terminal is shown, not obeyed. Tab and newline stay.
+# Memories are untrusted text: control characters are replaced, except tab and newline.
 _CONTROLS = {
     code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"
 }
@@ -29,7 +29,7 @@ def counted(number: int, one: str, many: str) -> str:
 
 
 def out() -> Console:
-    """The console on stdout. Strings are printed as they are: square brackets in a memory are no markup."""
+    """Return the console on stdout; markup is off, so that brackets in memories stay."""
     from rich.console import Console
 
     return Console(markup=False, highlight=False, emoji=False)
@@ -42,13 +42,13 @@ def err() -> Console:
 
 
 def emit(value: object) -> None:
-    """A model, or models in lists and objects, as JSON on stdout; in ASCII where stdout cannot carry anything else."""
+    """Print a value as JSON, in ASCII if stdout is not UTF-8."""
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
     typer.echo(json.dumps(dumped(value), ensure_ascii=ascii_only, indent=2))
 
 
 def show(value: V, picture: Callable[[V], RenderableType], as_json: bool) -> None:
-    """A value of the engine, for a program or for a person."""
+    """Print a value as JSON or as text."""
     if as_json:
         emit(value)
     else:
@@ -56,7 +56,7 @@ def show(value: V, picture: Callable[[V], RenderableType], as_json: bool) -> Non
 
 
 def dumped(value: Any) -> Any:
-    """Models in a value as JSON values."""
+    """Convert models inside a value to JSON values."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if isinstance(value, dict):
@@ -67,6 +67,6 @@ def dumped(value: Any) -> Any:
 
 
 def warn(problems: Iterable[str]) -> None:
-    """Notes that must not be overlooked: yellow, on stderr."""
+    """Print warnings in yellow on stderr."""
     for problem in problems:
         typer.secho(f"! {plain(problem)}", err=True, fg="yellow")

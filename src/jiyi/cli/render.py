@@ -1,10 +1,10 @@
-"""What people see: values of the engine as Rich renderables. Nothing here prints."""
+"""Values of the engine as Rich renderables."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 
 from pydantic import JsonValue
 from rich import box
@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..keep.verify import VerifyReport
+from ..metrics import Metrics
 from ..models import (
     Deletion,
     Explanation,
@@ -309,5 +310,51 @@ def stats_table(held: Stats, user: str | None) -> Table:
     grid.add_row("keywords", f"{held.coverage.with_keywords:,} of {held.coverage.memories:,} memories")
     grid.add_row("vectors", f"{held.coverage.embedded:,} of {held.coverage.memories:,} memories")
     if held.coverage.outdated:
-        grid.add_row("to index anew", f"{held.coverage.outdated:,} memories of an earlier version: `jiyi upkeep`")
+        grid.add_row("to reindex", f"{held.coverage.outdated:,} memories of an earlier version: `jiyi maintain`")
     return grid
+
+
+# -- metrics --
+
+STEPS = " ▁▂▃▄▅▆▇█"
+PARTS = " ▏▎▍▌▋▊▉█"
+WIDTH = 30
+
+
+def spark(numbers: Sequence[int]) -> str:
+    """A column of eighths for each number; whatever is there at all is seen."""
+    most = max(numbers, default=0)
+    if not most:
+        return STEPS[0] * len(numbers)
+    return "".join(STEPS[-(-number * 8 // most)] for number in numbers)
+
+
+def bar(number: int, most: int, width: int = WIDTH) -> str:
+    eighths = max(round(number * width * 8 / most), 1) if number and most else 0
+    return PARTS[8] * (eighths // 8) + (PARTS[eighths % 8] if eighths % 8 else "")
+
+
+def metrics_plot(measured: Metrics) -> Table:
+    grid = pairs()
+    most = max(measured.by_type.values(), default=0)
+    for at, (name, number) in enumerate(measured.by_type.items()):
+        line = Text.assemble((f"{number:>9,} ", ""), (f"{bar(number, most):<{WIDTH}} ", "cyan"), plain(name))
+        grid.add_row("by type" if at == 0 else "", line)
+    if measured.archived:
+        grid.add_row("archived", f"{measured.archived:>9,}")
+    if measured.average_importance is not None:
+        spread = Text.assemble("0 ", (spark(measured.by_importance), "cyan"), " 1")
+        grid.add_row("importance", spread.append(f"   {measured.average_importance:.2f} on average"))
+    days = _days(measured)
+    if sum(days):
+        grid.add_row("added", Text.assemble((spark(days), "cyan"), f"   {sum(days):,} in {len(days)} days"))
+    return grid
+
+
+def _days(measured: Metrics) -> list[int]:
+    """One number for each of the last 30 days, also for those on which nothing was added."""
+    if not measured.added_by_day:
+        return []
+    last = date.fromisoformat(max(measured.added_by_day))
+    days = [(last - timedelta(days=back)).isoformat() for back in reversed(range(30))]
+    return [measured.added_by_day.get(day, 0) for day in days]

@@ -11,7 +11,7 @@ import typer
 from ..errors import InvalidInput
 from . import options as opt
 from .output import counted, err, plain, show
-from .run import call
+from .session import call
 
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 

@@ -14,7 +14,7 @@ import typer
 from ..errors import InvalidInput
 from . import options as opt
 from .output import counted, err, out, plain, show, warn
-from .run import call
+from .session import call
 
 if TYPE_CHECKING:
     from ..files.report import Drift, SyncReport, WorkspaceStatus

@@ -1,4 +1,4 @@
-"""From a command to the engine: open the memory, call a verb, close it."""
+"""Open the memory for a command, call it, close it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def call(
     user: str | None = None,
     workspace: Path | None = None,
 ) -> T:
-    """Run something with the memory and the user that the options name; the settings stand in for what they don't.
+    """Call a function with the memory and user of the options, or of the settings if there are none.
 
     Ctrl-C cancels the work and closes the database in order.
     """

@@ -9,7 +9,7 @@ import typer
 
 from . import options as opt
 from .output import plain, show
-from .run import call
+from .session import call
 
 if TYPE_CHECKING:
     from ..keys import ApiKey

@@ -1,4 +1,4 @@
-"""The commands that look: search, get, list, history, stats."""
+"""Commands that read: search, get, list, history, stats."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from . import options as opt
 from .output import counted, emit, out, plain, show, warn
-from .run import call
+from .session import call
 
 if TYPE_CHECKING:
     from ..memory import Memory
@@ -49,7 +49,7 @@ def search(
     """
     from .render import explanations, hits_table
 
-    async def look(memory: Memory, user_id: str) -> tuple[SearchResult, str]:
+    async def run(memory: Memory, user_id: str) -> tuple[SearchResult, str]:
         found = await memory.search(
             query,
             user_id=user_id,
@@ -72,7 +72,7 @@ def search(
         )
         return found, "" if found.hits else await _why_nothing(memory, user_id, found)
 
-    found, nothing = call(look, store=store, user=user)
+    found, nothing = call(run, store=store, user=user)
     warn(found.degraded)
     if nothing:
         typer.echo(plain(nothing), err=True)
@@ -191,8 +191,7 @@ def stats(
     $ jiyi stats
     $ jiyi stats --user 林梅 --json
     """
-    from .plots import metrics_plot
-    from .render import stats_table
+    from .render import metrics_plot, stats_table
 
     async def both(memory: Memory, _: str) -> tuple[Stats, Metrics]:
         return await memory.stats(user), await memory.usage.metrics(user)

@@ -1,4 +1,4 @@
-"""The commands that change memories: add, update, restore, delete."""
+"""Commands that change memories: add, update, restore, delete."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import typer
 
 from ..errors import InvalidInput
 from . import options as opt
-from .intake import gather
+from .input import read_input
 from .output import counted, plain, show, warn
-from .run import call
+from .session import call
 
 
 def add(
@@ -36,7 +36,7 @@ def add(
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Remember a statement, a conversation, or ready candidates.
+    """Add a statement, a conversation or extracted memories.
 
     Examples:
     $ jiyi add "我吃素，对花生过敏" --type preference --tag 饮食
@@ -50,7 +50,7 @@ def add(
     """
     from .render import receipt_list
 
-    what = gather(text, file, format_)
+    what = read_input(text, file, format_)
     about = opt.parse_object("--metadata", metadata)
     receipt = call(
         lambda memory, user_id: memory.add(
@@ -96,7 +96,7 @@ def update(
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Change a memory. What it was stays in its history.
+    """Change a memory. What it was stays in its hidemo_script.
 
     Examples:
     $ jiyi update ID --content "我吃素，也吃鸡蛋" --reason 更正
@@ -143,7 +143,7 @@ def restore(
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Bring a memory back to an earlier version, or a whole store from a backup.
+    """Restore an earlier version of a memory, or a whole store from a backup.
 
     Examples:
     $ jiyi restore ID
@@ -168,8 +168,8 @@ def restore(
 
 def _restore_backup(backup: Path, store: str | None, force: bool, as_json: bool) -> None:
     from ..transfer.backup import restore_backup
-    from .importing import progress
     from .render import backup_line
+    from .transfer import progress
 
     with progress("checking") as advance:
         done = asyncio.run(restore_backup(backup, store, force=force, progress=advance))
@@ -185,7 +185,7 @@ def delete(
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Delete a memory for good, or everything of one user.
+    """Permanently delete a memory, or all data of a user.
 
     Examples:
     $ jiyi delete ID
@@ -218,7 +218,7 @@ def delete(
 
 
 def _confirm(memory_id: str | None, user: str | None, store: str | None) -> None:
-    """Ask on stderr, so that stdout stays clean; where nobody can answer, --yes is needed."""
+    """Ask for confirmation on stderr; without a terminal, --yes is required."""
     if not sys.stdin.isatty():
         raise InvalidInput("--yes", "is needed where nobody can be asked; nothing was deleted")
     if memory_id is None:
@@ -236,6 +236,6 @@ def _confirm(memory_id: str | None, user: str | None, store: str | None) -> None
 
 
 def _asked(question: str) -> str:
-    """What was typed. (`typer.prompt` would write a blank to stdout, even when told to ask on stderr.)"""
+    """Read an answer. `typer.prompt` would write a blank to stdout even with err=True."""
     typer.echo(question, err=True, nl=False)
     return sys.stdin.readline().rstrip("\r\n")

@@ -1,4 +1,4 @@
-"""The commands that keep memories in order: compress, upkeep, undo."""
+"""Maintenance commands: compress, maintain, undo, reindex, verify, vacuum."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from ..errors import InvalidInput
 from . import options as opt
 from .output import counted, err, show, warn
-from .run import call
+from .session import call
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -52,7 +52,7 @@ def compress(
     undo ID of a new memory brings them back.
     """
     from ..keep.compress import CompressPlan
-    from .plans import compress_plan, compressed
+    from .plan_tables import compress_plan, compressed
 
     if dry_run:
         found = call(lambda memory, user_id: memory.maintenance.compress_plan(user_id=user_id), store=store, user=user)
@@ -65,37 +65,37 @@ def compress(
     warn(f"{memory_id} was changed meanwhile and stays as it is" for memory_id in done.left)
 
 
-def upkeep(
+def maintain(
     dry_run: DryRun = False, user: opt.OneUser = None, store: opt.Store = None, as_json: opt.Json = False
 ) -> None:
-    """Look after memories once: archive what has run out, compress what is old.
+    """Run maintenance once: archive expired memories, compress old ones.
 
     Examples:
-    $ jiyi upkeep
-    $ jiyi upkeep --dry-run
-    $ jiyi upkeep --user 林梅 --json
+    $ jiyi maintain
+    $ jiyi maintain --dry-run
+    $ jiyi maintain --user 林梅 --json
 
-    jiyi worker does it by itself, as the settings under keep say. It can be
-    stopped with Ctrl-C and goes on from there the next time.
+    jiyi worker runs it regularly (settings: maintenance). It can be stopped
+    with Ctrl-C and resumes the next time.
     """
-    with err().status("looking after memories …"):
+    with err().status("maintaining …"):
         done = call(lambda memory, _: memory.maintenance.run(user_id=user, dry_run=dry_run), store=store)
-    show(done, _to_do if dry_run else _upkept, as_json)
+    show(done, _dry_run_report if dry_run else _report, as_json)
     warn(done.problems)
 
 
-def _to_do(found: MaintenanceReport) -> str:
+def _dry_run_report(found: MaintenanceReport) -> str:
     return (
         f"{counted(found.users, 'user', 'users')}: {found.expired:,} have expired,"
         f" {found.compressed:,} could become {found.made:,}; nothing was changed"
     )
 
 
-def _upkept(done: MaintenanceReport) -> str:
+def _report(done: MaintenanceReport) -> str:
     return (
         f"{counted(done.users, 'user', 'users')}: {done.expired:,} expired,"
         f" {done.compressed:,} compressed into {done.made:,}"
-        + (f", {done.indexed:,} indexed anew" if done.indexed else "")
+        + (f", {done.indexed:,} reindexed" if done.indexed else "")
     )
 
 
@@ -126,7 +126,7 @@ def undo(
     Nothing is deleted: an undo is in the history and can be undone.
     """
     from ..keep.undo import UndoPlan
-    from .plans import undo_plan, undone
+    from .plan_tables import undo_plan, undone
 
     what: dict[str, Any] = {
         "session_id": session_id,
@@ -171,3 +171,85 @@ def _read(kind: type[BaseModel], path: Path | None) -> Any:
         raise InvalidInput("--plan", f"{path} cannot be read: {error.strerror}") from error
     except ValueError:
         raise InvalidInput("--plan", f"{path} is no plan of this command: make one with --dry-run --json") from None
+
+
+def reindex(
+    embeddings: opt.Embeddings = False,
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Embed memories again after a change of the embedding model.
+
+    Examples:
+    $ jiyi reindex --embeddings
+    $ jiyi reindex --embeddings --store ./记忆.db
+
+    It can be stopped with Ctrl-C and resumes the next time.
+    """
+    if not embeddings:
+        raise InvalidInput("--embeddings", "is required: jiyi reindex --embeddings")
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err()) as bar:
+        task = bar.add_task("embedding", total=None)
+        embedded = call(
+            lambda memory, _: memory.maintenance.reindex(
+                progress=lambda done, whole: bar.update(task, completed=done, total=whole)
+            ),
+            store=store,
+        )
+    said = f"{embedded:,} memories embedded" if embedded else "all memories are embedded already"
+    show({"embedded": embedded}, lambda _: said, as_json)
+
+
+REPAIR = "Repair errors."
+DEEP = "Embed every text again and compare; slow."
+Repair = Annotated[bool, typer.Option("--repair", help=REPAIR)]
+Deep = Annotated[bool, typer.Option("--vectors", help=DEEP)]
+
+
+def verify(
+    repair: Repair = False,
+    vectors: Deep = False,
+    user: opt.OneUser = None,
+    store: opt.Store = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Check the search index against the memories.
+
+    Examples:
+    $ jiyi verify
+    $ jiyi verify --repair
+    $ jiyi verify --user 林梅 --vectors
+
+    Exit code 1 if errors were found and not repaired. The store stays usable
+    meanwhile.
+    """
+    from .render import verification
+    from .transfer import progress
+
+    with progress("verifying") as advance:
+        found = call(
+            lambda memory, _: memory.maintenance.verify(user_id=user, repair=repair, vectors=vectors, progress=advance),
+            store=store,
+        )
+    show(found, verification, as_json)
+    raise typer.Exit(0 if found.sound else 1)
+
+
+def vacuum(store: opt.Store = None, as_json: opt.Json = False) -> None:
+    """Rewrite the database file to remove traces of deleted data.
+
+    Examples:
+    $ jiyi vacuum
+    $ jiyi vacuum --store ./记忆.db
+
+    On SQLite scraps of deleted text can lie in unused corners of a large
+    file; on PostgreSQL deleted rows keep their bytes until then. Others wait
+    meanwhile. It says what it could not reach, and what would.
+    """
+    with err().status("rewriting …"):
+        left = call(lambda memory, _: memory.maintenance.vacuum(), store=store)
+    warn(left)
+    show({"left": list(left)}, lambda _: "rewritten" + (", but not everything was reached" if left else ""), as_json)

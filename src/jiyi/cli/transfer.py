@@ -1,7 +1,8 @@
-"""`jiyi import` and `jiyi export`: chats and memories from files, and into them."""
+"""Commands that move data: import, export, backup, migrate-store."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from ..errors import InvalidInput
 from . import options as opt
 from .output import counted, err, plain, show, warn
-from .run import call
+from .session import call
 
 if TYPE_CHECKING:
     from ..models import ImportReport
@@ -39,7 +40,7 @@ def import_(
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Take in past chats, or memories of another system, with their times.
+    """Import past chats, or memories of another system, with their times.
 
     Examples:
     $ jiyi import conversations.json --user mei
@@ -97,7 +98,7 @@ def export(
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Write all memories into a file, of one user or of all.
+    """Export all memories of one user or all users to a file.
 
     Examples:
     $ jiyi export everything.jsonl
@@ -119,7 +120,7 @@ def export(
 
 
 def backup(path: Target, force: Force = False, store: opt.Store = None, as_json: opt.Json = False) -> None:
-    """Write everything of all users into one file, while others go on writing.
+    """Back up the whole store to one file while it is in use.
 
     Examples:
     $ jiyi backup memory-2026-05-07.db
@@ -138,7 +139,7 @@ def backup(path: Target, force: Force = False, store: opt.Store = None, as_json:
 
 @contextmanager
 def progress(first: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on stderr, if that is a terminal. What has no whole yet is counted."""
+    """Show a progress bar on stderr if it is a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = err()
@@ -165,3 +166,38 @@ def _told(report: ImportReport) -> str:
     lines = [f"{files}, {conversations}, {messages}: {report.new:,} new, {known:,} known already"]
     lines += [f"left out: {number:,} × {why}" for why, number in sorted(report.left_out.items())]
     return plain("\n".join(lines))
+
+
+SourceStore = Annotated[str, typer.Argument(metavar="FROM", help="The store that is copied: a file or a URL.")]
+TargetStore = Annotated[str, typer.Argument(metavar="TO", help="An empty one, or one that this command began to fill.")]
+
+
+def migrate_store(source: SourceStore, target: TargetStore, as_json: opt.Json = False) -> None:
+    """Copy a whole store into another one, and compare the two.
+
+    Examples:
+    $ jiyi migrate-store memory.db postgresql://localhost/jiyi
+    $ jiyi migrate-store postgresql://localhost/jiyi ./备份.db
+
+    Stop whoever writes first. It can be stopped with Ctrl-C, or by a crash,
+    and goes on from there the next time.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from ..transfer.backup import migrate_store as migrate
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err()) as bar:
+        task = bar.add_task("copying", total=None)
+        moved = asyncio.run(
+            migrate(
+                source,
+                target,
+                progress=lambda what, done, whole: bar.update(task, description=what, completed=done, total=whole),
+            )
+        )
+    whole = sum(moved.rows.values())
+    said = (
+        f"{whole:,} rows of {len(moved.rows)} tables are equal in both stores; {moved.copied:,} were copied this time"
+    )
+    show(moved, lambda _: said, as_json)

@@ -1,4 +1,4 @@
-"""What happens in `jiyi demo`: a conversation, what was told a month later, the questions, and the narration."""
+"""Script of `jiyi demo`: conversations, questions and narration."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ ENGLISH = {
     "today": "asked today",
     "before": "as of May 20",
     "forget": "Forgetting is real",
-    "forget_note": "Mei asks to forget the cat. Deleted: {memories} memories, {messages} message, their history.",
+    "forget_note": "Mei asks to forget the cat. Deleted: {memories} memories, {messages} message, their hidemo_script.",
     "gone": "searching for it again:",
     "nothing": "nothing matched among {searched} memories",
     "next": "Now yours",

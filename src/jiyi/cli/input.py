@@ -1,4 +1,4 @@
-"""What `jiyi add` is given, from arguments, a file or stdin, in the form that the engine takes."""
+"""Input of `jiyi add`: arguments, a file or stdin."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..errors import InvalidInput
 FORMATS = ("text", "json", "jsonl")
 
 
-def gather(words: list[str] | None, file: Path | None, form: str | None) -> Any:
-    """A statement from the words, or what a file or stdin (`-`) holds."""
+def read_input(words: list[str] | None, file: Path | None, form: str | None) -> Any:
+    """Return the statement in the arguments, or the contents of a file or stdin (`-`)."""
     if words and file is not None:
         raise InvalidInput("--file", "cannot be used together with TEXT")
     if words == ["-"]:
@@ -40,7 +40,7 @@ def _form_of(file: Path) -> str:
 
 
 def parse(data: bytes, form: str, name: str) -> Any:
-    """Text: a statement per line that is not empty. JSON, JSONL: messages or candidates, which the engine checks."""
+    """Parse text (one statement per non-empty line), JSON or JSONL (messages or candidates)."""
     if form not in FORMATS:
         raise InvalidInput("--format", f"must be one of {', '.join(FORMATS)}, not {form!r}")
     try:
