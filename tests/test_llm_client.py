@@ -124,7 +124,7 @@ WRONG: dict[str, tuple[Any, type[LlmError], str]] = {
     "breaks its chunks": (broken_chunks, LlmUnavailable, "was not reached"),
     "answers without end": (flood, LlmBadReply, "longer than 4,000,000 bytes"),
     "fails without end": (flood_error, LlmBadReply, "longer than 4,000,000 bytes"),
-    "sends a bomb": (raw(bomb()), LlmBadReply, "is packed"),
+    "sends a bomb": (raw(bomb()), LlmBadReply, "is compressed"),
     "400": (status(400, "nonsense"), LlmRefused, "refused the request: nonsense"),
     "401": (
         status(401, "Incorrect key sk-secret-key"),

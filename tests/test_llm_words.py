@@ -26,10 +26,10 @@ async def server() -> AsyncIterator[FaultServer]:
         yield faults
 
 
-def expander(server: FaultServer, timeout_s: float = 5.0, remembered: int = 8) -> Expander:
+def expander(server: FaultServer, timeout_s: float = 5.0, cache_size: int = 8) -> Expander:
     llm = resolve(load_settings(llm={"model": "m", "api_key": "k", "base_url": server.url}))
     assert llm is not None
-    return Expander(llm, timeout_s=timeout_s, cache_size=remembered)
+    return Expander(llm, timeout_s=timeout_s, cache_size=cache_size)
 
 
 GOOD = {
