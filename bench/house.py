@@ -240,10 +240,11 @@ def settings_leaves(model: type[BaseModel], prefix: str = "") -> list[str]:
 
 
 def public_names() -> list[str]:
+    """Return the public names of an instance, so that attributes set in `__init__` count too."""
     from jiyi import Memory
 
-    own = {name for base in Memory.__mro__ if base.__module__.startswith("jiyi") for name in base.__annotations__}
-    return sorted({name for name in {*dir(Memory), *own} if not name.startswith("_")})
+    with tempfile.TemporaryDirectory() as folder:
+        return [name for name in dir(Memory.open(Path(folder) / "memory.db")) if not name.startswith("_")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,7 @@ class KeywordExtractor:
         return synonyms[: MOST_SYNONYMS * len(known.original)], related[:MOST_RELATED]
 
     async def _ask(self, task: str, text: str, schema: dict[str, Any], **values: str) -> dict[str, Any]:
-        """What a model answers, or nothing: then the rules stand."""
+        """Ask the model; return {} if it fails, so that the rules apply."""
         if self._llm is None and self._model is None:
             return {}
         prompt = self._prompts.get(task, prompt_language(text))

@@ -1,4 +1,4 @@
-"""What a memory has done since it was opened: how often, how long, and how it ended.
+"""Counters and timings of a memory since it was opened.
 
 Counting costs less than a microsecond, so every call does it. A meter belongs to one memory and is written to from the
 thread of its event loop only; other threads may read it.
@@ -58,7 +58,7 @@ MEASURES: Mapping[str, Measure] = {
 
 
 class Histogram:
-    """How values spread."""
+    """Counts of values by bucket."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -121,13 +121,13 @@ class Meter:
         self.observe(f"{doing}_seconds", perf_counter() - began, *labels)
 
     def counted(self, name: str, *labels: str) -> int:
-        """How often, over all labels that begin with these."""
+        """Return the sum over all labels that begin with these."""
         return sum(
             number for (one, its), number in list(self._counts.items()) if one == name and its[: len(labels)] == labels
         )
 
     def spread(self, name: str) -> Histogram:
-        """How values spread, over all labels."""
+        """Return the histogram over all labels."""
         whole = Histogram(MEASURES[name].bounds)
         for (one, _), spread in list(self._spreads.items()):
             if one == name:
@@ -200,7 +200,7 @@ def _escaped(value: str) -> str:
 
 
 class Timing(Value):
-    """How long something took, in seconds; None while it has not happened."""
+    """Durations in seconds; None while there are none."""
 
     count: int
     mean: float | None
@@ -221,7 +221,7 @@ class Timing(Value):
 
 
 class Metrics(Value):
-    """What a store holds, of one user or of all, and what this memory has done since it was opened, for all users.
+    """Contents of a store, for one user or all, and activity of this memory since it was opened, for all users.
 
     A rate is None while there is nothing to divide by.
     """

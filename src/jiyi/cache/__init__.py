@@ -1,4 +1,4 @@
-"""Where answers to repeated searches are kept for a while: in this process, or in Redis for all of them.
+"""Caches of search results: in this process, or in Redis for all processes.
 
 A cache holds small opaque values and may lose any of them at any time. What makes a value right or wrong is in its
 key; see `read/cached.py`.

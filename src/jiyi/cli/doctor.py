@@ -1,4 +1,4 @@
-"""What `jiyi doctor` looks at. Each check is a line: ✓ works, ! degraded, ✗ broken, with the next step."""
+"""Checks of `jiyi doctor`: ✓ works, ! degraded, ✗ broken, with the next step."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def memories_table(page: Page) -> Table:
 
 
 def receipt_list(receipt: Receipt) -> Group:
-    """Which memories are new: those of this call share one moment, and what was known is older."""
+    """Mark new memories: those of one call share their creation time."""
     newest = max((memory.created_at for memory in receipt.memories), default=None)
     table = columns("", "type", "memory")
     for memory in receipt.memories:
@@ -178,7 +178,7 @@ def _explained_hit(place: int, hit: Hit) -> RenderableType:
 
 
 def explanation(why: Explanation) -> Group:
-    """What decides the order, then what decides the score; each part with a bar as long as its value."""
+    """Show the parts of the order, then of the score, each with a bar."""
     grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
     for justify in ("left", "left", "right", "right"):
         grid.add_column(no_wrap=True, justify=justify)
