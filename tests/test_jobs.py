@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import closing
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -304,28 +302,6 @@ async def test_a_draft_without_a_message_to_stand_on_is_rejected_and_counted(pla
         receipt = await memory.add(TALK, user_id="mei")
         assert [one.content for one in receipt.memories if one.memory_type == "fact"] == ["Mei home: Berlin"]
         assert len(receipt.problems) == 4 and all("rejected" in problem for problem in receipt.problems)
-
-
-def test_an_old_store_gets_its_jobs_table_completed(tmp_path: Path) -> None:
-    """A store of schema 0001 with rows in it keeps them."""
-    import sqlite3
-
-    from test_store_files import migrate
-
-    path = tmp_path / "old.db"
-    migrate(path, "0001")
-    with closing(sqlite3.connect(path)) as old:
-        old.execute("INSERT INTO jobs (user_id, id, kind, state, created, problems, attempts, created_at, updated_at)"
-                    " VALUES ('mei', 'j1', 'add', 'indexed', 0, '[]', 1, 0, 0)")  # fmt: skip
-        old.commit()
-
-    async def look() -> None:
-        async with Memory.open(path, embedder=WordEmbedder()) as memory:
-            [job] = await memory.jobs.list()
-            assert (job.id, job.state, job.next_attempt_at) == ("j1", "indexed", None)
-            assert await memory.jobs.work() == 0
-
-    asyncio.run(look())
 
 
 async def test_several_worker_processes_do_each_job_once(place: Place) -> None:
