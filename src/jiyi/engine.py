@@ -18,7 +18,7 @@ from .models import Deletion
 from .read.accesses import Accesses
 from .read.cached import Answers, Period
 from .read.presets import PRESETS, TYPE_PRIORITIES
-from .read.search import Ranking
+from .read.rank import Ranking
 from .scope import Lifetimes
 from .text_cache import clear_text_caches
 from .write.extract import BuiltinExtractor

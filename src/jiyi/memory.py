@@ -34,10 +34,10 @@ from .models import (
     Stats,
     Status,
 )
-from .read.context import ContextLanguage, Style, log_degraded, render_context
+from .read.context import MAX_LINES, ContextLanguage, Style, log_degraded, render_context, select_for_context
 from .read.earlier import as_they_were
 from .read.interpret import interpret, with_llm_synonyms
-from .read.short import fit
+from .read.pointing import to_the_point
 from .scope import Filter, Filters, TimeRange
 from .write.accept import What, accept
 from .write.add import add
@@ -344,15 +344,19 @@ class Memory:
         validation.choice("style", style, get_args(Style))
         if language is not None:
             validation.choice("language", language, get_args(ContextLanguage))
-        limit, least = min(max(max_tokens // 10, 10), validation.MAX_LIMIT), min_relevance_score
         found = await self.search(
-            query, user_id=user_id, min_relevance_score=least, limit=limit, asked_at=asked_at, **filters
+            query,
+            user_id=user_id,
+            min_relevance_score=min_relevance_score,
+            limit=MAX_LINES,
+            asked_at=asked_at,
+            **filters,
         )
         log_degraded(found.degraded)
-        memories = await self.get_many([hit.id for hit in found.hits], user_id=user_id)
-        where = self._search_filter(user_id, asked_at, filters)
         at = filters.get("as_of") or asked_at
-        memories = await fit(memories, query, where, at, max_tokens, self._engine.store)
+        chosen = [hit.id for hit in select_for_context(found.hits)]
+        memories = await self.get_many(chosen, user_id=user_id) if chosen else ()
+        memories = [to_the_point(memory, query) for memory in as_they_were(memories, at)]
         spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
         return render_context(memories, max_tokens=max_tokens, style=style, language=spoken, as_of=at)
 

@@ -255,7 +255,9 @@ class Hit(Value):
 
     id: str
     memory_key: str
+    content: str
     summary: str
+    speaker: str | None = Field(default=None, description="the person or role that said it, if known")
     content_preview: str = Field(description="the first 200 characters")
     memory_type: str
     layer: Layer

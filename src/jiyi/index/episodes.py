@@ -44,6 +44,22 @@ class Episodes:
         lent /= whole
         return lent
 
+    def neighbours(self, slots: Slots, size: int) -> tuple[Slots, Slots]:
+        """Return the slots of the messages before and after; -1 where there is none."""
+        previous, following = np.full(size, -1, np.int32), np.full(size, -1, np.int32)
+        previous[self.second], following[self.first] = self.first, self.second
+        return previous[slots], following[slots]
+
+    def mean(self, values: Floats, slots: Slots) -> Floats:
+        """Return the mean value over each message's episode; its own value outside of episodes."""
+        inside = self.number[: len(values)] >= 0
+        number = self.number[: len(values)][inside]
+        sums = np.bincount(number, values[inside], minlength=max(self.count, 1))
+        counts = np.bincount(number, minlength=max(self.count, 1))
+        means = (sums / np.maximum(counts, 1)).astype(np.float32)
+        own = self.number[slots]
+        return np.where(own >= 0, means[own], values[slots])
+
     def from_before(self, values: Floats) -> Floats:
         """The value of the message before."""
         before = np.zeros_like(values)

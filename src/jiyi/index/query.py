@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -23,6 +23,7 @@ class Question:
     terms: tuple[str, ...] = ()
     last_terms: tuple[str, ...] | None = None  # of a dialogue
     words: tuple[str, ...] = ()  # the terms that are whole words or characters, of the last turn: how many are held?
+    proper: tuple[str, ...] = ()  # the terms of names and other words written like names
     phrases: tuple[tuple[str, ...], ...] = ()  # the terms of each quoted phrase
     keywords: tuple[str, ...] = ()
     synonyms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of a keyword
@@ -33,8 +34,18 @@ class Question:
     named: frozenset[str] = frozenset()  # people whom it speaks of
     priorities: Mapping[str, float] = field(default_factory=dict)  # of memory types
     ageing: Mapping[str, float] = field(default_factory=dict)  # how much faster than others memories of a type age
+    weak_kinds: tuple[str, ...] = ()  # kinds of sentences that are no evidence for what is asked
     model: str  # of the vector, and of the memories' vectors it is compared with
     tip: int | None = None  # how far the change feed had come for this user when the search began, if it was looked up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Details about a few candidates, for the relevance model. None of it depends on filters or other candidates."""
+
+    columns: Mapping[str, Floats]  # one value per candidate, by feature name
+    vectors: NDArray[np.float32]
+    previous_vectors: NDArray[np.float32]  # of the message before; zeros if there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +72,15 @@ class Candidates:
     time: Floats | None = None
     assistant: Floats
     asks: Floats
+    weak_kind: NDArray[np.bool_]  # a sentence of one of the query's weak kinds
+    statement: NDArray[np.intp]  # equal numbers: a message and what was derived from it
     derived: NDArray[np.bool_] | None = None  # worked out of messages that are there themselves
     priority: Floats | None = None
     age_days: Floats  # since it happened or was last recalled
     idle_days: Floats  # since it was last recalled; infinite if never
     uses: Floats  # how often it was recalled
     importance: Floats
+    evidence: Callable[[NDArray[np.intp]], Evidence]  # for the candidates at these positions
     unembedded: int = 0  # memories in scope that have no vector of the question's model
 
     def __len__(self) -> int:

@@ -65,6 +65,14 @@ class Gists:
         """What was worked out of these."""
         return self._gist[messages[self._message]]
 
+    def statements(self, size: int, alive: Which) -> NDArray[np.intp]:
+        """Return a number for each slot that a message shares with the memories derived from it: the message's slot. A
+        memory derived from several messages belongs to the last of them."""
+        number = np.arange(size)
+        there = alive[self._gist] & alive[self._message]
+        np.maximum.at(belongs := np.full(size, -1), self._gist[there], self._message[there])
+        return np.where(belongs >= 0, belongs, number)
+
     def lent(self, values: Floats, in_scope: Which) -> Floats:
         """For each message the best value of what came from it, as far as both are in scope; 0 if there is none."""
         return self._best(values, in_scope[self._gist] & in_scope[self._message])

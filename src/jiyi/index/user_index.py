@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from ..scope import Filter, Lifetimes
 from .episodes import Episodes, episodes
 from .legs import Scope, Slots, VectorLeg, WordLeg
 from .postings import rarity, weighted
-from .query import Candidates, Floats, Question
+from .query import Candidates, Evidence, Floats, Question
 from .row import CODED, COLUMNS, TIMES, IndexRow
 from .succession import NOBODY, Gists, Succession
 from .vectors import LoadedVectors, RamVectors
@@ -204,6 +204,7 @@ class UserIndex:
         def leg(values: Floats) -> Floats:
             return (values if succession is None else succession.inherit(values))[slots]
 
+        weak = [self._codes["kind"].get(kind, -1) for kind in question.weak_kinds]
         now = to_micros(question.filter.now)
         recalled = columns["last_accessed_at"][slots]
         recalled = np.where(recalled <= now, recalled, LONG_AGO)  # asked as of an earlier time, it had not happened yet
@@ -229,13 +230,49 @@ class UserIndex:
             time=self._happened_in(question.spans)[slots] if question.spans else None,
             assistant=columns["assistant"][slots].astype(np.float32),
             asks=columns["asks"][slots],
+            weak_kind=np.isin(columns["kind"][slots], weak),
+            statement=self._gists.statements(self._size, alive=columns["alive"])[slots],
             derived=columns["derived"][slots] if self._derived else None,
             priority=self._by_type(question.priorities, 0.0)[slots] if question.priorities else None,
             age_days=np.maximum(now - last_seen, 0) / DAY * ageing,
             idle_days=np.where(recalled == LONG_AGO, np.inf, np.maximum(now - recalled, 0) / DAY),
             uses=columns["access_count"][slots],
             importance=columns["importance"][slots],
+            evidence=partial(self._evidence, question, semantic, np.arange(self._size)[slots]),
             unembedded=len(embedded) - int(np.count_nonzero(embedded)),
+        )
+
+    def _evidence(self, question: Question, cosine: Floats, slots: Slots, places: NDArray[np.intp]) -> Evidence:
+        """Describe some candidates by themselves, their words and the messages around them."""
+        chosen, columns, size = slots[places], self._columns, len(cosine)
+        previous, following = self._episodes().neighbours(chosen, size)
+        coverage, rarest = self._coverage_of(question.words, question.named, size)
+
+        def at(values: Floats, where: Slots) -> Floats:
+            return np.where(where >= 0, values[where], 0).astype(np.float32)
+
+        age = (to_micros(question.filter.now) - columns["occurred_at"][chosen]) / DAY
+        return Evidence(
+            columns={
+                "cosine": cosine[chosen],
+                "previous_cosine": at(cosine, previous),
+                "next_cosine": at(cosine, following),
+                "episode_cosine": self._episodes().mean(cosine, chosen),
+                "coverage": coverage[chosen],
+                "previous_coverage": at(coverage, previous),
+                "rarest_word": rarest[chosen],
+                "proper_words": self._coverage_of(question.proper, frozenset(), size)[0][chosen],
+                "bm25": self._bm25(question.terms)[chosen],
+                "speaker": self._said_by(question.named)[chosen],
+                "assistant": columns["assistant"][chosen].astype(np.float32),
+                "previous_assistant": at(columns["assistant"].astype(np.float32), previous),
+                "asks": columns["asks"][chosen],
+                "previous_asks": at(columns["asks"], previous),
+                "length": np.log1p(columns["length"][chosen]) / 5,
+                "age": np.log1p(np.maximum(age, 0)) / 6,
+            },
+            vectors=self._vectors.rows(chosen),
+            previous_vectors=self._vectors.rows(previous),
         )
 
     def _in_scope(self, where: Filter) -> NDArray[np.bool_]:
@@ -364,20 +401,25 @@ class UserIndex:
         return np.where(found.number >= 0, scores[found.number], 0)
 
     def _coverage(self, question: Question) -> Floats:
-        """The share of the query's words that a memory holds, rare ones counting more. A person who is named counts as
-        a word, held by what they said."""
-        held = np.zeros(self._size, np.float32)
-        whole = 0.0
-        for word in dict.fromkeys(question.words):
+        return self._coverage_of(question.words, question.named, self._size)[0]
+
+    def _coverage_of(self, words: Sequence[str], named: frozenset[str], size: int) -> tuple[Floats, Floats]:
+        """Return the share of the words that each memory holds, weighted by rarity, and its rarest word's share of the
+        rarest one. A person who is named counts as a word, held by the messages they sent."""
+        held, rarest = np.zeros(size, np.float32), np.zeros(size, np.float32)
+        whole, rarest_of_all = 0.0, 0.0
+        for word in dict.fromkeys(words):
             slots, _ = self._holders(word)
+            slots = slots[slots < size]
             worth = self._rarity(slots)
             held[slots] += worth
-            whole += worth
-        if question.named:
+            rarest[slots] = np.maximum(rarest[slots], worth)
+            whole, rarest_of_all = whole + worth, max(rarest_of_all, worth)
+        if named:
             known = self._rarity(np.empty(0, np.int32)) / 2
-            held += known * self._said_by(question.named)
+            held += known * self._said_by(named)[:size]
             whole += known
-        return held / np.float32(whole) if whole else held
+        return held / np.float32(whole or 1.0), rarest / np.float32(rarest_of_all or 1.0)
 
     def _holds_phrase(self, phrases: Sequence[Sequence[str]]) -> Floats:
         """Return 1 for memories that contain all words of a phrase."""

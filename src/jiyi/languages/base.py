@@ -33,5 +33,6 @@ class Language:
     negation: str = "(?!)"  # not, never
     past_question: str = "(?!)"  # where did I use to live
     assistant_question: str = "(?!)"  # which book did you recommend
+    asked_question: str = "(?!)"  # what did I ask about Rome
     dates: DateRules = field(default_factory=DateRules)
     number: Callable[[str], int] = _digits  # the value of a number in digits or words; ValueError or KeyError if none

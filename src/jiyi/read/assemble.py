@@ -10,10 +10,13 @@ PREVIEW = 200
 
 
 def hit(memory: MemoryItem, query: str, relevance_score: float, explanation: Explanation | None) -> Hit:
+    speaker = memory.data.get("speaker") or memory.data.get("role")
     return Hit(
         id=memory.id,
         memory_key=memory.memory_key,
-        summary=memory.summary,
+        content=memory.content,
+        summary=dated_text(memory) or memory.summary,
+        speaker=speaker if isinstance(speaker, str) else None,
         content_preview=to_the_point(memory, query, PREVIEW).content[:PREVIEW],
         memory_type=memory.memory_type,
         layer=memory.layer,
@@ -30,6 +33,12 @@ def hit(memory: MemoryItem, query: str, relevance_score: float, explanation: Exp
         source_ids=memory.source_ids,
         explanation=explanation,
     )
+
+
+def dated_text(memory: MemoryItem) -> str | None:
+    """Return a message's text with absolute dates, if it speaks of relative ones."""
+    dated = memory.data.get("dated")
+    return dated if isinstance(dated, str) else None
 
 
 def matched_terms(memory: MemoryItem, terms: tuple[str, ...]) -> tuple[str, ...]:

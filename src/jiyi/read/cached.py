@@ -38,7 +38,8 @@ from .accesses import Accesses
 from .assemble import hit
 from .earlier import as_they_were
 from .interpret import Inquiry
-from .search import Ranking, expandable, expanded_keywords, search, synonyms_of
+from .rank import Ranking
+from .search import expandable, expanded_keywords, search, synonyms_of
 
 if TYPE_CHECKING:
     from ..index.search_index import SearchIndex

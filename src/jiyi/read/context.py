@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Literal, get_args
 from unicodedata import combining, east_asian_width
 
 from ..languages.normalise import normalise
-from ..models import MemoryItem, utc_now
+from ..languages.tokens import non_overlapping, tokens
+from ..models import RELEVANT, Hit, MemoryItem, utc_now
 from ..text.budget import token_bound
 from ..text.fence import CLOSING, NOTICES, OPENING, harmless, is_context, strip_context
 from ..text.hashes import content_hash, hamming, near_hash
+from .assemble import dated_text
 from .earlier import as_they_were
 
 if TYPE_CHECKING:
@@ -71,7 +73,10 @@ _FRAMES: dict[ContextLanguage, _Frame] = {
     ),
 }
 
-_MOST_BULLETS = 6
+MAX_LINES = 6
+MAX_WEAK_LINES = 2
+WEAK_BESIDE = 0.08  # least score of a line beside relevant ones
+WEAK_ALONE = 0.12  # least score of a line where nothing is relevant
 _SHARES = 8  # so many long memories find room before one of them may take more
 _LEAST_SHARE = 48  # tokens: a date and a speaker can take half of that
 _LEAST_CUT = 8  # characters: less of a memory says nothing
@@ -80,7 +85,16 @@ _LONGEST_WORD = 24  # a longer one is cut in its middle
 _LONGEST_SPEAKER = 40
 _COMPARED = 10_000  # characters that tell whether two texts are nearly the same
 _NEAR = 3  # bits
+_REPEATED = 0.9  # share of a text's words that another one holds: it says the same again
 _DAY = timedelta(days=1)
+
+
+def select_for_context(hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits for a prompt: the relevant ones and those that may belong to them; without a relevant one, at
+    most two that may help; nothing if none comes close."""
+    if hits and hits[0].relevance_score >= RELEVANT:
+        return [hit for hit in hits if hit.relevance_score >= WEAK_BESIDE][:MAX_LINES]
+    return [hit for hit in hits if hit.relevance_score >= WEAK_ALONE][:MAX_WEAK_LINES]
 
 
 def render_context(
@@ -101,7 +115,7 @@ def render_context(
     longest = max_tokens * _LONGEST_TOKEN
     distinct = _distinct(_newest(_valid(memories, as_of)), longest)
     told = (line for memory in distinct if (line := _line(memory, frame, longest, weak)).text)
-    lines = list(islice(told, _MOST_BULLETS if style == "bullets" else None))
+    lines = list(islice(told, MAX_LINES if style == "bullets" else None))
     budget, count = max_tokens, cache(count)
     while shown := _fill(lines, frame, style, budget, count):
         block = _layout(shown, frame, style)
@@ -159,6 +173,7 @@ class _Said:
     exact: str
     near: int
     numbers: tuple[str, ...]
+    words: frozenset[str]
 
     @classmethod
     def of(cls, memory: MemoryItem) -> _Said:
@@ -166,12 +181,15 @@ class _Said:
         # Numbers weigh little in a SimHash and much in a fact.
         numbers = tuple(re.findall(r"\d+", text))
         exact, near = content_hash(memory.content), near_hash(memory.content[:_COMPARED])
-        return cls(memory, _speaker(memory), text, exact, near, numbers)
+        words = frozenset(non_overlapping(tokens(memory.content[:_COMPARED])))
+        return cls(memory, _speaker(memory), text, exact, near, numbers, words)
 
     def covers(self, other: _Said) -> bool:
         """Whether nothing is lost when only this one is told."""
         if self.speaker and other.speaker and self.speaker != other.speaker:
             return False
+        if other.words and len(other.words & self.words) >= _REPEATED * len(other.words):
+            return len(self.words) > len(other.words) or _age(self.memory) >= _age(other.memory)
         if self.exact == other.exact or (self.numbers == other.numbers and hamming(self.near, other.near) <= _NEAR):
             return _age(self.memory) >= _age(other.memory)
         if not other.text or other.text not in self.text:
@@ -225,8 +243,8 @@ def _line(memory: MemoryItem, frame: _Frame, longest: int, weak: Collection[str]
         known = frame.roles.get(speaker.casefold())
         # Nobody gets to speak as the system by calling himself so.
         label += f"{known}: " if known else f"{harmless(f'{speaker[:_LONGEST_SPEAKER]}:')} "
-    text = harmless(memory.content[:longest])
-    return _Line(section, memory.occurred_at, label, text, whole=len(memory.content) <= longest)
+    content = dated_text(memory) or memory.content
+    return _Line(section, memory.occurred_at, label, harmless(content[:longest]), whole=len(content) <= longest)
 
 
 def _speaker(memory: MemoryItem) -> str | None:

@@ -34,6 +34,11 @@ def asks_assistant(query: str) -> bool:
     return cue("assistant_question").search(query) is not None
 
 
+def asks_for_questions(query: str) -> bool:
+    """Return True if the query is about questions or requests themselves."""
+    return cue("asked_question").search(query) is not None
+
+
 def _pattern(name: str) -> re.Pattern[str]:
     """A name as a word of its own, with its 's; Chinese writes no spaces around one."""
     edge = r"\b" if name[0].isascii() and name[-1].isascii() else ""

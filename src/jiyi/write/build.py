@@ -19,7 +19,10 @@ from ..text.fence import strip_context
 from ..text.summary import summarise
 from .accept import INSTRUCTIONS
 from .drafts import Draft, Evidence
+from .extract import with_dates_of
 from .hashes import apart, identity, statement_hash
+
+LONGEST_DATED = 1000  # characters of a message whose relative dates are also kept as absolute ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,10 @@ def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
     if message.role in INSTRUCTIONS or not said.strip():
         return None
     memory_id = new_id()
+    data: dict[str, JsonValue] = {"role": message.role, "speaker": message.speaker}
+    dated = with_dates_of(said, message.sent_at) if len(said) <= LONGEST_DATED else said
+    if dated != said:
+        data["dated"] = dated
     return NewMemory(
         id=memory_id,
         memory_key=memory_id,
@@ -57,7 +64,7 @@ def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
         layer="episodic",
         content=said,
         summary=summarise(said),
-        data={"role": message.role, "speaker": message.speaker},
+        data=data,
         metadata=context.metadata,
         importance=0.5 if context.importance is None else context.importance,
         tags=context.tags,

@@ -171,6 +171,15 @@ def _plain_kind(found: Classification) -> str:
     return max(_PLAIN_KINDS, key=found.probability)
 
 
+def with_dates_of(text: str, sent_at: datetime) -> str:
+    """Write absolute dates into a whole message, statement by statement."""
+    dated = text
+    for one in reversed(statements(text, "user")):
+        future = _future(one, one.found.kind)
+        dated = dated[: one.start] + with_dates(text[one.start : one.end], sent_at, future=future) + dated[one.end :]
+    return dated
+
+
 def _future(one: Statement, kind: str) -> bool | None:
     """Return where the undated times of a statement lie: ahead, behind, or None if that is open."""
     ahead, behind = one.found.probability("plan"), one.found.probability("event")

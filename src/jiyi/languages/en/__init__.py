@@ -29,6 +29,7 @@ ENGLISH = Language(
         r"|\bwe (?:\w{1,20} )?(?:talk|discuss|chat|spoke|decid|went over)|\bremind me"
         r"|\byour (?:\w{1,20} )?(?:suggestion|recommendation|advice|answer|list|reply|explanation)"
     ),
+    asked_question=r"\b(?:ask(?:ed|ing)?|question|request(?:ed)?)\b",
     dates=DateRules(
         families=dates.FAMILIES + relative_dates.FAMILIES,
         before=dates.BEFORE,

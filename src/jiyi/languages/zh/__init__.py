@@ -26,6 +26,7 @@ CHINESE = Language(
         "[你您](?:之前|上次|刚才|曾经|以前)?.{0,4}(?:说|推荐|建议|告诉|提到|讲|给我|列)"
         "|我们(?:之前|上次|刚才|以前).{0,4}(?:聊|说|谈|讨论)"
     ),
+    asked_question=r"问过|问了|提问|问题|请求",
     dates=DateRules(families=dates.FAMILIES + relative_dates.FAMILIES, gap=r"[ \t]{0,2}", clock=CLOCK, ranges=RANGES),
     number=chinese_number,
 )

@@ -1,0 +1,1 @@
+"""Fit the relevance model of `jiyi.read.relevance` and write its weights."""

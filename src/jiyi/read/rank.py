@@ -1,0 +1,192 @@
+"""Order candidates and give each its relevance score.
+
+By default a weighted sum of the legs picks a shortlist, and the relevance model scores each candidate on it. Presets
+with a plain formula use that formula's sum as the score. A message and the memories derived from it are one statement:
+only the best of them is a hit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..index.query import Candidates, Floats, Question
+from ..models import Explanation, ScorePart
+from .features import query_features
+from .formulas import FORMULAS
+from .interpret import Inquiry
+from .people import asks_assistant
+from .presets import Weights
+from .relevance import relevance_model
+from .score import LEGS, Scores, best, score
+
+if TYPE_CHECKING:
+    from ..settings import Preset
+
+SHORTLIST = 100
+OUTDATED = 3.0  # subtracted from the logit of a superseded statement when the query is about the present
+WEAK_KIND = 1.5  # subtracted from the logit of questions, small talk and non-answers
+WHOLE = 0.8  # share of a message's words from which on a derived memory is shown in its place
+DERIVED = 0.1  # added to the logit of derived memories: of two equal wordings, the one with subject and date wins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Settings for scoring."""
+
+    preset: Preset
+    weights: Weights
+    priorities: Mapping[str, float]
+    half_lives: Mapping[str, float] = field(default_factory=dict)  # by memory type, where it has its own
+
+
+@dataclass(frozen=True, slots=True)
+class RankedHit:
+    """A hit before its memory is read."""
+
+    id: str
+    score: float
+    parts: tuple[ScorePart, ...] = ()
+    evidence: tuple[ScorePart, ...] = ()
+    factors: tuple[ScorePart, ...] = ()
+
+    def explanation(self, matched_terms: tuple[str, ...]) -> Explanation:
+        return Explanation(
+            parts=self.parts,
+            evidence=self.evidence,
+            factors=self.factors,
+            matched_terms=matched_terms,
+            score=self.score,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    hits: Sequence[RankedHit]
+    total: int  # statements that match, on the shortlist or not
+
+
+def rank(candidates: Candidates, inquiry: Inquiry, question: Question, ranking: Ranking, embedder: str) -> Ranked:
+    """Return the best statements, best first."""
+    legs = tuple(leg for leg in LEGS[inquiry.mode] if leg != "semantic" or question.vector is not None)
+    formula = FORMULAS.get(ranking.preset)
+    if formula is not None:
+        return _by_formula(candidates, formula(candidates, ranking.weights, legs), inquiry)
+    scores = score(candidates, ranking.weights, legs, unasked=not asks_assistant(inquiry.query))
+    places = best(candidates, scores, max(SHORTLIST, inquiry.limit))
+    if not len(places):
+        return Ranked((), 0)
+    relevance = _Relevance(candidates, places, inquiry, question, embedder)
+    values = relevance.scores()
+    order = np.argsort(-values, kind="stable")
+    firsts = order[_one_per_statement(candidates.statement[places[order]])]
+    firsts = firsts[values[firsts] >= inquiry.at_least]
+    shown = relevance.clearest(firsts[: inquiry.limit], candidates, places)
+    hits = [
+        RankedHit(
+            id=str(candidates.ids[places[at]]),
+            score=float(values[first]),
+            parts=_parts(scores, int(places[first])) if inquiry.explain else (),
+            evidence=relevance.explain(int(first)) if inquiry.explain else (),
+        )
+        for first, at in zip(firsts, shown, strict=False)
+    ]
+    beyond = 0 if inquiry.at_least else int(np.count_nonzero(scores.matched)) - len(places)
+    return Ranked(hits, len(firsts) + beyond)
+
+
+class _Relevance:
+    """The relevance model applied to the shortlist of one search."""
+
+    def __init__(
+        self, candidates: Candidates, places: NDArray[np.intp], inquiry: Inquiry, question: Question, embedder: str
+    ) -> None:
+        self._model = relevance_model()
+        self._vector = question.vector if embedder == self._model.embedder else None
+        self._query = query_row(inquiry, question)
+        self._evidence = candidates.evidence(places)
+        self._adjustments = {
+            "outdated": np.zeros(len(places)) if candidates.over is None else -OUTDATED * candidates.over[places],
+            "weak kind": -WEAK_KIND * candidates.weak_kind[places],
+            "derived": np.zeros(len(places)) if candidates.derived is None else DERIVED * candidates.derived[places],
+        }
+
+    def scores(self) -> Floats:
+        logits = self._model.logits(self._vector, self._query, self._evidence)
+        return self._model.scores(logits + sum(self._adjustments.values()))
+
+    def clearest(self, firsts: NDArray[np.intp], candidates: Candidates, places: NDArray[np.intp]) -> list[int]:
+        """Return for each statement the member to show: a derived memory that says all of it, else the message."""
+        if candidates.derived is None:
+            return list(firsts)
+        derived, statement = candidates.derived[places], candidates.statement[places]
+        words = np.expm1(5 * self._evidence.columns["length"])
+        shown = []
+        for first in firsts:
+            members = np.flatnonzero(statement == statement[first])
+            messages = members[~derived[members]]
+            whole = max((words[at] for at in messages), default=0.0)
+            parts = [at for at in members if derived[at] and words[at] >= WHOLE * whole]
+            best = max(parts, key=lambda at: words[at], default=None)
+            shown.append(int(best if best is not None else messages[0] if len(messages) else first))
+        return shown
+
+    def explain(self, place: int) -> tuple[ScorePart, ...]:
+        """Return what speaks for and against one candidate, strongest first."""
+        found = self._model.contributions(self._vector, self._query, self._evidence, place)
+        found |= {name: (1.0, float(values[place])) for name, values in self._adjustments.items() if values[place]}
+        parts = [
+            ScorePart(name=name, value=value, weight=1.0, contribution=contribution)
+            for name, (value, contribution) in found.items()
+        ]
+        return tuple(sorted(parts, key=lambda part: -abs(part.contribution)))
+
+
+def query_row(inquiry: Inquiry, question: Question) -> Floats:
+    """Return the query's own features for the relevance model."""
+    return query_features(
+        inquiry.query, question.words, named=bool(question.named), dialogue=question.last_terms is not None
+    )
+
+
+def _one_per_statement(statements: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the positions at which a statement appears first."""
+    return np.sort(np.unique(statements, return_index=True)[1])
+
+
+def _by_formula(candidates: Candidates, scores: Scores, inquiry: Inquiry) -> Ranked:
+    places = best(candidates, scores, inquiry.limit)
+    hits = [
+        RankedHit(
+            id=str(candidates.ids[place]),
+            score=float(scores.total[place]),
+            parts=_parts(scores, int(place)) if inquiry.explain else (),
+            factors=_factors(scores, int(place)) if inquiry.explain else (),
+        )
+        for place in places
+        if scores.total[place] >= inquiry.at_least
+    ]
+    return Ranked(hits, int(np.count_nonzero(scores.matched & (scores.total >= inquiry.at_least))))
+
+
+def _parts(scores: Scores, place: int) -> tuple[ScorePart, ...]:
+    return tuple(
+        _part(name, weight if isinstance(weight, float) else float(weight[place]), float(part[place]))
+        for name, (weight, part) in scores.parts.items()
+    )
+
+
+def _factors(scores: Scores, place: int) -> tuple[ScorePart, ...]:
+    return tuple(
+        ScorePart(name=name, value=float(part[place]), weight=weight, contribution=float(factor[place]))
+        for name, (weight, part, factor) in scores.factors.items()
+        if factor[place] != 1.0
+    )
+
+
+def _part(name: str, weight: float, value: float) -> ScorePart:
+    return ScorePart(name=name, value=value, weight=weight, contribution=weight * value)
