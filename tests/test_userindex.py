@@ -444,32 +444,3 @@ def test_what_is_out_of_scope_lends_nothing() -> None:
     index.link([("a", "said", None)])
     assert gist_of(index)["said"] == 1
     assert gist_of(index, replace(ANYWHERE, memory_types=("message",))) == {"said": 0}
-
-
-async def test_a_message_is_found_by_what_was_worked_out_of_it(place: Place) -> None:
-    said = {"role": "user", "content": "My sister Anna is allergic to peanuts.", "speaker": "Mei"}
-    async with (
-        Memory.open(place, embedder=WordEmbedder(64)) as memory,
-        Memory.open(place, embedder=WordEmbedder(64)) as other,
-    ):
-
-        async def gist(there: Memory) -> float | None:
-            found = await there.search("Anna peanuts allergy", user_id="mei", limit=50, explain=True)
-            [hit] = [hit for hit in found.hits if hit.memory_type == "message" and hit.session_id == "s"]
-            assert hit.explanation is not None
-            return next((part.value for part in hit.explanation.parts if part.name == "gist"), None)
-
-        await memory.add([said], user_id="mei", session_id="s")
-        await memory.add([{"role": "user", "content": "Good morning!"}], user_id="mei", session_id="t")
-        facts = (await memory.list(user_id="mei", memory_types=["fact"])).items
-        assert facts
-        first = await gist(memory)
-        assert first is not None
-        assert first > 0
-        assert await gist(other) == first
-        await memory.update(facts[0].id, user_id="mei", tags=["new"])  # the other one catches up with the change
-        assert await gist(other) == await gist(memory) == first
-        for item in (await memory.list(user_id="mei")).items:
-            if item.memory_type != "message":
-                await memory.delete(item.id, user_id="mei")
-        assert await gist(other) is None or await gist(other) == 0

@@ -73,6 +73,7 @@ class Candidates:
     assistant: Floats
     asks: Floats
     weak_kind: NDArray[np.bool_]  # a sentence of one of the query's weak kinds
+    successions: tuple[NDArray[np.intp], NDArray[np.intp]]  # positions: outdated ones, and what took their place
     statement: NDArray[np.intp]  # equal numbers: a message and what was derived from it
     derived: NDArray[np.bool_] | None = None  # worked out of messages that are there themselves
     priority: Floats | None = None

@@ -231,6 +231,7 @@ class UserIndex:
             assistant=columns["assistant"][slots].astype(np.float32),
             asks=columns["asks"][slots],
             weak_kind=np.isin(columns["kind"][slots], weak),
+            successions=_positions(succession, slots, self._size),
             statement=self._gists.statements(self._size, alive=columns["alive"])[slots],
             derived=columns["derived"][slots] if self._derived else None,
             priority=self._by_type(question.priorities, 0.0)[slots] if question.priorities else None,
@@ -463,3 +464,15 @@ class UserIndex:
         for name, column in self._columns.items():
             self._columns[name] = np.resize(column, capacity) if len(column) else np.zeros(capacity, column.dtype)
         self._vectors.grow(self._size, capacity)
+
+
+def _positions(succession: Succession | None, slots: Scope, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return a succession's pairs as positions among the slots in scope."""
+    if succession is None:
+        return np.empty(0, np.intp), np.empty(0, np.intp)
+    position = np.full(size, -1, np.intp)
+    chosen = np.arange(size)[slots]
+    position[chosen] = np.arange(len(chosen))
+    old, new = position[succession.old], position[succession.new]
+    both = (old >= 0) & (new >= 0)
+    return old[both], new[both]

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal, get_args
 from unicodedata import combining, east_asian_width
 
+from ..languages import cue
 from ..languages.normalise import normalise
 from ..languages.tokens import non_overlapping, tokens
 from ..models import RELEVANT, Hit, MemoryItem, utc_now
@@ -85,6 +86,7 @@ _LONGEST_WORD = 24  # a longer one is cut in its middle
 _LONGEST_SPEAKER = 40
 _COMPARED = 10_000  # characters that tell whether two texts are nearly the same
 _NEAR = 3  # bits
+_FEWEST_WORDS = 3
 _REPEATED = 0.9  # share of a text's words that another one holds: it says the same again
 _DAY = timedelta(days=1)
 
@@ -174,6 +176,7 @@ class _Said:
     near: int
     numbers: tuple[str, ...]
     words: frozenset[str]
+    negations: int
 
     @classmethod
     def of(cls, memory: MemoryItem) -> _Said:
@@ -182,16 +185,19 @@ class _Said:
         numbers = tuple(re.findall(r"\d+", text))
         exact, near = content_hash(memory.content), near_hash(memory.content[:_COMPARED])
         words = frozenset(non_overlapping(tokens(memory.content[:_COMPARED])))
-        return cls(memory, _speaker(memory), text, exact, near, numbers, words)
+        negations = len(cue("negation").findall(memory.content[:_COMPARED]))
+        return cls(memory, _speaker(memory), text, exact, near, numbers, words, negations)
 
     def covers(self, other: _Said) -> bool:
         """Whether nothing is lost when only this one is told."""
         if self.speaker and other.speaker and self.speaker != other.speaker:
             return False
-        if other.words and len(other.words & self.words) >= _REPEATED * len(other.words):
-            return len(self.words) > len(other.words) or _age(self.memory) >= _age(other.memory)
         if self.exact == other.exact or (self.numbers == other.numbers and hamming(self.near, other.near) <= _NEAR):
             return _age(self.memory) >= _age(other.memory)
+        alike = self.numbers == other.numbers and self.negations == other.negations
+        shared = len(other.words & self.words)
+        if alike and len(other.words) >= _FEWEST_WORDS and shared >= _REPEATED * len(other.words):
+            return len(self.words) > len(other.words) or _age(self.memory) >= _age(other.memory)
         if not other.text or other.text not in self.text:
             return False
         # As a clause of its own: "likes tea" is not told by "no longer likes tea".

@@ -33,7 +33,8 @@ CANDIDATE_FEATURES = (
     "length",
     "age",
 )
-QUERY_FEATURES = (*ENGLISH_CUES, "chinese", "words", "has_proper_words", "names_a_speaker", "dialogue")
+CUES = tuple(ENGLISH_CUES)
+QUERY_FEATURES = (*CUES, "chinese", "words", "has_proper_words", "names_a_speaker", "dialogue")
 
 # A capital inside a sentence, letters inside Chinese text, digits.
 _PROPER = re.compile(r"(?<=[\w,;:\u4e00-\u9fff] )[A-Z][\w'-]*|(?<=[\u4e00-\u9fff])[A-Za-z][\w'-]*|\d+")

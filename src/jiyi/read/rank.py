@@ -7,8 +7,9 @@ only the best of them is a hit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..index.query import Candidates, Floats, Question
 from ..models import Explanation, ScorePart
-from .features import query_features
+from .features import CUES, query_features
 from .formulas import FORMULAS
 from .interpret import Inquiry
 from .people import asks_assistant
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 SHORTLIST = 100
 OUTDATED = 3.0  # subtracted from the logit of a superseded statement when the query is about the present
 WEAK_KIND = 1.5  # subtracted from the logit of questions, small talk and non-answers
+KEYWORDS = 4.0  # added to the logit of a candidate with all words of a keyword query, subtracted if it has none
+MAX_KEYWORDS = 6
+ASSISTANT = 2.0  # subtracted there from what the assistant said, added where the query asks for that
+OTHER_LANGUAGE = 1.2  # added to the logit of a memory in another language, which cannot share the query's words
 WHOLE = 0.8  # share of a message's words from which on a derived memory is shown in its place
 DERIVED = 0.1  # added to the logit of derived memories: of two equal wordings, the one with subject and date wins
 
@@ -53,6 +58,12 @@ class RankedHit:
     parts: tuple[ScorePart, ...] = ()
     evidence: tuple[ScorePart, ...] = ()
     factors: tuple[ScorePart, ...] = ()
+
+    def in_other_language(self) -> RankedHit:
+        """Return the hit with a score that makes up for the words it cannot share with the query."""
+        odds = self.score / max(1 - self.score, 1e-9) * math.exp(OTHER_LANGUAGE)
+        part = ScorePart(name="other language", value=1.0, weight=1.0, contribution=OTHER_LANGUAGE)
+        return replace(self, score=odds / (1 + odds), evidence=(*self.evidence, part) if self.evidence else ())
 
     def explanation(self, matched_terms: tuple[str, ...]) -> Explanation:
         return Explanation(
@@ -109,15 +120,35 @@ class _Relevance:
         self._vector = question.vector if embedder == self._model.embedder else None
         self._query = query_row(inquiry, question)
         self._evidence = candidates.evidence(places)
+        self._logits = self._model.logits(self._vector, self._query, self._evidence)
         self._adjustments = {
+            "successor": self._inherited(candidates, places),
+            "keywords": self._keyword_bonus(question),
+            "assistant asked": ASSISTANT * asks_assistant(inquiry.query) * self._evidence.columns["assistant"],
             "outdated": np.zeros(len(places)) if candidates.over is None else -OUTDATED * candidates.over[places],
             "weak kind": -WEAK_KIND * candidates.weak_kind[places],
             "derived": np.zeros(len(places)) if candidates.derived is None else DERIVED * candidates.derived[places],
         }
 
     def scores(self) -> Floats:
-        logits = self._model.logits(self._vector, self._query, self._evidence)
-        return self._model.scores(logits + sum(self._adjustments.values()))
+        return self._model.scores(self._logits + sum(self._adjustments.values()))
+
+    def _inherited(self, candidates: Candidates, places: NDArray[np.intp]) -> Floats:
+        """Raise what took an outdated statement's place to that statement's logit: it answers the same questions."""
+        position = np.full(len(candidates), -1, np.intp)
+        position[places] = np.arange(len(places))
+        old, new = (position[some] for some in candidates.successions)
+        both = (old >= 0) & (new >= 0)
+        best = self._logits.copy()
+        np.maximum.at(best, new[both], self._logits[old[both]])
+        return best - self._logits
+
+    def _keyword_bonus(self, question: Question) -> Floats:
+        """Let words decide for queries that are a few keywords and no question."""
+        columns = self._evidence.columns
+        if not question.words or len(question.words) > MAX_KEYWORDS or self._query[: len(CUES)].any():
+            return np.zeros(len(self._logits))
+        return KEYWORDS * (2 * columns["coverage"] - 1) - ASSISTANT * columns["assistant"]
 
     def clearest(self, firsts: NDArray[np.intp], candidates: Candidates, places: NDArray[np.intp]) -> list[int]:
         """Return for each statement the member to show: a derived memory that says all of it, else the message."""

@@ -13,8 +13,9 @@ from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError, EmbeddingModelChanged
 from ..index.query import Candidates, Question
 from ..languages.dates import dates
+from ..languages.script import language
 from ..languages.tokens import non_overlapping, tokens
-from ..models import SearchResult
+from ..models import RELEVANT, MemoryItem, SearchResult
 from ..store.contract import Outset
 from .assemble import hit, matched_terms
 from .earlier import as_they_were
@@ -23,7 +24,7 @@ from .features import proper_words
 from .interpret import Inquiry
 from .past import asks_for_the_past
 from .people import asks_for_questions, people_named, without_names
-from .rank import Ranking, rank
+from .rank import RankedHit, Ranking, rank
 from .score import LEGS
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ async def search(
     memories = await store.memories.get(inquiry.filter.user_id, [one.id for one in ranked.hits])
     found = {memory.id: memory for memory in as_they_were(memories, inquiry.filter.as_of)}
     hits = []
-    for one in ranked.hits:
+    for one in _across_languages(inquiry, ranked.hits, found, ranking):
         memory = found.get(one.id)
         if memory is not None:  # otherwise it was deleted a moment ago, or is a profile without content at that time
             terms = matched_terms(memory, question.terms) if inquiry.explain else ()
@@ -64,6 +65,21 @@ async def search(
         expanded_keywords=expanded_keywords(inquiry, question.synonyms),
         degraded=tuple(degraded),
     )
+
+
+def _across_languages(
+    inquiry: Inquiry, ranked: Sequence[RankedHit], found: Mapping[str, MemoryItem], ranking: Ranking
+) -> list[RankedHit]:
+    """Score Chinese memories for English queries, and the reverse, without expecting common words."""
+    own = language(inquiry.query)
+    if ranking.preset != "measured" or own not in ("zh", "en") or inquiry.mode == "keyword":
+        return list(ranked)
+    languages = {one.id: language(found[one.id].content) for one in ranked if one.id in found}
+    if any(one.score >= RELEVANT and languages.get(one.id) == own for one in ranked):
+        return list(ranked)
+    other = "en" if own == "zh" else "zh"
+    hits = [one.in_other_language() if languages.get(one.id) == other else one for one in ranked]
+    return sorted(hits, key=lambda one: -one.score)
 
 
 def query_texts(inquiry: Inquiry, people: frozenset[str]) -> list[str]:
