@@ -34,5 +34,7 @@ class Language:
     past_question: str = "(?!)"  # where did I use to live
     assistant_question: str = "(?!)"  # which book did you recommend
     asked_question: str = "(?!)"  # what did I ask about Rome
+    past_event: str = "(?!)"  # signed, was born: a day beside it is over
+    arranged: str = "(?!)"  # booked, postponed: a day beside it is still to come
     dates: DateRules = field(default_factory=DateRules)
     number: Callable[[str], int] = _digits  # the value of a number in digits or words; ValueError or KeyError if none

@@ -6,21 +6,28 @@ import re
 from collections import Counter
 from datetime import datetime, timedelta
 
-from ..languages import TimeSpan, dates
+from ..languages import TimeSpan, cue, dates
 
 _KEPT = re.compile(
     r"\d+(?:[.,:]\d+)*|\b[A-Z][\w'-]*|\b(?:not|no|never|none|nobody|nothing|without|cannot)\b|n['’]t\b|[不没未无非别]"
     r"|[\"“「『][^\"”」』]*[\"”」』]"
 )
 _RECURRING = re.compile(
-    r"\b(?:every|each|birthday|born|anniversary|mondays|tuesdays|wednesdays|thursdays|fridays|saturdays|sundays)\b"
+    r"\b(?:every|each|birthday|born(?! (?:on |last |this )?(?:\w+day|night))|anniversary"
+    r"|mondays|tuesdays|wednesdays|thursdays|fridays|saturdays|sundays)\b"
     r"|\bday (?:nights|mornings|evenings)|每|生日|出生|平时",
     re.IGNORECASE,
 )
 _DIRECTED = re.compile(
-    r"\b(?:next|last|this|ago|yesterday|today|tomorrow|tonight|in)\b|[上下][个周星礼]|昨|今[天晚早]|明[天年晚早]|后天|前天|去年|今年",
+    r"\b(?:next|last|this|ago|yesterday|today|tomorrow|tonight|in)\b|day,? (?:the )?\d"
+    r"|[上下][个周星礼]|昨|今[天晚早]|明[天年晚早]|后天|前天|去年|今年",
     re.IGNORECASE,
 )
+_CLAUSE_END = re.compile(r"[,.;:!?\n，。；：！？](?!\d)|\s(?:and|but|so|because|when)\s", re.IGNORECASE)
+_ARRANGED_FOR = re.compile(r"\b(?:for|by|until|til|till|due|to) (?:the )?$|[到等]$", re.IGNORECASE)
+_DAY = re.compile(r"\d|day\b|[\u4e00-\u9fff]", re.IGNORECASE)
+_DAY_OF_MONTH = re.compile(r"^the \d+(?:st|nd|rd|th)$", re.IGNORECASE)
+_LONG_AGO = timedelta(days=200)  # a day without a year beside a past verb may still be the next one
 _MOST_DAYS = 31  # a longer stretch of time gets no dates
 
 
@@ -40,14 +47,36 @@ def with_dates(text: str, said_at: datetime, *, future: bool | None) -> str:
     """
     if _RECURRING.search(text):
         return text
-    rewritten = text
-    for span in reversed(dates(text, said_at, future=bool(future))):
+    rewritten, first = text, len(text)
+    behind, ahead = ({span.at: span for span in dates(text, said_at, future=way)} for way in (False, True))
+    for at in sorted(behind | ahead, reverse=True):
+        lies_ahead = _lies_ahead(text, at, future)
+        if lies_ahead is False and at in behind and at in ahead and said_at - behind[at].start > _LONG_AGO:
+            said_as_past = _lies_ahead(text, at, None) is False
+            lies_ahead = behind[at] == ahead[at] or future or (None if said_as_past else True)
+        span = (ahead if lies_ahead else behind).get(at)
+        if span is None or at[1] > first:
+            continue
+        first = at[0]
         note = _note(span)
-        certain = future is not None or _DIRECTED.search(span.text)
+        certain = lies_ahead is not None or _DIRECTED.search(span.text)
         if note and certain and not re.match(r"\s*[(（]\d", text[span.at[1] :]):
             brackets = "（{}）" if _is_chinese(span.text) else " ({})"
             rewritten = rewritten[: span.at[1]] + brackets.format(note) + rewritten[span.at[1] :]
     return rewritten if loses_nothing(text, rewritten) else text
+
+
+def _lies_ahead(text: str, at: tuple[int, int], expected: bool | None) -> bool | None:
+    """Return True if a time lies ahead and False if it is over, by the verb of its clause; else what is expected."""
+    start = max((cut.end() for cut in _CLAUSE_END.finditer(text, 0, at[0])), default=0)
+    after = _CLAUSE_END.search(text, at[1])
+    before, rest = text[start : at[0]], text[at[1] : after.start() if after else len(text)]
+    if cue("arranged").search(before) or cue("arranged").search(rest):
+        return True if _ARRANGED_FOR.search(before) and _DAY.search(text[at[0] : at[1]]) else expected
+    if cue("past_event").search(before) or cue("past_event").search(rest):
+        return False
+    alone = _DAY_OF_MONTH.search(text[at[0] : at[1]]) and not cue("past_event").search(text)
+    return True if expected is False and alone else expected
 
 
 def _note(span: TimeSpan) -> str:

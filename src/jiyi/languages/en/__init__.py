@@ -29,6 +29,18 @@ ENGLISH = Language(
         r"|\bwe (?:\w{1,20} )?(?:talk|discuss|chat|spoke|decid|went over)|\bremind me"
         r"|\byour (?:\w{1,20} )?(?:suggestion|recommendation|advice|answer|list|reply|explanation)"
     ),
+    past_event=(
+        r"\b(?:was|were|had|did|didn['’]t|went|got (?:married|engaged|divorced|fired|promoted|back|home|in)|came|saw"
+        r"|met|gave|took|broke|fell|found|lost|won|sold|bought|began|died|ate|flew|drove|ran|quit|left|made|became|born"
+        r"|slept|woke|wrote|caught|cut|spent|paid|threw|hurt|(?!need|feed|indeed|hundred|exceed|succeed|proceed|speed)"
+        r"[a-z]{2,20}(?<!suppos)(?<!excit)(?<!worri)(?<!stress)(?<!scar)(?<!tir)(?<!bor)(?<!us)ed)\b"
+    ),
+    arranged=(
+        r"\b(?:booked|signed (?:me |us )?up|scheduled|registered|planned|invited|postponed|pushed|rescheduled|delayed"
+        r"|arranged|agreed|decided|ordered|enrolled|entered|confirmed|reserved|will|gonna|going to|deadline|due"
+        r"|appointment|interview|hope|want|should|need|moved from|starting"
+        r"|(?:for|by|until|til|till|before|to) (?:the )?$)"
+    ),
     asked_question=r"\b(?:ask(?:ed|ing)?|question|request(?:ed)?)\b",
     dates=DateRules(
         families=dates.FAMILIES + relative_dates.FAMILIES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..times.calendar import Calendar, Part, one_day
+from ..times.calendar import DAY, Calendar, Part, one_day
 from ..times.numeric import YEAR
 from ..times.scan import Family, Rule
 
@@ -174,6 +174,17 @@ def _day_of_month(match: re.Match[str], calendar: Calendar) -> Part:
     return calendar.monthly(int(match["d"]))
 
 
+def _weekday_of_month(match: re.Match[str], calendar: Calendar) -> Part | None:
+    """Friday the 11th: the nearest 11th that is a Friday."""
+    found = []
+    for months in range(-6, 7):
+        month = calendar.unit("month", months)
+        day = month.start + (int(match["d"]) - 1) * DAY
+        if day < month.end and day.weekday() == weekday_number(match["wd"]):
+            found.append(one_day(day))
+    return min(found, key=lambda day: abs(day.start - calendar.now), default=None)
+
+
 def _next_day_of_month(match: re.Match[str], calendar: Calendar) -> Part | None:
     return _day_of_month(match, calendar) if calendar.future else None
 
@@ -217,6 +228,7 @@ _NO_ORDINAL = (
     "(?! (?:of|floor|time|century|street|avenue|grade|birthday|place|edition|anniversary|month|week|year|day|row|round"
     "|(?-i:[A-Z])))"
 )
+_NO_MONTH = rf"(?! (?:{MONTH_NAMES}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b)"
 _DIGIT_RULES: tuple[Rule, ...] = (
     (rf"(?:in|since|during|until|till|before|after|throughout|early|late|mid)(?: |-){_YEAR}", _year),
     (rf"in {YEAR},? (?:and|or) {_YEAR}", _year),
@@ -232,6 +244,7 @@ _DIGIT_RULES: tuple[Rule, ...] = (
     (rf"(?P<y>{YEAR})\s?Q(?P<q>[1-4])", _quarter),
     (r"(?:in|during|since|of|for) (?P<t>(?-i:Q)(?P<q>[1-4]))", _quarter),
     (rf"(?P<nth>H[12]){_OF_YEAR}", _half_year),
+    (rf"(?P<wd>{WEEKDAY_NAMES}),? (?:the )?(?P<d>{_DAY_OF_MONTH})(?:st|nd|rd|th)(?! of){_NO_MONTH}", _weekday_of_month),
     (r"on (?P<t>the (?P<d>3[01]|[12][0-9]|[1-9])(?:st|nd|rd|th))(?=\s?(?:[,.?!;)]|\Z))", _day_of_month),
     (
         rf"(?:on|by|before|until|till|to|from|for|is) (?P<t>the (?P<d>{_DAY_OF_MONTH})(?:st|nd|rd|th)){_NO_ORDINAL}",

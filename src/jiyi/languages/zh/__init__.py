@@ -26,6 +26,8 @@ CHINESE = Language(
         "[你您](?:之前|上次|刚才|曾经|以前)?.{0,4}(?:说|推荐|建议|告诉|提到|讲|给我|列)"
         "|我们(?:之前|上次|刚才|以前).{0,4}(?:聊|说|谈|讨论)"
     ),
+    past_event="(?<![对为除行好算])了|过(?!来|去|年|生日)|昨|刚(?!好)",
+    arranged="[要会想]|打算|准备|计划|预约|约[了好]|[订定买]了|报名|报了|推迟|[改不没才再]|延期|提前|截止|之前|[到等]$|安排|通知|决定|快",
     asked_question=r"问过|问了|提问|问题|请求",
     dates=DateRules(families=dates.FAMILIES + relative_dates.FAMILIES, gap=r"[ \t]{0,2}", clock=CLOCK, ranges=RANGES),
     number=chinese_number,
