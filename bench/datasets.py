@@ -26,7 +26,7 @@ from jiyi.transfer.records import ForeignModel, ForeignName, ForeignTime, Turn, 
 
 SUFFIXES = (".json", ".json.gz")
 UNANSWERABLE = "unanswerable"  # category of questions without evidence
-UNKNOWN = "is not in LoCoMo's, LongMemEval's or the {\"stores\": […]} format (docs/evaluation.md)"
+UNKNOWN = "is not in LoCoMo's, LongMemEval's or the {\"stores\": […]} format (docs/internals/evaluation.md)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,28 @@
-"""Generate docs/settings.md: `python docs/generate.py` writes it, `--check` fails if it is not current."""
+"""Generate reference.md, cli.md and settings.md. `python docs/generate.py` writes them; `--check` only compares."""
 
 from __future__ import annotations
 
 import argparse
+import ast
+import dataclasses
+import inspect
+import re
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+import jiyi
+import jiyi.errors
+import jiyi.testing
+from jiyi.cli.app import app
 from jiyi.settings import SHARED_VARIABLES, Settings
 
 DOCS = Path(__file__).parent
@@ -59,9 +72,8 @@ And in the environment, with two underscores between section and name: `JIYI_USE
 PRESETS = """
 ### Presets
 
-`measured` is the default: its weights are fitted on public benchmarks ([evaluation](evaluation.md)) and its scores are
-calibrated, so that 0.6 means the same for every query, mode and language. The others are plain formulas; their score is
-the formula's value.
+`measured` is the default: a learned model scores each hit, so that 0.6 means the same for every query and language
+([evaluation](internals/evaluation.md)). The others are plain formulas; their score is the formula's value.
 
 | preset | score |
 |---|---|
@@ -103,7 +115,233 @@ def _default(field: FieldInfo) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-PAGES = {"settings.md": settings_page}
+# -- reference ------------------------------------------------------------------------------------------------------
+
+REFERENCE = """# Reference
+
+The public names of `jiyi`. Values are frozen Pydantic models or dataclasses; times are aware datetimes in UTC. The
+[command line](cli.md) and the [settings](settings.md) have their own pages.
+
+**Contents**: [Memory](#memory) · [Areas](#areas) · [Functions](#functions) · [Values](#values) ·
+[Extension points](#extension-points) · [Errors](#errors) · [jiyi.sync](#jiyisync) · [Agents](#agents) ·
+[jiyi.testing](#jiyitesting)
+"""
+
+SYNC = """
+## jiyi.sync
+
+### `jiyi.sync.Memory`
+
+The methods and areas of `Memory` without `await`, for synchronous programs. It runs the async `Memory` in a thread and
+may be used by several threads: `with jiyi.sync.Memory.open() as memory:`.
+
+## Agents
+
+| module | page |
+|---|---|
+| `jiyi.client` | [client](client.md) |
+| `jiyi.agents` | [plain Python](integrations/plain-python.md) |
+| `jiyi.agents.tools` | [tools](integrations/tools.md) |
+| `jiyi.agents.openai` | [OpenAI](integrations/openai.md) |
+| `jiyi.agents.openai_agents` | [OpenAI Agents SDK](integrations/openai-agents.md) |
+| `jiyi.agents.anthropic` | [Anthropic](integrations/anthropic.md) |
+| `jiyi.agents.autogen` | [AutoGen](integrations/autogen.md) |
+| `jiyi.agents.langchain` | [LangChain](integrations/langchain.md) |
+| `jiyi.agents.langgraph` | [LangGraph](integrations/langgraph.md) |
+"""
+
+AREAS = ("jobs", "keys", "maintenance", "sessions", "synonyms", "transfer", "usage", "workspace")
+EXTENSION_POINTS = ("Embedder", "Extractor", "Extracted", "Unit", "UnitMessage", "Said", "Draft", "Evidence")
+
+
+def reference_page() -> str:
+    public = {name: getattr(jiyi, name) for name in jiyi.__all__}
+    errors = [name for name, value in public.items() if isinstance(value, type) and issubclass(value, Exception)]
+    functions = [name for name, value in public.items() if inspect.isfunction(value)]
+    extensions = [name for name in EXTENSION_POINTS if name in public]
+    special = {"Memory", "UNSET", "__version__", *errors, *functions, *extensions}
+    parts = [REFERENCE, "\n## Memory\n", _entry("Memory", jiyi.Memory)]
+    parts += [_function(f"Memory.{name}", verb) for name, verb in _verbs(jiyi.Memory)]
+    parts.append("\n## Areas\n")
+    for area in AREAS:
+        kind = getattr(import_module(f"jiyi.areas.{area}"), area.title())
+        parts += [_function(f"Memory.{area}.{name}", verb) for name, verb in _verbs(kind)]
+    parts += ["\n## Functions\n", *(_function(name, public[name]) for name in functions), "\n## Values\n"]
+    parts.append("\n### `UNSET`\n\nDefault of arguments for which None removes the value: leave it as it is.\n")
+    parts.append("\n### `__version__`\n\nThe version of the package.\n")
+    parts += [_entry(name, value) for name, value in public.items() if name not in special]
+    parts += ["\n## Extension points\n\n[Extending](extending.md) has an example of each.\n"]
+    parts += [_entry(name, public[name]) for name in extensions]
+    parts += [
+        "\n## Errors\n\n```text\n",
+        _error_tree(),
+        "```\n",
+        *(_entry(name, public[name]) for name in errors),
+        SYNC,
+    ]
+    doubles = [value for value in vars(jiyi.testing).values() if getattr(value, "__module__", "") == "jiyi.testing"]
+    parts += ["\n## jiyi.testing\n", *(_entry(value.__name__, value) for value in doubles if isinstance(value, type))]
+    return "".join(parts)
+
+
+def _verbs(kind: type) -> list[tuple[str, Callable[..., Any]]]:
+    """Return the public methods of a class, in the order of their definition."""
+    found = [(name, getattr(kind, name)) for name in vars(kind) if not name.startswith("_")]
+    return [(name, value) for name, value in found if inspect.isfunction(value) or inspect.ismethod(value)]
+
+
+def _function(name: str, function: Callable[..., Any]) -> str:
+    short = name.rpartition(".")[2]
+    signature = str(inspect.signature(function, eval_str=False)).replace("<Unset.UNSET: 'unset'>", "UNSET")
+    signature = re.sub(r"""(: |-> )(['"])(.*?)\2(?=[,)= ]|$)""", r"\1\3", signature)
+    kind = "async def" if inspect.iscoroutinefunction(function) else "def"
+    code = f"{kind} {short}{signature}: ..."
+    if len(code) > 116:
+        arguments, _, result = signature[1:].rpartition(") -> ")
+        whole = ", ".join(each.replace(" ", "\0") for each in re.split(r", (?![^\[]*\])", arguments))
+        wrapped = textwrap.fill(whole, 112, break_on_hyphens=False, break_long_words=False).replace("\0", " ")
+        code = f"{kind} {short}(\n{textwrap.indent(wrapped, '    ')}\n) -> {result}: ..."
+    return f"\n### `{name}`\n\n<!-- not run -->\n```python\n{code}\n```\n{_described(function)}"
+
+
+def _entry(name: str, value: Any) -> str:
+    return f"\n### `{name}`\n{_described(value)}{_fields(value)}"
+
+
+def _described(value: Any) -> str:
+    """Return a docstring as Markdown; paragraphs that are Python become blocks."""
+    text = (
+        inspect.cleandoc(vars(value).get("__doc__") or "") if isinstance(value, type) else inspect.getdoc(value) or ""
+    )
+    found = ""
+    for paragraph in re.split(r"\n{2,}", text):
+        plain = textwrap.dedent(paragraph)
+        if "(" in plain and _is_python(plain):
+            found += f"\n<!-- not run -->\n```python\n{plain}\n```\n"
+        elif paragraph.startswith(" ") and found.endswith("```\n"):  # goes on with the block before
+            found = found.removesuffix("```\n") + f"\n{paragraph}\n```\n"
+        elif plain:
+            found += f"\n{plain}\n"
+    return found
+
+
+def _is_python(text: str) -> bool:
+    try:
+        compile(text, "", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    except SyntaxError:
+        return False
+    return True
+
+
+def _fields(value: Any) -> str:
+    if value is Settings or not isinstance(value, type):
+        return ""
+    if issubclass(value, StrEnum):
+        return "\nOne of " + ", ".join(f"`{member.value}`" for member in value) + ".\n"
+    if issubclass(value, BaseModel):
+        notes = {name: field.description or "" for name, field in value.model_fields.items()}
+    elif dataclasses.is_dataclass(value):
+        notes = {field.name: "" for field in dataclasses.fields(value)}
+    else:
+        return ""
+    types: dict[str, str] = {}
+    for kind in reversed(value.__mro__):
+        types |= {name: str(found) for name, found in vars(kind).get("__annotations__", {}).items()}
+    rows = [f"- `{name}: {types[name]}`{f' — {note}' if note else ''}" for name, note in notes.items()]
+    return "\n" + "\n".join(rows) + "\n"
+
+
+def _error_tree() -> str:
+    [tree] = re.findall(r"(?ms)^    JiyiError\n.*?(?=\n\n)", jiyi.errors.__doc__ or "")
+    return textwrap.dedent(tree) + "\n"
+
+
+# -- command line ---------------------------------------------------------------------------------------------------
+
+CLI = """# Command line
+
+| command | |
+|---|---|
+{commands}
+
+`jiyi --help` and `jiyi COMMAND --help` show this in the terminal. `jiyi --version` prints the version,
+`jiyi --install-completion` installs completion for your shell, `jiyi --show-completion` prints it.
+
+## General options
+
+| option | meaning |
+|---|---|
+{general}
+| `--help`, `-h` | Show help with examples. |
+
+Other settings come from the environment and `jiyi.toml`: see [settings](settings.md). Times are ISO 8601; without a
+zone they are local time, and a date is its midnight. JSON output has UTC times.
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | done; also for a search without hits |
+| 1 | failed: `error: …` on stderr says what, and the next step |
+| 2 | wrong arguments; nothing was done |
+| 3 | no such memory for this user |
+| 4 | conflict: the memory was changed meanwhile, or the idempotency key was used for another request |
+| 130 | stopped with Ctrl-C |
+"""
+
+
+def cli_page() -> str:
+    commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    general = {param.opts[0]: param for param in commands["search"].params if param.opts[0] in GENERAL}
+    table = [f"| [`{name}`](#jiyi-{name}) | {_first_line(command)} |" for name, command in commands.items()]
+    start = CLI.format(commands="\n".join(table), general="\n".join(_option(general[name]) for name in GENERAL))
+    return start + "".join(_command(name, command) for name, command in commands.items())
+
+
+GENERAL = ("--store", "--user", "--json")
+
+
+def _first_line(command: Any) -> str:
+    return " ".join(command.help.split("\n\n")[0].split())
+
+
+def _command(name: str, command: Any) -> str:
+    about, examples = [], []
+    for paragraph in command.help.split("\n\n"):
+        lines = [line.strip() for line in paragraph.splitlines() if line.strip() != "Examples:"]
+        examples += [line for line in lines if line.startswith("$ ")]
+        about.append(" ".join(line for line in lines if not line.startswith("$ ")))
+    parts = [f"\n## jiyi {name}\n", *(f"\n{text}\n" for text in about if text)]
+    parts.append("\n<!-- not run -->\n```console\n" + "\n".join(examples) + "\n```\n")
+    subcommands = getattr(command, "commands", {})
+    if subcommands:
+        rows = [f"| `{_usage(one, each)}` | {_first_line(each)} |" for one, each in subcommands.items()]
+        parts.append("\n| command | |\n|---|---|\n" + "\n".join(rows) + "\n")
+    arguments = [f"| `{one.metavar}` | {one.help} |" for one in command.params if one.param_type_name == "argument"]
+    own = [one for one in command.params if one.param_type_name == "option" and one.opts[0] not in GENERAL]
+    rows = [*arguments, *(_option(one) for one in own if one.name != "help")]
+    if rows:
+        parts.append("\n| option | meaning |\n|---|---|\n" + "\n".join(rows) + "\n")
+    return "".join(parts)
+
+
+def _usage(name: str, command: Any) -> str:
+    words = [one.metavar or one.name.upper() for one in command.params if one.param_type_name == "argument"]
+    options = [
+        f"[{one.opts[0]}]"
+        for one in command.params
+        if one.param_type_name == "option" and one.opts[0] not in (*GENERAL, "--help")
+    ]
+    return " ".join([name, *words, *options]).replace("|", "\\|")
+
+
+def _option(param: Any) -> str:
+    metavar = f" {param.metavar}" if param.metavar else ""
+    names = ", ".join(f"`{name}{metavar if at == 0 else ''}`" for at, name in enumerate(param.opts))
+    return f"| {names} | {param.help or ''} |".replace("en|zh", "en\\|zh")
+
+
+PAGES: dict[str, Callable[[], str]] = {"reference.md": reference_page, "cli.md": cli_page, "settings.md": settings_page}
 
 
 def generate() -> dict[str, str]:

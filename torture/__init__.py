@@ -1,4 +1,4 @@
-"""Fault injection: the trials that measure what `docs/reliability.md` reports.
+"""Fault injection: the trials that measure what `docs/internals/reliability.md` reports.
 
 A trial is a module with `async def run(trial: Trial) -> None`; `trials.py` lists them. Each draws its random numbers
 from `trial.seed`, counts its work in `trial.counts`, and adds every broken promise to `trial.broken` with what replays

@@ -1,4 +1,4 @@
-"""`python -m torture.report [FOLDER]`: write docs/reliability.md from the figures of the trials.
+"""`python -m torture.report [FOLDER]`: write docs/internals/reliability.md from the figures of the trials.
 
 The figures come from the JSON files of the runs; the findings are kept by hand in `found.md`.
 """
@@ -17,7 +17,7 @@ from .__main__ import OUT
 from .trials import TRIALS
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "reliability.md"
+PAGE = HERE.parent / "docs" / "internals" / "reliability.md"
 PROMISES = {  # names of the promises in `trial.broken`
     "lost": "acknowledged memories lost",
     "twice": "duplicates",

@@ -71,7 +71,7 @@ ENGLISH = {
     "today": "asked today",
     "before": "as of May 20",
     "forget": "Forgetting is real",
-    "forget_note": "Mei asks to forget the cat. Deleted: {memories} memories, {messages} message, their hidemo_script.",
+    "forget_note": "Mei asks to forget the cat. Deleted: {memories} memories, {messages} message, their history.",
     "gone": "searching for it again:",
     "nothing": "nothing matched among {searched} memories",
     "next": "Now yours",

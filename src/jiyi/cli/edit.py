@@ -96,7 +96,7 @@ def update(
     store: opt.Store = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Change a memory. What it was stays in its hidemo_script.
+    """Change a memory. What it was stays in its history.
 
     Examples:
     $ jiyi update ID --content "我吃素，也吃鸡蛋" --reason 更正

@@ -125,8 +125,8 @@ ValidTo = Annotated[str | None, _option("--valid-to", metavar="TIME", help=VALID
 NEW_EXPIRY = f"When to forget it, or none ({LOCAL})."
 NewExpiry = Annotated[str | None, _option("--expires-at", metavar="TIME", help=NEW_EXPIRY)]
 NewStatus = Annotated[str | None, _option("--status", metavar="STATUS", help="active or archived.")]
-Actor = Annotated[str, _option("--actor", metavar="NAME", help="Who does this, for the hidemo_script.")]
-Reason = Annotated[str | None, _option("--reason", metavar="TEXT", help="Why, for the hidemo_script.")]
+Actor = Annotated[str, _option("--actor", metavar="NAME", help="Who does this, for the history.")]
+Reason = Annotated[str | None, _option("--reason", metavar="TEXT", help="Why, for the history.")]
 MaybeId = Annotated[str | None, typer.Argument(metavar="ID", help="The memory's id or memory_key.")]
 FromBackup = Annotated[Path | None, _option("--from", metavar="FILE", help="A backup, to put in place of the store.")]
 Replace = Annotated[bool, _option("--force", help="With --from: replace a store that holds something.")]

@@ -1,5 +1,5 @@
 """The weights, by name. `measured` is the default: its numbers were fitted on public benchmarks by `bench/fitting.py`
-(docs/evaluation.md). The others are plain formulas that people know from elsewhere."""
+(docs/internals/evaluation.md). The others are plain formulas that people know from elsewhere."""
 
 from __future__ import annotations
 
