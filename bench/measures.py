@@ -1,4 +1,4 @@
-"""Retrieval measures, as plain functions of a ranking and its gold messages. docs/internals/evaluation.md explains them."""
+"""Retrieval measures of a ranking and its gold messages, explained in docs/internals/evaluation.md."""
 
 from __future__ import annotations
 
