@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jiyi.cli.plots import bar, spark
 
 from jiyi import Memory, MemoryMetrics
 from jiyi.agents.tools import MemoryTools
+from jiyi.cli.render import bar, spark
 from jiyi.metrics import MEASURES, SECONDS, Histogram, Meter, Sample, prometheus
 
 
