@@ -108,11 +108,36 @@ async def test_who_catches_up_with_a_change_and_who_loads_it_agree(place: Place)
         assert (await messages(early, "Where do I live?"))[0] == "I moved to Lisbon."
 
 
-async def test_what_is_over_with_nothing_in_its_place_makes_way(place: Place) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "query"),
+    [
+        ("My cat is called Mochi.", "Mochi died yesterday.", "What is my cat called?"),
+        ("I have a Honda Civic.", "sold the civic yesterday", "Do I have a Honda Civic?"),
+        ("I take ramipril for my blood pressure.", "They've taken me off the ramipril.", "Do I take ramipril?"),
+        ("我家猫叫团子。", "团子昨天去世了", "我家猫叫什么？"),
+        ("我每周三上钢琴课。", "钢琴课停了", "我每周三上什么课？"),
+    ],
+)
+async def test_what_is_over_with_nothing_in_its_place_makes_way(old: str, new: str, query: str, place: Place) -> None:
     async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
-        await tell(memory, "My cat is called Mochi.", "Mochi died yesterday.")
-        hits = {hit.content_preview: parts(hit) for hit in await found(memory, "What is my cat called?")}
-        assert hits["My cat is called Mochi."].get("outdated", 0) < 0
+        await tell(memory, old, new)
+        hits = {hit.content_preview: parts(hit) for hit in await found(memory, query)}
+        assert hits[old].get("outdated", 0) < 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I live in Berlin.", "The Berlin marathon was cancelled."),
+        ("My dog is called Rex.", "My phone died lol."),
+        ("I love the Boulder hall.", "I stopped by the Boulder hall."),
+    ],
+)
+async def test_the_end_of_something_else_ends_nothing(old: str, new: str, place: Place) -> None:
+    async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
+        await tell(memory, old, new)
+        current = await memory.list(user_id="mei", memory_types=["fact", "preference"])
+        assert old in [item.content for item in current.items]
 
 
 async def test_the_plain_formulas_stay_as_they_are_written(place: Place) -> None:

@@ -36,5 +36,6 @@ class Language:
     asked_question: str = "(?!)"  # what did I ask about Rome
     past_event: str = "(?!)"  # signed, was born: a day beside it is over
     arranged: str = "(?!)"  # booked, postponed: a day beside it is still to come
+    ending: str = "(?!)"  # Mochi died, we sold the car; a group that begins with `thing` is what has ended
     dates: DateRules = field(default_factory=DateRules)
     number: Callable[[str], int] = _digits  # the value of a number in digits or words; ValueError or KeyError if none

@@ -19,6 +19,7 @@ from pydantic import JsonValue
 from ..languages import dates
 from .classify import Classification, classify
 from .drafts import Draft, Evidence, Said, Unit
+from .endings import ended_things
 from .rewrite import with_dates
 from .slots import SlotValue, slot_values
 from .statements import WORTH, Statement, statements
@@ -26,6 +27,7 @@ from .statements import WORTH, Statement, statements
 VERSION = "builtin-2"
 PEOPLE = frozenset({"user", "human"})  # roles that speak for themselves
 LONGEST_CORRECTION = 60
+LONGEST_ENDING = 120
 SURE_CORRECTION = 0.4
 A_MOMENT = timedelta(minutes=15)
 
@@ -43,6 +45,7 @@ _MOVED = re.compile(
     r"\b(?:moved|postponed|pushed|rescheduled|delayed|deadline|due|by)\b|推迟|改到|延期|提前|截止|之前", re.IGNORECASE
 )
 _CLAUSE = re.compile(r"[,;，；。.!！](?=\D)|\s(?=(?:and|but) I\b)")
+_OTHER_CLAUSE = re.compile(r"[,;]? (?:and|but) (?=(?:my|our|I|I'm|I've)\b)|[，；](?=我[的家]?(?!们?也))")
 _QUESTION = re.compile(r"[?？]\W*$")
 _PLAIN_KINDS = ("fact", "preference", "plan", "event", "decision", "instruction")
 
@@ -72,9 +75,16 @@ def _of_message(said: Said, earlier: Sequence[Said]) -> Iterator[Draft]:
         corrected = _corrected(one, said, earlier) if at == 0 else None
         if corrected is not None:
             yield _correction(one, said, corrected)
-        elif one.found.salience >= WORTH and not _QUESTION.search(one.text):
+        elif _QUESTION.search(one.text):
+            continue
+        elif one.found.salience >= WORTH:
             for part in _split_by_slots(one):
                 yield _draft(part, said, earlier[-1].id if earlier and at == 0 else None)
+        elif len(one.text) <= LONGEST_ENDING and ended_things(one.text):
+            draft = _draft((one, None), said, None)
+            yield replace(
+                draft, memory_type="event", confidence=WORTH, data={**draft.data, "kind": "end", "only_ends": True}
+            )
 
 
 def _corrected(one: Statement, said: Said, earlier: Sequence[Said]) -> Said | None:
@@ -103,8 +113,12 @@ def _correction(one: Statement, said: Said, corrected: Said) -> Draft:
 def _split_by_slots(one: Statement) -> Iterator[tuple[Statement, SlotValue | None]]:
     """A statement of several attributes in clauses, one for each, where it can be cut between them."""
     found = slot_values(one.text)
-    if len(found) < 2:
-        yield one, found[0] if found else None
+    if not found:
+        yield one, None
+        return
+    if len(found) == 1:
+        parts = _parts(one)
+        yield from parts or [(one, found[0])]
         return
     starts = [
         0,
@@ -128,6 +142,18 @@ def _split_by_slots(one: Statement) -> Iterator[tuple[Statement, SlotValue | Non
                 (own[0] if len(own) == 1 else None),
             )
             begin = end
+
+
+def _parts(one: Statement) -> list[tuple[Statement, SlotValue | None]]:
+    """A statement cut where a clause about something else begins, if each part is worth remembering by itself."""
+    cuts = [0, *(cut.end() for cut in _OTHER_CLAUSE.finditer(one.text)), len(one.text)]
+    parts = []
+    for begin, end in pairwise(cuts):
+        text = re.sub(r"(?:[,;，；\s]|\b(?:and|but))+$", "", one.text[begin:end])
+        part = Statement(text, one.start + begin, one.start + begin + len(text), classify(text, "user"), one.dependent)
+        own = slot_values(text)
+        parts.append((part, own[0] if own else None))
+    return parts if len(parts) > 1 and all(part.found.salience >= WORTH for part, _ in parts) else []
 
 
 def _draft(part: tuple[Statement, SlotValue | None], said: Said, follows: str | None) -> Draft:

@@ -70,6 +70,7 @@ _TAIL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _ZH_TAIL = re.compile(r"(?:了|啦|呢|哦|啊|哈|吧|的|呀|现在|这边|那边|工作|上班)+$")
+_OWN_CLAUSE = re.compile(r"(?<=[，,；;])(?=(?:现在|目前)(?:[在住是开用]))")  # a later clause of the speaker's
 _LEADING = re.compile(r"^(?:now|currently|just|actually|about|around|现在|已经|是|在|到|了|目前)\s*", re.IGNORECASE)
 
 
@@ -81,7 +82,7 @@ def slot_values(text: str) -> list[SlotValue]:
     """
     if len(text) > 400 or text.rstrip().endswith(("?", "？")):
         return []
-    plain = text.replace("’", "'")
+    plain = _OWN_CLAUSE.sub("我", text.replace("’", "'")) if text.startswith("我") else text.replace("’", "'")
     ended = {one.slot: one for one in _matches(plain, _patterns(ended=True), ended=True)}
     if _NOT_NOW.search(plain):
         return [one for one in ended.values() if one.value]

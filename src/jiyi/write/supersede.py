@@ -17,6 +17,7 @@ from ..languages.tokens import tokens
 from ..models import MemoryItem
 from ..scope import Filter, Scope
 from ..store.contract import BY_A_PERSON, PAST, Change, ChangedMemory, Effects, NewMemory, NewRelation
+from .endings import ended_things, names
 from .hashes import identity
 from .reconcile import ACTOR, Reconciled
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from ..store.store import Store
 
 ENDING = frozenset({"change", "end", "correction"})
+LASTING = frozenset({"instruction", "plan"})  # to stop something later is no ending
+PLACES = frozenset({"home", "hometown", "birthday", "name"})  # a cancelled Berlin marathon ends no home in Berlin
 CAN_END = ("fact", "preference", "pattern", "task", "event")
 ENOUGH = 0.17  # weight of the shared words, relative to both statements
 RECENT = 200  # statements that are compared
@@ -36,7 +39,12 @@ async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store)
     """End the statements that new changes, endings and corrections make obsolete."""
     settled = {one.change.values.get("superseded_by") for one in found.effects.changes}
     settled |= {memory.superseded_by for memory in found.memories}
-    news = [one for one in found.memories if one.data.get("kind") in ENDING and one.id not in settled]
+    things = {one.id: ended_things(one.content) for one in found.memories if one.data.get("kind") not in LASTING}
+    news = [
+        one
+        for one in found.memories
+        if (one.data.get("kind") in ENDING or things.get(one.id)) and one.id not in settled
+    ]
     if not news:
         return found
     where = Filter(
@@ -53,8 +61,11 @@ async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store)
     words = {one.id: frozenset(tokens(one.content)) for one in there}
     common = Counter(word for own in words.values() for word in own)
     for new in news:
-        old = _nearest(new, there, words, common)
+        named = things.get(new.id, [])
+        old = _nearest(new, there, words, common, named)
         if old is None or (isinstance(old, MemoryItem) and await _edited(old, store)):
+            if new.data.get("only_ends"):
+                found = replace(found, memories=tuple(one for one in found.memories if one.id != new.id))
             continue
         there.remove(old)
         found = _ended(found, old, new, at)
@@ -62,7 +73,11 @@ async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store)
 
 
 def _nearest(
-    new: NewMemory, there: Sequence[Told], words: Mapping[str, frozenset[str]], common: Counter[str]
+    new: NewMemory,
+    there: Sequence[Told],
+    words: Mapping[str, frozenset[str]],
+    common: Counter[str],
+    things: Sequence[frozenset[str]],
 ) -> Told | None:
     rarity = {word: log((len(words) + COMMON) / count) for word, count in common.items()}
     own = sum(rarity[word] for word in words[new.id])
@@ -72,10 +87,17 @@ def _nearest(
             continue
         if old.data.get("speaker") != new.data.get("speaker") or old.data.get("kind") == "instruction":
             continue
-        if old.data.get("attribute") and new.data.get("kind") != "correction":
+        named = any(names(str(old.data.get("value") or old.content), thing) for thing in things)
+        if old.data.get("attribute") in PLACES:
+            named = False
+        if not named and (new.data.get("only_ends") or new.data.get("kind") not in ENDING):
+            continue
+        if old.data.get("attribute") and not named and new.data.get("kind") != "correction":
             continue  # an attribute has its own timeline: a flight to Rome does not end a home in Rome
         shared = sum(rarity[word] for word in words[old.id] & words[new.id])
         alike = shared / sqrt(own * sum(rarity[word] for word in words[old.id]) or 1.0)
+        if named:
+            alike += 1  # before all that are only alike
         if alike > most:
             best, most = old, alike
     return best

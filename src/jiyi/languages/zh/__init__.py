@@ -28,6 +28,12 @@ CHINESE = Language(
     ),
     past_event="(?<![对为除行好算])了|过(?!来|去|年|生日)|昨|刚(?!好)",
     arranged="[要会想]|打算|准备|计划|预约|约[了好]|[订定买]了|报名|报了|推迟|[改不没才再]|延期|提前|截止|之前|[到等]$|安排|通知|决定|快",
+    ending=(
+        r"[和跟](?P<thing_zh3>\w{2,6}?)(?:分手|掰|离婚)|(?P<thing_zh1>[^\W我把和跟][^\W我把和跟]{1,7}?)"
+        "(?:昨天|前天|今天|昨晚|上周|上个?月|已经|刚刚?|最近|终于|都|就|也|给|被|先|彻底)*"
+        "(?:去世|走丢|死|停|取消|黄|卖|退|戒)[掉了]"
+        r"|(?:卖|退|取消|停|辞|戒)[掉了]+(?P<thing_zh2>\w{2,6})"
+    ),
     asked_question=r"问过|问了|提问|问题|请求",
     dates=DateRules(families=dates.FAMILIES + relative_dates.FAMILIES, gap=r"[ \t]{0,2}", clock=CLOCK, ranges=RANGES),
     number=chinese_number,
