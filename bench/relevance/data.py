@@ -148,11 +148,16 @@ def question(index: UserIndex, text: str, asked_at: datetime, embeddings: Embedd
     return Question(rows=rows, query=vector, vectors=evidence.vectors, previous=evidence.previous_vectors, **labels)
 
 
+def read_stories(path: Path) -> list[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        told: list[dict[str, Any]] = json.load(file)["stories"]
+    return told
+
+
 def stories(
     path: Path, embeddings: Embeddings, *, asked_before: float = 0.0, weight: float = 1.0, seed: int = 0
 ) -> list[Question]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        told = json.load(file)["stories"]
+    told = read_stories(path)
     found, rng = [], np.random.default_rng(seed)
     for story in told:
         messages, place = [], {}
@@ -290,30 +295,15 @@ def retrieval(path: Path, embeddings: Embeddings, weight: float) -> list[Questio
         embeddings.add([message["text"] for message in messages])
         index = build(messages, embeddings)
         last = max(message["at"] for message in messages) + timedelta(days=1)
-        for one in store["queries"]:
+        asked = [(one["text"], one["gold"], one.get("asked_at")) for one in store["queries"]]
+        asked = [one for one in asked if any(name in place for name in one[1])]
+        for text, names, when in asked:
             gold = np.zeros(len(messages), np.float32)
-            gold[[place[name] for name in one["gold"] if name in place]] = 1
-            if not gold.any():
-                continue
-            asked_at = _time(one["asked_at"]) if one.get("asked_at") else last
-            nothing = np.zeros(len(messages), bool)
-            found.append(
-                question(
-                    index,
-                    one["text"],
-                    asked_at,
-                    embeddings,
-                    gold=gold,
-                    ignored=nothing,
-                    story=f"{path.name}:{store['id']}",
-                    language="",
-                    weight=weight,
-                )
-            )
-            found[-1].vectors, found[-1].previous = (
-                found[-1].vectors.astype(np.float16),
-                found[-1].previous.astype(np.float16),
-            )
+            gold[[place[name] for name in names if name in place]] = 1
+            labels = {"gold": gold, "ignored": np.zeros(len(messages), bool), "story": f"{path.name}:{store['id']}"}
+            one = question(index, text, _time(when) if when else last, embeddings, weight=weight, **labels)
+            one.vectors, one.previous = one.vectors.astype(np.float16), one.previous.astype(np.float16)
+            found.append(one)
     return found
 
 

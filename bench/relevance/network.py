@@ -91,7 +91,9 @@ def _logits(weights: Weights, rows: Any, vectors: Any, previous: Any, query: Any
     match = (query @ weights["match_query"])[:, None] * (vectors @ weights["match_message"])
     before = (query @ weights["before_query"])[:, None] * (previous @ weights["before_previous"])
     kind = vectors @ weights["kind_message"]
-    asked = jnp.broadcast_to((query @ weights["kind_query"])[:, None], (*rows.shape[:2], DIMENSIONS["kind_query"]))
+    asked = jnp.broadcast_to(
+        (query @ weights["kind_query"])[:, None], (*rows.shape[:2], weights["kind_query"].shape[1])
+    )
     inputs = jnp.concatenate([rows, match, before, kind, asked], -1)
     if key is not None:
         one, other = jax.random.split(key)
@@ -164,6 +166,38 @@ def _chosen(question: Question, rng: np.random.Generator) -> np.ndarray:
     hardest = np.argsort(-(2 * question.rows[:, 0] + question.rows[:, 4]))[:HARDEST]
     order = [*np.flatnonzero(question.gold)[:20], *hardest, *rng.choice(size, MOST, replace=False)]
     return np.array(list(dict.fromkeys(order))[:MOST])
+
+
+def merged(networks: list[Weights], features: int) -> Weights:
+    """Join several networks into one that gives the mean of their logits."""
+    count, parts = len(networks), ("match", "before", "kind_message", "kind_query")
+    first = networks[0]
+    sizes = [first[name if name in first else f"{name}_query"].shape[1] for name in parts]
+    width = first["hidden"].shape[1]
+    hidden = np.zeros((features + count * sum(sizes), count * width))
+    direct = np.zeros((len(hidden), 1))
+    for number, network in enumerate(networks):
+        columns = slice(number * width, (number + 1) * width)
+        hidden[:features, columns] = network["hidden"][:features]
+        direct[:features] += network["direct"][:features] / count
+        start, taken = features, features
+        for size in sizes:
+            rows = slice(start + number * size, start + (number + 1) * size)
+            hidden[rows, columns] = network["hidden"][taken : taken + size]
+            direct[rows] = network["direct"][taken : taken + size] / count
+            start, taken = start + count * size, taken + size
+    joined = {
+        name: np.hstack([network[name] for network in networks])
+        for name in first
+        if name.endswith(("_query", "_message", "_previous"))
+    }
+    return joined | {
+        "hidden": hidden,
+        "hidden_bias": np.concatenate([network["hidden_bias"] for network in networks]),
+        "output": np.vstack([network["output"] for network in networks]) / count,
+        "direct": direct,
+        "bias": np.mean([network["bias"] for network in networks], axis=0),
+    }
 
 
 def logits(weights: Weights, standard: Standard, question: Question) -> np.ndarray:
