@@ -19,6 +19,7 @@ from .health import HealthCheck
 from .keep.erase import erase, erase_all
 from .languages.script import language as language_of
 from .models import (
+    RELEVANT,
     Deletion,
     Health,
     MemoryItem,
@@ -344,21 +345,17 @@ class Memory:
         validation.choice("style", style, get_args(Style))
         if language is not None:
             validation.choice("language", language, get_args(ContextLanguage))
+        least, at = min_relevance_score, filters.get("as_of") or asked_at
         found = await self.search(
-            query,
-            user_id=user_id,
-            min_relevance_score=min_relevance_score,
-            limit=MAX_LINES,
-            asked_at=asked_at,
-            **filters,
+            query, user_id=user_id, min_relevance_score=least, limit=MAX_LINES, asked_at=asked_at, **filters
         )
         log_degraded(found.degraded)
-        at = filters.get("as_of") or asked_at
-        chosen = [hit.id for hit in select_for_context(found.hits)]
-        memories = await self.get_many(chosen, user_id=user_id) if chosen else ()
+        chosen = select_for_context(found.hits)
+        weak = {hit.id for hit in chosen if hit.relevance_score < RELEVANT}
+        memories = await self.get_many([hit.id for hit in chosen], user_id=user_id) if chosen else ()
         memories = [to_the_point(memory, query) for memory in as_they_were(memories, at)]
         spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
-        return render_context(memories, max_tokens=max_tokens, style=style, language=spoken, as_of=at)
+        return render_context(memories, max_tokens=max_tokens, style=style, language=spoken, as_of=at, weak=weak)
 
     def _search_filter(self, user_id: str, asked_at: datetime | None, filters: Filters) -> Filter:
         where = Filter.parse(user_id=user_id, asked_at=asked_at, lifetimes=self._engine.lifetimes, **filters)
