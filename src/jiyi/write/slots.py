@@ -132,7 +132,7 @@ def _subject(who: str | None) -> str | None:
     """None for the speaker; a person by name or by relation."""
     if (
         who is None
-        or who.lower() in ("i", "my", "our", "we", "im", "user", "the user")
+        or who.lower() in ("i", "me", "my", "our", "we", "im", "user", "the user")
         or who in ("我", "我的", "我们", "本人", "用户")
     ):
         return None

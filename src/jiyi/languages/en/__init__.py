@@ -44,9 +44,10 @@ ENGLISH = Language(
     ending=(
         r"(?P<thing_en1>\b(?!(?:i|we|he|she|they|it|you|who)\b)\w[\w'&-]*(?: [\w'&-]+){0,3}?)"
         r" (?:has |have |was |were |is |are |got |just |been |finally |sadly )*"
-        r"(?:died|passed away|put to sleep|put down|cancell?ed|called off|dead)\b"
+        r"(?:died|passed away|put to sleep|put down|cancell?ed|called off|dead|fell through)\b"
         r"|\b(?:sold|quit|cancell?ed|stopped|dropped|gave up|given up|called off|broke up with|split up with|got rid of"
-        r"|packed in|no longer have|no longer do|(?:taken|took|came|come|coming) (?:me |him |her )?off) "
+        r"|packed in|withdrew from|(?:i'm|im|i am|pulled|backed|dropped) out of(?= the)"
+        r"|no longer have|no longer do|(?:taken|took|came|come|coming) (?:me |him |her )?off) "
         r"(?!by\b)(?:(?:my|the|our|taking|doing|going to|using|playing|eating|drinking) )*"
         r"(?P<thing_en2>[\w'&-]+(?: [\w'&-]+)?)"
     ),
