@@ -514,3 +514,12 @@ async def test_hostile_queries_get_an_answer_or_a_clear_error(memory: Memory, mo
     with pytest.raises(InvalidInput, match="query"):
         await memory.search(TOO_LONG, user_id="mei", search_mode=mode)
     assert (await memory.count(user_id="mei")) == 2
+
+
+async def test_a_message_with_two_statements_is_found_for_each(real_memory: Memory) -> None:
+    said = "I'm allergic to peanuts. I fly to Shanghai next Wednesday."
+    await real_memory.add([{"role": "user", "content": said}], user_id="mei", session_id="s")
+    for query, word in (("what am I allergic to?", "peanuts"), ("when do I fly to Shanghai?", "Shanghai")):
+        [hit] = (await real_memory.search(query, user_id="mei")).hits
+        assert word in hit.content
+        assert hit.relevance_score >= 0.6

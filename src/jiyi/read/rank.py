@@ -33,6 +33,7 @@ OUTDATED = 3.0  # subtracted from the logit of a superseded statement when the q
 WEAK_KIND = 1.5  # subtracted from the logit of questions, small talk and non-answers
 KEYWORDS = 4.0  # added to the logit of a candidate with all words of a keyword query, subtracted if it has none
 MAX_KEYWORDS = 6
+HELD = 0.5  # share of the words that some candidate must have
 ASSISTANT = 2.0  # subtracted there from what the assistant said, added where the query asks for that
 OTHER_LANGUAGE = 1.2  # added to the logit of a memory in another language, which cannot share the query's words
 WHOLE = 0.8  # share of a message's words from which on a derived memory is shown in its place
@@ -146,12 +147,13 @@ class _Relevance:
     def _keyword_bonus(self, question: Question) -> Floats:
         """Let words decide for queries that are a few keywords and no question."""
         columns = self._evidence.columns
-        if not question.words or len(question.words) > MAX_KEYWORDS or self._query[: len(CUES)].any():
+        keywords = 0 < len(question.words) <= MAX_KEYWORDS and not self._query[: len(CUES)].any()
+        if not keywords or columns["coverage"].max() < HELD:  # words that nothing has say nothing
             return np.zeros(len(self._logits))
         return KEYWORDS * (2 * columns["coverage"] - 1) - ASSISTANT * columns["assistant"]
 
     def clearest(self, firsts: NDArray[np.intp], candidates: Candidates, places: NDArray[np.intp]) -> list[int]:
-        """Return for each statement the member to show: a derived memory that says all of it, else the message."""
+        """Return for each statement the member to show: the derived memory if it says all of it, else the message."""
         if candidates.derived is None:
             return list(firsts)
         derived, statement = candidates.derived[places], candidates.statement[places]
@@ -159,11 +161,13 @@ class _Relevance:
         shown = []
         for first in firsts:
             members = np.flatnonzero(statement == statement[first])
-            messages = members[~derived[members]]
-            whole = max((words[at] for at in messages), default=0.0)
-            parts = [at for at in members if derived[at] and words[at] >= WHOLE * whole]
-            best = max(parts, key=lambda at: words[at], default=None)
-            shown.append(int(best if best is not None else messages[0] if len(messages) else first))
+            messages, parts = members[~derived[members]], members[derived[members]]
+            if not len(messages):
+                shown.append(int(first))
+            elif len(parts) == 1 and words[parts[0]] >= WHOLE * words[messages[0]]:
+                shown.append(int(parts[0]))
+            else:
+                shown.append(int(messages[0]))
         return shown
 
     def explain(self, place: int) -> tuple[ScorePart, ...]:
