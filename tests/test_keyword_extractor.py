@@ -193,9 +193,9 @@ async def test_with_a_memory_the_users_own_words_expand(memory: Memory) -> None:
         await memory.add(f"tea number{number}", user_id="mei")
     await memory.synonyms.add([("Berlin", "柏林")], user_id="mei")
     own, other = KeywordExtractor(memory, "mei"), KeywordExtractor(memory, "li")
-    assert await own.synonyms.expand(["berlin"]) == {"original": ["berlin"], "synonyms": ["柏林"], "related": ["anna"]}
-    assert (await own.synonyms.expand(["berlin"], include_semantic=False))["related"] == []
-    assert await other.synonyms.expand(["berlin"]) == {"original": ["berlin"], "synonyms": [], "related": []}
+    assert await own.expand_keywords(["berlin"]) == {"original": ["berlin"], "synonyms": ["柏林"], "related": ["anna"]}
+    assert (await own.expand_keywords(["berlin"], include_semantic=False))["related"] == []
+    assert await other.expand_keywords(["berlin"]) == {"original": ["berlin"], "synonyms": [], "related": []}
 
 
 async def test_memory_and_user_belong_together(memory: Memory) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial, reduce
 from typing import Any
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..models import from_micros, to_micros
 from ..scope import Filter, Lifetimes
 from .episodes import Episodes, episodes
+from .filters import NEVER, in_scope, with_lifetime
 from .legs import Scope, Slots, VectorLeg, WordLeg
 from .postings import rarity, weighted
 from .query import Candidates, Evidence, Floats, Question
@@ -26,10 +27,8 @@ from .succession import NOBODY, Gists, Succession
 from .vectors import LoadedVectors, RamVectors
 from .words import RamWords
 
-NEVER = np.iinfo(np.int64).max
 LONG_AGO = np.iinfo(np.int64).min
 DAY = 86_400_000_000  # microseconds
-MICROSECOND = timedelta(microseconds=1)
 K1, B = 1.2, 0.75
 SYNONYM = 0.7  # how well a keyword's synonym fits
 
@@ -278,40 +277,11 @@ class UserIndex:
 
     def _in_scope(self, where: Filter) -> NDArray[np.bool_]:
         columns = {name: column[: self._size] for name, column in self._columns.items()}
-        scope = columns["alive"] & (columns["expires_at"] > to_micros(where.now))
-        for mortal, lifetime in self._mortal(where.lifetimes):
-            scope &= ~mortal | (columns["created_at"] > to_micros(where.now) - lifetime)
-        for name, wanted in (
-            ("session_id", where.session_id and (where.session_id,)),
-            ("agent_id", where.agent_id and (where.agent_id,)),
-            ("group_id", where.group_id and (where.group_id,)),
-            ("memory_type", where.memory_types),
-            ("layer", where.layers),
-        ):
-            if wanted is not None:
-                scope &= np.isin(columns[name], [self._codes[name].get(value, -1) for value in wanted])
-        if where.min_trust:
-            scope &= columns["trust"] >= where.min_trust
-        if where.tags is not None:
-            tagged = np.zeros(self._size, np.bool_)
-            for tag in where.tags:
-                tagged[self._tagged.get(tag, [])] = True
-            scope &= tagged
-        if where.occurred_from is not None:
-            scope &= columns["occurred_at"] >= to_micros(where.occurred_from)
-        if where.occurred_to is not None:
-            scope &= columns["occurred_at"] < to_micros(where.occurred_to)
-        if where.as_of is not None:
-            scope &= columns["valid_from"] <= to_micros(where.as_of)
-        scope &= columns["valid_to"] > to_micros(where.as_of or where.now)
-        return scope
+        return in_scope(columns, self._codes, self._tagged, where)
 
     def _mortal(self, lifetimes: Lifetimes) -> Iterator[tuple[NDArray[np.bool_], int]]:
-        """Those of a type that lasts but so many microseconds, and have no end of their own."""
         columns = {name: column[: self._size] for name, column in self._columns.items()}
-        for name, lifetime in lifetimes:
-            of_type = columns["memory_type"] == self._codes["memory_type"].get(name, -1)
-            yield columns["alive"] & of_type & (columns["expires_at"] == NEVER), lifetime // MICROSECOND
+        return with_lifetime(columns, self._codes, lifetimes)
 
     def _episodes(self) -> Episodes:
         if self._found_episodes is None:
