@@ -47,7 +47,7 @@ class WithAndWithout(RuleBasedStateMachine):
         super().__init__()
         self.now = BEGINNING
         self.asked: list[dict[str, Any]] = []
-        self.patches = [patch(f"jiyi.read.{module}.utc_now", lambda: self.now) for module in MODULES]
+        self.patches = [patch(f"jiyi.{module}.utc_now", lambda: self.now) for module in MODULES]
         # Otherwise it would hang on the real clock who sees whose accesses when it loads a memory anew.
         self.patches.append(patch.object(accesses, "PAUSE_S", 3600))
         for one in self.patches:
@@ -144,7 +144,7 @@ class WithAndWithout(RuleBasedStateMachine):
             assert scores(with_cache) == pytest.approx(scores(without), abs=1e-4)
 
 
-MODULES = ("interpret", "cached", "accesses")
+MODULES = ("scope", "read.cached", "read.accesses")
 HOUR = timedelta(hours=1)
 
 

@@ -286,7 +286,7 @@ def expiry(store: JiyiStore, key: str = "k") -> datetime:
 
 def set_clock(monkeypatch: pytest.MonkeyPatch, minutes: float) -> None:
     """Let the adapter and the filters of the engine live some minutes later."""
-    for module in ("jiyi.agents.langgraph_items", "jiyi.read.interpret"):
+    for module in ("jiyi.agents.langgraph_items", "jiyi.scope"):
         monkeypatch.setattr(f"{module}.utc_now", lambda: datetime.now(UTC) + timedelta(minutes=minutes))
 
 

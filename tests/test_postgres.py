@@ -25,7 +25,7 @@ from jiyi import (
     StoreUnavailable,
     VectorSearchError,
 )
-from jiyi.index import ram as hot
+from jiyi.index import search_index
 from jiyi.settings import load_settings
 from jiyi.store import schema
 from jiyi.store.migrations import postgres as ddl
@@ -391,6 +391,6 @@ async def test_vectors_come_back_bit_by_bit(database: str) -> None:
     async with Memory.open(database, embedder=Odd(64), settings=load_settings()) as memory:
         await memory.add("likes tea", user_id="mei")
         async with memory._engine.store.database.reading("mei") as session:
-            (loaded,) = [row.vector for row in await hot._rows(session, "mei", Odd(64).id)]
+            (loaded,) = [row.vector for row in await search_index._rows(session, "mei", Odd(64).id)]
     ((told,),) = ask(database, "SELECT vector::text FROM embeddings")
     assert np.array_equal(np.frombuffer(loaded, "<f4"), np.array(told.strip("[]").split(","), np.float32))

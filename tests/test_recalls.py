@@ -12,6 +12,7 @@ import pytest
 
 from jiyi import InvalidInput, Memory, MemoryItem
 from jiyi.read import accesses
+from jiyi.read.context import MAX_LINES
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from support import LONG_AGO, dump, file_bytes, rows_with, stored
@@ -66,11 +67,20 @@ async def test_a_search_that_found_nothing_is_no_recall(memory: Memory) -> None:
     assert await memory.usage.recalls(user_id="mei") == await memory.usage.recalls(user_id="nobody") == []
 
 
-async def test_a_context_is_a_recall_and_names_its_best_memories_only(memory: Memory) -> None:
+async def test_a_search_names_its_best_memories_only(memory: Memory) -> None:
+    await memory.add([f"tea number {number}" for number in range(40)], user_id="mei")
+    found = await memory.search("tea", user_id="mei", limit=30)
+    [recall] = await memory.usage.recalls(user_id="mei")
+    assert len(found.hits) == 30
+    assert len(recall.memory_ids) == accesses.MOST_NOTED == 20
+    assert recall.memory_ids == tuple(hit.id for hit in found.hits[:20])
+
+
+async def test_a_context_is_a_recall_of_what_it_may_show(memory: Memory) -> None:
     await memory.add([f"tea number {number}" for number in range(40)], user_id="mei")
     await memory.context("tea", user_id="mei")
     [recall] = await memory.usage.recalls(user_id="mei")
-    assert len(recall.memory_ids) == accesses.MOST_NOTED == 20
+    assert len(recall.memory_ids) == MAX_LINES == 6
 
 
 async def test_accesses_are_counted_without_a_trace_in_history_or_feed(memory: Memory, path: Path) -> None:

@@ -102,7 +102,7 @@ async def test_a_run_that_was_stopped_goes_on(memory: Memory, monkeypatch: pytes
             raise StoreError("the power went out")
         return await whole(wanted)
 
-    monkeypatch.setattr(memory._engine.store, "repair", stopped)
+    monkeypatch.setattr(memory._engine.store.checks, "repair", stopped)
     with pytest.raises(StoreError):
         await memory.maintenance.run(user_id="mei")
     assert (await memory.stats()).coverage.outdated == 3
