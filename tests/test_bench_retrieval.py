@@ -439,7 +439,7 @@ def test_wrong_arguments_are_exit_code_2(words: list[str], problem: str, files: 
 
 def test_an_unknown_embedder_is_refused(files: dict[str, Path]) -> None:
     refused = bench("--data", files["own"], "--embedder", "oracle", code=2)
-    assert "'oracle' is not known" in refused.stderr
+    assert "'oracle' is unknown" in refused.stderr
 
 
 # -- going on ---------------------------------------------------------------------------------------------------------

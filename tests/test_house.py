@@ -133,7 +133,7 @@ def test_docstrings_do_not_begin_with_a_question_word() -> None:
     assert len(asking) <= MOST_QUESTION_WORDS * len(documented), "\n".join(asking)
 
 
-MOST_QUESTION_WORDS = 0.20
+MOST_QUESTION_WORDS = 0.02
 
 
 def test_vendors_are_imported_in_their_own_files_only() -> None:
