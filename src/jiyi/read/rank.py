@@ -23,7 +23,7 @@ from .interpret import Inquiry
 from .people import asks_assistant
 from .presets import Weights
 from .relevance import relevance_model
-from .score import LEGS, Scores, best, score
+from .score import DIGITS, LEGS, Scores, best, score
 
 if TYPE_CHECKING:
     from ..settings import Preset
@@ -93,7 +93,7 @@ def rank(candidates: Candidates, inquiry: Inquiry, question: Question, ranking: 
     if not len(places):
         return Ranked((), 0)
     relevance = _Relevance(candidates, places, inquiry, question, embedder)
-    values = relevance.scores()
+    values = np.round(relevance.scores(), DIGITS)  # so that equals stay equal, and newest first
     order = np.argsort(-values, kind="stable")
     firsts = order[_one_per_statement(candidates.statement[places[order]])]
     firsts = firsts[values[firsts] >= inquiry.at_least]
