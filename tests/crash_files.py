@@ -129,8 +129,9 @@ async def sync(folder: Path, step: int | None) -> None:
             return done
 
         safe._exchange = exchanged
-        for name in ("take_from_files", "agree"):
-            setattr(memory._engine.store, name, _around(getattr(memory._engine.store, name), count))
+        files = memory._engine.store.files
+        for name in ("apply", "agree"):
+            setattr(files, name, _around(getattr(files, name), count))
     await memory.workspace.sync(confirm=True)
     await memory.close()
 

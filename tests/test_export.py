@@ -160,7 +160,7 @@ async def test_into_a_store_that_knows_some_of_it(tmp_path: Path, some_export: b
         after = {item.id: item for item in await stored(memory)}
         assert all(after[name].content == before[name].content for name in before)
         assert 0 < report.new["memory"] < report.read["memory"]
-        said = [item.content for item in after.values() if item.valid_to is None]
+        said = [(item.memory_type, item.content) for item in after.values() if item.valid_to is None]
         assert len(said) == len(set(said))
         assert any("keys that another memory has" in note for note in report.notes)
         assert (await memory.transfer.import_memories(tmp_path / "a.jsonl")).new["memory"] == 0

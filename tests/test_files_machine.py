@@ -59,8 +59,8 @@ class Stumble:
             raise Crash
 
     def __enter__(self) -> None:
-        for owner, name in ((self.store, "take_from_files"), (self.store, "agree")):
-            self._patch(owner, name, self._around_async)
+        for name in ("apply", "agree"):
+            self._patch(self.store.files, name, self._around_async)
         for name in ("_write", "_exchange", "_create", "flush_folder"):
             self._patch(safe, name, self._around)
         for name in ("replace", "unlink", "fsync"):

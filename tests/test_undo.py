@@ -52,13 +52,13 @@ async def test_what_a_session_brought_is_taken_back_and_what_it_ended_holds_agai
     await keeper.add(said("I live in Berlin."), user_id="mei", session_id="s1")
     clock.now += DAY
     await keeper.add(said("I live in Lisbon now."), user_id="mei", session_id="s2")
-    assert facts(await stored(keeper)) == {"The user lives in Lisbon now"}
+    assert facts(await stored(keeper)) == {"I live in Lisbon now."}
     plan = await keeper.maintenance.undo_plan(session_id="s2", user_id="mei")
-    assert facts(await stored(keeper)) == {"The user lives in Lisbon now"}, "a plan changes nothing"
+    assert facts(await stored(keeper)) == {"I live in Lisbon now."}, "a plan changes nothing"
     clock.now += DAY
     done = await keeper.maintenance.undo(session_id="s2", user_id="mei", by="mei")
     assert done.steps == plan.steps
-    assert facts(await stored(keeper)) == {"The user lives in Berlin"}
+    assert facts(await stored(keeper)) == {"I live in Berlin."}
     assert "Lisbon" not in str(contents(await keeper.search("where do I live?", user_id="mei")))
     [berlin] = [item for item in await stored(keeper) if item.memory_type == "fact"]
     last = (await keeper.history(berlin.id, user_id="mei"))[-1]
@@ -73,7 +73,7 @@ async def test_an_undo_can_be_undone(keeper: Memory, clock: Clock) -> None:
     before = await everything(keeper)
     clock.now += DAY
     await keeper.maintenance.undo(session_id="s1", user_id="mei")
-    assert facts(await stored(keeper)) == {"The user lives in Lisbon now"}
+    assert facts(await stored(keeper)) == {"I live in Lisbon now."}
     clock.now += DAY
     await keeper.maintenance.undo(to=START + 1.5 * DAY, user_id="mei")
     assert await everything(keeper) == before

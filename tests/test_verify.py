@@ -74,7 +74,7 @@ EVERYWHERE = {
     "another weight": ("keywords", f"UPDATE keywords SET weight = 0.123 WHERE memory_id = {FACT}"),
     "no vector": ("vectors", f"DELETE FROM embeddings WHERE memory_id = {ONE}"),
     "hash": ("hashes", f"UPDATE memories SET dedupe_hash = 'x' WHERE id = {FACT}"),
-    "slot": ("slots", f"UPDATE memories SET slot = '{'0' * 32}' WHERE slot IS NOT NULL AND content = '用户对花生过敏'"),
+    "slot": ("slots", f"UPDATE memories SET slot = '{'0' * 32}' WHERE slot <> '' AND content = 'I moved to Rome'"),
     "history": ("history", f"DELETE FROM revisions WHERE memory_id = {FACT}"),
     "successor": ("successors", f"UPDATE memories SET superseded_by = 'nobody' WHERE id = {FACT}"),
 }  # fmt: skip
