@@ -48,21 +48,21 @@ async def main(path: str, stage: str) -> None:
         store = memory._engine.store
         match stage:
             case "claimed":
-                dies_after(store, "claim")
+                dies_after(store.jobs, "claim")
             case "loaded":
-                dies_after(store, "messages")
+                dies_after(store.messages, "get")
             case "embed":
                 dies_before(memory._engine.embedder, "embed_documents")
             case "index":
                 dies_after(later, "index")
             case "save":
-                dies_before(store, "complete")
+                dies_before(store.additions, "complete")
             case "in the transaction":
                 from jiyi.store import jobs
 
                 dies_before(jobs, "finish")  # all is written, and nothing is committed
             case "saved":
-                dies_after(store, "complete")
+                dies_after(store.additions, "complete")
             case "failing":
                 memory._engine.pipeline.slow_extractor.failures = 1  # type: ignore[union-attr]
                 dies_before(Worker, "_note_failure")

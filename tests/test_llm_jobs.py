@@ -360,12 +360,8 @@ async def test_when_a_model_fails_for_good_rules_can_do_without_it(
         jobs={"retry_delay_s": 0.001, "max_retry_delay_s": 0.01, "max_attempts": 2},
         extraction={"fallback": fallback},
     )
-    memory = Memory.open(path, settings=settings, embedder=WordEmbedder())
-    flow = memory._engine.pipeline
-    monkeypatch.setattr(
-        memory, "_flow", type(flow)(**{**{n: getattr(flow, n) for n in flow.__slots__}, "extractors": (Plain(),)})
-    )
-    async with memory:
+    monkeypatch.setattr("jiyi.engine.BuiltinExtractor", Plain)
+    async with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
         receipt, made = await outcome(memory)
         assert [item.content for item in made] == (["Mei wrote."] if fallback else [])
         assert receipt.state is (ReceiptState.INDEXED if fallback else ReceiptState.FAILED)

@@ -33,7 +33,7 @@ HURRIED_S, PATIENT_S = 0.5, 30.0  # the machine may be slow
 MAX_FAULTS = 3  # in a row
 PROTECTIONS = {
     "the proof of a quote": "`Grounding.quoted` takes any quote for said, so a reply with invented ones makes memories",
-    "the check of vectors": "`jiyi.embed.checked` takes any array, so NaN and wrong dimensions are stored",
+    "the check of vectors": "`jiyi.embed.validated` takes any array, so NaN and wrong dimensions are stored",
     "the order of vectors": "the embedder takes the rows of a reply as they come, without their index",
 }
 SHOWN_BY = {
@@ -48,7 +48,7 @@ async def run(trial: Trial) -> None:
     with ExitStack() as off:
         _switch_off(trial.without, off)
         off.enter_context(patch("jiyi.llm.client.FIRST_PAUSE_S", 0.001))
-        off.enter_context(patch("jiyi.llm.client.PAUSE_AFTER_HANGING_S", 0.001))
+        off.enter_context(patch("jiyi.llm.client.PAUSE_AFTER_TIMEOUT_S", 0.001))
         async with fault_server() as server:
             empty = trial.scratch / "empty.db"
             async with Memory.open(empty, embedder=WordEmbedder()):
@@ -142,7 +142,7 @@ async def _embeddings(trial: Trial, server: FaultServer, path: Path, names: list
         for at, name in enumerate(names):
             server.behave(VECTORS[name])
             given = [f"{text} {at}" for text in FACTS[1:]]
-            with patch("jiyi.embed.openai.GIVE_UP_S", _patience([name])):
+            with patch("jiyi.embed.openai.TOTAL_TIMEOUT_S", _patience([name])):
                 receipt = await memory.add(given, user_id="mei")
                 found = await memory.search(f"chess {at}", user_id="mei", limit=1)
             if receipt.created != len(given):
@@ -216,7 +216,7 @@ def _switch_off(what: str | None, off: ExitStack) -> None:
             found = np.resize(np.asarray(reply, np.float32), (wanted, DIMENSION))
             return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
 
-        off.enter_context(patch("jiyi.embed.checked", anything))
+        off.enter_context(patch("jiyi.embed.validated", anything))
     elif what == "the order of vectors":
 
         async def as_they_come(self: OpenAIEmbedder, texts: list[str]) -> list[Any]:

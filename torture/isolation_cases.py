@@ -102,6 +102,15 @@ async def _exported(memory: Memory, user: str, theirs: Theirs) -> str:
     return (theirs.folder / "mine.jsonl").read_text("utf-8")
 
 
+async def _messages(memory: Memory, user: str, theirs: Theirs) -> list[Any]:
+    """List all messages, those of the owner's session, and those after a cursor."""
+    return [
+        await memory.messages(user_id=user),
+        await memory.messages(user_id=user, session_id=theirs.session_id),
+        await memory.messages(user_id=user, cursor="z" * 26),
+    ]
+
+
 # By name: no data of the owner may be in the answer.
 BY_NAME: dict[str, Call] = {
     "add": lambda memory, user, theirs: memory.add("plays chess", user_id=user, session_id=theirs.session_id),
@@ -111,6 +120,7 @@ BY_NAME: dict[str, Call] = {
     "search": lambda memory, user, theirs: memory.search("what sings", user_id=user, session_id=theirs.session_id),
     "context": lambda memory, user, theirs: memory.context("what sings", user_id=user),
     "list": lambda memory, user, theirs: memory.list(user_id=user, session_id=theirs.session_id, cursor="z" * 26),
+    "messages": _messages,
     "count": lambda memory, user, theirs: memory.count(user_id=user, session_id=theirs.session_id, tags=["bird"]),
     "usage.groups": lambda memory, user, theirs: memory.usage.groups(user_id=user),
     "timeline": lambda memory, user, theirs: memory.timeline(user_id=user, memory_types=["message", "fact"]),
