@@ -80,14 +80,17 @@ def test_explain_shows_how_the_score_came_about(monkeypatch: pytest.MonkeyPatch)
     why = answer(*words, "--explain")["hits"][0]["explanation"]
     picture = jiyi(*words, "--explain").stdout
     lines = [line.split() for line in picture.splitlines()]
-    for part in (*why["parts"], *why["evidence"]):
+    for part in why["parts"]:
         named = [line for line in lines if line[:1] == [part["name"]] and "×" in line]
         [line] = named if part["contribution"] else [None]
         if line is not None:
             shown = f"{part['value']:.2f} × {part['weight']:+.2f} = {part['contribution']:+.3f}"
             assert " ".join(line).endswith(shown)
-            bar = 0 if part["name"] == "start" else round(20 * part["value"])
-            assert "".join(line).count("█") == bar
+            assert "".join(line).count("█") == round(20 * part["value"])
+    assert {"cosine", "coverage", "meaning"} <= {part["name"] for part in why["evidence"]}
+    for part in why["evidence"]:
+        shown = f"{part['name']} {part['value']:.2f} → {part['contribution']:+.3f}"
+        assert any(" ".join(line).endswith(shown) for line in lines) == bool(part["contribution"]), part["name"]
     assert ["score", f"{why['score']:.3f}"] in lines
     assert "rust" in picture.split("words in common:")[1]
 

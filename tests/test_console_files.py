@@ -9,9 +9,10 @@ from typing import get_args
 
 import jiyi.server
 from jiyi.models import LAYERS, RelationType, Revision
+from jiyi.read.features import CANDIDATE_FEATURES
 from jiyi.read.presets import PRESETS, Weights
-from jiyi.read.relevance import BOTH, BY_MEANING, BY_WORDS
 
+ADJUSTMENTS = ("successor", "keywords", "assistant asked", "outdated", "weak kind", "derived", "other language")
 FOLDER = Path(jiyi.server.__file__).parent / "console"
 
 
@@ -47,7 +48,7 @@ def test_whatever_the_engine_names_has_words_and_every_part_a_colour() -> None:
     files = sources()
     named = set(re.findall(r'^ {2}"?([\w ]+)"?: \["[^"]+", "[^"]+"\],$', files["js/words/names.js"], re.MULTILINE))
     parts = [field.name for field in fields(Weights) if field.name != "half_life_days"]
-    evidence = {*BOTH, *BY_WORDS, *BY_MEANING, "behind"}
+    evidence = {*CANDIDATE_FEATURES, "query", "meaning", *ADJUSTMENTS}
     assert {f"part_{name}" for name in (*parts, *evidence)} <= named
     assert {f"type_{name}" for name in LAYERS} <= named
     taking = {name for name in parts if getattr(PRESETS["measured"], name) < 0}

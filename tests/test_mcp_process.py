@@ -98,7 +98,7 @@ def served(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """A store with a server over HTTP, for several tests: starting one takes seconds."""
     path = tmp_path_factory.mktemp("mcp") / "memory.db"
     path.write_bytes(empty_store.read_bytes())
-    with http(path, JIYI_TOOLS__BURST="100") as url:
+    with http(path, JIYI_TOOLS__CALLS_PER_MINUTE="200") as url:
         yield path, url
 
 

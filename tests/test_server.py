@@ -269,7 +269,7 @@ def test_a_chat_file_is_uploaded_imported_and_followed(web: httpx.Client) -> Non
 def test_a_file_that_is_no_chat_says_so_without_naming_the_servers_folders(web: httpx.Client) -> None:
     started = web.post("/v1/imports", params={"filename": "x.json"}, content=b'{"no": "chat"}')
     told = events(web, f"{started.headers['location']}/events")[-1][1]
-    assert told["state"] == "failed" and told["problem"].startswith("x.json: holds no chat")
+    assert told["state"] == "failed" and told["problem"].startswith("x.json: is in no known format")
     assert web.post("/v1/imports", params={"filename": "x.exe"}, content=b"MZ").status_code == 422
     assert web.post("/v1/imports", params={"filename": "x.json"}, content=b"").status_code == 422
 
@@ -306,12 +306,12 @@ def test_memories_go_out_as_a_file_and_come_in_again_for_somebody_else(server: R
     web.delete("/v1/memories", params={"all": True})
     back = web.post("/v1/imports", params={"filename": "m.jsonl"}, content=exported.content)
     told = events(web, f"{back.headers['location']}/events")[-1][1]
-    assert told["state"] == "done" and told["memories"]["shape"] == "jiyi" and told["report"] is None
+    assert told["state"] == "done" and told["memories"]["format"] == "jiyi" and told["report"] is None
     assert found(web, "花生") == ["我吃素，对花生过敏"]
     note = "# Tea\n\nGreen tea in the morning."
     with server.client(params={"user_id": "somebody else"}) as other:
         notes = other.post("/v1/imports", params={"filename": "tea.md"}, content=note.encode())
-        assert events(other, f"{notes.headers['location']}/events")[-1][1]["memories"]["shape"] == "markdown"
+        assert events(other, f"{notes.headers['location']}/events")[-1][1]["memories"]["format"] == "markdown"
         foreign = other.post("/v1/imports", params={"filename": "m.jsonl"}, content=exported.content)
         events(other, f"{foreign.headers['location']}/events")
         assert "花生" not in other.get("/v1/memories").text, "an export is taken in for its own user only"

@@ -186,21 +186,24 @@ def explanation(why: Explanation) -> Group:
         if part.contribution:
             _add_part(grid, part, "cyan")
     grid.add_row("", "", "order by the sum", f"{sum(part.contribution for part in why.parts):+.3f}", style="dim")
-    for part in (*why.evidence, *([why.behind] if why.behind and why.behind.value else [])):
-        _add_part(grid, part, "green", bar=part.name in ("words", "meaning"))
+    for part in why.evidence:
+        if part.contribution:
+            grid.add_row(part.name, "", f"{part.value:.2f} →", f"{part.contribution:+.3f}")
     for factor in why.factors:
         grid.add_row(factor.name, _bar(factor, "magenta"), "×", f"{factor.contribution:.3f}")
     grid.add_row("", "", "score", f"{why.score:.3f}", style="bold")
     shared = f"words in common: {' · '.join(why.matched_terms)}"
-    by_words = any(part.value for part in (*why.parts, *why.evidence) if part.name in ("keyword", "text", "words"))
+    by_words = any(
+        part.value for part in (*why.parts, *why.evidence) if part.name in ("keyword", "text", "coverage", "bm25")
+    )
     alone = "found by other words for the same" if by_words else "found by meaning alone"
     words = shared if why.matched_terms else f"no word in common: {alone}"
     return Group(grid, Text(plain(words), style="dim"))
 
 
-def _add_part(grid: Table, part: ScorePart, colour: str, *, bar: bool = True) -> None:
+def _add_part(grid: Table, part: ScorePart, colour: str) -> None:
     sum_of = f"{part.value:.2f} × {part.weight:+.2f} ="
-    grid.add_row(part.name, _bar(part, colour) if bar else "", sum_of, f"{part.contribution:+.3f}")
+    grid.add_row(part.name, _bar(part, colour), sum_of, f"{part.contribution:+.3f}")
 
 
 def _bar(part: ScorePart, colour: str) -> Text:

@@ -157,7 +157,6 @@ export default {
   valid_ended: "{from} to {to}",
   replaced_by: "Replaced by",
   created: "Stored",
-  updated: "Changed",
   recalled: "Recalled",
   recalled_times_one: "once, last {when}",
   recalled_times: "{n} times, last {when}",
@@ -208,10 +207,7 @@ export default {
   profile_text: "What is known of {user}, each with the words it came from.",
   profile_empty: "Nothing is known yet",
   profile_empty_text: "A profile grows by itself out of conversations: home, job, tastes, people.",
-  profile_since: "since {date}",
-  profile_ended: "no longer",
   profile_preferences: "Preferences",
-  profile_evidence: "Evidence",
 
   graph_title: "Relations",
   graph_text: "Which memories support, contradict, refine or replace each other.",

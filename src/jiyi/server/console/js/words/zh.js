@@ -157,7 +157,6 @@ export default {
   valid_ended: "{from} 至 {to}",
   replaced_by: "被取代为",
   created: "存入",
-  updated: "修改",
   recalled: "被想起",
   recalled_times_one: "1 次，最近 {when}",
   recalled_times: "{n} 次，最近 {when}",
@@ -208,10 +207,7 @@ export default {
   profile_text: "关于 {user} 已知的一切，每条都附出处。",
   profile_empty: "还一无所知",
   profile_empty_text: "画像会从对话中自己长出来：住处、工作、口味、身边的人。",
-  profile_since: "{date} 起",
-  profile_ended: "已不再",
   profile_preferences: "偏好",
-  profile_evidence: "依据",
 
   graph_title: "关系",
   graph_text: "哪些记忆互相支持、矛盾、细化或取代。",
