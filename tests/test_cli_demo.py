@@ -42,7 +42,7 @@ def test_the_demo_finds_what_it_says_and_touches_nothing(
         score = f"{best[query]['relevance_score']:.2f}"
         assert any(query in line and score in line for line in shown.splitlines()), "each showing is the same"
     assert "柏林" in played["where"]["today"]["hits"][0]["summary"]
-    assert played["where"]["before"]["hits"][0]["summary"] == "林梅住在杭州"
+    assert "住在杭州" in played["where"]["before"]["hits"][0]["summary"]
     assert [change["action"] for change in played["history"]] == ["add", "supersede"]
     assert played["forgotten"]["deletion"]["messages"] == 1 and played["forgotten"]["after"]["hits"] == []
 

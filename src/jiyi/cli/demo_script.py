@@ -13,7 +13,7 @@ USER = "林梅"
 ASSISTANT = "Assistant"
 
 CONVERSATION = (
-    (USER, "早上好！我叫林梅，住在杭州，在一家地图公司写后端。"),
+    (USER, "早上好！我叫林梅。我住在杭州。我在一家地图公司写后端。"),
     (ASSISTANT, "Good morning, Mei! What are you building these days?"),
     (USER, "A route planner: parser 用 Rust 写的, API in Python with FastAPI."),
     (ASSISTANT, "Rust 加 Python，好搭配。最近顺利吗？"),
