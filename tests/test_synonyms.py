@@ -21,9 +21,8 @@ from jiyi.languages.synonyms import _groups, builtin_phrases, builtin_synonyms
 from jiyi.read.expand import MOST_RELATED, MOST_SYNONYMS, expand, related_words
 from jiyi.synonyms import Cooccurrence, Synonym, checked, parse_synonyms
 from support import Place, dump, each_case, rows_with
-from test_cli import COMMANDS, answer
+from test_cli import answer
 from test_cli import jiyi as run
-from test_cli_docs import SECTIONS
 
 GROUPS = _groups()
 WORDS = sorted({word for group in GROUPS for word in group})
@@ -381,13 +380,3 @@ def test_wrong_files_are_refused_in_one_line(tmp_path: Path) -> None:
         assert problem in " ".join(refused.stderr.split()) and refused.stderr.count("\n") == 1
     assert "cannot be read" in run("synonyms", "import", tmp_path / "none.txt", code=2).stderr
     assert answer("synonyms", "list") == []
-
-
-@pytest.mark.parametrize("name", ["import", "list", "remove"])
-def test_every_option_of_a_subcommand_is_documented(name: str) -> None:
-    command = COMMANDS["synonyms"].commands[name]
-    section = SECTIONS["jiyi synonyms"]
-    for param in command.params:
-        names = param.opts if param.param_type_name == "option" else [param.metavar]
-        assert any(f"`{word}" in section or word in section for word in names), names
-    assert "$ jiyi synonyms" in command.help

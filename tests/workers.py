@@ -174,15 +174,15 @@ def write_until_killed(place: Place, log: Path, number: int) -> None:
                     ]
                     receipt = await memory.add(said, user_id="mei")
                     acknowledged.writelines(f"+{made.id}\n" for made in receipt.memories)
-                    acknowledged.sessions.flush()
+                    acknowledged.flush()
                     os.fsync(acknowledged.fileno())
                     if turn % 5 == 4:
                         await memory.update(receipt.memories[0].id, user_id="mei", content=f"changed {turn}")
                         acknowledged.write(f"?{receipt.memories[1].id}\n")  # from here on it may be gone
-                        acknowledged.sessions.flush()
+                        acknowledged.flush()
                         await memory.delete(receipt.memories[1].id, user_id="mei")
                         acknowledged.write(f"-{receipt.memories[1].id}\n")
-                        acknowledged.sessions.flush()
+                        acknowledged.flush()
                     turn += 1
 
     asyncio.run(write())
