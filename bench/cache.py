@@ -92,11 +92,11 @@ async def measure_caching(
 
 
 async def _timed(memory: Memory, user_id: str, query: str, times: CacheTimes) -> SearchResult:
-    before = memory._engine.answers.use().answered
+    before = memory._engine.searcher.cache_use().answered
     start = perf_counter()
     found = await memory.search(query, user_id=user_id)
     taken = perf_counter() - start
-    answered = memory._engine.answers.use().answered - before
+    answered = memory._engine.searcher.cache_use().answered - before
     times.searches += 1
     times.answered += answered
     (times.hits if answered else times.misses).append(taken)

@@ -27,11 +27,10 @@ from jiyi import Memory
 from jiyi.index.query import Candidates
 from jiyi.languages.script import language
 from jiyi.models import SearchMode
-from jiyi.read.interpret import interpret
-from jiyi.read.people import asks_assistant
 from jiyi.read.presets import PRESETS
+from jiyi.read.query import asks_assistant, interpret
+from jiyi.read.rank import LEGS, best, parts_of, score
 from jiyi.read.relevance import STEEPNESS, signs
-from jiyi.read.score import LEGS, best, parts_of, score
 from jiyi.read.search import question_of
 from jiyi.scope import Filter
 
@@ -136,10 +135,10 @@ async def asked(
     """Return the candidates and the index of the best one."""
     where = Filter.parse(user_id=user_of(one, store), asked_at=(query.asked_at if own else None) or store.last_at)
     inquiry = interpret(
-        query.text, where, mode=mode, keywords=None, at_least=0, limit=1, explain=False, with_synonyms=True
+        query.text, where, mode=mode, keywords=None, min_score=0, limit=1, explain=False, with_synonyms=True
     )
     question = await question_of(
-        inquiry, memory._engine.store, memory._engine.embedder, memory._engine.answers._ranking, []
+        inquiry, memory._engine.store, memory._engine.embedder, memory._engine.searcher._ranking, []
     )
     candidates = await memory._engine.index.gather(question)
     scores = score(candidates, PRESETS["measured"], LEGS[mode], unasked=not asks_assistant(query.text))

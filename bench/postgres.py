@@ -27,7 +27,7 @@ from rich.table import Table
 
 from jiyi import Memory
 from jiyi.embed.builtin import BuiltinEmbedder
-from jiyi.index.query import Question
+from jiyi.index.query import IndexQuery
 from jiyi.scope import Filter
 from jiyi.settings import load_settings
 from jiyi.store.tables import Base
@@ -228,7 +228,7 @@ async def _recall(memory: Memory, pool: Any, user_id: str, embedder: BuiltinEmbe
         vector = await embedder.embed_query(query)
         nearest = set(ids[np.argsort(-(matrix @ vector))[:TOP]])
         where = Filter(user_id=user_id, now=datetime.now(UTC))
-        gathered = await memory._engine.index.gather(Question(filter=where, vector=vector, model=embedder.id))
+        gathered = await memory._engine.index.gather(IndexQuery(filter=where, vector=vector, model=embedder.id))
         found += len(nearest & set(gathered.ids[np.argsort(-gathered.semantic)[:TOP]]))
     return found / (TOP * len(asked))
 

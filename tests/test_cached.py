@@ -38,7 +38,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, now: datetime) -> None:
         self.now = now
-        for module in ("scope", "read.cached", "read.accesses"):
+        for module in ("scope", "read.search", "read.accesses"):
             monkeypatch.setattr(f"jiyi.{module}.utc_now", lambda: self.now)
 
 
@@ -294,7 +294,7 @@ async def test_a_degraded_answer_is_not_kept(deaf_memory: Memory, switch: Failin
 async def test_a_cache_holds_ids_and_scores_and_no_text(memory: Memory) -> None:
     await memory.add("likes zanzibarquartz", user_id="mei", tags=["zanzibartag"])
     await memory.search("zanzibarquartz", user_id="mei")
-    [cache] = memory._engine.answers._caches
+    [cache] = memory._engine.searcher._caches
     assert cache._values
     assert "zanzibar" not in repr([(key, value) for (_, key), value in cache._values.items()])
     await memory.delete_all("mei")
@@ -304,7 +304,7 @@ async def test_a_cache_holds_ids_and_scores_and_no_text(memory: Memory) -> None:
 async def test_garbage_in_a_cache_is_no_answer(memory: Memory, path: Path) -> None:
     made = (await memory.add("likes tea", user_id="mei")).memories[0]
     first = await memory.search("tea", user_id="mei")
-    [cache] = memory._engine.answers._caches
+    [cache] = memory._engine.searcher._caches
     [(entry, (value, until))] = cache._values.items()
     good = value.decode()
     for garbage in (

@@ -144,7 +144,7 @@ class WithAndWithout(RuleBasedStateMachine):
             assert scores(with_cache) == pytest.approx(scores(without), abs=1e-4)
 
 
-MODULES = ("scope", "read.cached", "read.accesses")
+MODULES = ("scope", "read.search", "read.accesses")
 HOUR = timedelta(hours=1)
 
 

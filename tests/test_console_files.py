@@ -9,8 +9,8 @@ from typing import get_args
 
 import jiyi.server
 from jiyi.models import LAYERS, RelationType, Revision
-from jiyi.read.features import CANDIDATE_FEATURES
 from jiyi.read.presets import PRESETS, Weights
+from jiyi.read.relevance import CANDIDATE_FEATURES
 
 ADJUSTMENTS = ("successor", "keywords", "assistant asked", "outdated", "weak kind", "derived", "other language")
 FOLDER = Path(jiyi.server.__file__).parent / "console"

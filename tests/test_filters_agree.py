@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from jiyi import Memory
-from jiyi.index.query import Question
+from jiyi.index.query import IndexQuery
 from jiyi.languages.normalise import normalise
 from jiyi.scope import Filter
 from jiyi.store.filters import conditions
@@ -123,7 +123,7 @@ def test_sql_and_numpy_agree_on_every_filter(
             where = Filter(user_id=user_id, **one)
             async with shared._engine.store.database.reading(user_id) as session:
                 by_sql = await session.scalars(select(MemoryRow.id).where(*conditions(where)))
-            by_numpy = await shared._engine.index.gather(Question(filter=where, model="testing:words@64"))
+            by_numpy = await shared._engine.index.gather(IndexQuery(filter=where, model="testing:words@64"))
             assert sorted(by_numpy.ids) == sorted(by_sql), one
 
     runner.run(compare())

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from jiyi import Memory
-from jiyi.index.query import Question
+from jiyi.index.query import IndexQuery
 from jiyi.scope import Filter
 from jiyi.settings import load_settings
 from postgres_server import Databases
@@ -167,7 +167,7 @@ async def test_the_index_finds_the_nearest(databases: Databases, filled: str) ->
             vectors = np.array([row["vector"] for row in rows], np.float32)
             for number in range(20):
                 vector = await Spread().embed_query(f"question {number}")
-                candidates = await memory._engine.index.gather(Question(filter=where, vector=vector, model="spread"))
+                candidates = await memory._engine.index.gather(IndexQuery(filter=where, vector=vector, model="spread"))
                 assert set(candidates.ids) == set(ids)
                 order = np.argsort(-candidates.semantic)[:10]
                 similarity = dict(zip(ids, vectors @ vector, strict=True))

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from jiyi import Memory, SearchResult
 from jiyi.embed import Vectors
-from jiyi.read.people import asks_assistant, people_named, without_names
-from jiyi.read.turns import turns
+from jiyi.read.query import asks_assistant, people_named, turns, without_names
 from jiyi.testing import WordEmbedder
 from support import Place
 

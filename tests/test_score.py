@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from jiyi import Memory, SearchResult
 from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.index.query import Candidates
-from jiyi.read.formulas import FORMULAS
 from jiyi.read.presets import PRESETS
-from jiyi.read.score import LEGS, Scores, best
-from jiyi.read.turns import quoted
+from jiyi.read.query import quoted
+from jiyi.read.rank import FORMULAS, LEGS, Scores, best
 from jiyi.settings import load_settings
 from support import contents, recomputed
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from conftest import WordEmbedder
 from jiyi import Hit, Memory
-from jiyi.index.query import Candidates, Question
+from jiyi.index.query import Candidates, IndexQuery
 from jiyi.index.succession import ABOUT, NOBODY, Gists
 from jiyi.index.user_index import UserIndex
 from jiyi.models import to_micros
-from jiyi.read.past import asks_for_the_past
+from jiyi.read.query import asks_for_the_past
 from jiyi.scope import Filter
 from jiyi.settings import load_settings
 from test_userindex import row_of
@@ -174,7 +174,7 @@ def test_so_does_a_time_that_is_over() -> None:
 
 def asked(index: UserIndex, **filters: object) -> Candidates:
     where = replace(Filter(user_id="mei", now=NOW), **filters)  # type: ignore[arg-type]
-    return index.gather(Question(filter=where, vector=np.array([1, 0], np.float32), model="m"))
+    return index.gather(IndexQuery(filter=where, vector=np.array([1, 0], np.float32), model="m"))
 
 
 def test_what_a_filter_leaves_out_is_not_taken_for_over() -> None:

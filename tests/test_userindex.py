@@ -21,7 +21,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from jiyi import InvalidInput, Memory, MemoryItem, NotFound
 from jiyi.index.episodes import episodes
-from jiyi.index.query import Candidates, Question
+from jiyi.index.query import Candidates, IndexQuery
 from jiyi.index.row import IndexRow
 from jiyi.index.search_index import SearchIndex
 from jiyi.index.user_index import UserIndex
@@ -173,7 +173,7 @@ def test_every_leg_equals_the_textbook_after_any_edits(
             index.drop([memory_id])
             alive.pop(memory_id, None)
     found = index.gather(
-        Question(
+        IndexQuery(
             filter=ANYWHERE,
             terms=tuple(tokens(query)),
             words=tuple(non_overlapping(tokens(query))),
@@ -207,7 +207,7 @@ def test_growth_keeps_everything(batch: int) -> None:
     for start in range(0, len(rows), batch):
         index.put(rows[start : start + batch])
     found = index.gather(
-        Question(filter=ANYWHERE, terms=("2999", "tea"), vector=np.array([1, 0], np.float32), model="m")
+        IndexQuery(filter=ANYWHERE, terms=("2999", "tea"), vector=np.array([1, 0], np.float32), model="m")
     )
     assert list(found.ids) == [row.id for row in rows]
     assert found.ids[found.text.argmax()] == "id02999"
@@ -221,7 +221,7 @@ def test_memories_without_a_vector_are_counted_and_never_similar() -> None:
     index.put([row_of("a", "tea"), row_of("b", "tea")])
     index.put([row_of("c", "tea", vector=[1, 0]), row_of("d", "tea")])
     index.put([row_of("c", "tea")])
-    found = index.gather(Question(filter=ANYWHERE, vector=np.array([1, 0], np.float32), model="m"))
+    found = index.gather(IndexQuery(filter=ANYWHERE, vector=np.array([1, 0], np.float32), model="m"))
     assert found.unembedded == 4
     assert not found.semantic.any()
 
@@ -351,7 +351,7 @@ class TwoProcesses(RuleBasedStateMachine):
         store = self.both[0]._engine.store
         anew = SearchIndex(store, budget=1 << 30)
         for filter_ in (ANYWHERE, replace(ANYWHERE, session_id="s"), replace(ANYWHERE, tags=("tea", "咖啡"))):
-            question = Question(
+            question = IndexQuery(
                 filter=filter_,
                 terms=tuple(tokens(query)),
                 keywords=tuple(query_keywords(query)),
@@ -415,7 +415,7 @@ def test_episodes_equal_a_walk_through_each_session(said: list[tuple[int, int, f
 
 
 def gist_of(index: UserIndex, where: Filter = ANYWHERE) -> dict[str, float]:
-    found = index.gather(Question(filter=where, vector=np.array([1, 0], np.float32), model="m"))
+    found = index.gather(IndexQuery(filter=where, vector=np.array([1, 0], np.float32), model="m"))
     return (
         {}
         if found.gist is None

@@ -26,8 +26,7 @@ from jiyi.languages.tokens import tokens
 from jiyi.llm.json_reply import read_object
 from jiyi.llm.keywords import read_expansion
 from jiyi.models import CandidateMemory, Message
-from jiyi.read.interpret import interpret
-from jiyi.read.people import asks_assistant, people_named, without_names
+from jiyi.read.query import asks_assistant, interpret, people_named, without_names
 from jiyi.scope import Filter
 from jiyi.synonyms import parse_synonyms
 from jiyi.text.fence import CLOSING, NOTICES, OPENING, blank_context, harmless, is_context, strip_context
@@ -184,7 +183,7 @@ def _query(text: str) -> None:
         Filter.parse(user_id="mei"),
         mode="hybrid",
         keywords=None,
-        at_least=0,
+        min_score=0,
         limit=5,
         explain=False,
         with_synonyms=True,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jiyi.read.features import CANDIDATE_FEATURES
+from jiyi.read.relevance import CANDIDATE_FEATURES
 
 from .data import MODEL, Embeddings, Question, plain_facts, retrieval, stories
 from .network import Standard, Weights, fit, logits, merged

@@ -19,13 +19,11 @@ from jiyi.index.row import IndexRow
 from jiyi.index.user_index import UserIndex
 from jiyi.languages.normalise import normalise
 from jiyi.models import to_micros
-from jiyi.read.features import candidate_features
-from jiyi.read.interpret import interpret
-from jiyi.read.presets import PRESETS
-from jiyi.read.rank import Ranking, query_row
-from jiyi.read.search import index_query, query_texts
+from jiyi.read.presets import PRESETS, Ranking
+from jiyi.read.query import build_index_query, interpret, query_texts
+from jiyi.read.relevance import candidate_features, query_features
 from jiyi.scope import Filter
-from jiyi.store.contract import Outset
+from jiyi.store.contract import SearchSnapshot
 from jiyi.write.index import KeywordRules, index_entry
 
 RULES = KeywordRules(most=12, lightest=0.1)
@@ -128,7 +126,7 @@ def ask(
         Filter.parse(user_id="u", asked_at=asked_at),
         mode="hybrid",
         keywords=None,
-        at_least=0,
+        min_score=0,
         limit=5,
         explain=False,
         with_synonyms=False,
@@ -136,10 +134,12 @@ def ask(
     people = index.people
     texts = query_texts(query, people)
     embeddings.add(texts)
-    asked = index_query(query, people, [embeddings[one] for one in texts], Outset(None, {}), MODEL, RANKING)
+    asked = build_index_query(
+        query, people, [embeddings[one] for one in texts], SearchSnapshot(None, {}), MODEL, RANKING
+    )
     candidates = index.gather(asked)
     evidence = candidates.evidence(np.arange(len(candidates)))
-    return query_row(query, asked), embeddings[texts[0]], evidence
+    return query_features(query, asked), embeddings[texts[0]], evidence
 
 
 def question(index: UserIndex, text: str, asked_at: datetime, embeddings: Embeddings, **labels: Any) -> Question:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jiyi.read.features import CANDIDATE_FEATURES
+from jiyi.read.relevance import CANDIDATE_FEATURES
 
 from .data import Question
 

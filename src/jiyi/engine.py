@@ -16,9 +16,8 @@ from .llm import resolve as resolve_llm
 from .metrics import Meter
 from .models import Deletion
 from .read.accesses import Accesses
-from .read.cached import Answers, Period
-from .read.presets import PRESETS, TYPE_PRIORITIES
-from .read.rank import Ranking
+from .read.presets import PRESETS, TYPE_PRIORITIES, Ranking
+from .read.search import Period, Searcher
 from .scope import Lifetimes
 from .text_cache import clear_text_caches
 from .write.extract import BuiltinExtractor
@@ -44,7 +43,7 @@ class Engine:
     meter: Meter
     rules: KeywordRules
     pipeline: Flow
-    answers: Answers
+    searcher: Searcher
     accesses: Accesses
     lifetimes: Lifetimes
     llm: LLMClient | None
@@ -106,7 +105,7 @@ class Engine:
             meter=meter,
             rules=rules,
             pipeline=pipeline,
-            answers=Answers(store, index, embedder, ranking, accesses, resolve_caches(settings), period),
+            searcher=Searcher(store, index, embedder, ranking, accesses, resolve_caches(settings), period),
             accesses=accesses,
             lifetimes=tuple(sorted(Retention(settings=settings.maintenance).lifetimes.items())),
             llm=llm,
@@ -130,7 +129,7 @@ class Engine:
         if self.files is not None:
             await self.files.close()
         await self.accesses.close()
-        await self.answers.close()
+        await self.searcher.close()
         await self.store.close()
 
     async def sync_files(self, user_id: str) -> str | None:
@@ -143,8 +142,8 @@ class Engine:
         removed, notes = dict(done.removed), list(done.notes)
         if isinstance(self.embedder, CachedQueries):
             self.embedder.clear()
-        if answers := await self.answers.forget(user_id):
-            removed["kept answers"] = answers
+        if results := await self.searcher.forget(user_id):
+            removed["cached results"] = results
         if self.files is not None and self.files.workspace.covers(user_id):
             try:
                 notes += (await self.files.sync(user_id)).problems

@@ -30,7 +30,7 @@ class HealthCheck:
         except JiyiError as error:
             checks.append(Check(name="store", ok=False, problem=str(error)))
         checks.append(await self._check_embedder())
-        cache = self._engine.answers.use()
+        cache = self._engine.searcher.cache_use()
         # Without a cache searches are slower, not wrong.
         checks.append(Check(name="cache", ok=True, problem="; ".join(cache.problems) or None))
         return Health(ready=all(check.ok for check in checks), checks=tuple(checks))

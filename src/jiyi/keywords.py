@@ -22,7 +22,7 @@ from .llm import LLMRequest
 from .llm.json_reply import read_object
 from .llm.keywords import EXPANSION, KEYWORDS, WordsOf, usable_words, weighted_words
 from .llm.prompts import Prompts
-from .read.expand import MOST_RELATED, MOST_SYNONYMS, Expansion, expand
+from .read.query import MOST_RELATED, MOST_SYNONYMS, Expansion, expand
 
 if TYPE_CHECKING:
     from .memory import Memory

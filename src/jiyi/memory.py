@@ -36,9 +36,8 @@ from .models import (
     Status,
 )
 from .read.context import MAX_LINES, ContextLanguage, Style, log_degraded, render_context, select_for_context
-from .read.earlier import as_they_were
-from .read.interpret import interpret, with_llm_synonyms
-from .read.pointing import to_the_point
+from .read.hits import as_they_were, to_the_point
+from .read.query import interpret, with_llm_synonyms
 from .scope import Filter, Filters, TimeRange
 from .write.accept import What, accept
 from .write.add import add
@@ -299,12 +298,12 @@ class Memory:
         """
         engine, settings = self._engine, self.settings
         where = self._search_filter(user_id, asked_at, filters)
-        inquiry = interpret(
+        parsed = interpret(
             query,
             where,
             mode=settings.search.default_mode if search_mode is None else search_mode,
             keywords=keywords,
-            at_least=min_relevance_score,
+            min_score=min_relevance_score,
             limit=limit,
             explain=explain,
             with_synonyms=settings.extraction.enable_synonym_expansion,
@@ -312,9 +311,9 @@ class Memory:
         unread = await engine.sync_files(where.user_id)
         # The last days are different ones at each moment, so that such a result cannot be cached.
         cacheable = filters.get("time_range_days") is None or asked_at is not None
-        with self.meter.timing("search", inquiry.mode):
-            inquiry, problem = await with_llm_synonyms(inquiry, engine.expander)
-            found = await engine.answers.search(inquiry, asked_at=asked_at, lasting=cacheable)
+        with self.meter.timing("search", parsed.mode):
+            parsed, problem = await with_llm_synonyms(parsed, engine.expander)
+            found = await engine.searcher.search(parsed, asked_at=asked_at, cacheable=cacheable)
         if notes := tuple(note for note in (problem, unread) if note):
             found = found.model_copy(update={"degraded": (*found.degraded, *notes)})
         self.meter.count("searches_total", "degraded" if found.degraded else "found" if found.hits else "nothing")
@@ -439,7 +438,7 @@ class Memory:
         """Count what the store holds, of one user or of all."""
         engine = self._engine
         held = await engine.store.statistics.stats(engine.embedder.id, validation.optional_name("user_id", user_id))
-        return held.model_copy(update={"cache": engine.answers.use()})
+        return held.model_copy(update={"cache": engine.searcher.cache_use()})
 
     async def health(self) -> Health:
         """Check that the store answers, that jobs get done, and that texts can be embedded."""

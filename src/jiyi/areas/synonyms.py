@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from .. import validation
 from ..engine import Engine
-from ..read.expand import Expansion, expand, related_words
+from ..read.query import Expansion, expand, related_words
 from ..scope import Filter
 from ..synonyms import GivenPair, Synonym, checked
 

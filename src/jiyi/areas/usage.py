@@ -37,7 +37,7 @@ class Usage:
         limit = validation.whole("limit", limit)
         await self._engine.sync_files(where.user_id)
         await self._engine.accesses.flush()
-        return await self._engine.answers.hot(where, limit)
+        return await self._engine.searcher.most_used(where, limit)
 
     async def groups(self, *, user_id: str, memory_types: Sequence[str] | None = None) -> dict[str, int]:
         """Count a user's memories by group."""
@@ -55,7 +55,7 @@ class Usage:
         print(now.search.p95, now.cache_hit_rate)
         """
         user_id = validation.optional_name("user_id", user_id)
-        store, meter, cache = self._engine.store, self._engine.meter, self._engine.answers.use()
+        store, meter, cache = self._engine.store, self._engine.meter, self._engine.searcher.cache_use()
         held = await store.statistics.stats(self._engine.embedder.id, user_id)
         today = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
         tally = await store.statistics.tally(user_id, today - timedelta(days=SHOWN_DAYS - 1))
@@ -93,7 +93,7 @@ class Usage:
         """Return all metrics in Prometheus' text format. The store is counted once a minute."""
         if self._counted is None or monotonic() - self._counted[0] > COUNT_EVERY_S:
             self._counted = monotonic(), await self._engine.store.statistics.stats(self._engine.embedder.id)
-        held, cache = self._counted[1], self._engine.answers.use()
+        held, cache = self._counted[1], self._engine.searcher.cache_use()
         return prometheus((*_gauges(held), *_lookups(cache), *self._engine.meter.samples()))
 
 

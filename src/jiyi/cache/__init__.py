@@ -1,7 +1,7 @@
 """Caches of search results: in this process, or in Redis for all processes.
 
 A cache holds small opaque values and may lose any of them at any time. What makes a value right or wrong is in its
-key; see `read/cached.py`.
+key; see `read/search.py`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from ..keep.undo import UndoPlan, UndoReport
 from ..keys import ApiKey, AuditEntry, NewKey
 from ..metrics import Metrics
 from ..models import ImportReport, Job, Observed, Recall, Receipt, ReceiptState, Stats
-from ..read.expand import Expansion
+from ..read.query import Expansion
 from ..settings import Settings
 from ..store.records import EXPORT
 from ..synonyms import GivenPair, Synonym, checked

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from .query import Floats, Question
+from .query import Floats, IndexQuery
 from .row import IndexRow
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class ExternalVectors(Protocol):
     async def dimension(self, session: AsyncSession, user_id: str, model: str) -> int | None:
         """Return the dimension of the user's vectors in the engine, or None if it has none."""
 
-    async def load(self, session: AsyncSession, index: UserIndex, question: Question) -> None:
+    async def load(self, session: AsyncSession, index: UserIndex, query: IndexQuery) -> None:
         """Load the vectors that a query needs into the index."""
 
     async def maintain(self, user_id: str) -> None:

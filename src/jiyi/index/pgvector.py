@@ -38,10 +38,10 @@ from ..store.inserts import chunks
 from ..store.postgres import PostgresDatabase
 from ..store.tables import Base, EmbeddingRow, MemoryRow
 from ..store.types import Pgvector
-from .query import Question
+from .query import IndexQuery
 from .user_index import UserIndex
 
-NEAREST = 400  # memories that the index is asked for, for each vector of a question
+NEAREST = 400  # memories that the index is asked for, for each vector of a query
 FARTHEST = 10
 BY_WORDS = 1000  # memories that words find, whose similarity is worked out too
 SELDOM = 25  # if fewer than one in so many are in scope, an index has to walk too far: then all in scope are compared
@@ -93,25 +93,21 @@ class PgVectors:
         valid = [one.dimension for one in await found(session, user_id, model) if one.valid]
         return valid[0] if valid else None
 
-    async def load(self, session: AsyncSession, index: UserIndex, question: Question) -> None:
+    async def load(self, session: AsyncSession, index: UserIndex, query: IndexQuery) -> None:
         """Load the vectors that a question needs into the index: the nearest ones, and those that its words find."""
-        wanted = [vector for vector in (question.vector, *question.turns) if vector is not None]
+        wanted = [vector for vector in (query.vector, *query.turns) if vector is not None]
         ids: set[str] = set()
         if wanted:
-            ids.update(index.by_words(question, BY_WORDS))
-            often = index.in_scope(question.filter) * SELDOM >= len(index)
+            ids.update(index.by_words(query, BY_WORDS))
+            often = index.in_scope(query.filter) * SELDOM >= len(index)
             if often:
                 await (await session.connection()).execute(_SET)
             for vector in wanted:
                 # The farthest too, which are the nearest to the opposite: similarities are measured from worst to best.
                 for one, number in ((vector, NEAREST), (-vector, FARTHEST)):
-                    ids.update(
-                        await session.scalars(_nearest(question.filter, question.model, one, number, indexed=often))
-                    )
+                    ids.update(await session.scalars(_nearest(query.filter, query.model, one, number, indexed=often)))
             ids.update(index.worked_out_of(ids))  # which tells whether what they say is so still
-        index.load_vectors(
-            *await _vectors(session, question.filter.user_id, question.model, sorted(ids), index.dimension)
-        )
+        index.load_vectors(*await _vectors(session, query.filter.user_id, query.model, sorted(ids), index.dimension))
 
     async def maintain(self, user_id: str) -> None:
         """Create the user's index when there are more than so many vectors, and drop it below half of that."""

@@ -16,7 +16,7 @@ Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class IndexQuery:
     """What the legs need of a query. A dialogue has `turns`, and its last turn counts for itself too."""
 
     filter: Filter
@@ -36,7 +36,7 @@ class Question:
     ageing: Mapping[str, float] = field(default_factory=dict)  # how much faster than others memories of a type age
     weak_kinds: tuple[str, ...] = ()  # kinds of sentences that are no evidence for what is asked
     model: str  # of the vector, and of the memories' vectors it is compared with
-    tip: int | None = None  # how far the change feed had come for this user when the search began, if it was looked up
+    seen: int | None = None  # newest change of the user that the search must include, if it was looked up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

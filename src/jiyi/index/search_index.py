@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..languages.normalise import normalise
 from ..scope import Lifetimes
-from ..store.contract import Outset
+from ..store.contract import SearchSnapshot
 from ..store.entries import vector_of_memory
 from ..store.inserts import chunks
 from ..store.memories import GIST, MESSAGE, worked_out
@@ -23,7 +23,7 @@ from ..store.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, Terms
 from ..text.passages import COMPRESSED
 from ..text_cache import text_cache
 from .legs import ExternalVectors
-from .query import Candidates, Question
+from .query import Candidates, IndexQuery
 from .row import IndexRow
 from .user_index import UserIndex
 
@@ -64,23 +64,23 @@ class SearchIndex:
         # One search at a time per user, because catching up changes the arrays that a scan in another thread reads.
         self._locks = [asyncio.Lock() for _ in range(64)]
 
-    async def gather(self, question: Question) -> Candidates:
-        user_id = question.filter.user_id
+    async def gather(self, query: IndexQuery) -> Candidates:
+        user_id = query.filter.user_id
         async with self._locks[hash(user_id) % len(self._locks)]:
-            dimension = 0 if question.vector is None else len(question.vector)
+            dimension = 0 if query.vector is None else len(query.vector)
             index = self._users.get(user_id)
             # Nothing to read: the search has looked how far the feed has come when it began.
-            if question.tip is None or not _fits(index, question.model, dimension) or index.seen < question.tip:
+            if query.seen is None or not _fits(index, query.model, dimension) or index.seen < query.seen:
                 async with self._reading(user_id) as session:
-                    index = await self._current(session, user_id, question.model, dimension)
-                index.seen = max(index.seen, question.tip or 0)
+                    index = await self._current(session, user_id, query.model, dimension)
+                index.seen = max(index.seen, query.seen or 0)
             self._keep(user_id, index)
             if self._external is not None and index.external:
                 async with self._reading(user_id) as session:
-                    await self._external.load(session, index, question)
+                    await self._external.load(session, index, query)
             if len(index) < WORTH_A_THREAD:
-                return index.gather(question)
-            return await asyncio.to_thread(index.gather, question)
+                return index.gather(query)
+            return await asyncio.to_thread(index.gather, query)
 
     async def people(self, user_id: str, model: str) -> frozenset[str]:
         """Return the people who have spoken in this user's memory. New ones may be missing until the next search,
@@ -104,10 +104,10 @@ class SearchIndex:
         if user_id in self._users:
             self._expected[user_id] = seq
 
-    async def search_snapshot(self, user_id: str, words: Sequence[str]) -> Outset:
+    async def search_snapshot(self, user_id: str, words: Sequence[str]) -> SearchSnapshot:
         """Return the newest change that concerns a user, and the synonyms of these words."""
         found = await self._store.changes.search_snapshot(user_id, words)
-        self.expect(user_id, 0 if found.tip is None else found.tip.seq)
+        self.expect(user_id, 0 if found.position is None else found.position.seq)
         return found
 
     async def next_end(self, user_id: str, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:

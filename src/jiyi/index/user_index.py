@@ -21,7 +21,7 @@ from .episodes import Episodes, episodes
 from .filters import NEVER, in_scope, with_lifetime
 from .legs import Scope, Slots, VectorLeg, WordLeg
 from .postings import rarity, weighted
-from .query import Candidates, Evidence, Floats, Question
+from .query import Candidates, Evidence, Floats, IndexQuery
 from .row import CODED, COLUMNS, TIMES, IndexRow
 from .succession import NOBODY, Gists, Succession
 from .vectors import LoadedVectors, RamVectors
@@ -162,11 +162,11 @@ class UserIndex:
         """Count the memories in scope."""
         return int(np.count_nonzero(self._in_scope(where)))
 
-    def by_words(self, question: Question, most: int) -> list[str]:
+    def by_words(self, query: IndexQuery, most: int) -> list[str]:
         """Return the ids that match by words, the best ones if there are many."""
         alive = self._columns["alive"][: self._size]
-        found = self._bm25(question.terms) + self._keyword_match(question)
-        slots = np.flatnonzero((found > 0) & alive & self._in_scope(question.filter))
+        found = self._bm25(query.terms) + self._keyword_match(query)
+        slots = np.flatnonzero((found > 0) & alive & self._in_scope(query.filter))
         if len(slots) > most:
             slots = slots[np.argpartition(-found[slots], most)[:most]]
         return list(self._columns["id"][slots])
@@ -185,9 +185,9 @@ class UserIndex:
         messages[[self._slots[memory_id] for memory_id in ids if memory_id in self._slots]] = True
         return list(self._columns["id"][self._gists.of(messages)])
 
-    def gather(self, question: Question) -> Candidates:
+    def gather(self, query: IndexQuery) -> Candidates:
         """Return the scores of every memory in scope."""
-        in_scope = self._in_scope(question.filter)
+        in_scope = self._in_scope(query.filter)
         # Where everything is in scope, as it mostly is, a slice spares copying every array.
         everything = bool(in_scope.all())
         slots: Scope = slice(0, self._size) if everything else np.flatnonzero(in_scope)
@@ -195,63 +195,63 @@ class UserIndex:
         columns = self._columns
         embedded = columns["embedded"][slots]
         episodes = self._episodes()
-        text, semantic = self._bm25(question.terms), self._meaning(question)
-        succession = self._succession(question, semantic, text)
+        text, semantic = self._bm25(query.terms), self._meaning(query)
+        succession = self._succession(query, semantic, text)
         if limited is not None:
             text *= limited
 
         def leg(values: Floats) -> Floats:
             return (values if succession is None else succession.inherit(values))[slots]
 
-        weak = [self._codes["kind"].get(kind, -1) for kind in question.weak_kinds]
-        now = to_micros(question.filter.now)
+        weak = [self._codes["kind"].get(kind, -1) for kind in query.weak_kinds]
+        now = to_micros(query.filter.now)
         recalled = columns["last_accessed_at"][slots]
         recalled = np.where(recalled <= now, recalled, LONG_AGO)  # asked as of an earlier time, it had not happened yet
         last_seen = np.maximum(columns["occurred_at"][slots], recalled)
-        ageing = self._by_type(question.ageing, 1.0)[slots] if question.ageing else 1.0
+        ageing = self._by_type(query.ageing, 1.0)[slots] if query.ageing else 1.0
         return Candidates(
             ids=columns["id"][slots],
-            keyword=leg(self._keyword_match(question)),
+            keyword=leg(self._keyword_match(query)),
             text=leg(text),
             semantic=leg(semantic),
             near=leg(episodes.lent(semantic, limited)),
-            coverage=leg(self._coverage(question)),
-            last_text=None if question.last_terms is None else leg(self._bm25(question.last_terms)),
-            last_semantic=leg(self._cosine(question.turns[-1])) if question.turns else None,
-            whole_semantic=leg(self._cosine(question.vector)) if question.turns else None,
-            episode=leg(self._episode_bm25(question.terms, limited)) if episodes.count and question.terms else None,
+            coverage=leg(self._coverage(query)),
+            last_text=None if query.last_terms is None else leg(self._bm25(query.last_terms)),
+            last_semantic=leg(self._cosine(query.turns[-1])) if query.turns else None,
+            whole_semantic=leg(self._cosine(query.vector)) if query.turns else None,
+            episode=leg(self._episode_bm25(query.terms, limited)) if episodes.count and query.terms else None,
             before=leg(self._before(text)) if episodes.count else None,
             gist=leg(self._gists.lent(semantic, in_scope)) if len(self._gists) else None,
             over=None if succession is None else succession.over[slots],
             succeeds=None if succession is None else succession.succeeds[slots],
-            phrase=leg(self._holds_phrase(question.phrases)) if question.phrases else None,
-            speaker=self._said_by(question.named)[slots] if question.named else None,
-            time=self._happened_in(question.spans)[slots] if question.spans else None,
+            phrase=leg(self._holds_phrase(query.phrases)) if query.phrases else None,
+            speaker=self._said_by(query.named)[slots] if query.named else None,
+            time=self._happened_in(query.spans)[slots] if query.spans else None,
             assistant=columns["assistant"][slots].astype(np.float32),
             asks=columns["asks"][slots],
             weak_kind=np.isin(columns["kind"][slots], weak),
             successions=_positions(succession, slots, self._size),
             statement=self._gists.statements(self._size, alive=columns["alive"])[slots],
             derived=columns["derived"][slots] if self._derived else None,
-            priority=self._by_type(question.priorities, 0.0)[slots] if question.priorities else None,
+            priority=self._by_type(query.priorities, 0.0)[slots] if query.priorities else None,
             age_days=np.maximum(now - last_seen, 0) / DAY * ageing,
             idle_days=np.where(recalled == LONG_AGO, np.inf, np.maximum(now - recalled, 0) / DAY),
             uses=columns["access_count"][slots],
             importance=columns["importance"][slots],
-            evidence=partial(self._evidence, question, semantic, np.arange(self._size)[slots]),
+            evidence=partial(self._evidence, query, semantic, np.arange(self._size)[slots]),
             unembedded=len(embedded) - int(np.count_nonzero(embedded)),
         )
 
-    def _evidence(self, question: Question, cosine: Floats, slots: Slots, places: NDArray[np.intp]) -> Evidence:
+    def _evidence(self, query: IndexQuery, cosine: Floats, slots: Slots, places: NDArray[np.intp]) -> Evidence:
         """Describe some candidates by themselves, their words and the messages around them."""
         chosen, columns, size = slots[places], self._columns, len(cosine)
         previous, following = self._episodes().neighbours(chosen, size)
-        coverage, rarest = self._coverage_of(question.words, question.named, size)
+        coverage, rarest = self._coverage_of(query.words, query.named, size)
 
         def at(values: Floats, where: Slots) -> Floats:
             return np.where(where >= 0, values[where], 0).astype(np.float32)
 
-        age = (to_micros(question.filter.now) - columns["occurred_at"][chosen]) / DAY
+        age = (to_micros(query.filter.now) - columns["occurred_at"][chosen]) / DAY
         return Evidence(
             columns={
                 "cosine": cosine[chosen],
@@ -261,9 +261,9 @@ class UserIndex:
                 "coverage": coverage[chosen],
                 "previous_coverage": at(coverage, previous),
                 "rarest_word": rarest[chosen],
-                "proper_words": self._coverage_of(question.proper, frozenset(), size)[0][chosen],
-                "bm25": self._bm25(question.terms)[chosen],
-                "speaker": self._said_by(question.named)[chosen],
+                "proper_words": self._coverage_of(query.proper, frozenset(), size)[0][chosen],
+                "bm25": self._bm25(query.terms)[chosen],
+                "speaker": self._said_by(query.named)[chosen],
                 "assistant": columns["assistant"][chosen].astype(np.float32),
                 "previous_assistant": at(columns["assistant"].astype(np.float32), previous),
                 "asks": columns["asks"][chosen],
@@ -303,13 +303,13 @@ class UserIndex:
         said = np.isin(self._columns["speaker"][: self._size], codes) if codes else np.zeros(self._size, np.bool_)
         return said.astype(np.float32)
 
-    def _keyword_match(self, question: Question) -> Floats:
+    def _keyword_match(self, query: IndexQuery) -> Floats:
         """The share of the query's keywords that a memory carries, by weight, rare ones counting more."""
         scores = np.zeros(self._size, np.float32)
         whole = 0.0
-        for keyword in dict.fromkeys(question.keywords):
+        for keyword in dict.fromkeys(query.keywords):
             best = np.zeros(self._size, np.float32)
-            alike = self._words.alike(keyword) + [(word, SYNONYM) for word in question.synonyms.get(keyword, ())]
+            alike = self._words.alike(keyword) + [(word, SYNONYM) for word in query.synonyms.get(keyword, ())]
             for word, quality in alike:
                 slots, weights = self._words.find_keyword(word)
                 best[slots] = np.maximum(best[slots], quality * weights)
@@ -371,8 +371,8 @@ class UserIndex:
         scores /= best_possible or 1.0
         return np.where(found.number >= 0, scores[found.number], 0)
 
-    def _coverage(self, question: Question) -> Floats:
-        return self._coverage_of(question.words, question.named, self._size)[0]
+    def _coverage(self, query: IndexQuery) -> Floats:
+        return self._coverage_of(query.words, query.named, self._size)[0]
 
     def _coverage_of(self, words: Sequence[str], named: frozenset[str], size: int) -> tuple[Floats, Floats]:
         """Return the share of the words that each memory holds, weighted by rarity, and its rarest word's share of the
@@ -409,18 +409,18 @@ class UserIndex:
         found: Floats = by_code[self._columns["memory_type"][: self._size]]
         return found
 
-    def _meaning(self, question: Question) -> Floats:
+    def _meaning(self, query: IndexQuery) -> Floats:
         """Similarity to the query; to a dialogue: to the nearest turn."""
-        return reduce(np.maximum, map(self._cosine, question.turns or (question.vector,)))
+        return reduce(np.maximum, map(self._cosine, query.turns or (query.vector,)))
 
     def _cosine(self, vector: NDArray[np.float32] | None) -> Floats:
         return self._vectors.cosine(vector, self._size, slice(0, self._size))
 
-    def _succession(self, question: Question, semantic: Floats, text: Floats) -> Succession | None:
-        if not question.current or not len(self._gists):
+    def _succession(self, query: IndexQuery, semantic: Floats, text: Floats) -> Succession | None:
+        if not query.current or not len(self._gists):
             return None
         alive = self._columns["alive"][: self._size]
-        ended = self._columns["valid_to"][: self._size] <= to_micros(question.filter.as_of or question.filter.now)
+        ended = self._columns["valid_to"][: self._size] <= to_micros(query.filter.as_of or query.filter.now)
         return self._gists.succession(semantic.clip(0, None) + text, alive, ended)
 
     def _happened_in(self, spans: Sequence[tuple[datetime, datetime]]) -> Floats:

@@ -1,1 +1,1 @@
-"""Query in, hits out: interpret → gather → score → rank → assemble."""
+"""Reading: queries, search, ranking, and the context for a prompt."""

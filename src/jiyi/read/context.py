@@ -18,8 +18,7 @@ from ..models import RELEVANT, Hit, MemoryItem, utc_now
 from ..text.budget import token_bound
 from ..text.fence import CLOSING, NOTICES, OPENING, harmless, is_context, strip_context
 from ..text.hashes import content_hash, hamming, near_hash
-from .assemble import dated_text
-from .earlier import as_they_were
+from .hits import as_they_were, dated_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence

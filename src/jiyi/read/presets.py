@@ -1,9 +1,10 @@
-"""The weights, by name. `measured` is the default: its numbers were fitted on public benchmarks by `bench/fitting.py`
-(docs/internals/evaluation.md). The others are plain formulas that people know from elsewhere."""
+"""Presets of ranking weights. `measured` is the default: its numbers were fitted on public benchmarks by
+`bench/fitting.py` (docs/internals/evaluation.md). The others are common plain formulas."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,31 +13,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """How much each part counts. What is negative takes away."""
+    """The weight of each part of a candidate's sum; negative ones lower it."""
 
     keyword: float = 0.0
     text: float = 0.0  # BM25
     semantic: float = 0.0  # cosine, in `measured` together with the messages before and after
-    dialogue_text: float = 0.0  # of a query that is a dialogue: all its turns
-    dialogue_semantic: float = 0.0  # … its nearest turn
-    last_text: float = 0.0  # … its last turn
+    dialogue_text: float = 0.0  # for dialogues: all turns
+    dialogue_semantic: float = 0.0  # … the nearest turn
+    last_text: float = 0.0  # … the last turn
     last_semantic: float = 0.0
-    whole_semantic: float = 0.0  # … all of it as one text
+    whole_semantic: float = 0.0  # … all turns as one text
     episode: float = 0.0  # BM25 of the conversation that a message belongs to
     before: float = 0.0  # BM25 of the message before
-    gist: float = 0.0  # cosine of what was worked out of it
-    held: float = 0.0  # holds most of the query's words, rare ones counting more
+    gist: float = 0.0  # cosine of the memories derived from it
+    held: float = 0.0  # holds most of the query's words, weighted by rarity
     phrase: float = 0.0  # holds the words of a quoted phrase
-    speaker: float = 0.0  # said by somebody whom the query names
-    time: float = 0.0  # happened when the query says
-    assistant: float = 0.0  # said by the assistant, while the query does not ask for that
+    speaker: float = 0.0  # said by a person named in the query
+    time: float = 0.0  # happened at a time named in the query
+    assistant: float = 0.0  # said by the assistant, unless the query asks for that
     asks: float = 0.0  # is a question
-    over: float = 0.0  # is found for what it says, which is no longer so
-    succeeds: float = 0.0  # speaks in the place of such a one
-    derived: float = 0.0  # worked out of messages, which are there themselves
+    over: float = 0.0  # states something that is no longer true
+    succeeds: float = 0.0  # supersedes such a statement
+    derived: float = 0.0  # derived from messages that are candidates too
     recency: float = 0.0
     importance: float = 0.0
-    uses: float = 0.0  # recalled often and lately
+    uses: float = 0.0  # recalled often and recently
     priority: float = 0.0  # of its type
     half_life_days: float = 30.0
 
@@ -51,6 +52,16 @@ class Weights:
             "half_life_days": settings.half_life_days,
         }
         return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Settings for scoring."""
+
+    preset: Preset
+    weights: Weights
+    priorities: Mapping[str, float]
+    half_lives: Mapping[str, float] = field(default_factory=dict)  # by memory type, where it has its own
 
 
 # Priority of memory types for `words_and_time`; other types have 0.
@@ -81,7 +92,7 @@ PRESETS: dict[Preset, Weights] = {
         recency=0.02,
         importance=0.05,
     ),
-    # 0.6 meaning + 0.4 keywords; what only one of them finds keeps 0.7 of that one's score
+    # 0.6 meaning + 0.4 keywords; a memory that only one of them finds keeps 0.7 of its score
     "two_legs": Weights(semantic=0.6, keyword=0.4),
     # (0.4 keywords + 0.4 text + 0.2 recency) × 0.7 + 0.2 interaction + 0.1 type
     "words_and_time": Weights(keyword=0.28, text=0.28, recency=0.14, uses=0.2, priority=0.1),

@@ -8,46 +8,21 @@ only the best of them is a hit.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..index.query import Candidates, Floats, Question
+from ..index.query import Candidates, Floats, IndexQuery
 from ..models import Explanation, ScorePart
-from .features import CUES, query_features
-from .formulas import FORMULAS
-from .interpret import Inquiry
-from .people import asks_assistant
-from .presets import Weights
-from .relevance import relevance_model
-from .score import DIGITS, LEGS, Scores, best, score
-
-if TYPE_CHECKING:
-    from ..settings import Preset
+from .presets import Ranking, Weights
+from .query import LEGS, Query, asks_assistant
+from .relevance import Relevance
 
 SHORTLIST = 100
-OUTDATED = 3.0  # subtracted from the logit of a superseded statement when the query is about the present
-WEAK_KIND = 1.5  # subtracted from the logit of questions, small talk and non-answers
-KEYWORDS = 4.0  # added to the logit of a candidate with all words of a keyword query, subtracted if it has none
-MAX_KEYWORDS = 6
-HELD = 0.5  # share of the words that some candidate must have
-ASSISTANT = 2.0  # subtracted there from what the assistant said, added where the query asks for that
 OTHER_LANGUAGE = 1.2  # added to the logit of a memory in another language, which cannot share the query's words
-WHOLE = 0.8  # share of a message's words from which on a derived memory is shown in its place
-DERIVED = 0.1  # added to the logit of derived memories: of two equal wordings, the one with subject and date wins
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
-    """Settings for scoring."""
-
-    preset: Preset
-    weights: Weights
-    priorities: Mapping[str, float]
-    half_lives: Mapping[str, float] = field(default_factory=dict)  # by memory type, where it has its own
+DIGITS = 6  # of a sum that count for the order: the rest depends on how floats happened to be added
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,110 +57,33 @@ class Ranked:
     total: int  # statements that match, on the shortlist or not
 
 
-def rank(candidates: Candidates, inquiry: Inquiry, question: Question, ranking: Ranking, embedder: str) -> Ranked:
+def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking: Ranking, embedder: str) -> Ranked:
     """Return the best statements, best first."""
-    legs = tuple(leg for leg in LEGS[inquiry.mode] if leg != "semantic" or question.vector is not None)
+    legs = tuple(leg for leg in LEGS[query.mode] if leg != "semantic" or index_query.vector is not None)
     formula = FORMULAS.get(ranking.preset)
     if formula is not None:
-        return _by_formula(candidates, formula(candidates, ranking.weights, legs), inquiry)
-    scores = score(candidates, ranking.weights, legs, unasked=not asks_assistant(inquiry.query))
-    places = best(candidates, scores, max(SHORTLIST, inquiry.limit))
+        return _by_formula(candidates, formula(candidates, ranking.weights, legs), query)
+    scores = score(candidates, ranking.weights, legs, unasked=not asks_assistant(query.text))
+    places = best(candidates, scores, max(SHORTLIST, query.limit))
     if not len(places):
         return Ranked((), 0)
-    relevance = _Relevance(candidates, places, inquiry, question, embedder)
+    relevance = Relevance(candidates, places, query, index_query, embedder)
     values = np.round(relevance.scores(), DIGITS)  # so that equals stay equal, and newest first
     order = np.argsort(-values, kind="stable")
     firsts = order[_one_per_statement(candidates.statement[places[order]])]
-    firsts = firsts[values[firsts] >= inquiry.at_least]
-    shown = relevance.clearest(firsts[: inquiry.limit], candidates, places)
+    firsts = firsts[values[firsts] >= query.min_score]
+    shown = relevance.clearest(firsts[: query.limit], candidates, places)
     hits = [
         RankedHit(
             id=str(candidates.ids[places[at]]),
             score=float(values[first]),
-            parts=_parts(scores, int(places[first])) if inquiry.explain else (),
-            evidence=relevance.explain(int(first)) if inquiry.explain else (),
+            parts=_parts(scores, int(places[first])) if query.explain else (),
+            evidence=relevance.explain(int(first)) if query.explain else (),
         )
         for first, at in zip(firsts, shown, strict=False)
     ]
-    beyond = 0 if inquiry.at_least else int(np.count_nonzero(scores.matched)) - len(places)
+    beyond = 0 if query.min_score else int(np.count_nonzero(scores.matched)) - len(places)
     return Ranked(hits, len(firsts) + beyond)
-
-
-class _Relevance:
-    """The relevance model applied to the shortlist of one search."""
-
-    def __init__(
-        self, candidates: Candidates, places: NDArray[np.intp], inquiry: Inquiry, question: Question, embedder: str
-    ) -> None:
-        self._model = relevance_model()
-        self._vector = question.vector if embedder == self._model.embedder else None
-        self._query = query_row(inquiry, question)
-        self._evidence = candidates.evidence(places)
-        self._logits = self._model.logits(self._vector, self._query, self._evidence)
-        self._adjustments = {
-            "successor": self._inherited(candidates, places),
-            "keywords": self._keyword_bonus(question),
-            "assistant asked": ASSISTANT * asks_assistant(inquiry.query) * self._evidence.columns["assistant"],
-            "outdated": np.zeros(len(places)) if candidates.over is None else -OUTDATED * candidates.over[places],
-            "weak kind": -WEAK_KIND * candidates.weak_kind[places],
-            "derived": np.zeros(len(places)) if candidates.derived is None else DERIVED * candidates.derived[places],
-        }
-
-    def scores(self) -> Floats:
-        return self._model.scores(self._logits + sum(self._adjustments.values()))
-
-    def _inherited(self, candidates: Candidates, places: NDArray[np.intp]) -> Floats:
-        """Raise what took an outdated statement's place to that statement's logit: it answers the same questions."""
-        position = np.full(len(candidates), -1, np.intp)
-        position[places] = np.arange(len(places))
-        old, new = (position[some] for some in candidates.successions)
-        both = (old >= 0) & (new >= 0)
-        best = self._logits.copy()
-        np.maximum.at(best, new[both], self._logits[old[both]])
-        return best - self._logits
-
-    def _keyword_bonus(self, question: Question) -> Floats:
-        """Let words decide for queries that are a few keywords and no question."""
-        columns = self._evidence.columns
-        keywords = 0 < len(question.words) <= MAX_KEYWORDS and not self._query[: len(CUES)].any()
-        if not keywords or columns["coverage"].max() < HELD:  # words that nothing has say nothing
-            return np.zeros(len(self._logits))
-        return KEYWORDS * (2 * columns["coverage"] - 1) - ASSISTANT * columns["assistant"]
-
-    def clearest(self, firsts: NDArray[np.intp], candidates: Candidates, places: NDArray[np.intp]) -> list[int]:
-        """Return for each statement the member to show: the derived memory if it says all of it, else the message."""
-        if candidates.derived is None:
-            return list(firsts)
-        derived, statement = candidates.derived[places], candidates.statement[places]
-        words = np.expm1(5 * self._evidence.columns["length"])
-        shown = []
-        for first in firsts:
-            members = np.flatnonzero(statement == statement[first])
-            messages, parts = members[~derived[members]], members[derived[members]]
-            if not len(messages):
-                shown.append(int(first))
-            elif len(parts) == 1 and words[parts[0]] >= WHOLE * words[messages[0]]:
-                shown.append(int(parts[0]))
-            else:
-                shown.append(int(messages[0]))
-        return shown
-
-    def explain(self, place: int) -> tuple[ScorePart, ...]:
-        """Return what speaks for and against one candidate, strongest first."""
-        found = self._model.contributions(self._vector, self._query, self._evidence, place)
-        found |= {name: (1.0, float(values[place])) for name, values in self._adjustments.items() if values[place]}
-        parts = [
-            ScorePart(name=name, value=value, weight=1.0, contribution=contribution)
-            for name, (value, contribution) in found.items()
-        ]
-        return tuple(sorted(parts, key=lambda part: -abs(part.contribution)))
-
-
-def query_row(inquiry: Inquiry, question: Question) -> Floats:
-    """Return the query's own features for the relevance model."""
-    return query_features(
-        inquiry.query, question.words, named=bool(question.named), dialogue=question.last_terms is not None
-    )
 
 
 def _one_per_statement(statements: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -193,19 +91,19 @@ def _one_per_statement(statements: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.sort(np.unique(statements, return_index=True)[1])
 
 
-def _by_formula(candidates: Candidates, scores: Scores, inquiry: Inquiry) -> Ranked:
-    places = best(candidates, scores, inquiry.limit)
+def _by_formula(candidates: Candidates, scores: Scores, query: Query) -> Ranked:
+    places = best(candidates, scores, query.limit)
     hits = [
         RankedHit(
             id=str(candidates.ids[place]),
             score=float(scores.total[place]),
-            parts=_parts(scores, int(place)) if inquiry.explain else (),
-            factors=_factors(scores, int(place)) if inquiry.explain else (),
+            parts=_parts(scores, int(place)) if query.explain else (),
+            factors=_factors(scores, int(place)) if query.explain else (),
         )
         for place in places
-        if scores.total[place] >= inquiry.at_least
+        if scores.total[place] >= query.min_score
     ]
-    return Ranked(hits, int(np.count_nonzero(scores.matched & (scores.total >= inquiry.at_least))))
+    return Ranked(hits, int(np.count_nonzero(scores.matched & (scores.total >= query.min_score))))
 
 
 def _parts(scores: Scores, place: int) -> tuple[ScorePart, ...]:
@@ -225,3 +123,208 @@ def _factors(scores: Scores, place: int) -> tuple[ScorePart, ...]:
 
 def _part(name: str, weight: float, value: float) -> ScorePart:
     return ScorePart(name=name, value=value, weight=weight, contribution=weight * value)
+
+
+# -- weighted sums ----------------------------------------------------------------------------------------------------
+
+# The best text match counts as 1, the best and the worst cosine as 1 and 0. These floors keep small differences small
+# where nothing matches well or all candidates are alike.
+LEAST_TEXT, LEAST_EPISODE, LEAST_RANGE = 0.05, 0.5, 0.3
+MOST_WORDS = 0.5  # share of the query's words, by rarity, above which holding them counts for itself: a code, a name
+Messages = slice | NDArray[np.bool_]  # candidates that are not derived; they set the scale
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """For all candidates at once: `total = (Σ weight × part) × Π factor`."""
+
+    parts: Mapping[str, tuple[Floats | float, Floats]]  # name → weight, value
+    total: Floats
+    matched: NDArray[np.bool_]
+    factors: Mapping[str, tuple[float, Floats, Floats]] = field(default_factory=dict)  # name → weight, value, factor
+
+
+def score(candidates: Candidates, weights: Weights, legs: tuple[str, ...], *, unasked: bool = False) -> Scores:
+    """`legs` are those that ran; `unasked`: the query is not about what the assistant said."""
+    parts = {
+        name: (weight, value)
+        for name, value in parts_of(candidates, weights, legs, unasked)
+        if (weight := getattr(weights, name)) and value is not None
+    }
+    total = np.zeros(len(candidates))
+    for weight, value in parts.values():
+        total += weight * value
+    return Scores(parts, total, matched(candidates, legs))
+
+
+def parts_of(
+    candidates: Candidates, weights: Weights, legs: tuple[str, ...], unasked: bool
+) -> Iterator[tuple[str, Floats | None]]:
+    messages = slice(None) if candidates.derived is None or candidates.derived.all() else ~candidates.derived
+    if "text" in legs:
+        yield from _words(candidates, messages)
+    if "keyword" in legs:
+        yield "keyword", candidates.keyword
+    if "semantic" in legs:
+        yield from _meaning(candidates, messages)
+    yield "speaker", candidates.speaker
+    yield "time", candidates.time
+    if unasked:
+        yield "assistant", candidates.assistant
+    yield "asks", candidates.asks
+    yield "over", candidates.over
+    yield "succeeds", candidates.succeeds
+    if candidates.derived is not None:
+        yield "derived", candidates.derived.astype(np.float32)
+    yield "recency", freshness(candidates.age_days, weights.half_life_days)
+    yield "importance", candidates.importance
+    yield "uses", interaction(candidates, weights.half_life_days)
+    yield "priority", candidates.priority
+
+
+def _words(candidates: Candidates, messages: Messages) -> Iterator[tuple[str, Floats | None]]:
+    best = max(float(candidates.text[messages].max(initial=0)), LEAST_TEXT)
+    if candidates.last_text is None:
+        yield "text", (candidates.text / best).clip(0, 1)
+    else:
+        yield "dialogue_text", (candidates.text / best).clip(0, 1)
+        yield "last_text", _scaled(messages, candidates.last_text)
+    if candidates.episode is not None:
+        yield "episode", _scaled(messages, candidates.episode, LEAST_EPISODE)
+    if candidates.before is not None:
+        yield "before", candidates.before / best
+    yield "held", ((candidates.coverage - MOST_WORDS) / (1 - MOST_WORDS)).clip(0, 1)
+    yield "phrase", candidates.phrase
+
+
+def _meaning(candidates: Candidates, messages: Messages) -> Iterator[tuple[str, Floats | None]]:
+    near = candidates.near
+    if candidates.last_semantic is None:
+        yield "semantic", _stretched(messages, near)
+    else:
+        yield "dialogue_semantic", _stretched(messages, near)
+        yield "last_semantic", _stretched(messages, candidates.last_semantic)
+        yield "whole_semantic", _stretched(messages, candidates.whole_semantic)
+    yield "gist", _stretched(messages, candidates.gist, between=near)
+
+
+def matched(candidates: Candidates, legs: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Return the candidates that a leg has found; the other parts only order them."""
+    found = np.zeros(len(candidates), np.bool_)
+    if "text" in legs:
+        found |= candidates.text > 0
+        if candidates.before is not None:
+            found |= candidates.before > 0
+    if "keyword" in legs:
+        found |= candidates.keyword > 0
+    if "semantic" in legs:
+        found |= candidates.near > 0
+    return found
+
+
+def freshness(age_days: Floats, half_life_days: float) -> Floats:
+    return 0.5 ** (age_days / half_life_days)
+
+
+def interaction(candidates: Candidates, half_life_days: float) -> Floats:
+    """Rate how often (one half at five recalls) and how recently a memory was recalled."""
+    return candidates.uses / (candidates.uses + 5) / 2 + freshness(candidates.idle_days, half_life_days) / 2
+
+
+def _scaled(messages: Messages, values: Floats, least: float = LEAST_TEXT) -> Floats:
+    scaled: Floats = (values / max(float(values[messages].max(initial=0)), least)).clip(0, 1)
+    return scaled
+
+
+def _stretched(messages: Messages, values: Floats | None, between: Floats | None = None) -> Floats | None:
+    """Scale to 1 for the best and 0 for the worst of these values, or of the values in `between`."""
+    if values is None or not len(values):
+        return values
+    scale = (values if between is None else between)[messages]
+    stretched: Floats = ((values - scale.min()) / max(float(scale.max() - scale.min()), LEAST_RANGE)).clip(0, 1)
+    return stretched
+
+
+def best(candidates: Candidates, scores: Scores, limit: int) -> NDArray[np.intp]:
+    """Return the positions of the best candidates, best first, newest first among equals."""
+    found = np.flatnonzero(scores.matched)
+    total = np.round(scores.total[found], DIGITS)
+    if len(found) > limit:
+        contenders = total >= np.partition(total, len(found) - limit)[len(found) - limit]
+        found, total = found[contenders], total[contenders]
+    newest_first = np.argsort(candidates.ids[found])[::-1]
+    return found[newest_first[np.argsort(-total[newest_first], kind="stable")]][:limit]
+
+
+# -- formulas of the other presets ------------------------------------------------------------------------------------
+
+ONE_LEG = 0.7  # what remains of a score that only one of two legs supports
+NEVER_RECALLED = 365  # days
+
+
+def two_legs(candidates: Candidates, weights: Weights, legs: tuple[str, ...]) -> Scores:
+    """Weight both legs where both find a memory; a leg that finds it alone counts seven tenths."""
+    keyword, semantic = candidates.keyword.astype(np.float64), candidates.semantic.clip(0, 1).astype(np.float64)
+    if "semantic" not in legs:
+        return _sum(candidates, legs, {"keyword": (1.0, keyword)})
+    if "keyword" not in legs:
+        return _sum(candidates, legs, {"semantic": (1.0, semantic)})
+    both = (keyword > 0) & (semantic > 0)
+    parts = {
+        "semantic": (np.where(both, weights.semantic, 1.0), semantic),
+        "keyword": (np.where(both, weights.keyword, 1.0), keyword),
+    }
+    return _sum(candidates, legs, parts, {"one leg": (1 - ONE_LEG, both.astype(np.float64))})
+
+
+def words_and_time(candidates: Candidates, weights: Weights, legs: tuple[str, ...]) -> Scores:
+    """Sum keywords, text, recency, use and the priority of the type."""
+    parts: dict[str, tuple[float, Floats]] = {
+        "keyword": (weights.keyword, candidates.keyword),
+        "text": (weights.text, candidates.text.clip(0, 1)),
+        "recency": (weights.recency, freshness(np.floor(candidates.age_days), weights.half_life_days)),
+        "uses": (weights.uses, interaction(candidates, weights.half_life_days)),
+        "priority": (
+            weights.priority,
+            np.zeros(len(candidates)) if candidates.priority is None else candidates.priority,
+        ),
+    }
+    if "text" not in legs:  # a semantic search replaces words by meaning
+        parts["semantic"] = (weights.keyword + weights.text, candidates.semantic.clip(0, 1))
+        del parts["keyword"], parts["text"]
+    return _sum(candidates, legs, parts)
+
+
+def meaning_and_time(candidates: Candidates, weights: Weights, legs: tuple[str, ...]) -> Scores:
+    """Sum meaning, recency of the last recall, and importance."""
+    idle = np.where(np.isinf(candidates.idle_days), NEVER_RECALLED, np.floor(candidates.idle_days))
+    main: tuple[float, Floats] = (weights.semantic, candidates.semantic.clip(0, 1))
+    if "semantic" not in legs:  # a keyword search replaces meaning by words
+        main = (weights.semantic, candidates.text.clip(0, 1))
+    parts = {
+        "semantic" if "semantic" in legs else "text": main,
+        "recency": (weights.recency, freshness(idle, weights.half_life_days)),
+        "importance": (weights.importance, candidates.importance),
+    }
+    return _sum(candidates, legs, parts)
+
+
+FORMULAS = {"two_legs": two_legs, "words_and_time": words_and_time, "meaning_and_time": meaning_and_time}
+
+
+def _sum(
+    candidates: Candidates,
+    legs: tuple[str, ...],
+    given: Mapping[str, tuple[Floats | float, Floats]],
+    penalties: dict[str, tuple[float, Floats]] | None = None,
+) -> Scores:
+    parts = {name: (weight, value.astype(np.float64)) for name, (weight, value) in given.items()}
+    total = np.zeros(len(candidates))
+    for weight, value in parts.values():
+        total += weight * value
+    factors = {
+        name: (weight, value, 1 - weight + weight * value) for name, (weight, value) in (penalties or {}).items()
+    }
+    for _, _, factor in factors.values():
+        total *= factor
+    return Scores(parts, total, matched(candidates, legs), factors)

@@ -1,9 +1,9 @@
 """The relevance model: the probability that a candidate answers the query, from that candidate's own evidence.
 
-A small network on the features of `features.py` and on the built-in embedder's vectors: the query's and the message's
-vectors are projected and multiplied, which lets it learn what differences of wording and kinds of sentences mean. Its
-output does not depend on filters, on the number of memories or on other candidates. Fitted by `bench/relevance.py`;
-the score is calibrated so that 0.6 is the line from which on a memory should be used.
+A small network on the features below and on the built-in embedder's vectors: the query's and the message's vectors are
+projected and multiplied, which lets it learn what differences of wording and kinds of sentences mean. Its output does
+not depend on filters, on the number of memories or on other candidates. Fitted by `bench/relevance` on exactly these
+functions; the score is calibrated so that a memory should be used from 0.6 on.
 """
 
 from __future__ import annotations
@@ -16,10 +16,60 @@ from io import BytesIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..index.query import Evidence, Floats
-from .features import CANDIDATE_FEATURES, candidate_features
+from ..index.query import Candidates, Evidence, Floats, IndexQuery
+from ..languages.en.questions import CUES as ENGLISH_CUES
+from ..languages.script import language
+from ..languages.zh.questions import CUES as CHINESE_CUES
+from ..models import ScorePart
+from .query import Query, asks_assistant, proper_words
 
 Matrix = NDArray[np.float32]
+Places = NDArray[np.intp]
+
+OUTDATED = 3.0  # subtracted from the logit of a superseded statement when the query is about the present
+WEAK_KIND = 1.5  # subtracted from the logit of questions, small talk and non-answers
+KEYWORDS = 4.0  # added to the logit of a candidate with all words of a keyword query, subtracted if it has none
+MAX_KEYWORDS = 6
+HELD = 0.5  # share of the words that some candidate must have
+ASSISTANT = 2.0  # subtracted there from messages of the assistant, added where the query asks for those
+WHOLE = 0.8  # share of a message's words from which on a derived memory is shown in its place
+DERIVED = 0.1  # added to the logit of derived memories: of two equal wordings, the one with subject and date wins
+
+CANDIDATE_FEATURES = (
+    "cosine",
+    "previous_cosine",
+    "next_cosine",
+    "episode_cosine",
+    "coverage",
+    "previous_coverage",
+    "rarest_word",
+    "proper_words",
+    "bm25",
+    "speaker",
+    "assistant",
+    "previous_assistant",
+    "asks",
+    "previous_asks",
+    "length",
+    "age",
+)
+CUES = tuple(ENGLISH_CUES)
+QUERY_FEATURES = (*CUES, "chinese", "words", "has_proper_words", "names_a_speaker", "dialogue")
+
+
+def query_features(query: Query, index_query: IndexQuery) -> Floats:
+    """Describe the query itself."""
+    dialogue = index_query.last_terms is not None
+    last = query.text.strip().splitlines()[-1] if dialogue else query.text
+    cues = [float(bool(ENGLISH_CUES[name].search(last) or CHINESE_CUES[name].search(last))) for name in CUES]
+    words = min(len(index_query.words), 30) / 10
+    others = (language(last) == "zh", words, bool(proper_words(last)), bool(index_query.named), dialogue)
+    return np.array([*cues, *map(float, others)], np.float32)
+
+
+def candidate_features(evidence: Evidence) -> Floats:
+    """Return one row per candidate, in the order of `CANDIDATE_FEATURES`."""
+    return np.stack([evidence.columns[name] for name in CANDIDATE_FEATURES], axis=1).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,3 +152,73 @@ def relevance_model() -> RelevanceModel:
 def _gelu(x: Matrix) -> Matrix:
     activated: Matrix = 0.5 * x * (1 + np.tanh(np.float32(0.7978845608) * (x + np.float32(0.044715) * x**3)))
     return activated
+
+
+class Relevance:
+    """The relevance model applied to the shortlist of one search."""
+
+    def __init__(
+        self, candidates: Candidates, places: Places, query: Query, index_query: IndexQuery, embedder: str
+    ) -> None:
+        self._model = relevance_model()
+        self._vector = index_query.vector if embedder == self._model.embedder else None
+        self._query = query_features(query, index_query)
+        self._evidence = candidates.evidence(places)
+        self._logits = self._model.logits(self._vector, self._query, self._evidence)
+        self._adjustments = {
+            "successor": self._inherited(candidates, places),
+            "keywords": self._keyword_bonus(index_query),
+            "assistant asked": ASSISTANT * asks_assistant(query.text) * self._evidence.columns["assistant"],
+            "outdated": np.zeros(len(places)) if candidates.over is None else -OUTDATED * candidates.over[places],
+            "weak kind": -WEAK_KIND * candidates.weak_kind[places],
+            "derived": np.zeros(len(places)) if candidates.derived is None else DERIVED * candidates.derived[places],
+        }
+
+    def scores(self) -> Floats:
+        return self._model.scores(self._logits + sum(self._adjustments.values()))
+
+    def _inherited(self, candidates: Candidates, places: Places) -> Floats:
+        """Raise the successor of an outdated statement to that statement's logit: it answers the same queries."""
+        position = np.full(len(candidates), -1, np.intp)
+        position[places] = np.arange(len(places))
+        old, new = (position[some] for some in candidates.successions)
+        both = (old >= 0) & (new >= 0)
+        best = self._logits.copy()
+        np.maximum.at(best, new[both], self._logits[old[both]])
+        return best - self._logits
+
+    def _keyword_bonus(self, index_query: IndexQuery) -> Floats:
+        """Let words decide for queries that are a few keywords and no index_query."""
+        columns = self._evidence.columns
+        keywords = 0 < len(index_query.words) <= MAX_KEYWORDS and not self._query[: len(CUES)].any()
+        if not keywords or columns["coverage"].max() < HELD:  # words that no candidate has decide nothing
+            return np.zeros(len(self._logits))
+        return KEYWORDS * (2 * columns["coverage"] - 1) - ASSISTANT * columns["assistant"]
+
+    def clearest(self, firsts: Places, candidates: Candidates, places: Places) -> list[int]:
+        """Return for each statement the member to show: the derived memory if it says all of it, else the message."""
+        if candidates.derived is None:
+            return list(firsts)
+        derived, statement = candidates.derived[places], candidates.statement[places]
+        words = np.expm1(5 * self._evidence.columns["length"])
+        shown = []
+        for first in firsts:
+            members = np.flatnonzero(statement == statement[first])
+            messages, parts = members[~derived[members]], members[derived[members]]
+            if not len(messages):
+                shown.append(int(first))
+            elif len(parts) == 1 and words[parts[0]] >= WHOLE * words[messages[0]]:
+                shown.append(int(parts[0]))
+            else:
+                shown.append(int(messages[0]))
+        return shown
+
+    def explain(self, place: int) -> tuple[ScorePart, ...]:
+        """Return the evidence for and against one candidate, strongest first."""
+        found = self._model.contributions(self._vector, self._query, self._evidence, place)
+        found |= {name: (1.0, float(values[place])) for name, values in self._adjustments.items() if values[place]}
+        parts = [
+            ScorePart(name=name, value=value, weight=1.0, contribution=contribution)
+            for name, (value, contribution) in found.items()
+        ]
+        return tuple(sorted(parts, key=lambda part: -abs(part.contribution)))

@@ -1,78 +1,250 @@
-"""One search, stage by stage."""
+"""Searching, with a cache of recent results that is never out of date.
+
+A cached result is stored under a hash of everything it depends on:
+
+- the query: text, mode, filter, keywords, limit, and what its relative dates ("yesterday") mean today;
+- the engine: version, weights, embedder;
+- the user's memories and synonyms: the newest entry of the change feed for the user, read from the database before
+  each search. It covers everything committed until then, by any process;
+- the time: results live until the end of a short period, and not beyond the moment at which a memory of the user
+  expires or ends.
+
+Only ids and scores are stored. Texts are read from the database, so a deleted memory cannot come out of a cache.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-from numpy.typing import NDArray
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from .. import __version__
+from ..cache import Cache
 from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError, EmbeddingModelChanged
-from ..index.query import Candidates, Question
+from ..index.query import Candidates
 from ..languages.dates import dates
 from ..languages.script import language
-from ..languages.tokens import non_overlapping, tokens
-from ..models import RELEVANT, MemoryItem, SearchResult
-from ..store.contract import Outset
-from .assemble import hit, matched_terms
-from .earlier import as_they_were
-from .expand import expand
-from .features import proper_words
-from .interpret import Inquiry
-from .past import asks_for_the_past
-from .people import asks_for_questions, people_named, without_names
-from .rank import RankedHit, Ranking, rank
-from .score import LEGS
+from ..models import RELEVANT, CacheUse, MemoryItem, SearchResult, utc_now
+from ..scope import Filter
+from ..store.contract import FeedPosition, SearchSnapshot
+from .accesses import Accesses
+from .hits import as_they_were, hit, matched_terms
+from .presets import Ranking
+from .query import LEGS, Query, build_index_query, expanded_keywords, query_texts, synonyms_of
+from .rank import RankedHit, rank
 
 if TYPE_CHECKING:
     from ..index.search_index import SearchIndex
     from ..store.store import Store
 
-Places = NDArray[np.intp]
-
-WEAK_KINDS = ("question", "request", "smalltalk", "nonanswer")
-MOST_TURNS = 20  # of a dialogue, the last ones
+MOST_USED_S = 3600  # for which the most used memories are cached
+DRIFT = 1000  # a result lives for less than this part of the half-life, in which no freshness moves by 0.1 %
 
 
-async def search(
-    inquiry: Inquiry, outset: Outset, store: Store, index: SearchIndex, embedder: Embedder, ranking: Ranking
-) -> SearchResult:
-    degraded: list[str] = []
-    people = await index.people(inquiry.filter.user_id, embedder.id)
-    vectors = await _vectors(query_texts(inquiry, people), inquiry, embedder, degraded)
-    question = index_query(inquiry, people, vectors, outset, embedder.id, ranking)
-    candidates = await index.gather(question)
-    await _tell_unembedded(inquiry, candidates, store, embedder, degraded)
-    ranked = rank(candidates, inquiry, question, ranking, embedder.id)
-    memories = await store.memories.get(inquiry.filter.user_id, [one.id for one in ranked.hits])
-    found = {memory.id: memory for memory in as_they_were(memories, inquiry.filter.as_of)}
-    hits = []
-    for one in _across_languages(inquiry, ranked.hits, found, ranking):
-        memory = found.get(one.id)
-        if memory is not None:  # otherwise it was deleted a moment ago, or is a profile without content at that time
-            terms = matched_terms(memory, question.terms) if inquiry.explain else ()
-            reasons = one.explanation(terms) if inquiry.explain else None
-            hits.append(hit(memory, inquiry.query, one.score, reasons))
-    return SearchResult(
-        query=inquiry.query,
-        hits=tuple(hits),
-        total_found=ranked.total,
-        searched=len(candidates),
-        search_strategy_used=inquiry.mode,
-        expanded_keywords=expanded_keywords(inquiry, question.synonyms),
-        degraded=tuple(degraded),
-    )
+class CachedResult(BaseModel):
+    """A search result as a cache holds it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    key: str  # a reply to another query would be noticed
+    until: AwareDatetime
+    hits: tuple[tuple[str, Annotated[float, Field(ge=0, le=1)]], ...]
+    total_found: Annotated[int, Field(ge=0)]
+    searched: Annotated[int, Field(ge=0)]
+    expanded: bool  # synonyms were searched for; they are looked up again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """Time in intervals of so many seconds. Accesses count in scores when a new one begins."""
+
+    seconds: float
+
+    @classmethod
+    def of(cls, seconds: float, half_life_days: float) -> Period:
+        return cls(seconds=max(min(seconds, half_life_days * 86_400 / DRIFT), 0.001))
+
+    def number(self, at: datetime) -> int:
+        return int(at.timestamp() // self.seconds)
+
+    def left(self, at: datetime) -> float:
+        return self.seconds - at.timestamp() % self.seconds
+
+
+class Searcher:
+    """Searches the index, or answers from the caches."""
+
+    def __init__(
+        self,
+        store: Store,
+        index: SearchIndex,
+        embedder: Embedder,
+        ranking: Ranking,
+        accesses: Accesses,
+        caches: Sequence[Cache],
+        period: Period,
+    ) -> None:
+        self._store = store
+        self._index = index
+        self._embedder = embedder
+        self._ranking = ranking
+        self._accesses = accesses
+        self._caches = caches
+        self._period = period
+        self._asked = self._answered = 0
+
+    async def search(self, query: Query, *, asked_at: datetime | None = None, cacheable: bool = True) -> SearchResult:
+        """Search, and record the hits as accessed. `asked_at` is the time that the caller gave as now, if any."""
+        now = utc_now() if asked_at else query.filter.now
+        self._accesses.settle(self._period.number(now))
+        found = await self._cached_or_fresh(query, now, asked_at, cacheable)
+        self._accesses.note(query.filter.user_id, query.text, [hit.id for hit in found.hits])
+        return found
+
+    async def _cached_or_fresh(
+        self, query: Query, now: datetime, asked_at: datetime | None, cacheable: bool
+    ) -> SearchResult:
+        user_id = query.filter.user_id
+        snapshot = await self._index.search_snapshot(user_id, query.expandable)
+        # Explanations contain words of memories, which no cache may hold.
+        if snapshot.position is None or not self._caches or not cacheable or query.explain:
+            return await self._fresh(query, snapshot)
+        self._asked += 1
+        key = self._key(query, snapshot.position, self._period.number(now), asked_at)
+        for level, cache in enumerate(self._caches):
+            stored = _read(await cache.get(user_id, key), key, now)
+            result = None if stored is None else await self._restored(query, snapshot, stored)
+            if stored is not None and result is not None:
+                self._answered += 1
+                await _write(self._caches[:level], user_id, stored, now)
+                return result
+        found = await self._fresh(query, snapshot)
+        if not found.degraded:  # a later search may be complete again
+            await _write(self._caches, user_id, await self._to_cache(found, query, key, now), now)
+        return found
+
+    async def _fresh(self, query: Query, snapshot: SearchSnapshot) -> SearchResult:
+        store, embedder = self._store, self._embedder
+        degraded: list[str] = []
+        people = await self._index.people(query.filter.user_id, embedder.id)
+        vectors = await _vectors(query_texts(query, people), query, embedder, degraded)
+        index_query = build_index_query(query, people, vectors, snapshot, embedder.id, self._ranking)
+        candidates = await self._index.gather(index_query)
+        await _report_unembedded(query, candidates, store, embedder, degraded)
+        ranked = rank(candidates, query, index_query, self._ranking, embedder.id)
+        memories = await store.memories.get(query.filter.user_id, [one.id for one in ranked.hits])
+        found = {memory.id: memory for memory in as_they_were(memories, query.filter.as_of)}
+        hits = []
+        for one in _across_languages(query, ranked.hits, found, self._ranking):
+            memory = found.get(one.id)
+            if memory is not None:  # None if it was just deleted, or is a profile without content at that time
+                terms = matched_terms(memory, index_query.terms) if query.explain else ()
+                hits.append(hit(memory, query.text, one.score, one.explanation(terms) if query.explain else None))
+        return SearchResult(
+            query=query.text,
+            hits=tuple(hits),
+            total_found=ranked.total,
+            searched=len(candidates),
+            search_strategy_used=query.mode,
+            expanded_keywords=expanded_keywords(query, index_query.synonyms),
+            degraded=tuple(degraded),
+        )
+
+    async def most_used(self, where: Filter, limit: int) -> list[MemoryItem]:
+        """Return the most used memories.
+
+        Recalls are not in the change feed, so the order may be an hour old; contents are current, and memories that
+        were deleted, archived or superseded are left out.
+        """
+        user_id, now = where.user_id, where.now
+        snapshot = await self._index.search_snapshot(user_id, ())
+        key = _hash("hot", limit, snapshot.position)
+        for level, cache in enumerate(self._caches):
+            stored = _read(await cache.get(user_id, key), key, now)
+            found = [] if stored is None else await self._store.memories.get(user_id, [one for one, _ in stored.hits])
+            if stored is not None and len(found) == len(stored.hits):
+                await _write(self._caches[:level], user_id, stored, now)
+                return found
+        ids = await self._store.memories.most_used(where, limit)
+        if len(ids) == limit:  # a shorter list changes with the next recall, and is cheap to make
+            next_end = await self._index.next_end(user_id, now)
+            until = now + timedelta(seconds=MOST_USED_S)
+            stored = CachedResult(
+                key=key,
+                until=until if next_end is None else min(until, next_end),
+                hits=tuple((one, 0.0) for one in ids),
+                total_found=limit,
+                searched=limit,
+                expanded=False,
+            )
+            await _write(self._caches, user_id, stored, now)
+        return await self._store.memories.get(user_id, ids)
+
+    def _key(self, query: Query, position: FeedPosition, period: int, asked_at: datetime | None) -> str:
+        asked = asdict(query)
+        del asked["filter"]["now"]
+        spans = [(span.start, span.end) for span in dates(query.text, query.filter.now) if span.relative]
+        engine = (__version__, asdict(self._ranking), self._embedder.id)
+        return _hash(asked, spans, engine, position, period, asked_at)
+
+    async def _restored(self, query: Query, snapshot: SearchSnapshot, stored: CachedResult) -> SearchResult | None:
+        """Return a cached result with the memories as they are now, or None if one of them is gone."""
+        found = await self._store.memories.get(query.filter.user_id, [one for one, _ in stored.hits])
+        memories = {memory.id: memory for memory in as_they_were(found, query.filter.as_of)}
+        if any(one not in memories for one, _ in stored.hits):
+            return None
+        synonyms = synonyms_of(query, snapshot) if stored.expanded else {}
+        return SearchResult(
+            query=query.text,
+            hits=tuple(hit(memories[one], query.text, score, None) for one, score in stored.hits),
+            total_found=stored.total_found,
+            searched=stored.searched,
+            search_strategy_used=query.mode,
+            expanded_keywords=expanded_keywords(query, synonyms),
+        )
+
+    async def _to_cache(self, found: SearchResult, query: Query, key: str, now: datetime) -> CachedResult:
+        until = now + timedelta(seconds=self._period.left(now))
+        next_end = await self._index.next_end(query.filter.user_id, now, query.filter.lifetimes)
+        return CachedResult(
+            key=key,
+            until=until if next_end is None else min(until, next_end),
+            hits=tuple((hit.id, hit.relevance_score) for hit in found.hits),
+            total_found=found.total_found,
+            searched=found.searched,
+            expanded=found.expanded_keywords != expanded_keywords(query, {}),
+        )
+
+    def cache_use(self) -> CacheUse:
+        problems = [f"{cache.name}: {cache.problem}" for cache in self._caches if cache.problem]
+        return CacheUse(
+            caches=tuple(cache.name for cache in self._caches),
+            asked=self._asked,
+            answered=self._answered,
+            problems=tuple(problems),
+        )
+
+    async def forget(self, user_id: str) -> int:
+        """Remove the cached results of a user and return their number."""
+        return sum([await cache.forget(user_id) for cache in self._caches])
+
+    async def close(self) -> None:
+        for cache in self._caches:
+            await cache.close()
 
 
 def _across_languages(
-    inquiry: Inquiry, ranked: Sequence[RankedHit], found: Mapping[str, MemoryItem], ranking: Ranking
+    query: Query, ranked: Sequence[RankedHit], found: Mapping[str, MemoryItem], ranking: Ranking
 ) -> list[RankedHit]:
     """Score Chinese memories for English queries, and the reverse, without expecting common words."""
-    own = language(inquiry.query)
-    if ranking.preset != "measured" or own not in ("zh", "en") or inquiry.mode == "keyword":
+    own = language(query.text)
+    if ranking.preset != "measured" or own not in ("zh", "en") or query.mode == "keyword":
         return list(ranked)
     languages = {one.id: language(found[one.id].content) for one in ranked if one.id in found}
     if any(one.score >= RELEVANT and languages.get(one.id) == own for one in ranked):
@@ -82,92 +254,54 @@ def _across_languages(
     return sorted(hits, key=lambda one: -one.score)
 
 
-def query_texts(inquiry: Inquiry, people: frozenset[str]) -> list[str]:
-    """Return the texts to embed: the whole query, then each turn of a dialogue, without the names of speakers."""
-    named = people_named(inquiry.query, people)
-    turns = [without_names(turn, named) for turn in inquiry.turns[-MOST_TURNS:]]
-    return [" ".join(turns) if turns else without_names(inquiry.query, named), *turns]
-
-
-def index_query(
-    inquiry: Inquiry, people: frozenset[str], vectors: Sequence[Vectors], outset: Outset, model: str, ranking: Ranking
-) -> Question:
-    """Turn a query into what the index needs: words and their synonyms, vectors, people and times.
-
-    `vectors` belong to `query_texts`; without any, only words are searched.
-    """
-    named = people_named(inquiry.query, people)
-    whole, *turns = query_texts(inquiry, people)
-    last = turns[-1] if turns else whole
-    by_words = "text" in LEGS[inquiry.mode]
-    last_terms = tokens(last) if by_words else []
-    spans = tuple((span.start, span.end) for span in dates(last, inquiry.filter.now))
-    return Question(
-        filter=inquiry.filter,
-        terms=(*tokens(whole), *chain(*map(tokens, inquiry.extra_keywords))) if by_words else (),
-        last_terms=tuple(last_terms) if turns else None,
-        words=tuple(non_overlapping(last_terms)),
-        proper=proper_words(last) if by_words else (),
-        phrases=tuple(tuple(tokens(phrase)) for phrase in inquiry.phrases) if by_words else (),
-        keywords=inquiry.keywords,
-        synonyms=synonyms_of(inquiry, outset),
-        vector=vectors[0] if vectors else None,
-        turns=tuple(vectors[1:]),
-        named=named,
-        spans=spans,
-        current=ranking.preset == "measured" and not asks_for_the_past(last, spans, inquiry.filter.now),
-        priorities=ranking.priorities if ranking.weights.priority else {},
-        ageing={name: ranking.weights.half_life_days / days for name, days in ranking.half_lives.items()},
-        weak_kinds=() if asks_for_questions(last) else WEAK_KINDS,
-        model=model,
-        tip=0 if outset.tip is None else outset.tip.seq,
-    )
-
-
-def expandable(inquiry: Inquiry) -> tuple[str, ...]:
-    """The keywords whose synonyms this search asks for."""
-    return inquiry.keywords if inquiry.with_synonyms and "keyword" in LEGS[inquiry.mode] else ()
-
-
-def synonyms_of(inquiry: Inquiry, outset: Outset) -> Mapping[str, tuple[str, ...]]:
-    """What else the keywords may be called, if this search asks for it."""
-    if not expandable(inquiry):
-        return {}
-    known = expand(inquiry.keywords, outset.synonyms).by_word
-    named = {word: others for word, others in inquiry.other_words if word in inquiry.keywords}
-    return {word: tuple(dict.fromkeys((*known.get(word, ()), *named.get(word, ())))) for word in {**known, **named}}
-
-
-def expanded_keywords(inquiry: Inquiry, synonyms: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*inquiry.keywords, *chain(*synonyms.values()))))
-
-
-async def _vectors(texts: list[str], inquiry: Inquiry, embedder: Embedder, degraded: list[str]) -> list[Vectors]:
-    """The query's vectors. Without them a hybrid search goes on by words and says so; a semantic one cannot."""
-    if "semantic" not in LEGS[inquiry.mode]:
+async def _vectors(texts: list[str], query: Query, embedder: Embedder, degraded: list[str]) -> list[Vectors]:
+    """Embed the query. If that fails, a hybrid search continues by words and a semantic one raises."""
+    if "semantic" not in LEGS[query.mode]:
         return []
     try:
         return [await embed_query(embedder, text) for text in texts]
     except EmbeddingError as error:
-        if inquiry.mode == "semantic":
+        if query.mode == "semantic":
             raise
         degraded.append(f"searched by words only: {error}")
         return []
 
 
-async def _tell_unembedded(
-    inquiry: Inquiry, candidates: Candidates, store: Store, embedder: Embedder, degraded: list[str]
+async def _report_unembedded(
+    query: Query, candidates: Candidates, store: Store, embedder: Embedder, degraded: list[str]
 ) -> None:
-    """Memories that the vector leg cannot see are a reason to say so; if it sees none, by meaning nothing is found."""
-    if not candidates.unembedded or "semantic" not in LEGS[inquiry.mode]:
+    """Report memories without a vector of the embedder; raise if a semantic search could find none at all."""
+    if not candidates.unembedded or "semantic" not in LEGS[query.mode]:
         return
-    coverage = await store.entries.coverage(embedder.id, inquiry.filter.user_id)
+    coverage = await store.entries.coverage(embedder.id, query.filter.user_id)
     others = sorted(model for model in coverage.models if model != embedder.id)
-    whose = f" but of {', '.join(others)}" if others else ""
+    instead = f" but of {', '.join(others)}" if others else ""
     problem = (
-        f"{candidates.unembedded} of {len(candidates)} memories have no vector of {embedder.id}{whose}:"
+        f"{candidates.unembedded} of {len(candidates)} memories have no vector of {embedder.id}{instead}:"
         " run `jiyi reindex --embeddings`"
     )
-    if inquiry.mode == "semantic" and candidates.unembedded == len(candidates):
+    if query.mode == "semantic" and candidates.unembedded == len(candidates):
         raise EmbeddingModelChanged(problem)
     degraded.append(f"these are found by words only: {problem}")
+
+
+def _hash(*parts: object) -> str:
+    return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()
+
+
+def _read(value: bytes | None, key: str, now: datetime) -> CachedResult | None:
+    """Parse a cache's reply, which is foreign input: return None for anything but a valid result under this key."""
+    if value is None:
+        return None
+    try:
+        stored = CachedResult.model_validate_json(value, strict=True)
+    except ValidationError:
+        return None
+    return stored if stored.key == key and now < stored.until else None
+
+
+async def _write(caches: Sequence[Cache], user_id: str, stored: CachedResult, now: datetime) -> None:
+    seconds = (stored.until - now).total_seconds()
+    value = stored.model_dump_json().encode()
+    for cache in caches:
+        await cache.put(user_id, stored.key, value, seconds)

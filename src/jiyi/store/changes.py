@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from ..languages.normalise import normalise
 from ..models import from_micros
 from ..scope import Lifetimes
-from .contract import Outset, Tip
+from .contract import FeedPosition, SearchSnapshot
 from .database import Repository
 from .inserts import Inserts
 from .tables import SHARED, ChangeRow, MemoryRow, SynonymRow, erased
@@ -66,23 +66,23 @@ _SNAPSHOT: Any = union_all(
 )
 
 
-async def search_snapshot(session: AsyncSession, user_id: str, words: Sequence[str]) -> Outset:
+async def search_snapshot(session: AsyncSession, user_id: str, words: Sequence[str]) -> SearchSnapshot:
     """Return the newest change of the user's memories or synonyms, of the shared synonyms, or the user's erasure, and
     the synonyms of these words. The user's own similarity overrides the shared one."""
     names: dict[str, Any] = {"user_id": user_id, "erased": erased(user_id), "shared": SHARED}
     names["words"] = list(dict.fromkeys(map(normalise, words)))
-    newest: Tip | None = None
+    newest: FeedPosition | None = None
     found: dict[tuple[str, str], float] = {}
     lines = (await (await session.connection()).execute(_SNAPSHOT, names)).all()
     for seq, memory_id, changed_at, keyword, synonym, similarity, owner in lines:
         if seq is not None:
-            newest = Tip(seq, memory_id, from_micros(changed_at))
+            newest = FeedPosition(seq, memory_id, from_micros(changed_at))
         elif owner != SHARED or (keyword, synonym) not in found:
             found[keyword, synonym] = similarity
     by_word: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
     for (keyword, synonym), similarity in found.items():
         by_word[keyword].append((synonym, similarity))
-    return Outset(
+    return SearchSnapshot(
         newest, {keyword: sorted(some, key=lambda one: (-one[1], one[0])) for keyword, some in by_word.items()}
     )
 
@@ -119,7 +119,7 @@ async def tell(session: AsyncSession, user_id: str, memory_ids: Sequence[str], a
 class Changes(Repository):
     """The change feed: what a search has to catch up with."""
 
-    async def search_snapshot(self, user_id: str, words: Sequence[str]) -> Outset:
+    async def search_snapshot(self, user_id: str, words: Sequence[str]) -> SearchSnapshot:
         """Return the newest change that concerns a user, and the synonyms of these words."""
         async with self._database.reading(user_id) as session:
             return await search_snapshot(session, user_id, words)

@@ -340,20 +340,20 @@ class Unembedded:
     texts: tuple[str, ...]
 
 
-class Tip(NamedTuple):
-    """The newest entry of the change feed that concerns a user. Equal tips mean that nothing has changed; the id and
-    the time tell copies of a store apart that have equal numbers."""
+class FeedPosition(NamedTuple):
+    """The newest entry of the change feed for a user. Equal positions mean that nothing has changed; the id and the
+    time tell copies of a store with equal numbers apart."""
 
     seq: int
     memory_id: str
     changed_at: datetime
 
 
-class Outset(NamedTuple):
+class SearchSnapshot(NamedTuple):
     """The state a search starts from: the newest change of the user, None if there was none, and the synonyms of its
     keywords, with similarities."""
 
-    tip: Tip | None
+    position: FeedPosition | None
     synonyms: Mapping[str, Sequence[tuple[str, float]]]
 
 

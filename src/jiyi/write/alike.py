@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 from ..errors import LlmError
-from ..index.query import Question
+from ..index.query import IndexQuery
 from ..models import MemoryItem
 from ..scope import Filter, Scope
 from ..store.contract import BY_A_PERSON, Change, ChangedMemory, Effects, NewMemory, NewRelation, Source
@@ -101,7 +101,7 @@ async def _pairs(
         if new.id in leaned_on:  # by subject and attribute it is settled already what it does
             continue
         where = Filter(user_id=place.user_id, now=at, memory_types=(new.memory_type,))
-        near = await flow.index.gather(Question(filter=where, vector=new.index.vector, model=flow.embedder.id))
+        near = await flow.index.gather(IndexQuery(filter=where, vector=new.index.vector, model=flow.embedder.id))
         places = np.argsort(-near.semantic)[:LOOKED_AT]
         ids = [str(near.ids[place]) for place in places if near.ids[place] not in touched]
         likeness = dict(zip((near.ids[place] for place in places), near.semantic[places].tolist(), strict=True))

@@ -1,0 +1,131 @@
+"""Hits: memories as a search shows them, cut to the query and as they were at an earlier time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from ..languages.tokens import tokens
+from ..models import Explanation, Hit, MemoryItem
+from ..text.passages import COMPRESSED, passages, width
+from ..text.summary import summarise
+
+PREVIEW = 200
+MOST = 450  # width of one memory in a prompt; a Chinese character counts as three
+
+_DAY = re.compile(r"(\d{4}-\d{2}-\d{2}): ")
+
+
+def hit(memory: MemoryItem, query: str, relevance_score: float, explanation: Explanation | None) -> Hit:
+    speaker = memory.data.get("speaker") or memory.data.get("role")
+    return Hit(
+        id=memory.id,
+        memory_key=memory.memory_key,
+        content=memory.content,
+        summary=dated_text(memory) or memory.summary,
+        speaker=speaker if isinstance(speaker, str) else None,
+        content_preview=to_the_point(memory, query, PREVIEW).content[:PREVIEW],
+        memory_type=memory.memory_type,
+        layer=memory.layer,
+        relevance_score=relevance_score,
+        importance=memory.importance,
+        created_at=memory.created_at,
+        occurred_at=memory.occurred_at,
+        keywords=memory.keywords,
+        tags=memory.tags,
+        metadata=memory.metadata,
+        session_id=memory.session_id,
+        agent_id=memory.agent_id,
+        group_id=memory.group_id,
+        source_ids=memory.source_ids,
+        explanation=explanation,
+    )
+
+
+def dated_text(memory: MemoryItem) -> str | None:
+    """Return a message's text with absolute dates, if it has relative ones."""
+    dated = memory.data.get("dated")
+    return dated if isinstance(dated, str) else None
+
+
+def matched_terms(memory: MemoryItem, terms: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the query's terms that occur in the memory."""
+    speaker = memory.data.get("speaker")
+    present = set(tokens(" ".join((memory.content, memory.summary, str(speaker or ""), *memory.tags))))
+    return tuple(term for term in dict.fromkeys(terms) if term in present)
+
+
+def to_the_point(memory: MemoryItem, query: str, most: int = MOST) -> MemoryItem:
+    """Cut a long compressed memory to the passages that share most words with the query, newest first among equals.
+
+    Their order is kept. Other memories are returned unchanged.
+    """
+    dated = _dated_passages(memory)
+    if not dated or width(memory.content) <= most:
+        return memory
+    asked = set(tokens(query))
+    shared = [len(asked.intersection(tokens(passage))) for passage in dated]
+    chosen: list[int] = []
+    room = most
+    for at in sorted(range(len(dated)), key=lambda at: (-shared[at], -at)):
+        if chosen and width(dated[at]) > room:
+            break
+        chosen.append(at)
+        room -= width(dated[at])
+    return memory.model_copy(update={"content": "\n".join(dated[at] for at in sorted(chosen))})
+
+
+def _dated_passages(memory: MemoryItem) -> list[str]:
+    """Return the passages, each beginning with its day."""
+    dated: list[str] = []
+    day = ""
+    for passage in passages(memory.content, memory.data):
+        found = _DAY.match(passage)
+        dated.append(passage if found else day + passage)
+        day = found.group() if found else day
+    return dated
+
+
+def as_they_were(memories: Iterable[MemoryItem], as_of: datetime | None) -> list[MemoryItem]:
+    """Return the memories as they were at `as_of`, without those that had no content yet.
+
+    Profiles grow line by line and compressed memories day by day: both are cut to what held then.
+    """
+    if as_of is None:
+        return list(memories)
+    return [was for memory in memories if (was := _as_it_was(memory, as_of)) is not None]
+
+
+def _as_it_was(memory: MemoryItem, as_of: datetime) -> MemoryItem | None:
+    if COMPRESSED in memory.data and as_of < memory.occurred_at:
+        return _until(memory, as_of)
+    attributes = memory.data.get("attributes")
+    if memory.memory_type not in ("profile", "group_profile") or not isinstance(attributes, list):
+        return memory
+    held = [item for item in attributes if isinstance(item, dict) and _held(item, as_of)]
+    content = "\n".join(str(item["content"]) for item in held if item.get("content"))
+    if not content:
+        return None
+    data = {**memory.data, "attributes": list(held)}
+    return memory.model_copy(update={"content": content, "summary": summarise(content), "data": data})
+
+
+def _until(memory: MemoryItem, as_of: datetime) -> MemoryItem | None:
+    """Keep the lines of that day and earlier ones. Text of a language model names no days and is kept whole."""
+    last = as_of.astimezone(UTC).date().isoformat()
+    lines = memory.content.splitlines()
+    kept = [line for line in lines if (day := _DAY.match(line)) is None or day.group(1) <= last]
+    if not kept or len(kept) == len(lines):
+        return memory if kept else None
+    content = "\n".join(kept)
+    return memory.model_copy(update={"content": content, "summary": summarise(content)})
+
+
+def _held(item: Mapping[str, object], as_of: datetime) -> bool:
+    since, until = (_parse_time(item.get(name)) for name in ("since", "until"))
+    return (since is None or since <= as_of) and (until is None or until > as_of)
+
+
+def _parse_time(written: object) -> datetime | None:
+    return datetime.fromisoformat(written) if isinstance(written, str) else None
