@@ -22,7 +22,7 @@ from jiyi import Memory
 from jiyi.embed import embed_documents
 from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.files import safe
-from jiyi.files.apply_index import BATCH
+from jiyi.files.apply import BATCH
 from jiyi.files.document import parse
 from jiyi.settings import load_settings
 

@@ -22,11 +22,10 @@ from hypothesis import strategies as st
 import jiyi.sync as jiyi_sync
 from jiyi import InvalidInput, Memory
 from jiyi.testing import WordEmbedder
-from jiyi.transfer import imports, json_stream, readers, records
-from jiyi.transfer.json_stream import json_values
+from jiyi.transfer import imports, readers, records, sources
 from jiyi.transfer.readers import Kind, find_reader
 from jiyi.transfer.records import Conversation
-from jiyi.transfer.sources import Source, find_sources
+from jiyi.transfer.sources import Source, find_sources, json_values
 from test_cli import answer, jiyi
 
 
@@ -490,7 +489,7 @@ def test_an_export_with_anything_replaced_is_read_or_refused(export: Any, data: 
 
 
 def test_a_large_file_is_never_in_memory_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_stream, "CHUNK", 100)
+    monkeypatch.setattr(sources, "CHUNK", 100)
     asked: list[int] = []
 
     class Counted(io.StringIO):

@@ -35,8 +35,7 @@ from faults import (
 from jiyi import LlmBadReply, LlmError, LlmOverBudget, LlmRefused, LlmUnavailable, SettingsError
 from jiyi.llm import LLMRequest, Usage, resolve
 from jiyi.llm import client as client_module
-from jiyi.llm.budget import Budget, RamLedger, start_of_hour
-from jiyi.llm.client import LLMClient
+from jiyi.llm.client import Budget, LLMClient, RamLedger, start_of_hour
 from jiyi.llm.prompts import BUILT_IN, IN_SETS, PLACEHOLDERS, Prompts
 from jiyi.settings import load_settings
 from jiyi.store import open_store

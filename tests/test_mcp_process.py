@@ -297,7 +297,7 @@ def test_a_port_that_is_taken_is_told(path: Path) -> None:
 
 
 def test_a_wrong_language_is_refused(path: Path) -> None:
-    assert "en or zh" in jiyi("mcp", "--lang", "fr", "--store", str(path), code=2).stderr
+    assert "'en', 'zh'" in jiyi("mcp", "--lang", "fr", "--store", str(path), code=2).stderr
 
 
 def test_without_mcp_the_extra_is_named(path: Path) -> None:

@@ -19,7 +19,7 @@ from jiyi.http_server import bind_socket, host_names, without_port
 from jiyi.keys import hash_key, key_id_of
 from jiyi.models import utc_now
 from jiyi.server.app import make_app
-from jiyi.server.logs import redacted
+from jiyi.server.serve import redacted
 from jiyi.store.tables import ApiKeyRow
 from jiyi.testing import WordEmbedder
 from rest import Running, running
@@ -378,7 +378,7 @@ def test_secrets_are_taken_out_of_the_log(text: str, told: str) -> None:
 
 
 def test_pages_come_with_a_strict_policy(server: Running) -> None:
-    from jiyi.server.static import FOLDER
+    from jiyi.server.app import FOLDER
 
     if not FOLDER.is_dir():
         pytest.skip("the console is not built in")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         VersionConflict,
         WorkspaceError,
     )
-    from .files.report import Drift, SyncReport, SyncStep, WorkspaceFile, WorkspaceStatus
+    from .files.steps import Drift, SyncReport, SyncStep, WorkspaceFile, WorkspaceStatus
     from .keep.compress import Bundle, CompressPlan, CompressReport, Member
     from .keep.maintain import MaintenanceReport
     from .keep.undo import UndoPlan, UndoReport, UndoStep
@@ -86,7 +86,7 @@ __version__ = "0.1.0"
 _HOMES = (
     "errors",
     "models",
-    "files.report",
+    "files.steps",
     "keep.verify",
     "embed",
     "synonyms",

@@ -51,8 +51,7 @@ class Transfer:
 
             await memory.transfer.export("mei.jsonl", user_id="mei")
         """
-        from ..transfer.atomic_file import check_target
-        from ..transfer.export import export_jsonl, export_markdown
+        from ..transfer.export import check_target, export_jsonl, export_markdown
 
         validation.optional_name("user_id", user_id)
         write = export_jsonl if validation.choice("format", format, FORMATS) == "jsonl" else export_markdown
@@ -71,8 +70,8 @@ class Transfer:
 
             await memory.transfer.backup("memory-2026-05-07.db")
         """
-        from ..transfer.atomic_file import check_target
         from ..transfer.backup import back_up
+        from ..transfer.export import check_target
 
         target = check_target("path", Path(path), overwrite=overwrite)
         await self._engine.accesses.flush()

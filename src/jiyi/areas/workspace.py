@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .. import validation
 from ..engine import Engine
 from ..errors import WorkspaceError
-from ..files.report import Drift, SyncReport, WorkspaceStatus
+from ..files.steps import Drift, SyncReport, WorkspaceStatus
 
 if TYPE_CHECKING:
     from ..files.workspace_files import WorkspaceFiles

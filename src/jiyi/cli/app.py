@@ -1,7 +1,8 @@
-"""Command table and exit codes."""
+"""The command table, exit codes, and the commands about the installation: demo, doctor, version."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
 import typer
@@ -9,21 +10,72 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import IdempotencyConflict, InvalidInput, JiyiError, NotFound, VersionConflict
-from . import edit, jobs, maintenance, mcp, search, server, synonyms, system, transfer, workspace
+from . import edit, jobs, maintenance, search, server, synonyms, transfer, workspace
+from . import options as opt
+from .session import JSON, STORE, err, general, options, plain, show
+
+
+@general(JSON)
+def demo(lang: opt.Lang = "en") -> None:
+    """Show how a bilingual conversation becomes searchable memories.
+
+    Examples:
+    $ jiyi demo
+    $ jiyi demo --lang zh
+
+    It runs offline, in a temporary store; your memories are not touched.
+    """
+    from .demo import play
+
+    played = asyncio.run(play(lang, quiet=options().as_json))
+    if options().as_json:
+        show(played, str)
+
+
+@general(STORE, JSON)
+def doctor() -> None:
+    """Check the configuration, the store and the search.
+
+    Examples:
+    $ jiyi doctor
+    $ jiyi doctor --store ./记忆.db --json
+
+    Secrets are never shown. Exit code 1 if something does not work.
+    """
+    from .doctor import State, examine, report
+
+    with err().status("examining …"):
+        checks = asyncio.run(examine(options().store))
+    healthy = all(check.state is not State.BROKEN for check in checks)
+    found = {"healthy": healthy, "checks": [check.as_dict() for check in checks]}
+    show(found, lambda _: report(checks, healthy))
+    raise typer.Exit(0 if healthy else 1)
+
+
+@general(JSON)
+def version() -> None:
+    """Show the versions of Jiyi and its main dependencies.
+
+    Examples:
+    $ jiyi version
+    $ jiyi version --json    # 报告问题时请附上
+    """
+    from .doctor import versions
+
+    show(versions(), lambda found: "\n".join(f"{name:<9} {number}" for name, number in found.items()))
+
 
 OTHER_ERROR = 1
 EXIT_CODES: dict[type[JiyiError], int] = {InvalidInput: 2, NotFound: 3, VersionConflict: 4, IdempotencyConflict: 4}
 
 
 class Commands(TyperGroup):
-    """One line on stderr for an error that Jiyi knows. Any other exception is a bug and keeps its traceback."""
+    """Prints an error of Jiyi as one line on stderr. Any other exception is a bug and keeps its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except JiyiError as error:
-            from .output import plain
-
             typer.secho(f"error: {plain(' '.join(str(error).split()))}", err=True, fg="red")
             code = next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), OTHER_ERROR)
             raise typer.Exit(code) from error
@@ -46,14 +98,14 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def jiyi(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show Jiyi's version and leave.")
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Long-term memory for AI agents · 记忆
 
-    $ jiyi demo                        see it work, in a store of its own
-    $ jiyi add "我吃素，对花生过敏"    remember something
-    $ jiyi search "any allergies?"     find it again, in either language
+    $ jiyi demo                        show how it works, in a temporary store
+    $ jiyi add "我吃素，对花生过敏"    add a memory
+    $ jiyi search "any allergies?"     search, in Chinese or English
 
     Every command takes --json and --help. Exit codes: 0 done, 1 failed,
     2 wrong arguments, 3 not found, 4 conflict with an earlier change.
@@ -61,9 +113,9 @@ def jiyi(
 
 
 for panel, commands in {
-    "Start": (system.demo,),
-    "Remember and find": (edit.add, transfer.import_, search.search, search.get, search.list_),
-    "Change and forget": (
+    "Start": (demo,),
+    "Add and search": (edit.add, transfer.import_, search.search, search.get, search.list_),
+    "Change and delete": (
         edit.update,
         search.history,
         edit.restore,
@@ -71,8 +123,8 @@ for panel, commands in {
         maintenance.compress,
         edit.delete,
     ),
-    "Connect": (server.serve, mcp.mcp),
-    "Look after it": (
+    "Connect": (server.serve, server.mcp),
+    "Maintain": (
         search.stats,
         jobs.worker,
         maintenance.maintain,
@@ -82,13 +134,13 @@ for panel, commands in {
         transfer.export,
         transfer.backup,
         transfer.migrate_store,
-        system.doctor,
-        system.version,
+        doctor,
+        version,
     ),
 }.items():
     for command in commands:
         app.command(command.__name__.rstrip("_").replace("_", "-"), rich_help_panel=panel)(command)
 app.add_typer(workspace.app, name="workspace", rich_help_panel="Connect")
-app.add_typer(jobs.app, name="jobs", rich_help_panel="Look after it")
-app.add_typer(synonyms.app, name="synonyms", rich_help_panel="Look after it")
+app.add_typer(jobs.app, name="jobs", rich_help_panel="Maintain")
+app.add_typer(synonyms.app, name="synonyms", rich_help_panel="Maintain")
 app.add_typer(server.app, name="keys", rich_help_panel="Connect")

@@ -1,10 +1,10 @@
-"""`jiyi demo`: play the script of `demo_script.py` on the real engine and print its results."""
+"""`jiyi demo`: play a scripted conversation on the real engine and print its results."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,123 @@ from ..errors import InvalidInput
 from ..memory import Memory
 from ..models import MemoryItem, Page, Receipt, Revision, SearchResult
 from ..settings import Settings
-from . import demo_script as script
 from . import render
-from .output import out
+from .session import out
+
+CHINA = timezone(timedelta(hours=8))
+MORNING = datetime(2025, 5, 12, 9, 0, tzinfo=CHINA)
+NOW = datetime(2025, 6, 10, 9, 0, tzinfo=CHINA)  # fixed, so that scores do not fade from one showing to the next
+BEFORE = datetime(2025, 5, 20, tzinfo=CHINA)
+
+USER = "林梅"
+ASSISTANT = "Assistant"
+
+CONVERSATION = (
+    (USER, "早上好！我叫林梅。我住在杭州。我在一家地图公司写后端。"),
+    (ASSISTANT, "Good morning, Mei! What are you building these days?"),
+    (USER, "A route planner: parser 用 Rust 写的, API in Python with FastAPI."),
+    (ASSISTANT, "Rust 加 Python，好搭配。最近顺利吗？"),
+    (USER, "Since we upgraded tile-server to v2.14.3, map tiles come back blank."),
+    (ASSISTANT, "I would roll back to v2.13.9 until that is fixed."),
+    (USER, "好主意。对了，周五请同事吃饭：我吃素，对花生过敏。"),
+    (ASSISTANT, "记住了，我找一家安静的素食餐厅。"),
+    (USER, "I only drink espresso before noon, otherwise I can't sleep."),
+    (ASSISTANT, "明白，下午只给你推荐花茶。"),
+    (USER, "我妹妹林岚在里斯本读博士，研究候鸟，她的猫叫豆包。"),
+    (USER, "Remind me to renew my passport by September."),
+    (USER, "Please answer in English."),
+)
+A_MONTH_LATER = (
+    (USER, "我六月一号搬家了，现在住在柏林。"),
+    (USER, "以后请用中文回答。"),
+)
+WHERE = "林梅住在哪里？"
+HOME = "杭州"
+FORGOTTEN = "豆包"
+
+# The question, and what is hard about it.
+QUESTIONS = (
+    ("过敏", "two_characters"),
+    ("她什么时候喝咖啡？", "zh_to_en"),
+    ("What is the cat's name?", "en_to_zh"),
+    ("v2.14.3", "identifier"),
+    ("林岚", "name"),
+    ("用 Rust 写的 parser", "mixed"),
+)
+WHY = "用 Rust 写的 parser"
+
+ENGLISH = {
+    "title": "Jiyi 记忆 · long-term memory for AI agents",
+    "subtitle": "One file, offline, no key. A temporary store: yours is not touched.",
+    "loading": "loading the built-in embedder …",
+    "talk": "A conversation goes in, message by message",
+    "memories": "Memories come out",
+    "memories_note": "Worked out by rule, without a model; each points to the words that say it ({count} in one file):",
+    "search": "Ask, in either language",
+    "search_note": "Each line is one search over everything above, and its best hit:",
+    "question": "question",
+    "hit": "best hit",
+    "two_characters": "a two-character word",
+    "zh_to_en": "Chinese asks, English answers",
+    "en_to_zh": "English asks, Chinese answers",
+    "identifier": "a version number, exactly",
+    "name": "a name",
+    "mixed": "both languages in one query",
+    "why": "Why this hit? Every score can be read",
+    "change": "Memories change, and the past stays readable",
+    "later": "A month later she says:",
+    "ended": "Nothing was overwritten. The old home knows when it ended, and by what:",
+    "ask": "Where does she live?",
+    "today": "asked today",
+    "before": "as of May 20",
+    "forget": "Forgetting is real",
+    "forget_note": "Mei asks to forget the cat. Deleted: {memories} memories, {messages} message, their history.",
+    "gone": "searching for it again:",
+    "nothing": "nothing matched among {searched} memories",
+    "next": "Now yours",
+    "next_note": "Three commands to try:",
+    "next_add": "remember",
+    "next_search": "find, and see why",
+    "next_doctor": "see what works here",
+}
+
+CHINESE = {
+    "title": "Jiyi 记忆 · AI 智能体的长期记忆",
+    "subtitle": "一个文件，离线运行，无需密钥。演示使用临时存储，不会动你的数据。",
+    "loading": "正在加载内置向量模型 …",
+    "talk": "一段对话，逐条记下",
+    "memories": "对话变成记忆",
+    "memories_note": "按规则得出，不用模型；每条都指向说出它的原话（同一个文件里共 {count} 条）：",
+    "search": "提问，中英文皆可",
+    "search_note": "每一行都是对以上全部记忆的一次搜索，以及最佳结果：",
+    "question": "问题",
+    "hit": "最佳结果",
+    "two_characters": "两个字的词",
+    "zh_to_en": "中文提问，英文作答",
+    "en_to_zh": "英文提问，中文作答",
+    "identifier": "版本号，一字不差",
+    "name": "人名",
+    "mixed": "中英混合",
+    "why": "为什么是它？每个分数都看得懂",
+    "change": "记忆会变，过去仍可查",
+    "later": "一个月后她说：",
+    "ended": "什么都没有被覆盖。旧住址知道自己何时结束、因何结束：",
+    "ask": "她住在哪里？",
+    "today": "今天问",
+    "before": "回到 5 月 20 日问",
+    "forget": "忘记，就是真的忘记",
+    "forget_note": "林梅要求忘掉那只猫。已删除：{memories} 条记忆、{messages} 条消息及其历史。",
+    "gone": "再搜一次：",
+    "nothing": "{searched} 条记忆中没有匹配",
+    "next": "轮到你了",
+    "next_note": "试试这三条命令：",
+    "next_add": "记住",
+    "next_search": "找到，并看懂原因",
+    "next_doctor": "看看这里一切是否正常",
+}
+
+NARRATIONS = {"en": ENGLISH, "zh": CHINESE}
+
 
 WHO = "mei"
 UNDERSTOOD = ("fact", "preference", "event", "task", "pattern", "skill")
@@ -35,8 +149,8 @@ NEXT = (
 
 async def play(lang: str, *, quiet: bool) -> dict[str, Any]:
     """Run the demo and return the results of each scene."""
-    if lang not in script.NARRATIONS:
-        raise InvalidInput("--lang", f"must be one of {', '.join(script.NARRATIONS)}, not {lang!r}")
+    if lang not in NARRATIONS:
+        raise InvalidInput("--lang", f"must be one of {', '.join(NARRATIONS)}, not {lang!r}")
     with tempfile.TemporaryDirectory(prefix="jiyi-demo-") as folder:
         # Defaults only: neither the environment nor a settings file can lead the demo into somebody's store.
         settings = Settings.model_construct(url=str(Path(folder) / "memory.db"))
@@ -49,7 +163,7 @@ class Show:
 
     def __init__(self, memory: Memory, lang: str, *, quiet: bool) -> None:
         self._memory = memory
-        self._says = script.NARRATIONS[lang]
+        self._says = NARRATIONS[lang]
         self._console = out()
         self._console.quiet = quiet
         self._scene = 0
@@ -59,9 +173,9 @@ class Show:
         self._console.print(Panel(title, border_style="cyan", expand=False))
         self._title("talk")
         with self._console.status(self._says["loading"]):
-            await self._memory.search(script.WHERE, user_id=WHO)  # loads the model; there is nothing to find yet
+            await self._memory.search(WHERE, user_id=WHO)  # loads the model; there is nothing to find yet
         played = {
-            "receipts": await self._talk(script.CONVERSATION, script.MORNING),
+            "receipts": await self._talk(CONVERSATION, MORNING),
             "memories": await self._list(),
             "searches": await self._ask(),
             "why": await self._explain(),
@@ -78,14 +192,14 @@ class Show:
         receipts = []
         for minute, (speaker, text) in enumerate(conversation):
             message = {
-                "role": "user" if speaker == script.USER else "assistant",
+                "role": "user" if speaker == USER else "assistant",
                 "name": speaker,
                 "content": text,
                 "sent_at": begins + timedelta(minutes=minute),
             }
             session = f"demo {begins:%Y-%m-%d}"
             receipts.append(await self._memory.add([message], user_id=WHO, session_id=session))
-            self._line(speaker, text, "bold cyan" if speaker == script.USER else "magenta")
+            self._line(speaker, text, "bold cyan" if speaker == USER else "magenta")
         return receipts
 
     async def _list(self) -> Page:
@@ -95,7 +209,7 @@ class Show:
         table = render.columns("type", "when", "memory")
         for memory in reversed(page.items):
             text = render.memory_text(memory.summary, *memory.keywords)
-            table.add_row(memory.memory_type, render.day(memory.occurred_at, script.CHINA), text)
+            table.add_row(memory.memory_type, render.day(memory.occurred_at, CHINA), text)
         self._show(table)
         return page
 
@@ -107,7 +221,7 @@ class Show:
         table.add_column("", justify="right")
         table.add_column(self._says["hit"], overflow="fold")
         answers = []
-        for query, kind in script.QUESTIONS:
+        for query, kind in QUESTIONS:
             found = await self._search(query)
             table.add_row(render.memory_text(query, self._says[kind]), *self._best(found))
             answers.append(found)
@@ -115,19 +229,19 @@ class Show:
         return answers
 
     async def _explain(self) -> SearchResult:
-        found = await self._memory.search(script.WHY, user_id=WHO, limit=1, asked_at=script.NOW, explain=True)
+        found = await self._memory.search(WHY, user_id=WHO, limit=1, asked_at=NOW, explain=True)
         self._title("why")
         for hit in found.hits:
-            self._show(Text.assemble(("? ", "dim"), (script.WHY, "bold"), ("  →  ", "dim"), hit.summary))
+            self._show(Text.assemble(("? ", "dim"), (WHY, "bold"), ("  →  ", "dim"), hit.summary))
             if hit.explanation is not None:
                 self._show(render.explanation(hit.explanation))
         return found
 
     async def _change(self) -> list[Revision]:
         self._title("change")
-        home = await self._home(script.BEFORE)
+        home = await self._home(BEFORE)
         self._say("later")
-        await self._talk(script.A_MONTH_LATER, script.NOW)
+        await self._talk(A_MONTH_LATER, NOW)
         self._say("ended")
         changes = list(await self._memory.history(home.id, user_id=WHO))
         self._show(render.timeline(changes, with_times=False))
@@ -135,14 +249,14 @@ class Show:
 
     async def _home(self, as_of: datetime) -> MemoryItem:
         page = await self._memory.list(user_id=WHO, memory_types=("fact",), as_of=as_of, limit=20)
-        return next(memory for memory in page.items if script.HOME in memory.content)
+        return next(memory for memory in page.items if HOME in memory.content)
 
     async def _where(self) -> dict[str, SearchResult]:
         answers = {
             label: await self._memory.search(
-                script.WHERE, user_id=WHO, memory_types=("fact",), limit=3, as_of=as_of, asked_at=script.NOW
+                WHERE, user_id=WHO, memory_types=("fact",), limit=3, as_of=as_of, asked_at=NOW
             )
-            for label, as_of in (("today", None), ("before", script.BEFORE))
+            for label, as_of in (("today", None), ("before", BEFORE))
         }
         grid = Table(box=None, show_header=False, pad_edge=False)
         for label, found in answers.items():
@@ -151,13 +265,13 @@ class Show:
         return answers
 
     async def _forget(self) -> dict[str, Any]:
-        found = await self._search(script.FORGOTTEN)
+        found = await self._search(FORGOTTEN)
         deletion = await self._memory.delete(found.hits[0].id, user_id=WHO, with_sources=True)
         self._title("forget")
         self._say("forget_note", memories=deletion.memories, messages=deletion.messages)
-        after = await self._memory.search(script.FORGOTTEN, user_id=WHO, search_mode="keyword", asked_at=script.NOW)
+        after = await self._memory.search(FORGOTTEN, user_id=WHO, search_mode="keyword", asked_at=NOW)
         answer = after.hits[0].summary if after.hits else self._says["nothing"].format(searched=after.searched)
-        self._show(Text.assemble(self._says["gone"] + " ", (script.FORGOTTEN, "bold"), ("  →  ", "dim"), answer))
+        self._show(Text.assemble(self._says["gone"] + " ", (FORGOTTEN, "bold"), ("  →  ", "dim"), answer))
         return {"deletion": deletion, "after": after}
 
     def _end(self) -> None:
@@ -171,7 +285,7 @@ class Show:
     # -- how scenes speak -------------------------------------------------------------------------------------------
 
     async def _search(self, query: str) -> SearchResult:
-        return await self._memory.search(query, user_id=WHO, limit=3, asked_at=script.NOW)
+        return await self._memory.search(query, user_id=WHO, limit=3, asked_at=NOW)
 
     def _best(self, found: SearchResult) -> tuple[Text, Text]:
         if not found.hits:

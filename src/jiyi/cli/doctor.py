@@ -27,7 +27,7 @@ from ..ids import new_id
 from ..llm import resolve as resolve_llm
 from ..memory import Memory
 from ..settings import SHARED_VARIABLES, Settings, config_files, load_settings
-from .output import counted, plain
+from .session import counted, plain
 
 if TYPE_CHECKING:
     from ..models import Stats

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ import typer
 
 from ..errors import InvalidInput
 from . import options as opt
-from .input import read_input
-from .output import counted, plain, show, warn
-from .session import call
+from .session import JSON, STORE, User, call, counted, general, options, plain, progress, show, warn
+
+FORMATS = ("text", "json", "jsonl")
 
 
+@general()
 def add(
     text: opt.Text = None,
     file: opt.File = None,
@@ -32,9 +34,6 @@ def add(
     agent_id: opt.Agent = None,
     group_id: opt.Group = None,
     actor: opt.Actor = "user",
-    user: opt.User = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Add a statement, a conversation or extracted memories.
 
@@ -45,37 +44,61 @@ def add(
     $ git log -1 --format=%s | jiyi add - --tag work
 
     A message is an object such as {"role": "user", "content": "…"}; a
-    candidate is {"type": "fact", "text": "…"}. What is known already is
-    not stored twice.
+    candidate is {"type": "fact", "text": "…"}. Known statements are not
+    stored twice.
     """
+    fields: dict[str, Any] = dict(locals())  # the other arguments are those of `Memory.add`
+    what = _read_input(fields.pop("text"), fields.pop("file"), fields.pop("format_"))
+    fields["metadata"] = opt.parse_object("--metadata", metadata)
     from .render import receipt_list
 
-    what = read_input(text, file, format_)
-    about = opt.parse_object("--metadata", metadata)
-    receipt = call(
-        lambda memory, user_id: memory.add(
-            what,
-            user_id=user_id,
-            session_id=session_id,
-            agent_id=agent_id,
-            group_id=group_id,
-            memory_type=memory_type,
-            importance=importance,
-            tags=tags,
-            metadata=about,
-            occurred_at=occurred_at,
-            expires_at=expires_at,
-            trust=trust,
-            idempotency_key=idempotency_key,
-            actor=actor,
-        ),
-        store=store,
-        user=user,
-    )
+    receipt = call(lambda memory, user_id: memory.add(what, user_id=user_id, **fields))
     warn(receipt.problems)
-    show(receipt, receipt_list, as_json)
+    show(receipt, receipt_list)
 
 
+def _read_input(words: list[str] | None, file: Path | None, form: str | None) -> Any:
+    """Return the statement in the arguments, or the contents of a file or stdin (`-`)."""
+    if words and file is not None:
+        raise InvalidInput("--file", "cannot be used together with TEXT")
+    if words == ["-"]:
+        if sys.stdin.isatty():
+            typer.echo("reading stdin, one statement per line; end with Ctrl-D", err=True)
+        return _parse(sys.stdin.buffer.read(), form or "text", "stdin")
+    if words:
+        if form is not None:
+            raise InvalidInput("--format", "is for --file and stdin")
+        text = " ".join(words)
+        if not text.strip():
+            raise InvalidInput("TEXT", "is empty")
+        return text
+    if file is None:
+        raise InvalidInput("TEXT", "is missing: give a text, - for stdin, or --file")
+    by_name = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}.get(file.suffix.lower(), "text")
+    return _parse(opt.read_file("--file", file), form or by_name, str(file))
+
+
+def _parse(data: bytes, form: str, name: str) -> Any:
+    """Parse text (one statement per non-empty line), JSON or JSONL (messages or candidates)."""
+    if form not in FORMATS:
+        raise InvalidInput("--format", f"must be one of {', '.join(FORMATS)}, not {form!r}")
+    text = opt.decode(name, data)
+    if form == "json":
+        return _loads(text, name)
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if form == "jsonl":
+        return [_loads(line, f"{name}, line {number}") for number, line in lines]
+    return [line.strip() for _, line in lines]
+
+
+def _loads(text: str, name: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(name, f"is not JSON: {error}") from None
+
+
+@general()
 def update(
     memory_id: opt.MemoryId,
     content: opt.Content = None,
@@ -92,11 +115,8 @@ def update(
     status: opt.NewStatus = None,
     reason: opt.Reason = None,
     actor: opt.Actor = "user",
-    user: opt.User = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
 ) -> None:
-    """Change a memory. What it was stays in its history.
+    """Change a memory. Earlier versions stay in its history.
 
     Examples:
     $ jiyi update ID --content "我吃素，也吃鸡蛋" --reason 更正
@@ -104,34 +124,23 @@ def update(
     $ jiyi update ID --valid-to 2025-04-01 --reason "moved to Berlin"
     $ jiyi update ID --status archived
     """
+    given: dict[str, Any] = {name: value for name, value in locals().items() if value is not None}
+    del given["memory_id"], given["no_tags"]
+    if no_tags and tags:
+        raise InvalidInput("--no-tags", "cannot be used together with --tag")
+    if no_tags:
+        given["tags"] = []
+    if metadata is not None:
+        given["metadata"] = opt.parse_object("--metadata", metadata)
+    for name in ("valid_to", "expires_at"):
+        if name in given:
+            given[name] = None if given[name] == "none" else opt.parse_time(given[name])
     from .render import memory_card
 
-    if tags and no_tags:
-        raise InvalidInput("--no-tags", "cannot be used together with --tag")
-    given: dict[str, Any] = {
-        "content": content,
-        "summary": summary,
-        "memory_type": memory_type,
-        "importance": importance,
-        "tags": [] if no_tags else tags,
-        "metadata": opt.parse_object("--metadata", metadata),
-        "occurred_at": occurred_at,
-        "status": status,
-    }
-    given = {name: value for name, value in given.items() if value is not None}
-    for name, moment in (("valid_to", valid_to), ("expires_at", expires_at)):
-        if moment is not None:
-            given[name] = None if moment == "none" else opt.parse_time(moment)
-    changed = call(
-        lambda memory, user_id: memory.update(
-            memory_id, user_id=user_id, version=version, actor=actor, reason=reason, **given
-        ),
-        store=store,
-        user=user,
-    )
-    show(changed, memory_card, as_json)
+    show(call(lambda memory, user_id: memory.update(memory_id, user_id=user_id, **given)), memory_card)
 
 
+@general()
 def restore(
     memory_id: opt.MaybeId = None,
     version: opt.ToVersion = None,
@@ -139,9 +148,6 @@ def restore(
     actor: opt.Actor = "user",
     backup: opt.FromBackup = None,
     force: opt.Replace = False,
-    user: opt.User = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Restore an earlier version of a memory, or a whole store from a backup.
 
@@ -152,38 +158,26 @@ def restore(
     """
     if (backup is None) == (memory_id is None):
         raise InvalidInput("ID", "name one memory, or a backup with --from")
+    from .render import backup_line, memory_card
+
     if backup is not None:
-        _restore_backup(backup, store, force, as_json)
+        from ..transfer.backup import restore_backup
+
+        with progress("checking") as advance:
+            done = asyncio.run(restore_backup(backup, options().store, force=force, progress=advance))
+        show(done, backup_line)
         return
-    from .render import memory_card
-
-    name = memory_id or ""
-    restored = call(
-        lambda memory, user_id: memory.restore(name, user_id=user_id, version=version, actor=actor, reason=reason),
-        store=store,
-        user=user,
-    )
-    show(restored, memory_card, as_json)
+    fields: dict[str, Any] = {"version": version, "actor": actor, "reason": reason}
+    show(call(lambda memory, user_id: memory.restore(memory_id or "", user_id=user_id, **fields)), memory_card)
 
 
-def _restore_backup(backup: Path, store: str | None, force: bool, as_json: bool) -> None:
-    from ..transfer.backup import restore_backup
-    from .render import backup_line
-    from .transfer import progress
-
-    with progress("checking") as advance:
-        done = asyncio.run(restore_backup(backup, store, force=force, progress=advance))
-    show(done, backup_line, as_json)
-
-
+@general(STORE, JSON)
 def delete(
     memory_id: opt.MaybeId = None,
     everything: opt.Everything = False,
     with_sources: opt.WithSources = False,
     yes: opt.Yes = False,
-    user: opt.User = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
+    user: User = None,
 ) -> None:
     """Permanently delete a memory, or all data of a user.
 
@@ -193,8 +187,8 @@ def delete(
     $ jiyi delete --user 林梅 --all
     $ jiyi delete ID --user mei --yes
 
-    The history goes too, and so do lines of profiles that came from it;
-    nothing can be undone. To put a memory aside instead: jiyi update ID
+    The history is deleted too, and so are lines of profiles derived from
+    it. This cannot be undone. To archive a memory instead: jiyi update ID
     --status archived
     """
     from .render import deletion_line
@@ -202,40 +196,38 @@ def delete(
     if everything == (memory_id is not None):
         raise InvalidInput("ID", "name one memory, or --all with --user")
     if everything and user is None:
-        raise InvalidInput("--user", "is needed with --all: say whose memories to delete")
+        raise InvalidInput("--user", "is needed with --all: name the user whose data to delete")
     if not yes:
-        _confirm(memory_id, user, store)
+        _confirm(memory_id, user)
     if memory_id is None:
-        deletion = call(lambda memory, user_id: memory.delete_all(user_id), store=store, user=user)
+        deletion = call(lambda memory, user_id: memory.delete_all(user_id), user=user)
     else:
         deletion = call(
-            lambda memory, user_id: memory.delete(memory_id, user_id=user_id, with_sources=with_sources),
-            store=store,
-            user=user,
+            lambda memory, user_id: memory.delete(memory_id, user_id=user_id, with_sources=with_sources), user=user
         )
     warn(deletion.notes)
-    show(deletion, deletion_line, as_json)
+    show(deletion, deletion_line)
 
 
-def _confirm(memory_id: str | None, user: str | None, store: str | None) -> None:
+def _confirm(memory_id: str | None, user: str | None) -> None:
     """Ask for confirmation on stderr; without a terminal, --yes is required."""
     if not sys.stdin.isatty():
-        raise InvalidInput("--yes", "is needed where nobody can be asked; nothing was deleted")
+        raise InvalidInput("--yes", "is needed without a terminal; nothing was deleted")
     if memory_id is None:
-        held = call(lambda memory, user_id: memory.stats(user_id), store=store, user=user)
+        held = call(lambda memory, user_id: memory.stats(user_id), user=user)
         number = counted(held.memories, "active memory", "active memories")
-        typer.echo(f"This deletes everything of user {user!r} for good, {number} among it.", err=True)
-        agreed = _asked("Type the user id to go on: ") == user
+        typer.echo(f"This permanently deletes all data of user {user!r}, including {number}.", err=True)
+        agreed = _ask("Type the user id to continue: ") == user
     else:
-        found = call(lambda memory, user_id: memory.get(memory_id, user_id=user_id), store=store, user=user)
+        found = call(lambda memory, user_id: memory.get(memory_id, user_id=user_id), user=user)
         typer.echo(f"{found.memory_type}: {plain(found.summary)}", err=True)
-        agreed = _asked("Delete it for good, with its history? [y/N] ").strip().lower() in ("y", "yes", "是")
+        agreed = _ask("Delete it permanently, with its history? [y/N] ").strip().lower() in ("y", "yes", "是")
     if not agreed:
         typer.echo("nothing was deleted", err=True)
         raise typer.Exit(1)
 
 
-def _asked(question: str) -> str:
+def _ask(question: str) -> str:
     """Read an answer. `typer.prompt` would write a blank to stdout even with err=True."""
     typer.echo(question, err=True, nl=False)
     return sys.stdin.readline().rstrip("\r\n")

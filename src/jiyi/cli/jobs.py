@@ -1,4 +1,4 @@
-"""The commands about what goes on after `add`: jobs list, show, retry, cancel; and worker."""
+"""Commands about background jobs: jobs list, show, retry, cancel; and worker."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ from typing import Annotated
 
 import typer
 
-from . import options as opt
-from .output import counted, err, plain, show
-from .session import call
+from .session import ALL_USERS, JSON, STORE, call, counted, err, general, options, plain, show
 
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
-JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id, which is its receipt's.")]
-State = Annotated[
-    str | None, typer.Option("--state", metavar="STATE", help="Only accepted, extracted, indexed or failed ones.")
-]
-Most = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="At most this many.")]
-Once = Annotated[bool, typer.Option("--once", help="Do what there is, then leave.")]
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id, which is that of its receipt.")]
+STATE = "Only jobs in this state: accepted, extracted, indexed or failed."
+State = Annotated[str | None, typer.Option("--state", metavar="STATE", help=STATE)]
+Most = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="Maximum number of jobs.")]
+Once = Annotated[bool, typer.Option("--once", help="Do the waiting jobs, then exit.")]
 
 
 @app.callback()
 def jobs() -> None:
-    """See and steer what goes on after `add` has accepted something.
+    """List and control the background jobs of `add`.
 
     Examples:
     $ jiyi jobs list --state failed
@@ -30,88 +27,86 @@ def jobs() -> None:
     $ jiyi jobs retry JOB
     $ jiyi jobs cancel JOB
 
-    With a language model, memories are worked out after the messages are
-    safe. A job that failed says why; its messages are kept.
+    With a language model, memories are extracted by a job after the
+    messages are stored. A failed job says why; its messages are kept.
     """
 
 
 @app.command("list")
-def list_(
-    state: State = None,
-    limit: Most = 20,
-    user: opt.OneUser = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
-) -> None:
+@general(ALL_USERS, STORE, JSON)
+def list_(state: State = None, limit: Most = 20) -> None:
     """List jobs, newest first.
 
     Examples:
     $ jiyi jobs list --state failed
     $ jiyi jobs list --user 林梅 --json
     """
-    found = call(lambda memory, _: memory.jobs.list(user_id=user, state=state, limit=limit), store=store)
-    if not found and not as_json:
-        err().print("no such jobs")
+    found = call(lambda memory, user_id: memory.jobs.list(user_id=user_id, state=state, limit=limit))
+    if not found and not options().as_json:
+        err().print("no jobs")
         return
     from .render import columns, when
 
-    table = columns("state", "tries", "when", "user", "job")
+    table = columns("state", "attempts", "created", "user", "job")
     for job in found:
         name = "\n".join((job.id, *map(plain, job.problems)))
         table.add_row(job.state, str(job.attempts), when(job.created_at), plain(job.user_id), name)
-    show(list(found), lambda _: table, as_json)
+    show(list(found), lambda _: table)
 
 
 @app.command("show")
-def show_(job_id: JobId, user: opt.User = None, store: opt.Store = None, as_json: opt.Json = False) -> None:
+@general()
+def show_(job_id: JobId) -> None:
     """Show one job.
 
     Examples:
     $ jiyi jobs show JOB
     $ jiyi jobs show JOB --user 林梅 --json
     """
-    found = call(lambda memory, user_id: memory.jobs.get(job_id, user_id=user_id), store=store, user=user)
     from .render import job_card
 
-    show(found, job_card, as_json)
+    show(call(lambda memory, user_id: memory.jobs.get(job_id, user_id=user_id)), job_card)
 
 
 @app.command("retry")
-def retry(job_id: JobId, user: opt.User = None, store: opt.Store = None, as_json: opt.Json = False) -> None:
-    """Try a failed job again, or one that waits for its next attempt at once.
+@general()
+def retry(job_id: JobId) -> None:
+    """Retry a failed job, or one that waits for its next attempt, now.
 
     Examples:
     $ jiyi jobs retry JOB
     $ jiyi jobs retry JOB --user 林梅
     """
-    found = call(lambda memory, user_id: memory.jobs.retry(job_id, user_id=user_id), store=store, user=user)
-    show(found, lambda job: f"job {job.id} is {job.state} and will be tried again", as_json)
+    found = call(lambda memory, user_id: memory.jobs.retry(job_id, user_id=user_id))
+    show(found, lambda job: f"job {job.id} is {job.state} and will be retried")
 
 
 @app.command("cancel")
-def cancel(job_id: JobId, user: opt.User = None, store: opt.Store = None, as_json: opt.Json = False) -> None:
-    """End a job that is not done. Its messages are kept.
+@general()
+def cancel(job_id: JobId) -> None:
+    """Cancel an unfinished job. Its messages are kept.
 
     Examples:
     $ jiyi jobs cancel JOB
     $ jiyi jobs cancel JOB --user 林梅
     """
-    found = call(lambda memory, user_id: memory.jobs.cancel(job_id, user_id=user_id), store=store, user=user)
-    show(found, lambda job: f"job {job.id} will not be done", as_json)
+    found = call(lambda memory, user_id: memory.jobs.cancel(job_id, user_id=user_id))
+    show(found, lambda job: f"job {job.id} is cancelled")
 
 
-def worker(once: Once = False, store: opt.Store = None, as_json: opt.Json = False) -> None:
-    """Work memories out of what was accepted, for all users.
+@general(STORE, JSON)
+def worker(once: Once = False) -> None:
+    """Run background jobs for all users.
 
     Examples:
     $ jiyi worker
     $ jiyi worker --once --store ./记忆.db
 
-    Needed only where the programs that add do not do it themselves
+    Needed only where the processes that add do not run jobs themselves
     (`jobs.in_process = false`). Any number of workers can share a store;
-    one that is stopped or killed loses nothing.
+    a job whose worker is stopped or killed is done by another one.
     """
     if not once:
         err().print("waiting for jobs; Ctrl-C stops")
-    done = call(lambda memory, _: memory.jobs.work(until_idle=once), store=store)
-    show({"done": done}, lambda _: f"{counted(done, 'job', 'jobs')} done", as_json)
+    done = call(lambda memory, _: memory.jobs.work(until_idle=once))
+    show({"done": done}, lambda _: f"{counted(done, 'job', 'jobs')} done")

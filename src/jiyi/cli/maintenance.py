@@ -10,64 +10,57 @@ import typer
 
 from ..errors import InvalidInput
 from . import options as opt
-from .output import counted, err, show, warn
-from .session import call
+from .session import ALL_USERS, JSON, STORE, call, counted, err, general, options, progress, show, warn
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from ..keep.maintain import MaintenanceReport
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
-PlanFile = Annotated[
-    Path | None, typer.Option("--plan", metavar="FILE", help="Do exactly this: what --dry-run --json wrote.")
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and change nothing.")]
+PLAN = "Carry out this plan: the output of --dry-run --json."
+PlanFile = Annotated[Path | None, typer.Option("--plan", metavar="FILE", help=PLAN)]
+UndoId = Annotated[
+    str | None, typer.Argument(metavar="ID", help="The memory whose last change is undone.", show_default=False)
 ]
-Session = Annotated[str | None, typer.Option("--session", metavar="NAME", help="What this session brought.")]
-By = Annotated[str | None, typer.Option("--actor", metavar="NAME", help="What this actor did: import, an agent, …")]
-Meta = Annotated[
-    list[str] | None, typer.Option("--metadata", metavar="NAME=VALUE", help="What carries this metadata; repeatable.")
-]
-Since = Annotated[
-    datetime | None, typer.Option("--since", metavar="TIME", parser=opt.parse_time, help="… and only from then on.")
-]
-To = Annotated[
-    datetime | None, typer.Option("--to", metavar="TIME", parser=opt.parse_time, help="As it was at that moment.")
-]
+Session = Annotated[str | None, typer.Option("--session", metavar="NAME", help="Changes from this session.")]
+BY = "Changes by this actor: import, an agent, …"
+By = Annotated[str | None, typer.Option("--actor", metavar="NAME", help=BY)]
+META = "Changes of memories with this metadata; repeatable."
+Meta = Annotated[list[str] | None, typer.Option("--metadata", metavar="NAME=VALUE", help=META)]
+SINCE = "Only changes since that time."
+Since = Annotated[datetime | None, typer.Option("--since", metavar="TIME", parser=opt.parse_time, help=SINCE)]
+TO = "Restore the state at that time."
+To = Annotated[datetime | None, typer.Option("--to", metavar="TIME", parser=opt.parse_time, help=TO)]
+Repair = Annotated[bool, typer.Option("--repair", help="Repair errors.")]
+Deep = Annotated[bool, typer.Option("--vectors", help="Embed every text again and compare; slow.")]
 
 
-def compress(
-    dry_run: DryRun = False,
-    plan: PlanFile = None,
-    user: opt.User = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
-) -> None:
-    """Let few memories take the place of many that are old and seldom used.
+@general()
+def compress(dry_run: DryRun = False, plan: PlanFile = None) -> None:
+    """Replace old, rarely used memories by a few.
 
     Examples:
     $ jiyi compress --dry-run --user 林梅
     $ jiyi compress --plan plan.json --user mei
 
     Names, numbers and dates are kept, and the originals are archived: jiyi
-    undo ID of a new memory brings them back.
+    undo ID of a new memory restores them.
     """
     from ..keep.compress import CompressPlan
-    from .plan_tables import compress_plan, compressed
+    from .render import compress_plan, compressed
 
     if dry_run:
-        found = call(lambda memory, user_id: memory.maintenance.compress_plan(user_id=user_id), store=store, user=user)
-        show(found, compress_plan, as_json)
+        show(call(lambda memory, user_id: memory.maintenance.compress_plan(user_id=user_id)), compress_plan)
         return
-    given = _read(CompressPlan, plan)
-    who = given.user_id if given is not None and user is None else user
-    done = call(lambda memory, user_id: memory.maintenance.compress(user_id=user_id, plan=given), store=store, user=who)
-    show(done, compressed, as_json)
-    warn(f"{memory_id} was changed meanwhile and stays as it is" for memory_id in done.left)
+    given, user = _read_plan(CompressPlan, plan)
+    done = call(lambda memory, user_id: memory.maintenance.compress(user_id=user_id, plan=given), user=user)
+    show(done, compressed)
+    warn(f"{memory_id} was changed meanwhile and was not compressed" for memory_id in done.left)
 
 
-def maintain(
-    dry_run: DryRun = False, user: opt.OneUser = None, store: opt.Store = None, as_json: opt.Json = False
-) -> None:
+@general(ALL_USERS, STORE, JSON)
+def maintain(dry_run: DryRun = False) -> None:
     """Run maintenance once: archive expired memories, compress old ones.
 
     Examples:
@@ -78,31 +71,24 @@ def maintain(
     jiyi worker runs it regularly (settings: maintenance). It can be stopped
     with Ctrl-C and resumes the next time.
     """
+
+    def report(done: MaintenanceReport) -> str:
+        users = counted(done.users, "user", "users")
+        if dry_run:
+            could = f"{done.compressed:,} could become {done.made:,}"
+            return f"{users}: {done.expired:,} have expired, {could}; nothing was changed"
+        reindexed = f", {done.indexed:,} reindexed" if done.indexed else ""
+        return f"{users}: {done.expired:,} expired, {done.compressed:,} compressed into {done.made:,}{reindexed}"
+
     with err().status("maintaining …"):
-        done = call(lambda memory, _: memory.maintenance.run(user_id=user, dry_run=dry_run), store=store)
-    show(done, _dry_run_report if dry_run else _report, as_json)
+        done = call(lambda memory, user_id: memory.maintenance.run(user_id=user_id, dry_run=dry_run))
+    show(done, report)
     warn(done.problems)
 
 
-def _dry_run_report(found: MaintenanceReport) -> str:
-    return (
-        f"{counted(found.users, 'user', 'users')}: {found.expired:,} have expired,"
-        f" {found.compressed:,} could become {found.made:,}; nothing was changed"
-    )
-
-
-def _report(done: MaintenanceReport) -> str:
-    return (
-        f"{counted(done.users, 'user', 'users')}: {done.expired:,} expired,"
-        f" {done.compressed:,} compressed into {done.made:,}"
-        + (f", {done.indexed:,} reindexed" if done.indexed else "")
-    )
-
-
+@general()
 def undo(
-    memory_id: Annotated[
-        str | None, typer.Argument(metavar="ID", help="A memory, whose last change is undone.", show_default=False)
-    ] = None,
+    memory_id: UndoId = None,
     session_id: Session = None,
     actor: By = None,
     metadata: Meta = None,
@@ -110,11 +96,8 @@ def undo(
     to: To = None,
     dry_run: DryRun = False,
     plan: PlanFile = None,
-    user: opt.User = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
 ) -> None:
-    """Take back a change, what came from somewhere, or all since a moment.
+    """Undo a change, all changes from a source, or all since a time.
 
     Examples:
     $ jiyi undo ID
@@ -126,7 +109,7 @@ def undo(
     Nothing is deleted: an undo is in the history and can be undone.
     """
     from ..keep.undo import UndoPlan
-    from .plan_tables import undo_plan, undone
+    from .render import undo_plan, undone
 
     what: dict[str, Any] = {
         "session_id": session_id,
@@ -136,21 +119,13 @@ def undo(
         "to": to,
     }
     if dry_run:
-        found = call(
-            lambda memory, user_id: memory.maintenance.undo_plan(memory_id, user_id=user_id, **what),
-            store=store,
-            user=user,
-        )
-        show(found, undo_plan, as_json)
+        show(call(lambda memory, user_id: memory.maintenance.undo_plan(memory_id, user_id=user_id, **what)), undo_plan)
         return
-    given = _read(UndoPlan, plan)
-    who = given.user_id if given is not None and user is None else user
+    given, user = _read_plan(UndoPlan, plan)
     done = call(
-        lambda memory, user_id: memory.maintenance.undo(memory_id, user_id=user_id, plan=given, **what),
-        store=store,
-        user=who,
+        lambda memory, user_id: memory.maintenance.undo(memory_id, user_id=user_id, plan=given, **what), user=user
     )
-    show(done, undone, as_json)
+    show(done, undone)
     warn(done.left)
 
 
@@ -161,23 +136,22 @@ def _pair(entry: str) -> tuple[str, str]:
     return name, value
 
 
-def _read(kind: type[BaseModel], path: Path | None) -> Any:
-    """A plan from a file."""
+def _read_plan(kind: type[BaseModel], path: Path | None) -> tuple[Any, str | None]:
+    """Return the plan in a file, and the user of the options or of the plan."""
+    user = options().user
     if path is None:
-        return None
+        return None, user
     try:
-        return kind.model_validate_json(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInput("--plan", f"{path} cannot be read: {error.strerror}") from error
+        plan: Any = kind.model_validate_json(opt.read_file("--plan", path))
+    except InvalidInput:
+        raise
     except ValueError:
-        raise InvalidInput("--plan", f"{path} is no plan of this command: make one with --dry-run --json") from None
+        raise InvalidInput("--plan", f"{path} is not a plan of this command: make one with --dry-run --json") from None
+    return plan, plan.user_id if user is None else user
 
 
-def reindex(
-    embeddings: opt.Embeddings = False,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
-) -> None:
+@general(STORE, JSON)
+def reindex(embeddings: opt.Embeddings = False) -> None:
     """Embed memories again after a change of the embedding model.
 
     Examples:
@@ -188,34 +162,16 @@ def reindex(
     """
     if not embeddings:
         raise InvalidInput("--embeddings", "is required: jiyi reindex --embeddings")
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err()) as bar:
-        task = bar.add_task("embedding", total=None)
+    with progress("embedding") as advance:
         embedded = call(
-            lambda memory, _: memory.maintenance.reindex(
-                progress=lambda done, whole: bar.update(task, completed=done, total=whole)
-            ),
-            store=store,
+            lambda memory, _: memory.maintenance.reindex(progress=lambda done, total: advance("embedding", done, total))
         )
     said = f"{embedded:,} memories embedded" if embedded else "all memories are embedded already"
-    show({"embedded": embedded}, lambda _: said, as_json)
+    show({"embedded": embedded}, lambda _: said)
 
 
-REPAIR = "Repair errors."
-DEEP = "Embed every text again and compare; slow."
-Repair = Annotated[bool, typer.Option("--repair", help=REPAIR)]
-Deep = Annotated[bool, typer.Option("--vectors", help=DEEP)]
-
-
-def verify(
-    repair: Repair = False,
-    vectors: Deep = False,
-    user: opt.OneUser = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
-) -> None:
+@general(ALL_USERS, STORE, JSON)
+def verify(repair: Repair = False, vectors: Deep = False) -> None:
     """Check the search index against the memories.
 
     Examples:
@@ -227,29 +183,30 @@ def verify(
     meanwhile.
     """
     from .render import verification
-    from .transfer import progress
 
     with progress("verifying") as advance:
         found = call(
-            lambda memory, _: memory.maintenance.verify(user_id=user, repair=repair, vectors=vectors, progress=advance),
-            store=store,
+            lambda memory, user_id: memory.maintenance.verify(
+                user_id=user_id, repair=repair, vectors=vectors, progress=advance
+            )
         )
-    show(found, verification, as_json)
+    show(found, verification)
     raise typer.Exit(0 if found.sound else 1)
 
 
-def vacuum(store: opt.Store = None, as_json: opt.Json = False) -> None:
+@general(STORE, JSON)
+def vacuum() -> None:
     """Rewrite the database file to remove traces of deleted data.
 
     Examples:
     $ jiyi vacuum
     $ jiyi vacuum --store ./记忆.db
 
-    On SQLite scraps of deleted text can lie in unused corners of a large
-    file; on PostgreSQL deleted rows keep their bytes until then. Others wait
-    meanwhile. It says what it could not reach, and what would.
+    SQLite can leave deleted text in unused parts of a large file, and
+    PostgreSQL keeps deleted rows until they are vacuumed. Other processes
+    wait meanwhile. It reports what it could not remove.
     """
     with err().status("rewriting …"):
-        left = call(lambda memory, _: memory.maintenance.vacuum(), store=store)
+        left = call(lambda memory, _: memory.maintenance.vacuum())
     warn(left)
-    show({"left": list(left)}, lambda _: "rewritten" + (", but not everything was reached" if left else ""), as_json)
+    show({"left": list(left)}, lambda _: "rewritten" + (", but not everything could be removed" if left else ""))

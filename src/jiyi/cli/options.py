@@ -1,4 +1,4 @@
-"""Options shared by several commands."""
+"""Options and arguments of the commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOCAL = "ISO 8601; without a zone: local time"
 
 
 def parse_time(value: str) -> datetime:
-    """A moment as people type it. Without a zone it is local time; a date is its midnight."""
+    """Parse a time in ISO 8601. Without a zone it is local time; a date is its midnight."""
     try:
         return datetime.fromisoformat(value).astimezone()
     except (ValueError, OverflowError):
@@ -36,12 +36,26 @@ def parse_object(option: str, value: str | None) -> dict[str, Any] | None:
     return found
 
 
+def read_file(option: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(option, f"{path} cannot be read: {error.strerror}") from error
+
+
+def decode(name: str, data: bytes) -> str:
+    """Decode the text of a file; an empty one is an error."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(name, f"is not UTF-8 (byte {error.start:,}): convert it first") from None
+    if not text.strip():
+        raise InvalidInput(name, "is empty")
+    return text
+
+
 def _option(*names: str, metavar: str | None = None, help: str) -> Any:  # noqa: A002 - Typer's name
     return typer.Option(*names, metavar=metavar, help=help)
-
-
-def _general(*names: str, metavar: str | None = None, help: str) -> Any:  # noqa: A002
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel="General")
 
 
 def _belongs(name: str, help: str) -> Any:  # noqa: A002
@@ -52,15 +66,6 @@ def _time(name: str, help: str) -> Any:  # noqa: A002
     return typer.Option(name, metavar="TIME", parser=parse_time, help=f"{help} ({LOCAL}).")
 
 
-# -- everywhere -----------------------------------------------------------------------------------------------------
-
-STORE = "Path or URL of the store. Default: JIYI_URL, the settings file, or your data directory."
-Store = Annotated[str | None, _general("--store", metavar="PATH_OR_URL", help=STORE)]
-User = Annotated[
-    str | None, _general("--user", "-u", metavar="ID", help="Whose memories. Default: JIYI_USER or 'default'.")
-]
-OneUser = Annotated[str | None, _general("--user", "-u", metavar="ID", help="Only this user. Default: all.")]
-Json = Annotated[bool, _general("--json", help="Machine-readable JSON on stdout, nothing else there.")]
 MemoryId = Annotated[str, typer.Argument(metavar="ID", help="The memory's id or memory_key.")]
 Session = Annotated[str | None, _belongs("--session", "A session.")]
 Agent = Annotated[str | None, _belongs("--agent", "An agent.")]
@@ -68,7 +73,7 @@ Group = Annotated[str | None, _belongs("--group", "A group.")]
 
 # -- finding --------------------------------------------------------------------------------------------------------
 
-Query = Annotated[str, typer.Argument(metavar="QUERY", help="Words or a question.")]
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="A question or keywords.")]
 Mode = Annotated[
     str | None, _option("--mode", "-m", metavar="MODE", help="hybrid (words and meaning), keyword or semantic.")
 ]
@@ -79,20 +84,20 @@ Explain = Annotated[bool, _option("--explain", "-x", help="Explain every score."
 MinScore = Annotated[float, _option("--min-score", metavar="0..1", help="Minimum score.")]
 MIN_TRUST = "Minimum trust."
 MinTrust = Annotated[float | None, _option("--min-trust", metavar="0..1", help=MIN_TRUST)]
-KEYWORDS = "Keywords, in place of those found in QUERY; repeatable."
+KEYWORDS = "A keyword, instead of those found in QUERY; repeatable."
 Keywords = Annotated[list[str] | None, _option("--keyword", metavar="WORD", help=KEYWORDS)]
 Types = Annotated[list[str] | None, _option("--type", metavar="TYPE", help="Only memories of this type; repeatable.")]
 LAYERS = "Only this layer: episodic, semantic or procedural; repeatable."
 Layers = Annotated[list[str] | None, _option("--layer", metavar="LAYER", help=LAYERS)]
 ANY_TAGS = "Only memories with this tag; repeatable: any of them."
 AnyTags = Annotated[list[str] | None, _option("--tag", metavar="TAG", help=ANY_TAGS)]
-Since = Annotated[datetime | None, _time("--since", "Only what happened then or later")]
-Until = Annotated[datetime | None, _time("--until", "Only what happened before; a date is its midnight")]
+Since = Annotated[datetime | None, _time("--since", "Only what happened at that time or later")]
+Until = Annotated[datetime | None, _time("--until", "Only what happened before that time; a date means its midnight")]
 Days = Annotated[int | None, _option("--days", metavar="N", help="Only the last N days.")]
 TRUST = "Trust in the source; default 1."
 Trust = Annotated[float, _option("--trust", metavar="0..1", help=TRUST)]
-AsOf = Annotated[datetime | None, _time("--as-of", "What was valid at that moment")]
-AskedAt = Annotated[datetime | None, _time("--asked-at", "The moment that counts as now")]
+AsOf = Annotated[datetime | None, _time("--as-of", "Only what was valid at that time")]
+AskedAt = Annotated[datetime | None, _time("--asked-at", "The time that counts as now")]
 Status = Annotated[str, _option("--status", metavar="STATUS", help="active or archived.")]
 
 # -- changing -------------------------------------------------------------------------------------------------------
@@ -105,35 +110,35 @@ File = Annotated[Path | None, _option("--file", "-f", metavar="FILE", help=FILE)
 FORMAT = "text, json or jsonl. Default: by the file's name; stdin: text."
 Format = Annotated[str | None, _option("--format", metavar="FORMAT", help=FORMAT)]
 Type = Annotated[str | None, _option("--type", metavar="TYPE", help="fact, preference, task, skill, … or your own.")]
-Importance = Annotated[float | None, _option("--importance", metavar="0..1", help="How much it matters.")]
+Importance = Annotated[float | None, _option("--importance", metavar="0..1", help="Importance.")]
 Tags = Annotated[list[str] | None, _option("--tag", metavar="TAG", help="A tag; repeatable.")]
-NEW_TAGS = "The new tags, in place of the old; repeatable."
+NEW_TAGS = "New tags, which replace the old ones; repeatable."
 NewTags = Annotated[list[str] | None, _option("--tag", metavar="TAG", help=NEW_TAGS)]
-NoTags = Annotated[bool, _option("--no-tags", help="Take all tags away.")]
+NoTags = Annotated[bool, _option("--no-tags", help="Remove all tags.")]
 Metadata = Annotated[str | None, _option("--metadata", metavar="JSON", help="A JSON object kept with the memory.")]
 OccurredAt = Annotated[datetime | None, _time("--occurred-at", "When it happened")]
-ExpiresAt = Annotated[datetime | None, _time("--expires-at", "When to forget it")]
+ExpiresAt = Annotated[datetime | None, _time("--expires-at", "When it expires")]
 IDEMPOTENCY_KEY = "Repeating a call with the same key returns the first receipt."
 IdempotencyKey = Annotated[str | None, _option("--idempotency-key", metavar="KEY", help=IDEMPOTENCY_KEY)]
 Content = Annotated[str | None, _option("--content", metavar="TEXT", help="The new text.")]
 Summary = Annotated[str | None, _option("--summary", metavar="TEXT", help="The new summary.")]
 AtVersion = Annotated[int | None, _option("--version", metavar="N", help="Change it only if it is at this version.")]
-TO_VERSION = "The version to go back to. Default: the one before the last."
+TO_VERSION = "The version to restore. Default: the previous one."
 ToVersion = Annotated[int | None, _option("--version", metavar="N", help=TO_VERSION)]
-VALID_TO = f"When it stopped being true, or none ({LOCAL})."
+VALID_TO = f"When it stopped being valid, or none ({LOCAL})."
 ValidTo = Annotated[str | None, _option("--valid-to", metavar="TIME", help=VALID_TO)]
-NEW_EXPIRY = f"When to forget it, or none ({LOCAL})."
+NEW_EXPIRY = f"When it expires, or none ({LOCAL})."
 NewExpiry = Annotated[str | None, _option("--expires-at", metavar="TIME", help=NEW_EXPIRY)]
 NewStatus = Annotated[str | None, _option("--status", metavar="STATUS", help="active or archived.")]
-Actor = Annotated[str, _option("--actor", metavar="NAME", help="Who does this, for the history.")]
-Reason = Annotated[str | None, _option("--reason", metavar="TEXT", help="Why, for the history.")]
+Actor = Annotated[str, _option("--actor", metavar="NAME", help="The actor, for the history.")]
+Reason = Annotated[str | None, _option("--reason", metavar="TEXT", help="The reason, for the history.")]
 MaybeId = Annotated[str | None, typer.Argument(metavar="ID", help="The memory's id or memory_key.")]
-FromBackup = Annotated[Path | None, _option("--from", metavar="FILE", help="A backup, to put in place of the store.")]
-Replace = Annotated[bool, _option("--force", help="With --from: replace a store that holds something.")]
-Everything = Annotated[bool, _option("--all", help="Everything of the user that --user names.")]
-WITH_SOURCES = "Also the messages it came from, and what came from nothing else."
+FromBackup = Annotated[Path | None, _option("--from", metavar="FILE", help="A backup that replaces the store.")]
+Replace = Annotated[bool, _option("--force", help="With --from: replace a store that is not empty.")]
+Everything = Annotated[bool, _option("--all", help="All data of the user that --user names.")]
+WITH_SOURCES = "Also delete its source messages, and memories derived from them alone."
 WithSources = Annotated[bool, _option("--with-sources", help=WITH_SOURCES)]
-Yes = Annotated[bool, _option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, _option("--yes", "-y", help="Do not ask for confirmation.")]
 Embeddings = Annotated[bool, _option("--embeddings", help="Embed all memories with the current embedder.")]
 Lang = Annotated[str, _option("--lang", metavar="en|zh", help="The language of the narration.")]
 

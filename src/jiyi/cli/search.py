@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from . import options as opt
-from .output import counted, emit, out, plain, show, warn
-from .session import call
+from .session import ALL_USERS, JSON, STORE, call, counted, general, options, plain, show, warn
 
 if TYPE_CHECKING:
     from ..memory import Memory
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from ..models import SearchResult, Stats
 
 
+@general()
 def search(
     query: opt.Query,
     search_mode: opt.Mode = None,
@@ -35,11 +35,8 @@ def search(
     session_id: opt.Session = None,
     agent_id: opt.Agent = None,
     group_id: opt.Group = None,
-    user: opt.User = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
 ) -> None:
-    """Find memories by words and by meaning, in Chinese and English alike.
+    """Search memories by words and by meaning, in Chinese and English.
 
     Examples:
     $ jiyi search 过敏
@@ -47,37 +44,25 @@ def search(
     $ jiyi search 出差 --type task --since 2025-05-01 --until 2025-06-01
     $ jiyi search "where does Mei live" --as-of 2023-01-01
     """
+    arguments = _with_time_range(dict(locals()))
     from .render import explanations, hits_table
 
     async def run(memory: Memory, user_id: str) -> tuple[SearchResult, str]:
-        found = await memory.search(
-            query,
-            user_id=user_id,
-            search_mode=search_mode,  # type: ignore[arg-type]  # the engine checks it
-            keywords=keywords,
-            memory_types=memory_types,
-            layers=layers,  # type: ignore[arg-type]
-            tags=tags,
-            time_range=opt.time_range(since, until),
-            time_range_days=time_range_days,
-            session_id=session_id,
-            agent_id=agent_id,
-            group_id=group_id,
-            min_relevance_score=min_relevance_score,
-            min_trust=min_trust,
-            limit=limit,
-            as_of=as_of,
-            asked_at=asked_at,
-            explain=explain,
-        )
+        found = await memory.search(user_id=user_id, **arguments)
         return found, "" if found.hits else await _why_nothing(memory, user_id, found)
 
-    found, nothing = call(run, store=store, user=user)
+    found, nothing = call(run)
     warn(found.degraded)
     if nothing:
         typer.echo(plain(nothing), err=True)
-    if as_json or not nothing:
-        show(found, explanations if explain else hits_table, as_json)
+    if options().as_json or not nothing:
+        show(found, explanations if explain else hits_table)
+
+
+def _with_time_range(given: dict[str, Any]) -> dict[str, Any]:
+    """Replace `since` and `until` by the argument `time_range` of the engine."""
+    since, until = given.pop("since"), given.pop("until")
+    return given if since is None and until is None else {**given, "time_range": (since, until)}
 
 
 async def _why_nothing(memory: Memory, user_id: str, found: SearchResult) -> str:
@@ -90,12 +75,8 @@ async def _why_nothing(memory: Memory, user_id: str, found: SearchResult) -> str
     return f"nothing is stored for user {user_id!r} in {held.store}"
 
 
-def get(
-    memory_id: opt.MemoryId,
-    user: opt.User = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
-) -> None:
+@general()
+def get(memory_id: opt.MemoryId) -> None:
     """Show one memory in full.
 
     Examples:
@@ -104,10 +85,10 @@ def get(
     """
     from .render import memory_card
 
-    found = call(lambda memory, user_id: memory.get(memory_id, user_id=user_id), store=store, user=user)
-    show(found, memory_card, as_json)
+    show(call(lambda memory, user_id: memory.get(memory_id, user_id=user_id)), memory_card)
 
 
+@general()
 def list_(
     limit: opt.PageSize = 20,
     cursor: opt.Cursor = None,
@@ -122,53 +103,29 @@ def list_(
     session_id: opt.Session = None,
     agent_id: opt.Agent = None,
     group_id: opt.Group = None,
-    user: opt.User = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
 ) -> None:
-    """List memories, the newest first.
+    """List memories, newest first.
 
     Examples:
     $ jiyi list --type preference --tag 饮食
     $ jiyi list --limit 50 --since 2025-05-01
     $ jiyi list --status archived --json
     """
+    filters = _with_time_range(dict(locals()))
     from .render import memories_table
 
-    page = call(
-        lambda memory, user_id: memory.list(
-            user_id=user_id,
-            session_id=session_id,
-            agent_id=agent_id,
-            group_id=group_id,
-            memory_types=memory_types,
-            layers=layers,  # type: ignore[arg-type]  # the engine checks it
-            tags=tags,
-            time_range=opt.time_range(since, until),
-            as_of=as_of,
-            status=status,  # type: ignore[arg-type]
-            min_trust=min_trust,
-            limit=limit,
-            cursor=cursor,
-        ),
-        store=store,
-        user=user,
-    )
+    page = call(lambda memory, user_id: memory.list(user_id=user_id, **filters))
     if not page.items:
-        typer.echo("no memories here", err=True)
-    if as_json or page.items:
-        show(page, memories_table, as_json)
+        typer.echo("no memories", err=True)
+    if options().as_json or page.items:
+        show(page, memories_table)
     if page.next_cursor is not None:
         typer.echo(f"more: add --cursor {page.next_cursor}", err=True)
 
 
-def history(
-    memory_id: opt.MemoryId,
-    user: opt.User = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
-) -> None:
-    """Show every change of a memory: who, when, why, before → after.
+@general()
+def history(memory_id: opt.MemoryId) -> None:
+    """Show every change of a memory: time, actor, reason, before → after.
 
     Examples:
     $ jiyi history 01jv3k8m2n4p5q6r7s8t9v0w1x
@@ -176,30 +133,25 @@ def history(
     """
     from .render import timeline
 
-    changes = call(lambda memory, user_id: memory.history(memory_id, user_id=user_id), store=store, user=user)
-    show(changes, timeline, as_json)
+    show(call(lambda memory, user_id: memory.history(memory_id, user_id=user_id)), timeline)
 
 
-def stats(
-    user: opt.OneUser = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
-) -> None:
-    """Count what is stored.
+@general(ALL_USERS, STORE, JSON)
+def stats() -> None:
+    """Show statistics of the store.
 
     Examples:
     $ jiyi stats
     $ jiyi stats --user 林梅 --json
     """
+    from rich.console import Group
+
     from .render import metrics_plot, stats_table
 
-    async def both(memory: Memory, _: str) -> tuple[Stats, Metrics]:
-        return await memory.stats(user), await memory.usage.metrics(user)
+    async def both(memory: Memory, user_id: str | None) -> tuple[Stats, Metrics]:
+        return await memory.stats(user_id), await memory.usage.metrics(user_id)
 
-    held, measured = call(both, store=store)
-    if as_json:
-        more = {"archived", "by_importance", "average_importance", "added_by_day"}
-        emit({**held.model_dump(mode="json"), **measured.model_dump(mode="json", include=more)})
-    else:
-        out().print(stats_table(held, user))
-        out().print(metrics_plot(measured))
+    held, measured = call(both)
+    more = {"archived", "by_importance", "average_importance", "added_by_day"}
+    figures = {**held.model_dump(mode="json"), **measured.model_dump(mode="json", include=more)}
+    show(figures, lambda _: Group(stats_table(held, options().user), metrics_plot(measured)))

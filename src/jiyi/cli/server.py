@@ -1,43 +1,127 @@
-"""The commands for the server and for keys to it."""
+"""Commands that serve the memory: serve, mcp; and keys create, list, revoke."""
 
 from __future__ import annotations
 
+import logging
+import sys
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from . import options as opt
-from .output import plain, show
-from .session import call
+from .session import JSON, STORE, USER, call, general, plain, show
 
 if TYPE_CHECKING:
     from ..keys import ApiKey
 
 Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")]
-Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="The port; 0: any that is free.")]
-ALLOW_HOST = "A further name under which clients reach it; repeatable."
+Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="The port; 0: any free one.")]
+ALLOW_HOST = "A further host name that clients use; repeatable."
 AllowHost = Annotated[list[str] | None, typer.Option("--allow-host", metavar="NAME", help=ALLOW_HOST)]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every request, on stderr.")]
+Http = Annotated[bool, typer.Option("--http", help="Serve streamable HTTP instead of stdin and stdout.")]
+ReadOnly = Annotated[bool, typer.Option("--read-only", help="Offer only the tools that change nothing.")]
+Lang = Annotated[
+    Literal["en", "zh"], typer.Option("--lang", metavar="en|zh", help="The language of tools and answers.")
+]
+ChatGPT = Annotated[bool, typer.Option("--chatgpt", help="Offer search and fetch too, for ChatGPT connectors.")]
+Agent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Agent of the saved memories.")]
 
-KeyName = Annotated[str, typer.Argument(metavar="NAME", help="What the key is for, for your own eyes.")]
-KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="The id of the key, as `jiyi keys list` shows it.")]
+KeyName = Annotated[str, typer.Argument(metavar="NAME", help="A name for the key, to recognise it.")]
+KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="The id of the key; see `jiyi keys list`.")]
 SCOPES = "read, write, delete or admin; repeatable. Default: read and write."
 Scopes = Annotated[list[str] | None, typer.Option("--scope", metavar="SCOPE", help=SCOPES)]
-FOR = "A user that the key is for; repeatable."
-ForUsers = Annotated[list[str] | None, typer.Option("--for", metavar="ID", help=FOR)]
-ForAll = Annotated[bool, typer.Option("--all-users", help="The key is for every user.")]
-Expires = Annotated[
-    datetime | None,
-    typer.Option("--expires-at", metavar="TIME", parser=opt.parse_time, help=f"Until when it opens ({opt.LOCAL})."),
+ForUsers = Annotated[
+    list[str] | None, typer.Option("--for", metavar="ID", help="A user that the key is for; repeatable.")
 ]
+ForAll = Annotated[bool, typer.Option("--all-users", help="The key is for all users.")]
+EXPIRES = f"When it expires ({opt.LOCAL})."
+Expires = Annotated[datetime | None, typer.Option("--expires-at", metavar="TIME", parser=opt.parse_time, help=EXPIRES)]
+
+
+@general(STORE)
+def serve(host: Host = "127.0.0.1", port: Port = 8766, allow_host: AllowHost = None, verbose: Verbose = False) -> None:
+    """Serve the memory over HTTP: a REST API under /v1, and a web console.
+
+    Examples:
+    $ jiyi serve
+    $ jiyi serve --port 8080 --store ./记忆.db
+    $ jiyi serve --host 0.0.0.0 --allow-host memory.example.org
+
+    Without keys it serves this machine only. Once a key exists
+    (`jiyi keys create`), every request needs one, and it may listen on
+    other addresses. Ctrl-C and SIGTERM finish accepted requests.
+    """
+    from ..server.serve import serve as serve_http
+    from ..server.serve import start_logging
+
+    start_logging(verbose=verbose)
+
+    def ready(url: str, needs_key: bool) -> None:
+        typer.echo(f"serving {url}  (console: {url}/  API: {url}/openapi.json)", err=True)
+        if not needs_key:
+            typer.echo("no keys: every program on this machine has access, others have none", err=True)
+
+    call(lambda memory, _: serve_http(memory, host=host, port=port, allowed_hosts=allow_host or (), ready=ready))
+
+
+@general(USER, STORE)
+def mcp(
+    http: Http = False,
+    host: Host = "127.0.0.1",
+    port: Port = 8765,
+    allow_host: AllowHost = None,
+    read_only: ReadOnly = False,
+    chatgpt: ChatGPT = False,
+    lang: Lang = "en",
+    verbose: Verbose = False,
+    agent_id: Agent = None,
+) -> None:
+    """Serve the memory to MCP clients: Claude, Cursor, VS Code, Codex, ChatGPT, …
+
+    Examples:
+    $ jiyi mcp
+    $ jiyi mcp --user mei --store ./memory.db
+    $ jiyi mcp --http --port 8765
+    $ jiyi mcp --lang zh --user 林梅
+
+    A client starts it and talks to it through stdin and stdout; with --http
+    it listens at http://HOST:PORT/mcp. The user is fixed here: no client can
+    name another one. Several servers may share one store.
+    """
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO if verbose else logging.WARNING)  # stdout is the wire
+    from ..agents.mcp.server import make_server
+    from ..agents.mcp.transport import serve_http, serve_stdio
+
+    async def run(memory: Any, user_id: str) -> None:
+        server = make_server(
+            memory, user_id=user_id, agent_id=agent_id, language=lang, read_only=read_only, chatgpt=chatgpt
+        )
+        if not http:
+            await serve_stdio(server)
+            return
+        key = memory.settings.mcp.key
+        await serve_http(
+            server,
+            host=host,
+            port=port,
+            key=None if key is None else key.get_secret_value(),
+            allowed_hosts=allow_host or (),
+            ready=lambda url: typer.echo(f"serving {url} for user {user_id!r}", err=True),
+        )
+
+    call(run)
+
+
+# -- keys -----------------------------------------------------------------------------------------------------------
 
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
 
 @app.callback()
 def keys() -> None:
-    """Make, list and withdraw keys to the server.
+    """Create, list and revoke API keys of the server.
 
     Examples:
     $ jiyi keys create phone --for mei
@@ -45,56 +129,21 @@ def keys() -> None:
     $ jiyi keys list
     $ jiyi keys revoke KEY_ID
 
-    Only a hash of a key is kept. From the first one on, every request to
-    `jiyi serve` must show one.
+    Only a hash of a key is stored. Once a key exists, every request to
+    `jiyi serve` needs one.
     """
-
-
-def serve(
-    host: Host = "127.0.0.1",
-    port: Port = 8766,
-    allow_host: AllowHost = None,
-    verbose: Verbose = False,
-    store: opt.Store = None,
-) -> None:
-    """Serve the memory over HTTP: REST under /v1, and a console for people.
-
-    Examples:
-    $ jiyi serve
-    $ jiyi serve --port 8080 --store ./记忆.db
-    $ jiyi serve --host 0.0.0.0 --allow-host memory.example.org
-
-    Without keys it serves this machine only. With the first key
-    (`jiyi keys create`) every request must show one, and it may listen on
-    other addresses. Ctrl-C and SIGTERM finish what was accepted.
-    """
-    from ..server.logs import start_logging
-    from ..server.serve import serve as serve_http
-
-    start_logging(verbose=verbose)
-
-    def ready(url: str, needs_key: bool) -> None:
-        typer.echo(f"serving {url}  (console: {url}/  API: {url}/openapi.json)", err=True)
-        if not needs_key:
-            typer.echo("no keys: open to every program on this machine, to no other (`jiyi keys create`)", err=True)
-
-    async def run(memory: Any, _: str) -> None:
-        await serve_http(memory, host=host, port=port, allowed_hosts=allow_host or (), ready=ready)
-
-    call(run, store=store)
 
 
 @app.command("create")
+@general(STORE, JSON)
 def create(
     name: KeyName,
     scopes: Scopes = None,
     users: ForUsers = None,
     all_users: ForAll = False,
     expires_at: Expires = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
 ) -> None:
-    """Make a key. It is shown this once; only a hash of it is kept.
+    """Create a key. It is shown only once; only a hash of it is stored.
 
     Examples:
     $ jiyi keys create "mei's phone" --for mei
@@ -108,15 +157,15 @@ def create(
             user_ids=users or (),
             all_users=all_users,
             expires_at=expires_at,
-        ),
-        store=store,
+        )
     )
-    show(made, lambda key: f"{key.key}\n\nkept nowhere: note it down now. Its id is {key.id}", as_json)
+    show(made, lambda key: f"{key.key}\n\nit is not shown again: store it now. Its id is {key.id}")
 
 
 @app.command("list")
-def list_(store: opt.Store = None, as_json: opt.Json = False) -> None:
-    """List the keys; not what they are, only what they open.
+@general(STORE, JSON)
+def list_() -> None:
+    """List the keys with their scopes and users, without the secrets.
 
     Examples:
     $ jiyi keys list
@@ -126,24 +175,25 @@ def list_(store: opt.Store = None, as_json: opt.Json = False) -> None:
 
     def state(key: ApiKey) -> str:
         if key.revoked_at is not None:
-            return f"withdrawn {when(key.revoked_at)}"
-        return "open" if key.expires_at is None else f"until {when(key.expires_at)}"
+            return f"revoked {when(key.revoked_at)}"
+        return "valid" if key.expires_at is None else f"until {when(key.expires_at)}"
 
-    found = call(lambda memory, _: memory.keys.list(), store=store)
-    table = columns("id", "name", "may", "for", "state")
+    found = call(lambda memory, _: memory.keys.list())
+    table = columns("id", "name", "scopes", "users", "state")
     for key in found:
-        whose = "all users" if key.all_users else ", ".join(map(plain, key.user_ids))
-        table.add_row(key.id, plain(key.name), ", ".join(key.scopes), whose, state(key))
-    show(list(found), lambda _: table, as_json)
+        users = "all users" if key.all_users else ", ".join(map(plain, key.user_ids))
+        table.add_row(key.id, plain(key.name), ", ".join(key.scopes), users, state(key))
+    show(list(found), lambda _: table)
 
 
 @app.command("revoke")
-def revoke(key_id: KeyId, store: opt.Store = None, as_json: opt.Json = False) -> None:
-    """Withdraw a key. A server that runs takes notice within a second.
+@general(STORE, JSON)
+def revoke(key_id: KeyId) -> None:
+    """Revoke a key. A running server refuses it within a second.
 
     Examples:
     $ jiyi keys revoke KEY_ID
     $ jiyi keys revoke KEY_ID --store ./记忆.db
     """
-    found = call(lambda memory, _: memory.keys.revoke(key_id), store=store)
-    show(found, lambda key: f"key {key.id} ({plain(key.name)}) opens nothing any more", as_json)
+    found = call(lambda memory, _: memory.keys.revoke(key_id))
+    show(found, lambda key: f"key {key.id} ({plain(key.name)}) is revoked")

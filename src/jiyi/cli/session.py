@@ -1,36 +1,177 @@
-"""Open the memory for a command, call it, close it."""
+"""A run of a command: its general options, the memory that they name, and output through Rich or as JSON."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import inspect
+import json
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+
+import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
     from ..memory import Memory
 
 T = TypeVar("T")
+V = TypeVar("V")
+Command = Callable[..., None]
 
 
-def call(
-    verb: Callable[[Memory, str], Awaitable[T]],
-    *,
-    store: str | None,
-    user: str | None = None,
-    workspace: Path | None = None,
-) -> T:
-    """Call a function with the memory and user of the options, or of the settings if there are none.
+class GeneralOption(NamedTuple):
+    name: str
+    annotation: Any
+    default: Any
 
-    Ctrl-C cancels the work and closes the database in order.
+
+def _general(*names: str, metavar: str | None = None, help: str) -> Any:  # noqa: A002 - Typer's name
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel="General")
+
+
+STORE_HELP = "Path or URL of the store. Default: JIYI_URL, the settings file, or your data directory."
+User = Annotated[str | None, _general("--user", "-u", metavar="ID", help="The user. Default: JIYI_USER or 'default'.")]
+OneUser = Annotated[str | None, _general("--user", "-u", metavar="ID", help="Only this user. Default: all users.")]
+Store = Annotated[str | None, _general("--store", metavar="PATH_OR_URL", help=STORE_HELP)]
+Json = Annotated[bool, _general("--json", help="Print JSON on stdout, and nothing else.")]
+USER = GeneralOption("user", User, None)
+ALL_USERS = GeneralOption("user", OneUser, None)
+STORE = GeneralOption("store", Store, None)
+JSON = GeneralOption("as_json", Json, False)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The general options of the running command."""
+
+    user: str | None = None
+    store: str | None = None
+    as_json: bool = False
+    all_users: bool = False
+
+
+_running: ContextVar[Run] = ContextVar("running", default=Run())  # noqa: B039 - never changed
+
+
+def options() -> Run:
+    return _running.get()
+
+
+def general(*added: GeneralOption) -> Callable[[Command], Command]:
+    """Add general options to a command, by default all three; `call` and `show` use their values."""
+    added = added or (USER, STORE, JSON)
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            values = {option.name: given.pop(option.name) for option in added}
+            _running.set(Run(**values, all_users=ALL_USERS in added))
+            command(**given)
+
+        signature = inspect.signature(command, eval_str=True)
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+            for name, annotation, default in added
+        ]
+        run.__signature__ = signature.replace(  # type: ignore[attr-defined]  # Typer reads it
+            parameters=[*signature.parameters.values(), *more]
+        )
+        return run
+
+    return decorate
+
+
+def call(verb: Callable[[Memory, Any], Awaitable[T]], *, user: str | None = None, workspace: Path | None = None) -> T:
+    """Open the memory, call a function with it and the user, and close it.
+
+    The user is `user`, that of the options, or that of the settings; None if the command is for all users. Ctrl-C
+    cancels the work and closes the database in order.
     """
     from ..memory import Memory
     from ..settings import load_settings
 
     settings = load_settings()
+    given = options()
+    who = given.user if user is None else user
+    if who is None and not given.all_users:
+        who = settings.user
 
     async def work() -> T:
-        async with Memory.open(store, settings=settings, workspace=workspace) as memory:
-            return await verb(memory, settings.user if user is None else user)
+        async with Memory.open(given.store, settings=settings, workspace=workspace) as memory:
+            return await verb(memory, who)
 
     return asyncio.run(work())
+
+
+# -- output ---------------------------------------------------------------------------------------------------------
+
+# Memories are untrusted text: control characters are replaced, except tab and newline.
+_CONTROLS = {
+    code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"
+}
+
+
+def plain(text: str) -> str:
+    return text.translate(_CONTROLS)
+
+
+def counted(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def out() -> Console:
+    """Return the console on stdout; markup is off, so that brackets in memories stay."""
+    from rich.console import Console
+
+    return Console(markup=False, highlight=False, emoji=False)
+
+
+def err() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+
+
+def show(value: V, picture: Callable[[V], RenderableType]) -> None:
+    """Print a value as text, or with --json as JSON, in ASCII if stdout is not UTF-8."""
+    if options().as_json:
+        ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
+        typer.echo(json.dumps(_dumped(value), ensure_ascii=ascii_only, indent=2))
+    else:
+        out().print(picture(value))
+
+
+def _dumped(value: Any) -> Any:
+    """Convert models inside a value to JSON values."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if isinstance(value, dict):
+        return {name: _dumped(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_dumped(entry) for entry in value]
+    return value
+
+
+def warn(problems: Iterable[str]) -> None:
+    """Print warnings in yellow on stderr."""
+    for problem in problems:
+        typer.secho(f"! {plain(problem)}", err=True, fg="yellow")
+
+
+@contextmanager
+def progress(first: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Show a progress bar on stderr if it is a terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = err()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(first, total=None)
+        yield lambda what, done, whole: bar.update(task, description=what, completed=done, total=whole or None)

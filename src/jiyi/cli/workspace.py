@@ -1,5 +1,4 @@
-"""The commands about files that people edit: workspace init, sync, watch, status, verify,
-rebuild."""
+"""Commands about files that people edit: workspace init, sync, watch, status, verify, rebuild."""
 
 from __future__ import annotations
 
@@ -7,38 +6,35 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from ..errors import InvalidInput
-from . import options as opt
-from .output import counted, err, out, plain, show, warn
-from .session import call
+from .session import ALL_USERS, JSON, STORE, User, call, counted, err, general, options, out, plain, show, warn
 
 if TYPE_CHECKING:
-    from ..files.report import Drift, SyncReport, WorkspaceStatus
-    from ..files.workspace import Workspace
+    from ..files.steps import Drift, SyncReport, WorkspaceStatus
 
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
-Folder = Annotated[
-    Path | None,
-    typer.Argument(metavar="DIR", help="The workspace. Default: JIYI_WORKSPACE__PATH, else this folder."),
-]
+FOLDER = "The workspace. Default: JIYI_WORKSPACE__PATH, else this folder."
+Folder = Annotated[Path | None, typer.Argument(metavar="DIR", help=FOLDER)]
 NewFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that becomes a workspace.")]
 EachUser = Annotated[bool, typer.Option("--each-user", help="For all users, each in a folder of their own.")]
-Language = Annotated[str, typer.Option("--lang", metavar="auto|en|zh", help="The language of headings.")]
-Daily = Annotated[bool, typer.Option("--daily-notes", help="Episodes and events too, in a file for each day.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; tell what would be done.")]
-Confirm = Annotated[bool, typer.Option("--confirm", help="Lines that are gone are meant to be gone, however many.")]
-Vectors = Annotated[bool, typer.Option("--vectors", help="Embed every text again, to compare that too.")]
-Restore = Annotated[bool, typer.Option("--restore", help="Write lines that are gone anew.")]
+Language = Annotated[
+    Literal["auto", "en", "zh"], typer.Option("--lang", metavar="auto|en|zh", help="The language of headings.")
+]
+Daily = Annotated[bool, typer.Option("--daily-notes", help="Write episodes and events too, in one file per day.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and change nothing.")]
+Confirm = Annotated[bool, typer.Option("--confirm", help="Archive memories of removed lines, however many.")]
+Vectors = Annotated[bool, typer.Option("--vectors", help="Embed every text again and compare; slow.")]
+Restore = Annotated[bool, typer.Option("--restore", help="Write removed lines again.")]
 
 
 @app.callback()
 def workspace() -> None:
-    """Memories as files that a person edits: memory.md and learnings.md.
+    """Edit memories as files: memory.md and learnings.md.
 
     Examples:
     $ jiyi workspace init notes
@@ -48,14 +44,13 @@ def workspace() -> None:
 
 
 @app.command("init")
+@general(STORE, JSON)
 def init(
     folder: NewFolder,
     each_user: EachUser = False,
     lang: Language = "auto",
     daily_notes: Daily = False,
-    user: opt.User = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
+    user: User = None,
 ) -> None:
     """Make a folder a workspace and write the memories into it.
 
@@ -66,148 +61,113 @@ def init(
     from ..files.workspace import MARKER, init_workspace
     from ..settings import load_settings
 
-    if lang not in ("auto", "en", "zh"):
-        raise InvalidInput("--lang", f"must be auto, en or zh, not {lang!r}")
-    whose = None if each_user else user or load_settings().user
-    made = init_workspace(folder, user=whose, language=lang, daily_notes=daily_notes)  # type: ignore[arg-type]
+    owner = None if each_user else user or load_settings().user
+    made = init_workspace(folder, user=owner, language=lang, daily_notes=daily_notes)
     if (daily_notes and not made.daily_notes) or lang not in ("auto", made.language):
         raise InvalidInput("DIR", f"{folder} is a workspace already: change its settings in {made.root / MARKER}")
-    _sync(folder, None, store, as_json)
+    _sync(folder)
 
 
 @app.command("sync")
-def sync(
-    folder: Folder = None,
-    dry_run: DryRun = False,
-    confirm: Confirm = False,
-    restore: Restore = False,
-    user: opt.OneUser = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
-) -> None:
-    """Bring files and memories to agree: edits go in, what is new comes out.
+@general(ALL_USERS, STORE, JSON)
+def sync(folder: Folder = None, dry_run: DryRun = False, confirm: Confirm = False, restore: Restore = False) -> None:
+    """Sync files and memories: read edits, write new memories.
 
     Examples:
     $ jiyi workspace sync notes
     $ jiyi workspace sync 笔记 --dry-run
 
-    Exit code 1 if something was left alone or withheld.
+    Exit code 1 if something was skipped or withheld.
     """
-    _sync(folder, user, store, as_json, dry_run=dry_run, confirm=confirm, restore=restore)
+    _sync(folder, dry_run=dry_run, confirm=confirm, restore=restore)
+
+
+def _sync(folder: Path | None, *, dry_run: bool = False, confirm: bool = False, restore: bool = False) -> None:
+    user = options().user
+    done = call(
+        lambda memory, _: memory.workspace.sync(user_id=user, dry_run=dry_run, confirm=confirm, restore=restore),
+        workspace=_root(folder),
+    )
+    _show_reports(done, None if any(report.steps for report in done) else "files and memories are in sync")
 
 
 @app.command("watch")
-def watch(folder: Folder = None, store: opt.Store = None) -> None:
-    """Keep files and memories in agreement until Ctrl-C.
+@general(STORE)
+def watch(folder: Folder = None) -> None:
+    """Sync files and memories continuously, until Ctrl-C.
 
     Examples:
     $ jiyi workspace watch notes
     $ jiyi workspace watch 笔记 --store ./记忆.db
     """
-    found = _opened(folder)
-    err().print(f"watching {found.root}; Ctrl-C ends it")
+    root = _root(folder)
+    err().print(f"watching {root}; Ctrl-C stops")
     try:
-        call(lambda memory, _: memory.workspace.watch(report=_show_report), store=store, workspace=found.root)
+        call(lambda memory, _: memory.workspace.watch(report=_show_report), workspace=root)
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise typer.Exit(0) from None
 
 
 @app.command("status")
-def status(
-    folder: Folder = None,
-    user: opt.OneUser = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
-) -> None:
-    """Say what stands in the files, and what a sync would do.
+@general(ALL_USERS, STORE, JSON)
+def status(folder: Folder = None) -> None:
+    """Show the files and the changes that a sync would make.
 
     Examples:
     $ jiyi workspace status notes
     $ jiyi workspace status 笔记 --json
     """
-    found = _opened(folder)
-    states = call(lambda memory, _: memory.workspace.status(user_id=user), store=store, workspace=found.root)
-    show(list(states), lambda _: "\n".join(map(_state, states)) or "nobody has files or memories yet", as_json)
+    states = call(lambda memory, user_id: memory.workspace.status(user_id=user_id), workspace=_root(folder))
+    show(list(states), lambda _: "\n".join(map(_state, states)) or "no user has files or memories")
 
 
 @app.command("verify")
-def verify(
-    folder: Folder = None,
-    vectors: Vectors = False,
-    user: opt.OneUser = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
-) -> None:
+@general(ALL_USERS, STORE, JSON)
+def verify(folder: Folder = None, vectors: Vectors = False) -> None:
     """Compare every line with its memory, and every memory with its index.
 
     Examples:
     $ jiyi workspace verify notes
     $ jiyi workspace verify 笔记 --vectors
 
-    Nothing is changed. Exit code 1 if something does not agree.
+    Nothing is changed. Exit code 1 if differences were found.
     """
-    found = _opened(folder)
     drifts = call(
-        lambda memory, _: memory.workspace.verify(user_id=user, vectors=vectors), store=store, workspace=found.root
+        lambda memory, user_id: memory.workspace.verify(user_id=user_id, vectors=vectors), workspace=_root(folder)
     )
-    show(list(drifts), lambda _: "\n".join(map(_drift, drifts)) or "files and index agree", as_json)
+    show(list(drifts), lambda _: "\n".join(map(_drift, drifts)) or "files and index agree")
     raise typer.Exit(1 if drifts else 0)
 
 
 @app.command("rebuild")
-def rebuild(
-    folder: Folder = None,
-    confirm: Confirm = False,
-    user: opt.OneUser = None,
-    store: opt.Store = None,
-    as_json: opt.Json = False,
-) -> None:
-    """Work the index out anew, from the files alone.
+@general(ALL_USERS, STORE, JSON)
+def rebuild(folder: Folder = None, confirm: Confirm = False) -> None:
+    """Rebuild the index from the files.
 
     Examples:
     $ jiyi workspace rebuild notes
     $ jiyi workspace rebuild 笔记 --store ./记忆.db
 
-    Where files and index differ, the files are right.
+    Where files and index differ, the files win.
     """
-    found = _opened(folder)
     done = call(
-        lambda memory, _: memory.workspace.rebuild(user_id=user, confirm=confirm), store=store, workspace=found.root
+        lambda memory, user_id: memory.workspace.rebuild(user_id=user_id, confirm=confirm), workspace=_root(folder)
     )
     indexed = sum(report.indexed for report in done)
-    _show_reports(done, f"{counted(indexed, 'memory', 'memories')} indexed anew", as_json)
+    _show_reports(done, f"{counted(indexed, 'memory', 'memories')} indexed again")
 
 
-def _opened(folder: Path | None) -> Workspace:
-    """The workspace that is named, set or here; no command but `init` begins one."""
+def _root(folder: Path | None) -> Path:
+    """Return the folder of the given, configured or current workspace; only `init` creates one."""
     from ..files.workspace import open_workspace
     from ..settings import load_settings
 
-    return open_workspace((folder or load_settings().workspace.path or Path()).expanduser().resolve())
+    return open_workspace((folder or load_settings().workspace.path or Path()).expanduser().resolve()).root
 
 
-def _sync(
-    folder: Path | None,
-    user: str | None,
-    store: str | None,
-    as_json: bool,
-    *,
-    dry_run: bool = False,
-    confirm: bool = False,
-    restore: bool = False,
-) -> None:
-    found = _opened(folder)
-    done = call(
-        lambda memory, _: memory.workspace.sync(user_id=user, dry_run=dry_run, confirm=confirm, restore=restore),
-        store=store,
-        workspace=found.root,
-    )
-    _show_reports(done, None if any(report.steps for report in done) else "files and memories agree", as_json)
-
-
-def _show_reports(done: Sequence[SyncReport], last: str | None, as_json: bool) -> None:
-    if as_json:
-        show(list(done), str, True)
+def _show_reports(done: Sequence[SyncReport], last: str | None) -> None:
+    if options().as_json:
+        show(list(done), str)
     else:
         for report in done:
             _show_report(report)
@@ -237,9 +197,9 @@ def _drift(drift: Drift) -> str:
 def _state(state: WorkspaceStatus) -> str:
     lines = [f"{plain(state.user_id)}  {plain(state.root)}"]
     for file in state.files:
-        told = counted(file.lines, "memory", "memories") if file.exists else "not there yet"
+        told = counted(file.lines, "memory", "memories") if file.exists else "not written yet"
         lines.append(f"  {file.path}  {file.problem or told}")
     waiting = len(state.pending.steps)
-    lines.append(f"  {counted(waiting, 'change', 'changes')} to sync" if waiting else "  in agreement")
+    lines.append(f"  {counted(waiting, 'change', 'changes')} to sync" if waiting else "  in sync")
     lines.extend(f"  ! {plain(problem)}" for problem in (*state.pending.conflicts, *state.pending.problems))
     return "\n".join(lines)

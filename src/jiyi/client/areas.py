@@ -28,8 +28,7 @@ from ..read.query import Expansion
 from ..settings import Settings
 from ..store.records import EXPORT
 from ..synonyms import GivenPair, Synonym, checked
-from ..transfer.atomic_file import check_target, open_new
-from ..transfer.export import ExportReport
+from ..transfer.export import ExportReport, check_target, open_new
 from ..transfer.export import Progress as Advance
 from ..transfer.imports import (
     Add,

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import JiyiError, MissingExtra, WorkspaceError
 from . import safe
-from .report import Drift, SyncReport, WorkspaceFile, WorkspaceStatus, make_report
-from .sync import SYNCING, SyncContext, plan_sync, sync_user
-from .verify import rebuild_user, verify_user
+from .steps import Drift, SyncReport, WorkspaceFile, WorkspaceStatus, make_report
+from .sync import SYNCING, SyncContext, plan_sync, rebuild_user, sync_user, verify_user
 from .workspace import Workspace, has_notes, init_workspace
 
 if TYPE_CHECKING:

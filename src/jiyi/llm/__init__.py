@@ -14,8 +14,7 @@ from ..errors import SettingsError
 if TYPE_CHECKING:
     from ..metrics import Meter
     from ..settings import Settings
-    from .budget import Ledger
-    from .client import LLMClient
+    from .client import Ledger, LLMClient
 
 # Default address of each provider; None: that of the client package.
 ADDRESSES: Mapping[str, str | None] = {

@@ -13,8 +13,7 @@ from pydantic import Field
 
 from ..errors import InvalidInput, StoreUnavailable
 from ..models import Migration, Value
-from .atomic_file import check_target, replace_file
-from .export import Progress
+from .export import Progress, check_target, replace_file
 
 if TYPE_CHECKING:
     from ..settings import Settings

@@ -1,18 +1,20 @@
-"""The record stream of every import: conversations and memories, with helpers to build them from foreign files."""
+"""The record stream of every import, the `Reader` protocol, and helpers to build records from foreign files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from .. import validation
 from ..errors import InvalidInput
 from ..models import CandidateMemory, Message
+from ..store.records import Line
+from .sources import Source, Values, json_values, open_text
 
 # Reasons to skip a message.
 NO_TEXT = "no text (pictures, files, tool calls)"
@@ -218,3 +220,42 @@ def _as_name(value: Any) -> Any:
 
 ForeignTime = Annotated[datetime, BeforeValidator(_as_time)]
 ForeignName = Annotated[str, BeforeValidator(_as_name)]  # some files number their speakers, sessions and messages
+
+
+Kind = Literal["conversations", "memories"]
+Record = Conversation | ImportedMemory | Line  # `Line`: a row of an export of Jiyi, which is restored as it was
+
+
+class Reader(Protocol):
+    """One import format."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> Kind: ...
+
+    def matches(self, source: Source, first: Any) -> bool:
+        """Return True if the file is in this format; `first` is its first JSON value, None if it is not JSON."""
+        ...
+
+    def read(self, source: Source) -> Iterator[Record]:
+        """Yield the records of a file in this format."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonReader:
+    """A reader of JSON lists and JSONL files."""
+
+    name: str
+    kind: Kind
+    matches_object: Callable[[dict[str, Any]], bool]  # called with the first object of a file
+    read_values: Callable[[Values, Source], Iterator[Record]]
+
+    def matches(self, source: Source, first: Any) -> bool:
+        return isinstance(first, dict) and self.matches_object(first)
+
+    def read(self, source: Source) -> Iterator[Record]:
+        with open_text(source) as stream:
+            yield from self.read_values(json_values(stream, source.name), source)

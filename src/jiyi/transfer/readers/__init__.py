@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InvalidInput
-from ..json_stream import json_values
-from ..sources import Source, find_sources, open_text
+from ..records import Kind, Reader, Record
+from ..sources import Source, find_sources, json_values, open_text
 from . import chatgpt, claude, jiyi_export, locomo, longmemeval, markdown, mcp_graph, mem0, messages
-from .reader import Kind, Reader, Record
 
 __all__ = ["READERS", "Kind", "Reader", "Record", "UnknownFormat", "find_reader", "kind_of"]
 

@@ -11,7 +11,6 @@ from typing import Any
 from pydantic import Field
 
 from ...errors import InvalidInput
-from ..json_stream import Values
 from ..records import (
     BRANCH,
     INSTRUCTIONS,
@@ -23,11 +22,11 @@ from ..records import (
     ForeignModel,
     ForeignName,
     ForeignTime,
+    JsonReader,
     Turn,
     validate_as,
 )
-from ..sources import Source
-from .reader import JsonReader
+from ..sources import Source, Values
 
 NAME = "chatgpt"
 TEXT_TYPES = ("text", "multimodal_text")

@@ -7,10 +7,17 @@ from typing import Any
 
 from pydantic import Field
 
-from ..json_stream import Values
-from ..records import Conversation, ConversationBuilder, ForeignModel, ForeignName, ForeignTime, Turn, validate_as
-from ..sources import Source
-from .reader import JsonReader
+from ..records import (
+    Conversation,
+    ConversationBuilder,
+    ForeignModel,
+    ForeignName,
+    ForeignTime,
+    JsonReader,
+    Turn,
+    validate_as,
+)
+from ..sources import Source, Values
 
 NAME = "claude"
 ROLES = {"human": "user"}

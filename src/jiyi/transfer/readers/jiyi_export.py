@@ -9,9 +9,8 @@ from pydantic import ValidationError
 
 from ...errors import InvalidInput
 from ...store.records import EXPORT, LINE, VERSION, Line
-from ..json_stream import Values
-from ..sources import Source
-from .reader import JsonReader
+from ..records import JsonReader
+from ..sources import Source, Values
 
 NAME = "jiyi"
 

@@ -6,18 +6,17 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..json_stream import Values
 from ..records import (
     Conversation,
     ForeignModel,
     ForeignName,
     ForeignTime,
+    JsonReader,
     Turn,
     conversations_by_session,
     validate_as,
 )
-from ..sources import Source
-from .reader import JsonReader
+from ..sources import Source, Values
 
 NAME = "locomo"
 SESSION = re.compile(r"session_(\d+)")

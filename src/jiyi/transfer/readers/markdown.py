@@ -16,9 +16,8 @@ from pydantic import JsonValue
 
 from ...errors import InvalidInput
 from ...models import CandidateMemory
-from ..records import ImportedMemory, parse_time
+from ..records import ImportedMemory, Kind, parse_time
 from ..sources import Source, open_text
-from .reader import Kind
 
 NAME = "markdown"
 GENERATOR = "jiyi"  # lines of notes written by Jiyi are complete statements and get no title

@@ -7,10 +7,8 @@ from typing import Any
 
 from ...errors import InvalidInput
 from ...models import CandidateMemory
-from ..json_stream import Values
-from ..records import ImportedMemory
-from ..sources import Source
-from .reader import JsonReader
+from ..records import ImportedMemory, JsonReader
+from ..sources import Source, Values
 
 NAME = "mcp"
 METADATA = "mcp_memory_server"

@@ -9,10 +9,8 @@ from pydantic import AliasChoices, Field, JsonValue
 
 from ...errors import InvalidInput
 from ...models import CandidateMemory
-from ..json_stream import Values
-from ..records import ForeignModel, ForeignName, ForeignTime, ImportedMemory, validate_as
-from ..sources import Source
-from .reader import JsonReader
+from ..records import ForeignModel, ForeignName, ForeignTime, ImportedMemory, JsonReader, validate_as
+from ..sources import Source, Values
 
 NAME = "mem0"
 

@@ -9,10 +9,17 @@ from pydantic import AliasChoices, Field, model_validator
 
 from ...errors import InvalidInput
 from ...models import Message
-from ..json_stream import Values
-from ..records import Conversation, ConversationBuilder, ForeignModel, ForeignName, ForeignTime, Turn, validate_as
-from ..sources import Source
-from .reader import JsonReader
+from ..records import (
+    Conversation,
+    ConversationBuilder,
+    ForeignModel,
+    ForeignName,
+    ForeignTime,
+    JsonReader,
+    Turn,
+    validate_as,
+)
+from ..sources import Source, Values
 
 NAME = "messages"
 BATCH = 500  # messages of a long conversation in one record
