@@ -1,4 +1,4 @@
-"""The files of an import: plain, gzipped, in a zip archive or in a folder; and the stream of the JSON values in them."""
+"""The files of an import: plain, gzipped, in a zip archive or in a folder, and a stream of their JSON values."""
 
 from __future__ import annotations
 
