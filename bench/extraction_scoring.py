@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal
 
 from jiyi import Memory
-from jiyi.languages.normalise import normalise
+from jiyi.languages.words import normalise
 from jiyi.models import MemoryItem
 from jiyi.write.drafts import Draft, Said, Unit
 

@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 
 from jiyi import Memory
 from jiyi.index.query import Candidates
-from jiyi.languages.script import language
+from jiyi.languages.words import language
 from jiyi.models import SearchMode
 from jiyi.read.presets import PRESETS
 from jiyi.read.query import asks_assistant, interpret

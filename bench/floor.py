@@ -12,7 +12,7 @@ import numpy as np
 
 from jiyi.embed import Vectors
 from jiyi.embed.builtin import BuiltinEmbedder
-from jiyi.languages.tokens import tokens
+from jiyi.languages.terms import tokens
 
 TOP = 10
 SQL = """SELECT content, vector FROM memories JOIN embeddings ON embeddings.user_id = memories.user_id

@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from jiyi import Memory
 from jiyi.index.query import IndexQuery
-from jiyi.languages.normalise import normalise
+from jiyi.languages.words import normalise
 from jiyi.scope import Filter
 from jiyi.store.filters import conditions
 from jiyi.store.tables import MemoryRow

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jiyi import InvalidInput, Memory
 from jiyi.keywords import TYPE_WEIGHT, TYPE_WORDS, KeywordExtractor
-from jiyi.languages.normalise import normalise
+from jiyi.languages.words import normalise
 
 TEXTS = [
     ("用户对花生过敏，只吃素食", "花生"),

@@ -3,8 +3,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jiyi.languages.keywords import keywords, query_keywords
-from jiyi.languages.normalise import normalise, plain
+from jiyi.languages.terms import keywords, query_keywords
+from jiyi.languages.words import normalise, plain
 from support import each_case
 
 any_text = st.text(alphabet=st.characters(exclude_categories=()))

@@ -1,33 +1,12 @@
-"""A text is cut where its script changes, and its language is the one that carries it."""
+"""The language of a text is the one that carries it."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jiyi.languages.script import Run, language, runs
+from jiyi.languages.words import language
 from support import each_case
 
 any_text = st.text(alphabet=st.characters(exclude_categories=()))
-
-
-def test_runs_of_a_mixed_sentence() -> None:
-    assert runs("用 Rust 写3.5个カナ!") == [
-        Run("han", "用", 0),
-        Run("other", " ", 1),
-        Run("latin", "Rust", 2),
-        Run("other", " ", 6),
-        Run("han", "写", 7),
-        Run("number", "3.5", 8),
-        Run("han", "个", 11),
-        Run("cjk", "カナ", 12),
-        Run("other", "!", 14),
-    ]
-
-
-@given(any_text)
-def test_runs_put_together_are_the_text(text: str) -> None:
-    found = runs(text)
-    assert "".join(run.text for run in found) == text
-    assert all(text.startswith(run.text, run.start) for run in found)
 
 
 @each_case(

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from support import each_case
 
-MODULES = ["normalise", "script", "words", "tokens", "keywords", "registry", "sentences", "synonyms"]
+MODULES = ["words", "terms", "registry", "sentences"]
 
 
 @each_case("name", MODULES)

@@ -12,11 +12,12 @@ from typing import Any
 import jiyi.languages
 import jiyi.text
 from jiyi.languages import LANGUAGES
+from jiyi.languages.clock import blank_pattern
 from jiyi.languages.dates import _scanners
 from jiyi.languages.registry import cue
-from jiyi.languages.times import clock, ranges
 
 PACKAGES = (jiyi.languages, jiyi.text)
+FACTORIES = ("_runs", "_pieces", "_patterns", "_phrases")
 
 
 def compiled() -> Iterator[tuple[str, re.Pattern[str]]]:
@@ -26,7 +27,11 @@ def compiled() -> Iterator[tuple[str, re.Pattern[str]]]:
             name = ".".join((package.__name__, *path.relative_to(root).with_suffix("").parts)).removesuffix(".__init__")
             module = import_module(name)
             for attribute, value in vars(module).items():
-                found = value() if attribute in ("_pattern", "_patterns", "_phrases") and is_factory(value) else value
+                found = (
+                    value()
+                    if attribute in ("_runs", "_pieces", "_patterns", "_phrases") and is_factory(value)
+                    else value
+                )
                 for pattern in found if isinstance(found, tuple) else (found,):
                     if isinstance(pattern, re.Pattern):
                         yield f"{name}.{attribute}", pattern
@@ -37,9 +42,9 @@ def compiled() -> Iterator[tuple[str, re.Pattern[str]]]:
     for language in LANGUAGES:
         rules = language.dates
         for field in ("narrowing", "anchor_before", "anchor_after", "opening", "joint", "before", "after"):
-            yield f"{language.code} range {field}", ranges._pattern(getattr(rules.ranges, field))
+            yield f"{language.code} range {field}", blank_pattern(getattr(rules.ranges, field))
         for source, _ in (*rules.clock.after, *rules.clock.before):
-            yield f"{language.code} clock {source[:40]}", clock._pattern(source)
+            yield f"{language.code} clock {source[:40]}", blank_pattern(source)
     for field in ("first_person", "negation", "past_question", "assistant_question"):
         yield f"cue {field}", cue(field)
 

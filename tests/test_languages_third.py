@@ -8,8 +8,8 @@ import pytest
 
 from jiyi import Memory
 from jiyi.languages import language, sentences
-from jiyi.languages.script import prompt_language
-from jiyi.languages.tokens import tokens
+from jiyi.languages.terms import tokens
+from jiyi.languages.words import prompt_language
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 

@@ -14,11 +14,10 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from jiyi.languages.dates import TimeSpan, _folded, _scanners, dates
+from jiyi.languages.calendar import Calendar
+from jiyi.languages.dates import TimeSpan, _folded, _scanners, dates, scan
 from jiyi.languages.registry import LANGUAGES
-from jiyi.languages.times.calendar import Calendar
-from jiyi.languages.times.scan import scan
-from jiyi.languages.zh.numbers import chinese_number
+from jiyi.languages.zh.dates import chinese_number
 from support import each_case
 
 # A Wednesday.
@@ -642,7 +641,7 @@ def test_nothing_is_compiled_until_it_is_needed() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
-@pytest.mark.parametrize("name", ["dates", "zh.numbers"])
+@pytest.mark.parametrize("name", ["dates", "zh.dates"])
 def test_examples_run(name: str) -> None:
     assert doctest.testmod(import_module(f"jiyi.languages.{name}")).failed == 0
 

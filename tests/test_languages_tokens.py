@@ -3,9 +3,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jiyi.languages.normalise import plain
-from jiyi.languages.tokens import tokens
-from jiyi.languages.words import is_stop_word
+from jiyi.languages.terms import tokens
+from jiyi.languages.words import is_stop_word, plain
 from jiyi.languages.zh.words import PARTICLES, STOP_PAIRS
 from jiyi.languages.zh.words import STOP_WORDS as CHINESE
 from support import each_case

@@ -14,7 +14,7 @@ from jiyi import Memory
 from jiyi.areas.maintenance import maintainer_of
 from jiyi.errors import StoreError
 from jiyi.keep import maintain
-from jiyi.languages.tokens import WORDS_VERSION
+from jiyi.languages.terms import WORDS_VERSION
 from jiyi.store import checks, entries, maintenance
 from jiyi.store.tables import KeywordRow, TermsRow
 from jiyi.testing import WordEmbedder

@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import jiyi.languages.synonyms
+import jiyi.languages.terms
 import jiyi.read.query
 import jiyi.synonyms
 from jiyi import InvalidInput, Memory, NotFound
-from jiyi.languages.keywords import query_keywords
-from jiyi.languages.normalise import normalise
-from jiyi.languages.synonyms import _groups, builtin_phrases, builtin_synonyms
+from jiyi.languages.terms import _groups, builtin_phrases, builtin_synonyms, query_keywords
+from jiyi.languages.words import normalise
 from jiyi.read.query import MOST_RELATED, MOST_SYNONYMS, expand, related_words
 from jiyi.synonyms import Cooccurrence, Synonym, checked, parse_synonyms
 from support import Place, dump, each_case, rows_with
@@ -28,7 +27,7 @@ GROUPS = _groups()
 WORDS = sorted({word for group in GROUPS for word in group})
 
 
-@pytest.mark.parametrize("module", [jiyi.languages.synonyms, jiyi.synonyms, jiyi.read.query])
+@pytest.mark.parametrize("module", [jiyi.languages.terms, jiyi.synonyms, jiyi.read.query])
 def test_examples_run(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jiyi.languages.normalise import normalise
-from jiyi.languages.tokens import tokens
-from jiyi.text.hashes import content_hash, hamming, near_hash, simhash, term_counts, term_hash
+from jiyi.languages.terms import content_hash, hamming, near_hash, simhash, term_counts, term_hash, tokens
+from jiyi.languages.words import normalise
 
 any_text = st.text(alphabet=st.characters(exclude_categories=()))
 int64 = st.integers(-(2**63), 2**63 - 1)

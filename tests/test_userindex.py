@@ -25,8 +25,7 @@ from jiyi.index.query import Candidates, IndexQuery
 from jiyi.index.row import IndexRow
 from jiyi.index.search_index import SearchIndex
 from jiyi.index.user_index import UserIndex
-from jiyi.languages.keywords import query_keywords
-from jiyi.languages.tokens import non_overlapping, tokens
+from jiyi.languages.terms import non_overlapping, query_keywords, tokens
 from jiyi.scope import Filter
 from jiyi.settings import load_settings
 from jiyi.store.entries import index_values

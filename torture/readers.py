@@ -19,10 +19,8 @@ from jiyi import InvalidInput, JiyiError
 from jiyi.files.document import CannotParse, bullet_text, inserted, parse
 from jiyi.files.format import Labels, Note, canonical, heading_line, read_labels, read_note
 from jiyi.languages.dates import dates
-from jiyi.languages.keywords import keywords
-from jiyi.languages.normalise import normalise
-from jiyi.languages.script import language
-from jiyi.languages.tokens import tokens
+from jiyi.languages.terms import keywords, tokens
+from jiyi.languages.words import language, normalise
 from jiyi.llm.json_reply import read_object
 from jiyi.llm.keywords import read_expansion
 from jiyi.models import CandidateMemory, Message

@@ -17,7 +17,7 @@ from jiyi.embed.builtin import BuiltinEmbedder
 from jiyi.index.query import Evidence
 from jiyi.index.row import IndexRow
 from jiyi.index.user_index import UserIndex
-from jiyi.languages.normalise import normalise
+from jiyi.languages.words import normalise
 from jiyi.models import to_micros
 from jiyi.read.presets import PRESETS, Ranking
 from jiyi.read.query import build_index_query, interpret, query_texts

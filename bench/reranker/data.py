@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jiyi.languages.tokens import tokens
+from jiyi.languages.terms import tokens
 
 from .files import read_json
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from . import validation
 from .errors import InvalidInput, LlmBadReply
-from .languages.keywords import keywords as keywords_by_rule
-from .languages.normalise import normalise
-from .languages.script import prompt_language
+from .languages.terms import keywords as keywords_by_rule
+from .languages.words import normalise, prompt_language
 from .llm import LLMRequest
 from .llm.json_reply import read_object
 from .llm.keywords import EXPANSION, KEYWORDS, WordsOf, usable_words, weighted_words

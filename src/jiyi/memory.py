@@ -17,7 +17,7 @@ from .engine import Engine
 from .errors import InvalidInput
 from .health import HealthCheck
 from .keep.erase import erase, erase_all
-from .languages.script import language as language_of
+from .languages.words import language as language_of
 from .models import (
     RELEVANT,
     Deletion,

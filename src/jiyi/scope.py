@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TypedDict
 
 from . import validation
-from .languages.normalise import normalise
+from .languages.words import normalise
 from .models import Layer, Status, utc_now
 
 TimeRange = tuple[datetime | None, datetime | None]

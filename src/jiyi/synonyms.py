@@ -10,8 +10,8 @@ from itertools import combinations
 
 from . import validation
 from .errors import InvalidInput
-from .languages.normalise import normalise
-from .languages.synonyms import is_comment, words_of_line
+from .languages.terms import is_comment, words_of_line
+from .languages.words import normalise
 from .models import Value
 
 GivenPair = tuple[str, str] | tuple[str, str, float]

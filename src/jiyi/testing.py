@@ -16,8 +16,7 @@ import numpy as np
 from . import models
 from .embed import Vectors
 from .errors import EmbeddingError
-from .languages.tokens import tokens
-from .text.hashes import term_hash
+from .languages.terms import term_hash, tokens
 
 
 class WordEmbedder:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from .errors import InvalidInput
-from .languages.normalise import normalise
+from .languages.words import normalise
 from .models import Layer, Status, in_utc
 
 MAX_TEXT = 100_000

@@ -8,7 +8,7 @@ from typing import Any
 from .. import sync, validation
 from ..errors import InvalidInput
 from ..ids import new_id
-from ..languages.script import language as language_of
+from ..languages.words import language as language_of
 from ..memory import Memory
 from ..models import Message, Value
 from ..read.context import ContextLanguage, Style

@@ -22,7 +22,7 @@ from ..files.document import BOM, CannotParse, Document, Prose, inserted, parse
 from ..files.format import heading_line
 from ..files.plan import MAX_LOST
 from ..files.workspace import LEARNINGS, Workspace
-from ..languages.script import language as language_of
+from ..languages.words import language as language_of
 from ..memory import Memory
 from ..models import CandidateMemory
 

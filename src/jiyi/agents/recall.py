@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from .. import sync, validation
 from ..errors import InvalidInput, JiyiError, NotFound
-from ..languages.script import language as language_of
+from ..languages.words import language as language_of
 from ..memory import Memory
 from ..models import RELEVANT, Hit, MemoryItem, Message
 from ..read.context import ContextLanguage, Style, log_degraded, render_context

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from .. import validation
 from ..errors import InvalidInput
 from ..languages.dates import dates
-from ..languages.keywords import query_keywords
-from ..languages.script import language as language_of
 from ..languages.sentences import split_sentences
+from ..languages.terms import query_keywords
+from ..languages.words import language as language_of
 from ..memory import Memory
 from ..models import RELEVANT, Hit, SearchMode, SearchResult, Value, utc_now
 from ..text.fence import harmless

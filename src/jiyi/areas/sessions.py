@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from .. import validation
 from ..errors import InvalidInput
-from ..languages.script import language
+from ..languages.words import language
 from ..models import CandidateMemory, Observed, Receipt
 
 if TYPE_CHECKING:

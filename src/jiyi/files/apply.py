@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..embed import Embedder
 from ..ids import new_id, time_of
-from ..languages.script import language as language_of
+from ..languages.words import language as language_of
 from ..models import CandidateMemory, MemoryItem, ReceiptState, utc_now
 from ..store.contract import Addition, AgreedEntry, Change, ChangedMemory, FileWork, NewMemory, Stale
 from ..write.build import Context, stated

@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, null, or_, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ..languages.normalise import normalise
+from ..languages.words import normalise
 from ..scope import Lifetimes
 from ..store.contract import SearchSnapshot
 from ..store.entries import vector_of_memory

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..languages.terms import term_hash
 from ..store.types import COUNTS, HASHES, WEIGHTS
-from ..text.hashes import term_hash
 from .legs import Slots
 from .postings import Postings
 from .query import Floats

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..languages.dates import dates
-from ..languages.script import language
-from ..languages.tokens import tokens
+from ..languages.terms import tokens
+from ..languages.words import language
 from ..languages.zh.words import STOP_WORDS
 from ..text_cache import text_cache
 from .particulars import particulars

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import LlmBadReply
 from ..languages.dates import dates
-from ..languages.script import language
+from ..languages.words import language
 from ..llm.client import LLMClient
 from ..llm.json_reply import read_object
 from ..llm.prompts import PromptLanguage

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..embed import Embedder
 from ..errors import EmbeddingError
-from ..languages.normalise import normalise
+from ..languages.words import normalise
 from ..models import Deletion
 from ..store.deletions import Erasure, Held, Rewrite, Rewritten
 from ..text.summary import summarise

@@ -8,10 +8,10 @@ from functools import cache
 from typing import Any
 from unicodedata import normalize
 
-from ..languages.en.numbers import english_number
+from ..languages.en.relative_dates import english_number
 from ..languages.en.words import STOP_WORDS
-from ..languages.normalise import fold_traditional
-from ..languages.zh.numbers import chinese_number
+from ..languages.words import fold_traditional
+from ..languages.zh.dates import chinese_number
 from ..text_cache import text_cache
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from pydantic import Field
 
 from ..embed import Embedder, embed_documents
-from ..languages.normalise import normalise
+from ..languages.terms import term_hash
+from ..languages.words import normalise
 from ..models import Coverage, Value
 from ..store.checks import Checked, Repair
 from ..store.contract import EXTRACTED, PAST, SAID, IndexEntry, Unembedded
-from ..text.hashes import term_hash
 from ..text.passages import passages
 from ..write.facts import THE_USER
 from ..write.hashes import apart, identity, statement_hash

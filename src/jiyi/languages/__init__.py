@@ -5,10 +5,10 @@ is. To add a language:
 
 1. Make a folder such as `de/` with an `__init__.py` that defines a `Language`: `GERMAN = Language(code="de", ...)`.
    Fields that are left out stay neutral, so a name and a few stop words are a start.
-2. Add it to `LANGUAGES` in `registry.py`; take its function words out of `neutral.py`, and let `script.language`
-   return its code.
+2. Add it to `LANGUAGES` in `registry.py`; take its function words out of `FUNCTION_WORDS` in `words.py`, and let
+   `words.language` return its code.
 3. Dates: give `dates=DateRules(...)` rules like those of `en/dates.py`. Each is a pattern and a function that returns
-   the range; `times/` has the calendar and the search.
+   the range; `calendar.py` has the arithmetic and `dates.py` the search.
 4. Add its sentences to the tables of `tests/test_languages_*.py`.
 
 >>> from datetime import UTC, datetime
@@ -22,8 +22,8 @@ is. To add a language:
 from .base import Language
 from .dates import TimeSpan, dates
 from .registry import LANGUAGES, NEUTRAL, cue, language_named
-from .script import language
 from .sentences import sentences
+from .words import language
 
 __all__ = [
     "LANGUAGES",

@@ -1,20 +1,74 @@
-"""The knowledge about one language that the rest of the package asks for."""
+"""What a language provides: words, cues, and rules for its dates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
-from .times.rules import DateRules
+from .calendar import Amount, Calendar, Part
+from .clock import ClockRules
+
+# What a match means; None, or ValueError for a date that does not exist, if it means no time after all.
+Resolve = Callable[[re.Match[str], Calendar], Part | None]
+# A pattern, whose group `t`, if it has one, is the time itself without the words around it.
+Rule = tuple[str, Resolve]
+
+
+class Family(NamedTuple):
+    """Rules that share a core: where it is not found in the lower-case text, none of them is tried."""
+
+    core: str
+    rules: tuple[Rule, ...]
+
+
+NEVER = "(?!)"  # matches nothing
+
+
+def _no_amount(_match: re.Match[str]) -> Amount:
+    raise ValueError
+
+
+class RangeRules(NamedTuple):
+    """Words around a time that make another time of it. A space in a pattern is one blank.
+
+    A pattern for words before a time ends with `\\Z`, one for words after it starts right behind the time.
+    """
+
+    narrowing: str = NEVER  # early, the end of: group `third` (early, mid, late) or `edge` (start, middle, end)
+    anchor_before: str = NEVER  # two days before: groups of `amount`, or `one`; and `dir` (before, after, of)
+    anchor_after: str = NEVER  # the same behind the time
+    opening: str = NEVER  # from; between, in the group `between`
+    joint: str = NEVER  # to; and, in the group `and`
+    between_after: str = NEVER  # a mark behind "A and B" that makes it a range
+    to_now: str = NEVER  # A until now
+    onwards: str = NEVER  # from A on
+    before: str = NEVER  # before A, in words before it: group `word` (since, after, before, until)
+    after: str = NEVER  # the same behind the time
+    words: Mapping[str, str] = MappingProxyType({})  # to the English words above
+    amount: Callable[[re.Match[str]], Amount] = _no_amount
+    weekday: Callable[[str], int] = len
+
+
+class DateRules(NamedTuple):
+    """Rules for dates, times of day and ranges.
+
+    A space in the patterns of `families` stands for `gap`; `before` and `after` go around each of them.
+    """
+
+    families: tuple[Family, ...] = ()
+    gap: str = r"[ \t]{1,3}"
+    before: str = ""
+    after: str = ""
+    clock: ClockRules = ClockRules()
+    ranges: RangeRules = RangeRules()
 
 
 def word_set(listing: str) -> frozenset[str]:
     """Return the words of a list that is written as text."""
     return frozenset(listing.split())
-
-
-def _digits(written: str) -> int:
-    return int(written)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,13 +83,13 @@ class Language:
     script: str = ""  # the script whose characters a text must have for `dates` to be tried, or "" for any
     joiner: str = " "  # between two sentences
     stop_words: frozenset[str] = frozenset()
-    first_person: str = "(?!)"  # I, my, we
-    negation: str = "(?!)"  # not, never
-    past_question: str = "(?!)"  # where did I use to live
-    assistant_question: str = "(?!)"  # which book did you recommend
-    asked_question: str = "(?!)"  # what did I ask about Rome
-    past_event: str = "(?!)"  # signed, was born: a day beside it is over
-    arranged: str = "(?!)"  # booked, postponed: a day beside it is still to come
-    ending: str = "(?!)"  # Mochi died, we sold the car; a group that begins with `thing` is what has ended
+    first_person: str = NEVER  # I, my, we
+    negation: str = NEVER  # not, never
+    past_question: str = NEVER  # where did I use to live
+    assistant_question: str = NEVER  # which book did you recommend
+    asked_question: str = NEVER  # what did I ask about Rome
+    past_event: str = NEVER  # signed, was born: a day beside it is over
+    arranged: str = NEVER  # booked, postponed: a day beside it is still to come
+    ending: str = NEVER  # Mochi died, we sold the car; a group that begins with `thing` is what has ended
     dates: DateRules = field(default_factory=DateRules)
-    number: Callable[[str], int] = _digits  # the value of a number in digits or words; ValueError or KeyError if none
+    number: Callable[[str], int] = int  # the value of a number in digits or words; ValueError or KeyError if none

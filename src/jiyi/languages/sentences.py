@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from .en.words import END_UNLESS_NUMBER, MAY_END, NEVER_END, STOP_WORDS, TIME_OF_DAY
-from .script import language
+from .words import language
 
 # Marks that end a sentence wherever they stand: Chinese, Arabic, Devanagari, Armenian, Burmese, Khmer, Ethiopic.
 _ALWAYS_ENDS = "。！？；｡؟۔।॥։။។።"

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from ..languages.normalise import normalise
-from ..languages.script import prompt_language
-from ..languages.tokens import tokens
+from ..languages.terms import tokens
+from ..languages.words import normalise, prompt_language
 from .json_reply import read_object
 
 if TYPE_CHECKING:

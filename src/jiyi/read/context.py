@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Literal, get_args
 from unicodedata import combining, east_asian_width
 
 from ..languages import cue
-from ..languages.normalise import normalise
-from ..languages.tokens import non_overlapping, tokens
+from ..languages.terms import content_hash, hamming, near_hash, non_overlapping, tokens
+from ..languages.words import normalise
 from ..models import RELEVANT, Hit, MemoryItem, utc_now
 from ..text.budget import token_bound
 from ..text.fence import CLOSING, NOTICES, OPENING, harmless, is_context, strip_context
-from ..text.hashes import content_hash, hamming, near_hash
 from .hits import as_they_were, dated_text
 
 if TYPE_CHECKING:

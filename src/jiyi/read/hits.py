@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from ..languages.tokens import tokens
+from ..languages.terms import tokens
 from ..models import Explanation, Hit, MemoryItem
 from ..text.passages import COMPRESSED, passages, width
 from ..text.summary import summarise

@@ -16,10 +16,8 @@ from ..errors import LlmError
 from ..index.query import IndexQuery
 from ..languages import cue
 from ..languages.dates import dates
-from ..languages.keywords import query_keywords
-from ..languages.normalise import normalise
-from ..languages.synonyms import builtin_synonyms
-from ..languages.tokens import non_overlapping, tokens
+from ..languages.terms import builtin_synonyms, non_overlapping, query_keywords, tokens
+from ..languages.words import normalise
 from ..models import SearchMode
 from ..scope import Filter
 from ..store.contract import SearchSnapshot

@@ -8,6 +8,7 @@ functions; the score is calibrated so that a memory should be used from 0.6 on.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
@@ -17,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..index.query import Candidates, Evidence, Floats, IndexQuery
-from ..languages.en.questions import CUES as ENGLISH_CUES
-from ..languages.script import language
-from ..languages.zh.questions import CUES as CHINESE_CUES
+from ..languages.en.words import CUES as ENGLISH_CUES
+from ..languages.words import language
+from ..languages.zh.words import CUES as CHINESE_CUES
 from ..models import ScorePart
 from .query import Query, asks_assistant, proper_words
 
@@ -53,7 +54,7 @@ CANDIDATE_FEATURES = (
     "length",
     "age",
 )
-CUES = tuple(ENGLISH_CUES)
+CUES = {name: re.compile(f"{ENGLISH_CUES[name]}|{CHINESE_CUES[name]}", re.IGNORECASE) for name in ENGLISH_CUES}
 QUERY_FEATURES = (*CUES, "chinese", "words", "has_proper_words", "names_a_speaker", "dialogue")
 
 
@@ -61,7 +62,7 @@ def query_features(query: Query, index_query: IndexQuery) -> Floats:
     """Describe the query itself."""
     dialogue = index_query.last_terms is not None
     last = query.text.strip().splitlines()[-1] if dialogue else query.text
-    cues = [float(bool(ENGLISH_CUES[name].search(last) or CHINESE_CUES[name].search(last))) for name in CUES]
+    cues = [float(cue.search(last) is not None) for cue in CUES.values()]
     words = min(len(index_query.words), 30) / 10
     others = (language(last) == "zh", words, bool(proper_words(last)), bool(index_query.named), dialogue)
     return np.array([*cues, *map(float, others)], np.float32)

@@ -29,7 +29,7 @@ from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError, EmbeddingModelChanged
 from ..index.query import Candidates
 from ..languages.dates import dates
-from ..languages.script import language
+from ..languages.words import language
 from ..models import RELEVANT, CacheUse, MemoryItem, SearchResult, utc_now
 from ..scope import Filter
 from ..store.contract import FeedPosition, SearchSnapshot

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ..languages.normalise import normalise
+from ..languages.words import normalise
 from ..models import from_micros
 from ..scope import Lifetimes
 from .contract import FeedPosition, SearchSnapshot

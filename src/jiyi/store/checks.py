@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Table, and_, delete, exists, func, select,
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from ..languages.tokens import WORDS_VERSION
+from ..languages.terms import WORDS_VERSION
 from ..models import utc_now
 from .changes import tell
 from .contract import IndexEntry

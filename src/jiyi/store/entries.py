@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ..languages.tokens import WORDS_VERSION
+from ..languages.terms import WORDS_VERSION, term_hash
 from ..models import Coverage
-from ..text.hashes import term_hash
 from ..text.passages import passages
 from .changes import tell
 from .contract import IndexEntry, Unembedded

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sqlalchemy import and_, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from ..languages.tokens import WORDS_VERSION
+from ..languages.terms import WORDS_VERSION
 from ..models import Layer, ReceiptState, layer_of
 from .contract import LeaseLost, Source
 from .database import Repository

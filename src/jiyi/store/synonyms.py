@@ -12,7 +12,7 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, func, insert, or_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import NotFound
-from ..languages.normalise import normalise
+from ..languages.words import normalise
 from ..models import utc_now
 from ..scope import Filter
 from ..synonyms import Cooccurrence, Pair, Synonym, in_order

@@ -21,7 +21,7 @@ from pydantic import Field
 
 from ..errors import InvalidInput
 from ..ids import new_id
-from ..languages.normalise import normalise
+from ..languages.words import normalise
 from ..models import MemoryItem, Value, utc_now
 from ..scope import Filter
 from ..store.records import EXPORT, VERSION, Line, MemoryRecord, MessageRecord

@@ -15,10 +15,10 @@ import numpy as np
 
 from ..errors import LlmError
 from ..index.query import IndexQuery
+from ..languages.terms import hamming
 from ..models import MemoryItem
 from ..scope import Filter, Scope
 from ..store.contract import BY_A_PERSON, Change, ChangedMemory, Effects, NewMemory, NewRelation, Source
-from ..text.hashes import hamming
 from ..text.summary import summarise
 from .index import embed_entries, index_entry
 from .reconcile import ACTOR

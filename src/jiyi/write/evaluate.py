@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .. import validation
 from ..errors import InvalidInput
-from ..text.hashes import content_hash
+from ..languages.terms import content_hash
 from .drafts import Draft, Said
 
 if TYPE_CHECKING:

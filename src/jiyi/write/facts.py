@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from ..languages.normalise import normalise
-from ..languages.script import HAN
+from ..languages.words import HAN, normalise
 from ..store.contract import SlotEntry
 from .hashes import apart, identity
 

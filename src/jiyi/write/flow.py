@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ..embed import Embedder
-from ..languages.normalise import normalise
+from ..languages.words import normalise
 from ..metrics import Meter
 from ..scope import Scope
 from ..store.contract import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from ..text.hashes import content_hash
+from ..languages.terms import content_hash
 
 
 def identity(*parts: str | None) -> str:

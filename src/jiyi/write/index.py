@@ -11,13 +11,11 @@ from pydantic import JsonValue
 
 from ..embed import Embedder, Vectors, embed_documents
 from ..errors import EmbeddingError
-from ..languages.keywords import keywords
-from ..languages.normalise import normalise
 from ..languages.sentences import question_share
-from ..languages.tokens import tokens
+from ..languages.terms import keywords, near_hash, simhash, term_counts, tokens
+from ..languages.words import normalise
 from ..llm.keywords import words_in_text
 from ..store.contract import IndexEntry
-from ..text.hashes import near_hash, simhash, term_counts
 from ..text.passages import passages
 from .classify import classify
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from ..languages.tokens import tokens
+from ..languages.terms import tokens
 from ..text_cache import text_cache
 from .drafts import Said
 

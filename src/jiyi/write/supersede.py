@@ -13,7 +13,7 @@ from datetime import datetime
 from math import log, sqrt
 from typing import TYPE_CHECKING
 
-from ..languages.tokens import tokens
+from ..languages.terms import tokens
 from ..models import MemoryItem
 from ..scope import Filter, Scope
 from ..store.contract import BY_A_PERSON, PAST, Change, ChangedMemory, Effects, NewMemory, NewRelation

@@ -19,7 +19,7 @@ from pydantic import JsonValue, ValidationError
 
 from ... import validation
 from ...errors import InvalidInput, JiyiError, NotFound, VersionConflict
-from ...languages.normalise import normalise
+from ...languages.words import normalise
 from ...memory import Memory
 from ...models import Value
 from ...sync import Memory as SyncMemory

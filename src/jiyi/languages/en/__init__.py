@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from ..base import Language
-from ..times.rules import DateRules
+from ..base import DateRules, Language
 from . import dates, relative_dates
-from .clock import CLOCK
-from .numbers import english_number
-from .ranges import RANGES
+from .dates import CLOCK
+from .relative_dates import RANGES, english_number
 from .words import STOP_WORDS
 
 _SAID = "said|told|mention|recommend|suggest|gave|given|advis|wrote|list|provid|explain|describ|shar|show|came up"

@@ -1,13 +1,14 @@
-"""English times of the calendar: days, months, seasons, quarters, years, with or without the year."""
+"""English times of the calendar (days, months, seasons, quarters, years) and of the day."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-from ..times.calendar import DAY, Calendar, Part, one_day
-from ..times.numeric import YEAR
-from ..times.scan import Family, Rule
+from ..base import Family, Rule
+from ..calendar import DAY, Calendar, Part, one_day
+from ..clock import ClockRules, read_clock
+from ..numeric import YEAR
 
 # Not inside another word, a file name, an address; beside a Chinese character is fine.
 BEFORE = r"(?<![0-9A-Za-z_À-ɏ@#$/\\])(?<![0-9A-Za-z][.'-])(?<![0-9]:)"
@@ -272,4 +273,25 @@ FAMILIES = (
     Family("[12][0-9]{3}|[0-9](?:0'?s|st|nd|rd|th)|[hq][1-4]", _DIGIT_RULES),
     Family("spring|summer|autumn|fall|winter|quarter|half", _SEASON_RULES),
     Family("christmas|halloween|new|valentine", _HOLIDAY_RULES),
+)
+
+
+_HOUR = "(?P<h>[01]?[0-9]|2[0-3])"
+_MINUTE = "(?P<min>[0-5][0-9])"
+_AM_PM = r"(?P<ap>[ap])\.?m(?:\.(?! [A-Z]))?(?![A-Za-z0-9_])"
+_AT = r"(?:,? (?:at|around|about|by) |,? |, ?)"
+
+CLOCK = ClockRules(
+    parts={"morning": "morning", "afternoon": "afternoon", "evening": "evening", "night": "night", "noon": "noon"},
+    part_after=r",? (?:in the |at )?(?P<part>morning|afternoon|evening|night|noon)(?![A-Za-z0-9_])",
+    part_before=r"(?:the )?(?P<part>morning|afternoon|evening|night) of \Z",
+    after=(
+        (rf"{_AT}{_HOUR}(?::{_MINUTE})? ?{_AM_PM}", read_clock),
+        (rf"{_AT}{_HOUR}:{_MINUTE}(?::[0-5][0-9](?:\.[0-9]{{1,9}})?)?(?![:0-9A-Za-z_])", read_clock),
+        (r" (?:at|around|about) (?P<h>1[0-2]|[1-9])(?: o'clock)?(?![:0-9A-Za-z_%.]| [a-z])", read_clock),
+    ),
+    before=(
+        (rf"(?:(?:at|around|about) )?{_HOUR}(?::{_MINUTE})? ?{_AM_PM},? (?:on )?\Z", read_clock),
+        (rf"(?P<h>[01][0-9]|2[0-3]):{_MINUTE} on \Z", read_clock),
+    ),
 )

@@ -1,13 +1,28 @@
-"""English times seen from now: yesterday, last Friday, three weeks ago, the past few months."""
+"""English times seen from now: yesterday, last Friday, three weeks ago, since, from A to B."""
 
 from __future__ import annotations
 
 import re
 
-from ..times.calendar import DAY, Amount, Calendar, DayPart, Part, Unit, edge, halves, in_day, one_day
-from ..times.scan import Family, Rule
+from ..base import Family, RangeRules, Rule
+from ..calendar import DAY, Amount, Calendar, DayPart, Part, Unit, edge, halves, in_day, one_day
 from .dates import DIRECTION, MONTH_NAMES, SHORT_WEEKDAY_NAMES, WEEKDAY_NAMES, direction, step, weekday_number
-from .numbers import ENGLISH_NUMBER, english_number
+
+_UNTIL_TWENTY = """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+    eighteen nineteen twenty
+"""
+_WORDS = {word: value for value, word in enumerate(_UNTIL_TWENTY.split())} | {
+    "a": 1, "an": 1, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
+}  # fmt: skip
+# Inside of a regular expression.
+ENGLISH_NUMBER = "[0-9]{1,4}|an?|" + "|".join(word for word in _WORDS if word not in ("zero", "a", "an"))
+
+
+def english_number(written: str) -> int:
+    """Return the value of 12, twelve or "a"."""
+    return int(written) if written.isdecimal() else _WORDS[written.lower()]
+
 
 _WEEKDAY = rf"(?P<wd>{WEEKDAY_NAMES})"
 # Every Friday is no time, and a Black Friday none of the usual ones.
@@ -204,4 +219,26 @@ FAMILIES = (
     Family("today|yesterday|tomorrow|tonight|night|evening|morning|afternoon", _DAY_RULES),
     Family("mon|tue|wed|thu|fri|sat|sun", _WEEKDAY_RULES),
     Family("minute|min|hour|day|week|fortnight|month|year|quarter|night", _UNIT_RULES),
+)
+
+
+_NOT_INSIDE = "(?<![0-9A-Za-z_])"
+_TO = "to|until|till|through|up to"
+
+RANGES = RangeRules(
+    narrowing=(
+        rf"{_NOT_INSIDE}(?:(?P<third>early|mid|late)(?: (?:in )?|-)"
+        r"|(?:the )?(?:very )?(?P<edge>beginning|start|middle|end) of )\Z"
+    ),
+    anchor_before=(
+        rf"{_NOT_INSIDE}(?:(?:the|last) (?P<one>day|week|month|year|weekend|{WEEKDAY_NAMES})|{AMOUNT})"
+        r" (?P<dir>before|after|of) \Z"
+    ),
+    opening=rf"{_NOT_INSIDE}(?:from|(?P<between>between)) (?:the )?\Z",
+    joint=rf" (?:{_TO}) (?:the )?|(?P<and> and (?:the )?)",
+    to_now=rf" (?:{_TO}) (?:now|the present|date)(?![A-Za-z])",
+    before=rf"{_NOT_INSIDE}(?P<word>since|after|before|prior to|until|till|up to) (?:the )?\Z",
+    words={"prior": "before", "beginning": "start", "till": "until", "up": "until"},
+    amount=amount,
+    weekday=weekday_number,
 )

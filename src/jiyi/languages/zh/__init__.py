@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from ..base import Language
-from ..times.rules import DateRules
+from ..base import DateRules, Language
 from . import dates, relative_dates
-from .clock import CLOCK
-from .numbers import chinese_number
-from .ranges import RANGES
+from .dates import CLOCK, chinese_number
+from .relative_dates import RANGES
 from .words import STOP_WORDS
 
 CHINESE = Language(

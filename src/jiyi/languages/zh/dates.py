@@ -1,13 +1,43 @@
-"""Chinese times of the calendar: days, months, seasons, quarters, years, with or without the year."""
+"""Chinese times of the calendar (days, months, seasons, quarters, years) and of the day."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-from ..times.calendar import DAY, Calendar, Part, edge, one_day, third
-from ..times.scan import Family, Rule
-from .numbers import chinese_number, chinese_year
+from ..base import Family, Rule
+from ..calendar import DAY, Calendar, DayPart, Part, edge, one_day, third
+from ..clock import Clock, ClockRules, read_clock
+
+# Inside of a regular expression. 半 (half) and 几 (a few) are amounts of their own, see the rules.
+CHINESE_NUMBER = "[0-9]{1,4}|[一二两三四五六七八九十百]{1,5}"
+
+_DIGITS = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
+_SCALES = {"十": 10, "百": 100}
+
+
+def chinese_number(written: str) -> int:
+    """Return the value of 12, 十二, 二十 or 一百零五.
+
+    >>> chinese_number("二十三")
+    23
+    """
+    if written.isdecimal():
+        return int(written)
+    total = digit = 0
+    for char in written:
+        if scale := _SCALES.get(char):
+            total += (digit or 1) * scale
+            digit = 0
+        else:
+            digit = _DIGITS[char]
+    return total + digit
+
+
+def chinese_year(written: str) -> int:
+    """Return the value of 2023 or 二〇二三, digit by digit."""
+    return int("".join(str(_DIGITS.get(char, char)) for char in written))
+
 
 _HAN_NUMBER = "零〇一二两三四五六七八九十百"
 # Not the end of a longer number.
@@ -202,4 +232,47 @@ FAMILIES = (
     Family("月", _MONTH_RULES),
     Family("年", _YEAR_RULES),
     Family("季度|[旦节夜]|双1|双十|国庆|端午|中秋|除夕|过年", _OTHER_RULES),
+)
+
+
+# -- times of day -----------------------------------------------------------------------------------------------------
+
+_PARTS: dict[str, DayPart] = {
+    "凌晨": "dawn", "清晨": "morning", "一大早": "morning", "大清早": "morning", "早上": "morning", "早晨": "morning",
+    "上午": "morning", "中午": "noon", "午后": "afternoon", "下午": "afternoon", "傍晚": "dusk", "晚上": "night",
+    "夜里": "night", "半夜": "night", "深夜": "night", "夜晚": "night", "早": "morning", "晚": "night",
+}  # fmt: skip
+# 今天晚点 is later today, 今天早饭 a meal.
+_PART = (
+    r"的? ?(?P<part>凌晨|清晨|一大早|大清早|早上|早晨|上午|中午|午后|下午|傍晚|晚上|夜里|半夜|深夜|夜晚"
+    r"|早(?![点餐饭就已些期日知安教退市])|晚(?![点餐饭会安年期婚些于一宴辈]))"
+)
+_HOUR = "(?P<h>[0-9]{1,2}|二十[一二三]?|十[一二三四五六七八九]?|[一二两三四五六七八九零])"
+_MINUTE = "(?P<min>[0-5]?[0-9]|[零〇]?[一二三四五六七八九]|[二三四五]?十[一二三四五六七八九]?)"
+_PAST_HOUR = rf"(?:(?P<half>半)|(?P<quarter>[一三])刻| ?{_MINUTE}分|整)?"
+# 昨天一点也不累 and 今天三点建议 have no hour in them.
+_NO_HOUR = "(?![点儿心评击赞头餐菜名滴缀子也都没意建要原])"
+
+
+def _read(match: re.Match[str], part: DayPart | None) -> Clock | None:
+    said = match.groupdict()
+    minute = {"一": 15, "三": 45}.get(said["quarter"] or "")
+    if said["half"]:
+        minute = 30
+    elif said["min"]:
+        minute = chinese_number(said["min"].lstrip("零〇"))
+    # 昨晚一点没吃: more often a bit than an hour.
+    if minute is None and said["h"] == "一" and part == "night" and match[0].endswith("点"):
+        return None
+    exact = said["h"].isdecimal() and len(said["h"]) == 2 and bool(said["min"])
+    return Clock(chinese_number(said["h"]), minute, exact=exact)
+
+
+CLOCK = ClockRules(
+    parts=_PARTS,
+    part_after=_PART,
+    after=(
+        (rf"的? ?{_HOUR} ?(?:点钟?|时(?![候间刻代常])){_PAST_HOUR}{_NO_HOUR}", _read),
+        (r"的(?P<h>[01]?[0-9]|2[0-3]):(?P<min>[0-5][0-9])(?![:0-9A-Za-z_])", read_clock),
+    ),
 )

@@ -1,13 +1,12 @@
-"""Chinese times seen from now: 昨天, 上周五, 三周前, 最近几个月."""
+"""Chinese times seen from now: 昨天, 上周五, 三周前, 以来, 从A到B."""
 
 from __future__ import annotations
 
 import re
 
-from ..times.calendar import DAY, MOST, Amount, Calendar, DayPart, Part, Unit, halves, in_day, one_day
-from ..times.scan import Family, Rule
-from .dates import DAY_NUMBER, NO_NUMBER, THIRD, WEEKDAYS, part_of_month
-from .numbers import CHINESE_NUMBER, chinese_number
+from ..base import Family, RangeRules, Rule
+from ..calendar import DAY, MOST, Amount, Calendar, DayPart, Part, Unit, halves, in_day, one_day
+from .dates import CHINESE_NUMBER, DAY_NUMBER, NO_NUMBER, THIRD, WEEKDAYS, chinese_number, part_of_month
 
 _UNITS: dict[str, Unit] = {
     "分钟": "minute", "小时": "hour", "钟头": "hour", "天": "day", "周": "week", "星期": "week", "礼拜": "week",
@@ -183,4 +182,23 @@ FAMILIES = (
     Family("[天日儿早晚晨夜号]", _DAY_RULES),
     Family("[周期拜]", _WEEK_RULES),
     Family("[月度钟时头天周期拜年]", _UNIT_RULES),
+)
+
+
+_NUMBER = "0-9一二两三四五六七八九十"
+
+RANGES = RangeRules(
+    anchor_after="的?(?P<dir>[前后])" + AMOUNT.replace(" ", ""),
+    opening=r"(?P<between>(?!))?(?:自从|从|自) ?\Z",
+    joint=r" ?(?:到|至|直到) ?|(?P<and> ?和 ?)",
+    between_after="之间",
+    to_now="(?:以来|至今|迄今|(?:一直)?到(?:现在|如今|目前))(?![A-Za-z])",
+    onwards="(?:开始|起|以来)(?![点床来])",
+    # 去年前三个月 is not before last year, 昨天后来 not after yesterday.
+    after=(
+        f"(?=[以之]|前(?![端台面后半任夫妻男女锋卫提途言景几些{_NUMBER}])|后(?![端台面半来悔果勤卫续天几{_NUMBER}]))"
+        "[以之]?(?P<word>[前后])"
+    ),
+    words={"前": "before", "后": "after"},
+    amount=amount,
 )

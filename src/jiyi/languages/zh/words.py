@@ -1,9 +1,14 @@
-"""Chinese word lists."""
+"""Chinese words: lists, and the division of text without spaces by rjieba's dictionary."""
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice, product
+from operator import add
+from types import ModuleType
 
+from ...text_cache import text_cache
 from ..base import word_set
 
 # Single characters that only colour a sentence. The list is short on purpose: 地, 得 or 过 can be content.
@@ -36,3 +41,108 @@ UNITS = (
     "公斤|公里|千克|毫升|厘米|分钟|小时|平方米|平米|块钱|美元|欧元|日元|[万亿]元"
     "|[元块岁年月日号点分秒天周次个人斤克米度万亿楼层页%]"
 )
+
+
+# Patterns in questions for the relevance model, by the kind of answer they ask for.
+CUES = {
+    "who": r"谁",
+    "when": r"什么时候|几[号月点]|哪[天年月]|何时|星期几|周几",
+    "where": r"哪里|哪儿|在哪|哪个城市",
+    "how_many": r"多少|几[个岁次]|多大|多久|多长|多高",
+    "why": r"为什么|怎么会",
+    "how": r"怎么|如何",
+    "yes_no": r"吗|是不是|有没有",
+    "past": r"以前|之前|原来|上次|去年|曾经|当初",
+    "assistant_said": r"你.{0,6}(?:说|推荐|建议|给|教|告诉)",
+    "present": r"现在|目前|如今|还在|最近|最新",
+    "preference": r"喜欢|爱|讨厌|偏好",
+    "task": r"帮我|写|订|做|推荐|安排|准备|买|选",
+}
+
+
+# -- search terms and keywords ----------------------------------------------------------------------------------------
+
+NAME = 1.4  # weight of a name as a keyword
+# rjieba's part-of-speech tags, the longest that fits wins; a word with no tag here is no keyword.
+_TAGS = {
+    "n": 1.0, "nr": 0.9, "nrt": NAME, "nrfg": NAME, "ns": NAME, "nt": NAME, "nz": 1.3, "i": 1.0, "j": 1.0,
+    "l": 0.9, "x": 0.8, "s": 0.7, "v": 0.6, "vn": 0.8, "a": 0.6, "an": 0.8, "b": 0.6, "z": 0.5, "o": 0.5, "t": 0.4,
+    "m": 0.4,
+}  # fmt: skip
+_ONE_CHARACTER = 0.6
+_LONGEST_WORD = 16
+# The dictionary has 我会 and 你是 among its nouns.
+_PRONOUNS = frozenset("我你您他她它")
+
+# The dictionary tags phrases such as 喝咖啡 as persons; a person's name begins with one of these (or 小, 老, 阿).
+_SURNAMES = frozenset(
+    "王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧肖程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶阎余潘杜戴夏钟"
+    "汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段雷钱汤尹黎易常武乔贺赖龚文欧司上诸小老阿"
+)
+
+# A keyword and its weight.
+Candidate = tuple[str, float]
+
+
+def characters_and_pairs(run: str) -> list[str]:
+    """Return the search terms of a run of Han characters, without the longer words of `long_words`."""
+    found = [char for char in run if char not in PARTICLES]
+    found += [pair for pair in map(add, run, islice(run, 1, None)) if pair not in STOP_PAIRS]
+    return found
+
+
+def long_words(text: str) -> list[str]:
+    """Return the words of three and more characters; words of two are pairs already."""
+    return [word for word in cut(text) if len(word) > 2 and word not in STOP_WORDS]
+
+
+def cut(text: str) -> list[str]:
+    """Divide a text into words."""
+    words: list[str] = _rjieba().cut(text)
+    return words
+
+
+def words_inside(word: str) -> list[str]:
+    """Return the shorter words of which a word is made."""
+    words: list[str] = _rjieba().cut_for_search(word)
+    return words
+
+
+def keyword_candidates(run: str) -> Iterator[Candidate]:
+    """Yield the keywords in a run of Han characters."""
+    for word, tag in _rjieba().tag(run):
+        # A longer one was guessed from rare characters; it is no word, and must not fill the cache.
+        if len(word) <= _LONGEST_WORD:
+            yield from han_keywords(word, tag)
+
+
+@text_cache(1 << 14)
+def han_keywords(word: str, tag: str) -> tuple[Candidate, ...]:
+    """Return the keywords in one segmented word: the word itself, words inside it, or nothing."""
+    if word in STOP_WORDS or word in PARTICLES or (len(word) == 2 and word[0] in _PRONOUNS):
+        return ()
+    if len(word) == 1:
+        return ((word, _ONE_CHARACTER),) if tag.startswith("n") else ()
+    if not _rjieba().has_word(word) and tag[0] not in "nx":
+        # Guessed and not a noun: 我养, 做后. Trust the dictionary instead.
+        return _each(_rjieba().tag(word, False))
+    is_person = tag == "nr" and word[0] in _SURNAMES
+    if tag == "nr" and not is_person and len(word) > 2:
+        inside = [part for part in _rjieba().cut_for_search(word) if 1 < len(part) < len(word)]
+        if inside:
+            return _each([(part, "n") for part in inside])
+    if tag.startswith("m") and word.startswith("一"):
+        return ()
+    base = NAME if is_person else _TAGS.get(tag) or _TAGS.get(tag[0])
+    return ((word, base),) if base else ()
+
+
+def _each(words: list[tuple[str, str]]) -> tuple[Candidate, ...]:
+    return tuple(found for word, tag in words for found in han_keywords(word, tag))
+
+
+@cache
+def _rjieba() -> ModuleType:
+    import rjieba
+
+    return rjieba

@@ -11,8 +11,8 @@ from pydantic import JsonValue, ValidationError
 
 from ...errors import LlmBadReply
 from ...languages.dates import TimeSpan
+from ...languages.terms import content_hash
 from ...llm.keywords import words_in_text
-from ...text.hashes import content_hash
 from ..drafts import Draft, Evidence, Said
 from .dates import correct_dates, resolve_day
 from .grounding import (

@@ -15,12 +15,11 @@ from unicodedata import normalize
 
 from ...languages.dates import TimeSpan, dates
 from ...languages.en import ENGLISH
-from ...languages.en.numbers import english_number
-from ...languages.normalise import fold_traditional
-from ...languages.script import language
-from ...languages.tokens import tokens
+from ...languages.en.relative_dates import english_number
+from ...languages.terms import tokens
+from ...languages.words import fold_traditional, language
 from ...languages.zh import CHINESE
-from ...languages.zh.numbers import chinese_number
+from ...languages.zh.dates import chinese_number
 from ...text.fence import strip_context
 from ...text_cache import text_cache
 from ..drafts import Evidence, Said

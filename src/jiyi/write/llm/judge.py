@@ -9,7 +9,7 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from ...errors import LlmBadReply
-from ...languages.script import prompt_language
+from ...languages.words import prompt_language
 from ...llm.client import LLMClient
 from ...llm.json_reply import read_object
 from ...llm.prompts import PromptLanguage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...languages.script import prompt_language
+from ...languages.words import prompt_language
 from ...llm.prompts import PromptLanguage
 from ...text.fence import strip_context
 from ..accept import INSTRUCTIONS

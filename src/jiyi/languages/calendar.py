@@ -50,6 +50,14 @@ class Part(NamedTuple):
     part: DayPart | None = None
 
 
+class Atom(NamedTuple):
+    """A time and its place in the text."""
+
+    part: Part
+    start: int
+    end: int
+
+
 class Amount(NamedTuple):
     """A number of units; None stands for a few."""
 

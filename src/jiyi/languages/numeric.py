@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from .base import Family, Rule
 from .calendar import Calendar, Part
-from .scan import Family, Rule
 
 YEAR = "(?:19[0-9]{2}|20[0-9]{2}|2100)"
 

@@ -9,8 +9,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from .calendar import DayPart, Part, in_day
-from .scan import Atom
+from .calendar import Atom, DayPart, Part, in_day
 
 
 class Clock(NamedTuple):
@@ -42,18 +41,18 @@ class ClockRules(NamedTuple):
     before: tuple[tuple[str, ReadClock], ...] = ()
 
 
+@cache
+def blank_pattern(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern in which a space is one blank, not the end of a line: lists have dates below each other."""
+    return re.compile(pattern.replace(" ", r"[ \t]"), re.IGNORECASE | re.ASCII)
+
+
 _DIGITS_AFTER = (
     r"(?:T|,? |, ?|)(?P<h>[01]?[0-9]|2[0-3]):(?P<min>[0-5][0-9])(?::[0-5][0-9](?:\.[0-9]{1,9})?)?(?![:0-9A-Za-z_])"
 )
 _START = "(?<![0-9A-Za-z_.:$-])"
 _LONGEST_BEFORE = 32
 _NO_SEPARATORS = {ord(char): None for char in "-/."}
-
-
-@cache
-def _pattern(pattern: str) -> re.Pattern[str]:
-    # A space stands for a blank, not for the end of a line.
-    return re.compile(pattern.replace(" ", r"[ \t]"), re.IGNORECASE | re.ASCII)
 
 
 def refined(text: str, atom: Atom, free: int, rules: Sequence[ClockRules]) -> Atom:
@@ -64,12 +63,12 @@ def refined(text: str, atom: Atom, free: int, rules: Sequence[ClockRules]) -> At
     in_digits = text[atom.start : atom.end].translate(_NO_SEPARATORS).isdecimal()
     if atom.part.grain == "day":
         for rule in rules:
-            if found := _pattern(rule.part_after).match(text, atom.end):
+            if found := blank_pattern(rule.part_after).match(text, atom.end):
                 atom = Atom(in_day(atom.part, rule.parts[found["part"].lower()]), atom.start, found.end())
                 break
     clocks = [*(clock for rule in rules for clock in rule.after), (_DIGITS_AFTER, read_clock)]
     for pattern, read in clocks:
-        if (found := _pattern(pattern).match(text, atom.end)) and (
+        if (found := blank_pattern(pattern).match(text, atom.end)) and (
             part := _at(read(found, atom.part.part), atom.part, exact=in_digits)
         ):
             return Atom(part, atom.start, found.end())
@@ -82,10 +81,10 @@ def _refined_before(text: str, atom: Atom, free: int, rules: Sequence[ClockRules
     if not before.endswith((" ", "\t")):
         return atom
     for rule in rules:
-        if found := _pattern(_START + rule.part_before).search(before):
+        if found := blank_pattern(_START + rule.part_before).search(before):
             return Atom(in_day(atom.part, rule.parts[found["part"].lower()]), lowest + found.start(), atom.end)
         for pattern, read in rule.before:
-            if (found := _pattern(_START + pattern).search(before)) and (
+            if (found := blank_pattern(_START + pattern).search(before)) and (
                 part := _at(read(found, None), atom.part, exact=True)
             ):
                 return Atom(part, lowest + found.start(), atom.end)

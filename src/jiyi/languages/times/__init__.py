@@ -1,1 +1,0 @@
-"""Calendar arithmetic and the search for dates, without the words of any language."""
