@@ -22,11 +22,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, IterableDataset
 
+from jiyi_rerank.wordpiece import WordPiece
+
 from .files import read_json, read_vocabulary
 from .model import Encoder, Shape
 from .quantise import pack, unpack
 from .train import CUDA, exported_encoder, padded
-from .wordpiece import WordPiece
 
 BATCH, LONGEST = 384, 48
 TEMPERATURE = 0.05

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from jiyi_rerank.wordpiece import WordPiece
+
 from .files import read_json, read_vocabulary
 from .model import Reranker
 from .quantise import Arrays, pack, unpack
 from .scoring import report, scored
 from .train import CUDA, configured, loaded
-from .wordpiece import WordPiece
 
 
 def main() -> None:

@@ -12,8 +12,9 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
+from jiyi_rerank.wordpiece import CLS, PAD, SEP, UNK, WordPiece
+
 from .quantise import Arrays, pack
-from .wordpiece import CLS, PAD, SEP, UNK, WordPiece
 
 MASK = "[MASK]"
 LINEAR = {

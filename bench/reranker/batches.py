@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from .inputs import UNKNOWN_AGE, age_bucket, message_ids, question_ids, rank_buckets
-from .wordpiece import WordPiece, is_han
+from jiyi_rerank.inputs import UNKNOWN_AGE, age_bucket, message_ids, question_ids, rank_buckets
+from jiyi_rerank.wordpiece import WordPiece, is_han
 
 NON_ANSWERS = {
     "en": (

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jiyi_rerank.inputs import UNKNOWN_AGE, age_bucket, rank_buckets
+
 from .combine import Candidate, combined
 from .files import read_json
-from .inputs import UNKNOWN_AGE, age_bucket, rank_buckets
 from .metrics import FIRST_HALF, Scored, everyday_figures, everyday_line, retrieval_figures
 from .numpy_model import Message, NumpyReranker
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from .inputs import UNKNOWN_AGE, message_ids, question_ids
+from jiyi_rerank.inputs import UNKNOWN_AGE, message_ids, question_ids
+from jiyi_rerank.wordpiece import WordPiece
+
 from .quantise import SCALE, unpack
-from .wordpiece import WordPiece
 
 Floats = NDArray[np.float32]
 HEAD = 64  # width of an attention head

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from .inputs import UNKNOWN_AGE, age_bucket, message_ids, question_ids, rank_buckets
+from jiyi_rerank.inputs import UNKNOWN_AGE, age_bucket, message_ids, question_ids, rank_buckets
+from jiyi_rerank.wordpiece import WordPiece
+
 from .metrics import FIRST_HALF, Scored, best_line, everyday_figures, everyday_line, retrieval_figures
 from .model import Reranker
-from .wordpiece import WordPiece
 
 BATCH = 2048
 

@@ -21,12 +21,13 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.data import DataLoader, IterableDataset
 
+from jiyi_rerank.wordpiece import WordPiece
+
 from .batches import Candidate, CodeSwitch, Mix, Sampler
 from .files import read_json, read_vocabulary
 from .model import Encoder, Reranker, Shape
 from .quantise import Arrays, pack, unpack
 from .scoring import report, scored
-from .wordpiece import WordPiece
 
 CUDA = "cuda"
 CHUNKS = 2  # parts of a batch, by length, to save padding
