@@ -13,6 +13,7 @@ from pathlib import Path
 
 import jiyi
 from jiyi import Memory
+from jiyi.engine import runtime
 from jiyi.models import SearchMode
 from jiyi.text.budget import token_bound
 
@@ -180,7 +181,7 @@ async def _answer(
 
 async def fingerprint(memory: Memory, one: BenchSet, mode: SearchMode) -> str:
     """Digest of everything an answer depends on: code, settings, embedder, mode and data."""
-    settings = memory.settings.model_dump_json(exclude={"url", "user"})
+    settings = runtime(memory).settings.model_dump_json(exclude={"url", "user"})
     embedder = (await memory.stats()).embedder
     parts = (code_digest(), settings, embedder, mode, HITS, one.name, one.digest)
     return sha256(json.dumps(parts).encode()).hexdigest()[:32]

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from autogen_ext.models.replay import ReplayChatCompletionClient
 from jiyi import InvalidInput, Memory, SettingsError
 from jiyi.agents.autogen import JiyiMemory, MemoryContext, MemRecallAgent, build_agent, loading_into, memory_tools
 from jiyi.agents.tools import MEMORY_TOOLS_SYSTEM_PROMPTS
+from jiyi.engine import runtime
 from jiyi.settings import load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from jiyi.text.fence import CLOSING, OPENING
@@ -120,7 +122,7 @@ async def test_ten_turns_do_not_make_the_system_messages_grow(memory: Memory) ->
     assert all(isinstance(message, SystemMessage) for messages in given for message in messages[:2])
     blocks = [system(messages)[1] for messages in given]
     assert all(block.count(OPENING) == block.count(CLOSING) == 1 for block in blocks)
-    assert all(1 <= block.count("\n- [") <= memory.settings.tools.max_results_per_search for block in blocks)
+    assert all(1 <= block.count("\n- [") <= runtime(memory).settings.tools.max_results_per_search for block in blocks)
     assert max(map(len, blocks)) < len(MEMORY_TOOLS_SYSTEM_PROMPTS["en"]) + 1000
     # Only the present turn's answers of tools are told in full.
     full = [
@@ -370,7 +372,7 @@ async def test_a_tool_dumps_and_loads(memory: Memory, strict: bool) -> None:
 
 
 def test_a_password_is_not_written_into_a_configuration(memory: Memory) -> None:
-    memory.where = "postgresql://mei:secret@host/db"
+    memory._runtime = replace(runtime(memory), where="postgresql://mei:secret@host/db")
     with pytest.raises(SettingsError, match="JIYI_URL"):
         memory_tools(memory, user_id="mei")[0].dump_component()
 

@@ -34,6 +34,7 @@ from jiyi import (
     StoreUnavailable,
     VersionConflict,
 )
+from jiyi.engine import runtime
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from rest import Running, running
@@ -464,7 +465,7 @@ def test_the_key_may_stand_in_the_settings(path: Path, monkeypatch: pytest.Monke
         monkeypatch.setenv("JIYI_CLIENT__KEY", server.key("mei") + "\n")
         with jiyi.sync.Memory.open(server.url, settings=load_settings()) as memory:
             assert memory.count(user_id="mei") == 0
-            assert "jiyi_" not in repr(memory.settings)
+            assert "jiyi_" not in repr(runtime(memory).settings)
 
 
 # -- a line that fails ------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from faults import (
 from jiyi import Draft, Evidence, Memory, MemoryItem, Receipt, ReceiptState, Unit
 from jiyi.llm import client as client_module
 from jiyi.settings import load_settings
-from jiyi.testing import WordEmbedder
+from jiyi.testing import ScriptedLLM, WordEmbedder
 from support import stored
 from test_llm_drafts import BAD, memory
 
@@ -56,6 +56,14 @@ TALK: list[dict[str, Any]] = [
 ]
 TRUE = "Mei moved to Berlin last week (May 1, 2023)."
 GOOD = by_task(memories={"memories": [memory()]})
+
+
+async def test_a_model_object_replaces_that_of_the_settings(tmp_path: Path) -> None:
+    model = ScriptedLLM(json.dumps({"memories": [memory()]}))
+    async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder(), llm=model) as opened:
+        await opened.add(TALK, user_id="mei")
+        assert TRUE in [one.content for one in (await opened.list(user_id="mei")).items]
+    assert [request.task for request in model.requests] == ["memories"]
 
 
 @pytest.fixture

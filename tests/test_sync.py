@@ -17,6 +17,7 @@ import pytest
 import jiyi
 import jiyi.sync
 from jiyi import NotAStore, NotFound, StoreError
+from jiyi.engine import runtime
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from support import Place, contents, verbs
@@ -54,7 +55,7 @@ def test_every_verb_works(tmp_path: Path) -> None:
         with pytest.raises(NotFound):
             memory.get(made.id, user_id="mei")
         assert memory.delete_all("mei").memories == 0
-        assert memory.settings.user == "default"
+        assert runtime(memory).settings.user == "default"
 
 
 def test_closing_ends_its_thread_and_twice_does_no_harm(place: Place) -> None:

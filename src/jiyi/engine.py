@@ -1,11 +1,11 @@
-"""The parts that verbs and areas share, built from settings."""
+"""The parts that verbs and areas share, built from settings, and `runtime`, which other packages read them with."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .cache import resolve as resolve_caches
 from .embed import Embedder, resolve
@@ -27,11 +27,28 @@ from .write.index import KeywordRules
 if TYPE_CHECKING:
     from .files.workspace_files import WorkspaceFiles
     from .index.search_index import SearchIndex
+    from .llm import LLM
     from .llm.client import LLMClient
     from .llm.keywords import Expander
     from .settings import Settings
     from .store.store import Store
     from .write.drafts import Extractor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """Settings and services of an open memory that servers, agents and tools use too."""
+
+    settings: Settings
+    where: str | None  # as given to `open`; None: as in the settings
+    meter: Meter
+    llm: LLMClient | None = None  # None for a client: the server's is not accessible
+
+
+def runtime(memory: Any) -> Runtime:
+    """Return the settings and services of a `Memory`, be it local, synchronous or a client."""
+    found: Runtime = memory._runtime
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +74,7 @@ class Engine:
         *,
         settings: Settings,
         embedder: Embedder | None = None,
+        llm: LLM | None = None,
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
         workspace: str | Path | None = None,
@@ -73,16 +91,16 @@ class Engine:
             embedder = CachedQueries(embedder, settings.cache.max_query_vectors)
         rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
         expander = judge = None
-        llm = resolve_llm(settings, store.llm_usage, meter)
-        if llm is not None:
+        client = resolve_llm(settings, store.llm_usage, meter, llm)
+        if client is not None:
             from .write.llm import LlmExtractor, LlmJudge  # imported late because their validators are slow to build
 
-            extractor = extractor or LlmExtractor(llm)
-            judge = LlmJudge(llm)
+            extractor = extractor or LlmExtractor(client)
+            judge = LlmJudge(client)
             if settings.search.expand_with_llm:
                 from .llm.keywords import Expander
 
-                expander = Expander(llm)
+                expander = Expander(client)
         pipeline = Flow(
             store=store,
             index=index,
@@ -108,7 +126,7 @@ class Engine:
             searcher=Searcher(store, index, embedder, ranking, accesses, resolve_caches(settings), period),
             accesses=accesses,
             lifetimes=tuple(sorted(Retention(settings=settings.maintenance).lifetimes.items())),
-            llm=llm,
+            llm=client,
             expander=expander,
             files=_files(settings, workspace, workspace_user),
         )

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from . import validation
+from .engine import runtime
 from .errors import InvalidInput, LlmBadReply
 from .languages.terms import keywords as keywords_by_rule
 from .languages.words import normalise, prompt_language
@@ -75,7 +76,7 @@ class KeywordExtractor:
         self._memory = memory
         self._user_id = None if user_id is None else validation.name("user_id", user_id)
         self._llm = llm
-        self._model = memory.llm if memory is not None and llm is None else None
+        self._model = runtime(memory).llm if memory is not None and llm is None else None
         self._prompts = Prompts(None, "production") if self._model is None else self._model.prompts
         self._min_weight = validation.share("min_weight", min_weight)
 

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from . import validation
 from .areas import BackgroundJobs, Jobs, Keys, Maintenance, Sessions, Synonyms, Transfer, TurnQueue, Usage, Workspace
-from .engine import Engine
+from .engine import Engine, Runtime
 from .errors import InvalidInput
 from .health import HealthCheck
 from .keep.erase import erase, erase_all
@@ -46,6 +46,7 @@ from .write.change import Changes, change, changed_fields, existing, restore
 
 if TYPE_CHECKING:
     from .embed import Embedder
+    from .llm import LLM
     from .settings import Settings
     from .write.drafts import Extractor
 
@@ -64,10 +65,7 @@ class Memory:
     """
 
     def __init__(self, engine: Engine, where: str | None = None) -> None:
-        self.settings = engine.settings
-        self.meter = engine.meter
-        self.llm = engine.llm
-        self.where = where  # as given to `open`; None: as in the settings
+        self._runtime = Runtime(settings=engine.settings, where=where, meter=engine.meter, llm=engine.llm)
         self._engine = engine
         self._background = BackgroundJobs(engine)
         self._turns = TurnQueue(self.add)
@@ -90,6 +88,7 @@ class Memory:
         *,
         settings: Settings | None = None,
         embedder: Embedder | None = None,
+        llm: LLM | None = None,
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
         workspace: str | Path | None = None,
@@ -100,8 +99,8 @@ class Memory:
         URL names a server (`jiyi serve`); `key` is its API key. With a `workspace`, a folder, memories are also files:
         DIR/context/memory.md of the `workspace_user`, or DIR/<user>/context/memory.md of each user.
 
-        `extractors` run inside `add`, beside the built-in one. A slow `extractor`, such as one that asks a model, runs
-        in a job after it and replaces them.
+        `embedder` and `llm` replace those of the settings. `extractors` run inside `add`, beside the built-in one; a
+        slow `extractor`, such as one that asks a model, runs in a job after it and replaces them.
 
         Use it as `async with Memory.open() as memory:`, or as `memory = await Memory.open()` with a later
         `await memory.close()`.
@@ -109,14 +108,8 @@ class Memory:
         from .settings import load_settings
 
         settings = settings or load_settings()
-        parts: dict[str, Any] = {
-            "settings": settings,
-            "embedder": embedder,
-            "extractor": extractor,
-            "extractors": extractors,
-            "workspace": workspace,
-            "workspace_user": workspace_user,
-        }
+        parts: dict[str, Any] = {"settings": settings, "embedder": embedder, "llm": llm, "extractor": extractor}
+        parts |= {"extractors": extractors, "workspace": workspace, "workspace_user": workspace_user}
         if str(where or settings.url or "").lower().startswith(("http://", "https://")):
             from .client import Memory as Client
 
@@ -190,9 +183,9 @@ class Memory:
         if accepted.messages and memory_type is not None:
             raise InvalidInput("memory_type", "is for statements; messages are kept verbatim, as type message")
         key, actor = validation.optional_name("idempotency_key", idempotency_key), validation.name("actor", actor)
-        with self.meter.timing("add"):
+        with self._engine.meter.timing("add"):
             receipt = await add(accepted, context, idempotency_key=key, actor=actor, flow=self._engine.pipeline)
-        self.meter.count("memories_made_total", by=receipt.created)
+        self._engine.meter.count("memories_made_total", by=receipt.created)
         if receipt.state is ReceiptState.ACCEPTED:
             self._background.wake()
             if wait:
@@ -296,7 +289,7 @@ class Memory:
 
             found = await memory.search("咖啡", user_id="mei", limit=3, explain=True)
         """
-        engine, settings = self._engine, self.settings
+        engine, settings = self._engine, self._engine.settings
         where = self._search_filter(user_id, asked_at, filters)
         parsed = interpret(
             query,
@@ -311,14 +304,14 @@ class Memory:
         unread = await engine.sync_files(where.user_id)
         # The last days are different ones at each moment, so that such a result cannot be cached.
         cacheable = filters.get("time_range_days") is None or asked_at is not None
-        with self.meter.timing("search", parsed.mode):
+        with engine.meter.timing("search", parsed.mode):
             parsed, problem = await with_llm_synonyms(parsed, engine.expander)
             found = await engine.searcher.search(parsed, asked_at=asked_at, cacheable=cacheable)
         if notes := tuple(note for note in (problem, unread) if note):
             found = found.model_copy(update={"degraded": (*found.degraded, *notes)})
-        self.meter.count("searches_total", "degraded" if found.degraded else "found" if found.hits else "nothing")
+        engine.meter.count("searches_total", "degraded" if found.degraded else "found" if found.hits else "nothing")
         if found.hits:
-            self.meter.observe("search_relevance", found.hits[0].relevance_score)
+            engine.meter.observe("search_relevance", found.hits[0].relevance_score)
         return found
 
     async def context(
@@ -359,7 +352,7 @@ class Memory:
     def _search_filter(self, user_id: str, asked_at: datetime | None, filters: Filters) -> Filter:
         where = Filter.parse(user_id=user_id, asked_at=asked_at, lifetimes=self._engine.lifetimes, **filters)
         if filters.get("min_trust") is None:
-            where = replace(where, min_trust=self.settings.search.min_trust)
+            where = replace(where, min_trust=self._engine.settings.search.min_trust)
         return where
 
     async def get(self, memory_id: str, *, user_id: str) -> MemoryItem:

@@ -26,6 +26,8 @@ from .store.contract import CLOSED
 
 if TYPE_CHECKING:
     from .embed import Embedder
+    from .engine import Runtime
+    from .llm import LLM
     from .settings import Settings
     from .write.drafts import Extractor
 
@@ -155,6 +157,7 @@ class Memory:
         *,
         settings: Settings | None = None,
         embedder: Embedder | None = None,
+        llm: LLM | None = None,
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
         workspace: str | Path | None = None,
@@ -166,6 +169,7 @@ class Memory:
             where,
             settings=settings,
             embedder=embedder,
+            llm=llm,
             extractor=extractor,
             extractors=extractors,
             workspace=workspace,
@@ -175,8 +179,8 @@ class Memory:
         return cls(memory)
 
     @property
-    def settings(self) -> Settings:
-        return self._memory.settings
+    def _runtime(self) -> Runtime:
+        return self._memory._runtime
 
     add = _verb(engine.Memory.add)
     observe = _verb(engine.Memory.observe)

@@ -17,6 +17,7 @@ from . import models
 from .embed import Vectors
 from .errors import EmbeddingError
 from .languages.terms import term_hash, tokens
+from .llm import LLMRequest, Reply
 
 
 class WordEmbedder:
@@ -50,6 +51,27 @@ class FailingEmbedder(WordEmbedder):
         if self.failing:
             raise EmbeddingError(f"{self.id} is switched off")
         return super()._embed(text)
+
+
+class ScriptedLLM:
+    """A language model that gives prepared replies in order and the last one again; `requests` are those it got.
+
+    memory = Memory.open(path, llm=ScriptedLLM('{"memories": []}'))
+    """
+
+    id = "testing:scripted"
+
+    def __init__(self, *replies: str) -> None:
+        self.requests: list[LLMRequest] = []
+        self._replies = list(replies)
+
+    async def reply(self, request: LLMRequest) -> Reply:
+        self.requests.append(request)
+        text = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+        return Reply(text=text, cut_off=False, usage=None)
+
+    async def close(self) -> None:
+        """Nothing is open."""
 
 
 class ScriptedModel:

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from .. import sync, validation
+from ..engine import runtime
 from ..errors import InvalidInput, MissingExtra
 from ..memory import Memory
 
@@ -68,7 +69,7 @@ class JiyiStore(BaseStore):
             if user_id is not None:
                 raise InvalidInput("user_id", "cannot be used together with user_label, which names the user")
         self._memory = memory
-        self._user_id = validation.name("user_id", memory.settings.user if user_id is None else user_id)
+        self._user_id = validation.name("user_id", runtime(memory).settings.user if user_id is None else user_id)
         self._user_label = user_label
         self._items = Items(engine_of(memory), fields)
         self.ttl_config = ttl

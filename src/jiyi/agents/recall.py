@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from .. import sync, validation
+from ..engine import runtime
 from ..errors import InvalidInput, JiyiError, NotFound
 from ..languages.words import language as language_of
 from ..memory import Memory
@@ -114,7 +115,7 @@ class Conversation:
         Messages of this session, and memories derived from them, are left out unless `skip_session` is False.
         """
         query = strip_context(said).strip()[: validation.MAX_QUERY]
-        settings = self.memory.settings.tools
+        settings = runtime(self.memory).settings.tools
         least = settings.proactive_search_threshold if min_relevance_score is None else min_relevance_score
         limit = limit or settings.max_results_per_search
         if not query:

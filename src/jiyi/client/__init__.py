@@ -21,6 +21,7 @@ from pydantic import JsonValue
 from .. import memory as engine
 from .. import validation
 from ..areas.sessions import Sessions, TurnQueue
+from ..engine import Runtime
 from ..errors import InvalidInput
 from ..ids import new_id
 from ..metrics import Meter
@@ -48,6 +49,7 @@ from .connection import Connection, is_address
 if TYPE_CHECKING:
     from ..areas.jobs import Jobs
     from ..embed import Embedder
+    from ..llm import LLM
     from ..settings import Settings
     from ..write.drafts import Extractor
 
@@ -61,10 +63,8 @@ class Memory:
 
     def __init__(self, url: str, *, key: str | None = None, settings: Settings | None = None) -> None:
         """Nothing is sent before it is opened or used. Without `key`, the setting `client.key` counts."""
-        self.settings = settings = settings or load_settings()
-        self.where = url
-        self.meter = Meter()
-        self.llm = None  # the server's is not accessible
+        settings = settings or load_settings()
+        self._runtime = Runtime(settings=settings, where=url, meter=Meter())
         secret = settings.client.key
         self._server = Connection(url, key or (None if secret is None else secret.get_secret_value()), settings.client)
         self.jobs = areas.Jobs(self._server, settings)
@@ -84,6 +84,7 @@ class Memory:
         *,
         settings: Settings | None = None,
         embedder: Embedder | None = None,
+        llm: LLM | None = None,
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
         workspace: str | Path | None = None,
@@ -97,6 +98,7 @@ class Memory:
             raise InvalidInput("where", f"must be the address of a server (http://… or https://…), not {address!r}")
         of_server = {
             "embedder": embedder,
+            "llm": llm,
             "extractor": extractor,
             "extractors": extractors or None,
             "workspace": workspace,

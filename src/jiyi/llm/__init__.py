@@ -96,8 +96,14 @@ class LLM(Protocol):
         """Close connections."""
 
 
-def resolve(settings: Settings, ledger: Ledger | None = None, meter: Meter | None = None) -> LLMClient | None:
-    """Make a client for the model that the settings name; None if they name none."""
+def resolve(
+    settings: Settings, ledger: Ledger | None = None, meter: Meter | None = None, model: LLM | None = None
+) -> LLMClient | None:
+    """Make a client for a model, by default the one that the settings name; None if there is none."""
+    if model is not None:
+        from .client import LLMClient
+
+        return LLMClient(model, settings.llm, ledger, meter)
     if settings.llm.model is None:
         return None
     if settings.llm.base_url is None and settings.llm.provider not in ADDRESSES:

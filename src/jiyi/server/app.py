@@ -16,6 +16,7 @@ from pydantic_core import to_json
 from starlette.middleware.gzip import GZipMiddleware
 
 from .. import __version__
+from ..engine import runtime
 from ..errors import InvalidInput
 from ..http_server import AsgiApp, HostOriginGuard, host_names, is_loopback
 from ..memory import Memory
@@ -46,7 +47,7 @@ def make_app(
             "--host", f"{host} can be reached from other machines: create a key first (`jiyi keys create`)"
         )
     shared = AppState(memory=memory, uploads=Uploads(memory), streams=Streams(), metrics=RequestMetrics())
-    settings = memory.settings.server
+    settings = runtime(memory).settings.server
     wrapped: AsgiApp = GZipMiddleware(_routes(shared), minimum_size=2048, compresslevel=2)
     wrapped = Authentication(wrapped, memory, keyless=keyless)
     wrapped = Limits(wrapped, settings)

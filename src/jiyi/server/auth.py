@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Query, Request
 
 from .. import validation
+from ..engine import runtime
 from ..keys import SCOPES, ApiKey, Scope
 from ..memory import Memory
 from .errors import HttpError
@@ -67,7 +68,7 @@ class Access:
 async def authenticate(memory: Memory, secret: str | None, *, keyless: bool) -> Access | None:
     """Return the permissions of a key, or None if it is not valid. `keyless`: no key is needed before the first one."""
     if keyless and not await memory.keys.exist():
-        return Access(key=None, default_user=memory.settings.user)
+        return Access(key=None, default_user=runtime(memory).settings.user)
     key = None if secret is None else await memory.keys.check(secret)
     if key is None:
         return None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fastapi import HTTPException
 
 from ..agents.tools.usage import Bucket
+from ..engine import runtime
 from ..errors import JiyiError
 from ..http_server import AsgiApp, AsgiScope, Message, Receive, Send, header, refuse
 from ..ids import new_id
@@ -186,7 +187,7 @@ class Authentication:
         self._app = app
         self._memory = memory
         self._keyless = keyless
-        self._settings = memory.settings.server
+        self._settings = runtime(memory).settings.server
         self._callers: OrderedDict[str, Bucket] = OrderedDict()
         self._logged_at = float("-inf")
 

@@ -18,6 +18,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from ..engine import runtime
 from ..errors import InvalidInput
 from ..http_server import bind_socket, is_loopback, url_host
 from ..memory import Memory
@@ -89,7 +90,7 @@ async def serve(
 
 def server_over(memory: Memory, *, host: str, allowed_hosts: Sequence[str] = ()) -> Server:
     app, shared = make_app(memory, host=host, keyless=is_loopback(host), allowed_hosts=allowed_hosts)
-    settings = memory.settings.server
+    settings = runtime(memory).settings.server
 
     class Protocol(HeaderTimeoutProtocol):
         header_timeout_s = settings.receive_timeout_s

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from pydantic import ValidationError
 
+from ..engine import runtime
 from ..errors import InvalidInput, JiyiError, NotFound
 from ..ids import new_id
 from ..memory import Memory
@@ -45,8 +46,9 @@ class Upload(Import):
 class Uploads:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        where = str(Path(memory.where or memory.settings.url or "").absolute())
-        place = memory.settings.server.upload_dir or data_dir() / "imports"
+        opened, settings = runtime(memory).where, runtime(memory).settings
+        where = str(Path(opened or settings.url or "").absolute())
+        place = settings.server.upload_dir or data_dir() / "imports"
         self._folder = place / sha256(where.encode()).hexdigest()[:16]  # separate for each store
         self._uploads: dict[str, Upload] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ConfigDict
 
+from ...engine import runtime
 from ...errors import SettingsError
 from ...memory import Memory
 from ..tools import MemoryTools, ToolLanguage
@@ -103,7 +104,7 @@ def tools_of(source: Source, binding: Binding) -> MemoryTools:
 
 
 def bind(source: Source, **scope: Any) -> Binding:
-    return Binding(where=source.memory.where, **scope)
+    return Binding(where=runtime(source.memory).where, **scope)
 
 
 def for_config(binding: Binding) -> Binding:

@@ -24,6 +24,7 @@ from autogen_core.models import (
 )
 from pydantic import BaseModel, Field
 
+from ...engine import runtime
 from ...errors import JiyiError
 from ...memory import Memory
 from ...models import Hit, Message
@@ -113,7 +114,7 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
             language=language,
         )
         self.tools = tools_of(self._source, self._binding)
-        settings = self._source.memory.settings.tools
+        settings = runtime(self._source.memory).settings.tools
         enabled, threshold = enable_proactive_search, proactive_search_threshold
         self._proactive = settings.enable_proactive_search if enabled is None else enabled
         self._threshold = settings.proactive_search_threshold if threshold is None else threshold

@@ -12,6 +12,7 @@ from autogen_core.model_context import ChatCompletionContext
 from autogen_core.models import LLMMessage, SystemMessage, UserMessage
 from pydantic import BaseModel, TypeAdapter
 
+from ...engine import runtime
 from ...errors import InvalidInput
 from ...memory import Memory
 from ...models import Hit
@@ -61,7 +62,7 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
             private=private,
             language=language,
         )
-        self._limit = limit or self._source.memory.settings.tools.max_results_per_search
+        self._limit = limit or runtime(self._source.memory).settings.tools.max_results_per_search
         self._conversation = Conversation(memory=self._source.memory, **self._binding.model_dump(exclude=_NOT_SCOPE))
 
     async def add(self, content: MemoryContent, cancellation_token: CancellationToken | None = None) -> None:

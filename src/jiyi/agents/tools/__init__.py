@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from ... import validation
+from ...engine import runtime
 from ...errors import InvalidInput, JiyiError, NotFound, VersionConflict
 from ...languages.words import normalise
 from ...memory import Memory
@@ -132,7 +133,7 @@ class MemoryTools:
         return self._memory._run(self._call(name, arguments))
 
     async def _call(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
-        record, meter = self._activity, self.conversation.memory.meter
+        record, meter = self._activity, runtime(self.conversation.memory).meter
         known = name if name in self._tools else "unknown"
         record.call(known)
         wait_s = record.bucket.take(self._clock())

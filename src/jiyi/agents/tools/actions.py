@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...engine import runtime
 from ...models import MemoryItem
 from ...text.fence import harmless, strip_context
 from ..recall import Conversation
@@ -44,7 +45,7 @@ async def search_memories(conversation: Conversation, given: SearchMemoriesInput
         time_range=given.time_range,
         time_range_days=given.time_range_days,
         min_relevance_score=given.min_relevance_score or 0.0,
-        limit=given.limit or memory.settings.tools.max_results_per_search,
+        limit=given.limit or runtime(memory).settings.tools.max_results_per_search,
     )
     return SearchMemoriesOutput(
         total_found=found.total_found,
@@ -116,7 +117,7 @@ async def list_memories(conversation: Conversation, given: ListMemoriesInput) ->
         user_id=conversation.user_id,
         memory_types=given.memory_types,
         tags=given.tags,
-        limit=given.limit or conversation.memory.settings.tools.max_results_per_search,
+        limit=given.limit or runtime(conversation.memory).settings.tools.max_results_per_search,
         cursor=given.cursor,
         **conversation.filters,
     )

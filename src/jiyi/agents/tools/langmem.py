@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from ... import validation
+from ...engine import runtime
 from ..recall import Conversation
 from . import actions, inputs, outputs, texts
 from .definitions import Tool
@@ -68,7 +69,7 @@ async def manage_memory(conversation: Conversation, given: ManageMemoryInput) ->
 
 
 async def search_memory(conversation: Conversation, given: SearchMemoryInput) -> outputs.SearchMemoriesOutput:
-    limit = given.limit or conversation.memory.settings.tools.max_results_per_search
+    limit = given.limit or runtime(conversation.memory).settings.tools.max_results_per_search
     found = await actions.search_memories(
         conversation,
         inputs.SearchMemoriesInput(

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from ...engine import runtime
 from ...models import Value
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ _records: WeakKeyDictionary[Memory, OrderedDict[tuple[str, str | None], Activity
 def activity_of(memory: Memory, user_id: str, agent_id: str | None) -> Activity:
     """Return the counters of an agent, shared by all its `MemoryTools`."""
     agents = _records.setdefault(memory, OrderedDict())
-    record = agents.setdefault((user_id, agent_id), Activity(memory.settings.tools, memory.meter))
+    record = agents.setdefault((user_id, agent_id), Activity(runtime(memory).settings.tools, runtime(memory).meter))
     agents.move_to_end((user_id, agent_id))
     while len(agents) > _MAX_AGENTS:
         agents.popitem(last=False)

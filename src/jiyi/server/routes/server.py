@@ -6,6 +6,7 @@ from fastapi import APIRouter, Response
 from fastapi.responses import PlainTextResponse
 
 from ... import __version__
+from ...engine import runtime
 from ...metrics import prometheus
 from ...models import Check, Health, Stats
 from ..auth import Anybody, Reader, UserId
@@ -20,7 +21,7 @@ router = APIRouter(tags=["server"], route_class=JsonRoute)
 
 @router.get("/v1/whoami", response_model=WhoAmI, summary="The permissions of this request")
 async def whoami(caller: Anybody) -> Response:
-    access, key, settings = caller.access, caller.access.key, caller.memory.settings.server
+    access, key, settings = caller.access, caller.access.key, runtime(caller.memory).settings.server
     found = WhoAmI(
         key=None if key is None else KeyInfo(id=key.id, name=key.name, expires_at=key.expires_at),
         scopes=access.scopes,
