@@ -1,4 +1,4 @@
-"""API keys of the server: scopes, format and hashing."""
+"""API keys of the server: permissions, format and hashing."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .errors import InvalidInput
 from .ids import new_id
 from .models import Value, utc_now
 
-Scope = Literal["read", "write", "delete", "admin"]
-SCOPES: tuple[Scope, ...] = get_args(Scope)
+Permission = Literal["read", "write", "delete", "admin"]
+PERMISSIONS: tuple[Permission, ...] = get_args(Permission)
 MAX_KEY_USERS = 1_000
 _FORM = re.compile(r"jiyi_([0-9a-z]{26})_[A-Za-z0-9_-]{43}")
 
@@ -28,7 +28,7 @@ class ApiKey(Value):
 
     id: str
     name: str
-    scopes: tuple[Scope, ...]
+    scopes: tuple[Permission, ...]
     all_users: bool = Field(description="valid for every user")
     user_ids: tuple[str, ...] = Field(description="users it is valid for, unless `all_users`")
     created_at: datetime
@@ -65,10 +65,10 @@ class AuditEntry(Value):
 def new_key(
     name: str, *, scopes: Sequence[str], user_ids: Sequence[str], all_users: bool, expires_at: datetime | None
 ) -> NewKey:
-    wanted = {validation.choice(f"scopes[{at}]", scope, SCOPES) for at, scope in enumerate(scopes)}
+    wanted = {validation.choice(f"scopes[{at}]", scope, PERMISSIONS) for at, scope in enumerate(scopes)}
     users = validation.names("user_ids", user_ids, most=MAX_KEY_USERS)
     if not wanted:
-        raise InvalidInput("scopes", f"is empty; choose from: {', '.join(SCOPES)}")
+        raise InvalidInput("scopes", f"is empty; choose from: {', '.join(PERMISSIONS)}")
     if all_users == bool(users):
         raise InvalidInput("user_ids", "give either user_ids or all_users")
     now = utc_now()
@@ -79,7 +79,7 @@ def new_key(
     return NewKey(
         id=key_id,
         name=validation.text("name", name, longest=64),
-        scopes=tuple(scope for scope in SCOPES if scope in wanted),
+        scopes=tuple(scope for scope in PERMISSIONS if scope in wanted),
         all_users=all_users,
         user_ids=users,
         created_at=now,

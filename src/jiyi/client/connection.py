@@ -30,7 +30,7 @@ from ..errors import (
     VersionConflict,
 )
 from ..http_server import is_loopback
-from ..keys import Scope
+from ..keys import Permission
 from ..settings import ClientSettings
 from ..store.contract import CLOSED
 
@@ -123,7 +123,7 @@ TRANSIENT = frozenset({502, 503, 504})  # may have been processed: only repeatab
 class WhoAmI(BaseModel):
     """The permissions of the key."""
 
-    scopes: tuple[Scope, ...]
+    scopes: tuple[Permission, ...]
     all_users: bool
     user_ids: tuple[str, ...]
     default_user: str | None

@@ -9,7 +9,7 @@ from fastapi import Depends, Query, Request
 
 from .. import validation
 from ..engine import runtime
-from ..keys import SCOPES, ApiKey, Scope
+from ..keys import PERMISSIONS, ApiKey, Permission
 from ..memory import Memory
 from .errors import HttpError
 from .events import Streams
@@ -25,8 +25,8 @@ class Access:
     default_user: str | None
 
     @property
-    def scopes(self) -> tuple[Scope, ...]:
-        return SCOPES if self.key is None else self.key.scopes
+    def scopes(self) -> tuple[Permission, ...]:
+        return PERMISSIONS if self.key is None else self.key.scopes
 
     @property
     def all_users(self) -> bool:
@@ -36,7 +36,7 @@ class Access:
     def key_id(self) -> str | None:
         return None if self.key is None else self.key.id
 
-    def need(self, scope: Scope) -> None:
+    def need(self, scope: Permission) -> None:
         if scope not in self.scopes:
             raise HttpError(403, "scope_missing", f"this key may not {scope}: its scopes are {', '.join(self.scopes)}")
 
@@ -112,7 +112,7 @@ class UserCaller(Caller):
 class Requires:
     """Dependency of a route that is not about a single user."""
 
-    def __init__(self, scope: Scope | None) -> None:
+    def __init__(self, scope: Permission | None) -> None:
         self.scope = scope
 
     async def __call__(self, request: Request) -> Caller:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from pydantic_core import from_json
 
 from .. import validation
-from ..keys import MAX_KEY_USERS, Scope
+from ..keys import MAX_KEY_USERS, Permission
 from ..models import CandidateMemory, Layer, Message, SearchMode, Share, Status, Time
 from ..read.context import ContextLanguage, Style
 
@@ -246,7 +246,7 @@ class KeyBody(Body):
     model_config = example(name="mei's phone", scopes=["read", "write"], user_ids=["mei"])
 
     name: Annotated[str, Field(min_length=1, max_length=64)]
-    scopes: Annotated[list[Scope], Field(min_length=1, max_length=4)]
+    scopes: Annotated[list[Permission], Field(min_length=1, max_length=4)]
     user_ids: Annotated[list[Name], Field(max_length=MAX_KEY_USERS)] = []
     all_users: bool = False
     expires_at: Time | None = None

@@ -9,7 +9,7 @@ from typing import Generic, Literal, TypeVar
 from fastapi import Response
 from pydantic import BaseModel, Field, JsonValue
 
-from ..keys import Scope
+from ..keys import Permission
 from ..models import ImportReport, MemoryItem, Receipt, Relation
 from ..transfer.imports import MemoryImportReport
 
@@ -102,7 +102,7 @@ class WhoAmI(BaseModel):
     """The permissions of a request."""
 
     key: KeyInfo | None = Field(description="null: the server has no keys and accepts local requests only")
-    scopes: tuple[Scope, ...]
+    scopes: tuple[Permission, ...]
     all_users: bool
     user_ids: tuple[str, ...]
     default_user: str | None = Field(description="the user of requests without user_id")
