@@ -12,7 +12,7 @@ from extractors import SpelledOut
 from jiyi import Memory
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
-from jiyi.write import later
+from jiyi.write import worker
 from jiyi.write.worker import Worker
 
 
@@ -54,7 +54,7 @@ async def main(path: str, stage: str) -> None:
             case "embed":
                 dies_before(memory._engine.embedder, "embed_documents")
             case "index":
-                dies_after(later, "index")
+                dies_after(worker, "index")
             case "save":
                 dies_before(store.additions, "complete")
             case "in the transaction":

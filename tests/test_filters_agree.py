@@ -17,7 +17,7 @@ from jiyi import Memory
 from jiyi.index.query import IndexQuery
 from jiyi.languages.words import normalise
 from jiyi.scope import Filter
-from jiyi.store.filters import conditions
+from jiyi.store.memories import conditions
 from jiyi.store.tables import MemoryRow
 from jiyi.testing import WordEmbedder
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from jiyi import Memory, ReceiptState, StoreError
 from jiyi.testing import WordEmbedder
+from jiyi.write.derive import segment
 from jiyi.write.drafts import Said
-from jiyi.write.segment import Limits, segment
 from support import DAY, Place, dump, stored
 
 MAY = datetime(2024, 5, 7, 9, tzinfo=UTC)
@@ -134,17 +134,15 @@ def test_any_division_gives_the_same_units(said: list[tuple[str, str, int]], dat
     for number, (role, text, pause) in enumerate(said):
         at += timedelta(minutes=pause)
         messages.append(Said(id=str(number), role=role, speaker=None, text=text, sent_at=at))
-    limits = Limits(gap=timedelta(minutes=60), messages=7)
-    whole = [list(one.messages) for one in segment(messages, [], limits)]
+    _, whole = segment(messages, [], most=7)
     parts: list[list[Said]] = []
     rest = messages
     while rest:
         some = data.draw(st.integers(1, len(rest)))
-        for stretch in segment(rest[:some], parts[-1] if parts else [], limits):
-            if stretch.grows:
-                parts[-1] += stretch.messages
-            else:
-                parts.append(list(stretch.messages))
+        grows, stretches = segment(rest[:some], parts[-1] if parts else [], most=7)
+        if grows:
+            parts[-1] += stretches.pop(0)
+        parts += stretches
         rest = rest[some:]
     assert parts == whole
     assert [message for unit in whole for message in unit] == messages
@@ -157,8 +155,7 @@ def test_a_pause_a_turn_and_length_begin_a_unit() -> None:
         for number, (text, pause) in enumerate(said):
             at += timedelta(minutes=pause)
             messages.append(Said(id=str(number), role="user", speaker=None, text=text, sent_at=at))
-        limits = Limits(gap=timedelta(minutes=60), messages=5)
-        return [len(one.messages) for one in segment(messages, [], limits)]
+        return [len(unit) for unit in segment(messages, [], most=5)[1]]
 
     assert sizes(("a", 0), ("b", 61), ("c", 60)) == [1, 2]
     assert sizes(*[("a", 0)] * 7) == [5, 2]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jiyi import Memory
 from jiyi.testing import WordEmbedder
-from jiyi.write.identify import _where
+from jiyi.write.accept import _where
 from support import stored
 
 TALK = [

@@ -19,8 +19,8 @@ from jiyi.settings import load_settings
 from jiyi.text.fence import CLOSING, NOTICES, OPENING
 from jiyi.write.drafts import Said, Unit
 from jiyi.write.llm import LlmDrafts, judge, llm_drafts
-from jiyi.write.llm.checker import Checker
 from jiyi.write.llm.dates import correct_dates
+from jiyi.write.llm.extract import Checker
 from jiyi.write.llm.grounding import find_quote, is_mention, repeats_itself
 from jiyi.write.llm.judge import DatedText
 from jiyi.write.llm.transcript import MAX_MESSAGE, transcript

@@ -160,7 +160,7 @@ def _routes(trial: Trial, kind: str, place: str | Path, names: list[str], theirs
 
 def _switch_off(what: str | None, off: ExitStack) -> None:
     if what == "the user's predicate":
-        from jiyi.store.filters import conditions
+        from jiyi.store.memories import conditions
 
         for module in ("memories", "synonyms"):
             off.enter_context(patch(f"jiyi.store.{module}.conditions", lambda where: conditions(where)[1:]))

@@ -35,7 +35,7 @@ from jiyi.transfer.sources import find_sources
 from jiyi.write.accept import accept
 from jiyi.write.drafts import Said, Unit
 from jiyi.write.extract import extract
-from jiyi.write.llm.checker import Checker
+from jiyi.write.llm.extract import Checker
 from jiyi.write.llm.transcript import transcript
 
 from . import seeds

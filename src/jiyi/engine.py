@@ -20,8 +20,8 @@ from .read.presets import PRESETS, TYPE_PRIORITIES, Ranking
 from .read.search import Period, Searcher
 from .scope import Lifetimes
 from .text_cache import clear_text_caches
+from .write.add import Flow
 from .write.extract import BuiltinExtractor
-from .write.flow import Flow
 from .write.index import KeywordRules
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""ULIDs: 26 lower-case characters that sort by creation time and strictly increase within a process."""
+"""Ids: ULIDs, and hashes that identify equal things.
+
+A ULID has 26 lower-case characters. They sort by creation time and strictly increase within a process.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import os
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
@@ -40,3 +44,18 @@ def time_of(made: str) -> datetime | None:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=value >> _RANDOM_BITS)
     except OverflowError:
         return None
+
+
+def identity(*parts: str | None) -> str:
+    """Hash a list of values; None, the empty string and other divisions of the same text give other hashes."""
+    digest = blake2b(digest_size=16)
+    for part in parts:
+        encoded = b"" if part is None else part.encode()
+        digest.update(b"-" if part is None else f"{len(encoded)}:".encode())
+        digest.update(encoded)
+    return digest.hexdigest()
+
+
+def trust_parts(trust: float) -> tuple[str, ...]:
+    """Return the parts of an identity that separate less trusted memories from trusted ones."""
+    return () if trust >= 1 else (f"trust {trust:g}",)

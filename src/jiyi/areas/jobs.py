@@ -14,8 +14,7 @@ from ..engine import Engine
 from ..errors import JiyiError
 from ..models import Job, JobCounts, Receipt, ReceiptState, utc_now
 from ..store.contract import LeaseLost
-from ..write.later import do
-from ..write.worker import Worker
+from ..write.worker import Worker, run_job
 from .maintenance import maintainer_of
 
 FIRST_POLL_S, LONGEST_POLL_S = 0.02, 0.5
@@ -134,7 +133,7 @@ class BackgroundJobs:
 
 
 def new_worker(engine: Engine) -> Worker:
-    run = partial(do, flow=engine.pipeline, max_attempts=engine.settings.jobs.max_attempts)
+    run = partial(run_job, flow=engine.pipeline, max_attempts=engine.settings.jobs.max_attempts)
     return Worker(engine.store, run, engine.settings.jobs, engine.meter)
 
 

@@ -15,9 +15,9 @@ from ..keep.undo import UndoPlan, UndoReport
 from ..keep.verify import VerifyReport
 from ..models import utc_now
 from ..store.contract import LeaseLost
-from ..store.history import Undoing
-from ..write.reindex import Progress as ReindexProgress
-from ..write.reindex import reindex_embeddings
+from ..store.edits import Undoing
+from ..write.index import Progress as ReindexProgress
+from ..write.index import reindex_embeddings
 
 
 class Maintenance:

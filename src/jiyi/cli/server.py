@@ -93,6 +93,7 @@ def mcp(
     logging.basicConfig(stream=sys.stderr, level=logging.INFO if verbose else logging.WARNING)  # stdout is the wire
     from ..agents.mcp.server import make_server
     from ..agents.mcp.transport import serve_http, serve_stdio
+    from ..engine import runtime
 
     async def run(memory: Any, user_id: str) -> None:
         server = make_server(
@@ -101,7 +102,7 @@ def mcp(
         if not http:
             await serve_stdio(server)
             return
-        key = memory.settings.mcp.key
+        key = runtime(memory).settings.mcp.key
         await serve_http(
             server,
             host=host,

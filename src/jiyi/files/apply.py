@@ -14,12 +14,11 @@ from ..ids import new_id, time_of
 from ..languages.words import language as language_of
 from ..models import CandidateMemory, MemoryItem, ReceiptState, utc_now
 from ..store.contract import Addition, AgreedEntry, Change, ChangedMemory, FileWork, NewMemory, Stale
-from ..write.build import Context, stated
+from ..write.add import MOST_COMPARED
+from ..write.build import Context, stated, statement_hash
 from ..write.change import embed_changes, prepare
-from ..write.flow import MOST_COMPARED
-from ..write.hashes import statement_hash
 from ..write.index import KeywordRules, embed_entries, index_entry
-from ..write.stated import stated_facts
+from ..write.reconcile import stated_facts
 from . import safe
 from .document import Document, Entry, Prose, bullet_text, exchanged, inserted, marked, parse, rewritten
 from .format import Labels, Language, Note, heading_line

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from ..ids import time_of
 from ..store.contract import Agreed, AgreedEntry, Filed, FiledMemory, Past
-from ..write.hashes import statement_hash
+from ..write.build import statement_hash
 from .format import FIELDS, Labels, Note, labels_of, note_of, read_labels
 from .scan import Line, Scan
 from .steps import BY_HAND, Archive, Create, Mark, Plan, Remove, Rewrite, Same, Step, Update, Write

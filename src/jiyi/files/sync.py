@@ -22,7 +22,7 @@ from ..errors import WorkspaceError
 from ..ids import new_id
 from ..models import MemoryItem, utc_now
 from ..store.contract import Agreed, AgreedEntry, FileLook, IndexEntry, Stale
-from ..write.hashes import statement_hash
+from ..write.build import statement_hash
 from ..write.index import KeywordRules, embed_entries, index_entry
 from . import safe
 from .apply import Written, apply_to_files, apply_to_index

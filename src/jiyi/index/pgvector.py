@@ -32,9 +32,9 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..scope import Filter
+from ..store.database import chunks
 from ..store.entries import vector_of_memory
-from ..store.filters import conditions
-from ..store.inserts import chunks
+from ..store.memories import conditions
 from ..store.postgres import PostgresDatabase
 from ..store.tables import Base, EmbeddingRow, MemoryRow
 from ..store.types import Pgvector

@@ -15,8 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from ..languages.words import normalise
 from ..scope import Lifetimes
 from ..store.contract import SearchSnapshot
+from ..store.database import chunks
 from ..store.entries import vector_of_memory
-from ..store.inserts import chunks
 from ..store.memories import GIST, MESSAGE, worked_out
 from ..store.store import Store
 from ..store.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow, erased

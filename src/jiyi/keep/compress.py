@@ -18,26 +18,15 @@ from pydantic import Field
 
 from ..embed import Embedder
 from ..errors import LlmBadReply, LlmError
-from ..ids import new_id
+from ..ids import identity, new_id
 from ..models import ReceiptState, Time, Value, layer_of
-from ..store.contract import (
-    Addition,
-    Change,
-    ChangedMemory,
-    Effects,
-    NewMemory,
-    NewRelation,
-    Source,
-    Stale,
-)
+from ..store.contract import Addition, Change, ChangedMemory, Effects, NewMemory, NewRelation, Source, Stale
 from ..store.maintenance import Aged, Held
 from ..text.passages import COMPRESSED, passages, width
 from ..text.summary import summarise
-from ..write.hashes import identity
 from ..write.index import KeywordRules, embed_entries, index_entries
 from .condense import DatedText, condense
-from .grouping import Group, groups
-from .retention import LEVEL_FACTOR, Retention
+from .retention import LEVEL_FACTOR, Group, Retention, groups
 
 if TYPE_CHECKING:
     from ..llm.client import LLMClient

@@ -20,8 +20,7 @@ from ..llm.prompts import PromptLanguage
 from ..write.drafts import Said
 from ..write.llm.grounding import Grounding, Unsupported, languages_of, well_formed
 from ..write.llm.transcript import Transcript
-from .condense import DatedText, condense
-from .particulars import missing, particulars
+from .condense import DatedText, condense, missing, particulars
 
 MAX_TEXTS = 24
 MAX_CHARACTERS = 2_000  # of one memory in the prompt

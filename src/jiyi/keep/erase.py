@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..embed import Embedder
 from ..errors import EmbeddingError
+from ..ids import identity
 from ..languages.words import normalise
 from ..models import Deletion
 from ..store.deletions import Erasure, Held, Rewrite, Rewritten
 from ..text.summary import summarise
-from ..write.hashes import identity
 from ..write.index import KeywordRules, embed_each, index_entry
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pydantic import Field, JsonValue
 from ..embed import Embedder
 from ..models import MemoryItem, Time, Value
 from ..store.contract import Change, ChangedMemory
-from ..store.history import Touched, Undoing
+from ..store.edits import Touched, Undoing
 from ..write.change import embed_changes, prepare
 from ..write.index import KeywordRules
 

@@ -12,16 +12,17 @@ import numpy as np
 from pydantic import Field
 
 from ..embed import Embedder, embed_documents
+from ..ids import identity, trust_parts
 from ..languages.terms import term_hash
 from ..languages.words import normalise
 from ..models import Coverage, Value
 from ..store.checks import Checked, Repair
 from ..store.contract import EXTRACTED, PAST, SAID, IndexEntry, Unembedded
 from ..text.passages import passages
+from ..write.build import statement_hash
 from ..write.facts import THE_USER
-from ..write.hashes import apart, identity, statement_hash
 from ..write.index import KeywordRules, embed_each
-from ..write.settle import DATED
+from ..write.reconcile import DATED
 from .maintain import index_entries_of
 
 if TYPE_CHECKING:
@@ -230,7 +231,8 @@ def expected_slot(memory: Checked) -> str | None:
     what = identity("what", normalise(attribute), on)[:HALF]
     who = normalise(subject or "")
     subjects = [
-        identity("whom", memory.agent_id, memory.group_id, name, *apart(memory.trust))[:HALF] for name in ("", who)
+        identity("whom", memory.agent_id, memory.group_id, name, *trust_parts(memory.trust))[:HALF]
+        for name in ("", who)
     ]
     stored = memory.slot[:HALF]
     return (stored if stored in subjects else subjects[0 if who in THE_USER else 1]) + what

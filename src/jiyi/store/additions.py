@@ -5,26 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import datetime
 
-from sqlalchemy import (
-    and_,
-    bindparam,
-    select,
-    update,
-)
+from sqlalchemy import and_, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import ConnectionLost, InvalidInput
 from ..models import MemoryItem, Receipt, ReceiptState, from_micros, utc_now
 from . import jobs
-from .contract import NOT_INDEXED, Addition, Effects, Lease, NewMemory, Source, Stale
-from .database import Repository
-from .dependencies import Dependencies, cited_messages, look_up
-from .edits import apply_changes, retire_expired
+from .contract import NOT_INDEXED, Addition, Change, Effects, Lease, NewMemory, SlotEntry, Source, Stale
+from .database import Inserts, Repository, Values, values_of
+from .dependencies import Dependencies, cited_messages, look_up, slots
+from .edits import apply_changes, retire_expired, revision_values
 from .entries import index_values, without_vector
-from .inserts import Inserts, Values
-from .memories import item, items, memory_rows
+from .memories import item, items, known_by_hash, memory_rows
 from .tables import (
     JobMemoryRow,
     JobRow,
@@ -204,27 +198,13 @@ def _resolvable(effects: Effects, saved: set[str]) -> tuple[Effects, list[str]]:
 # -- rows ------------------------------------------------------------------------------------------------------------
 
 
+def _scope(addition: Addition) -> Values:
+    return {name: getattr(addition, name) for name in ("user_id", "session_id", "agent_id", "group_id")}
+
+
 def _add_messages(inserts: Inserts, addition: Addition) -> None:
-    inserts.add(
-        MessageRow,
-        (
-            {
-                "user_id": addition.user_id,
-                "session_id": addition.session_id,
-                "agent_id": addition.agent_id,
-                "group_id": addition.group_id,
-                "id": message.id,
-                "external_id": message.external_id,
-                "role": message.role,
-                "speaker": message.speaker,
-                "text": message.text,
-                "sent_at": message.sent_at,
-                "dedupe_hash": message.dedupe_hash,
-                "created_at": addition.at,
-            }
-            for message in addition.messages
-        ),
-    )
+    scope = _scope(addition)
+    inserts.add(MessageRow, (values_of(one, **scope, created_at=addition.at) for one in addition.messages))
 
 
 _GROW = (
@@ -243,19 +223,16 @@ async def _add_units(
     for part in addition.units:
         values = new.get(part.id)
         if values is None and part.id not in there:
-            new[part.id] = {
-                "user_id": addition.user_id,
-                "id": part.id,
-                "session_id": addition.session_id,
-                "group_id": addition.group_id,
-                "subject": part.subject,
-                "summary": part.summary,
-                "narrative": "",
-                "participants": list(part.participants),
-                "started_at": part.started_at,
-                "ended_at": part.ended_at,
-                "created_at": addition.at,
-            }
+            new[part.id] = values_of(
+                part,
+                user_id=addition.user_id,
+                session_id=addition.session_id,
+                group_id=addition.group_id,
+                narrative="",
+                participants=list(part.participants),
+                created_at=addition.at,
+            )
+            del new[part.id]["message_ids"]
         elif values is not None:
             values["participants"] = list(dict.fromkeys((*values["participants"], *part.participants)))
             values["started_at"] = min(values["started_at"], part.started_at)
@@ -295,22 +272,10 @@ def add_memories(inserts: Inserts, addition: Addition, new: Sequence[NewMemory])
     for memory in new:
         inserts.add_tables(index_values(user_id, memory.id, memory.index))
         inserts.add(MemorySourceRow, (_source(user_id, memory.id, source) for source in memory.sources))
-    inserts.add(
-        RevisionRow,
-        (
-            {
-                "user_id": user_id,
-                "memory_id": memory.id,
-                "version": 1,
-                "action": "add",
-                "actor": addition.actor,
-                "reason": memory.reason,
-                "before": None,
-                "changed_at": addition.at,
-            }
-            for memory in new
-        ),
-    )
+    added = [
+        (one, Change(values={}, action="add", actor=addition.actor, reason=one.reason, at=addition.at)) for one in new
+    ]
+    inserts.add(RevisionRow, (revision_values(user_id, one.id, 1, change, None) for one, change in added))
     inserts.tell(user_id, [memory.id for memory in new], "add")
     return [
         item(
@@ -322,41 +287,20 @@ def add_memories(inserts: Inserts, addition: Addition, new: Sequence[NewMemory])
     ]
 
 
-def memory_values(addition: Addition, new: NewMemory) -> dict[str, Any]:
-    """A new memory as the values of its row."""
-    return {
-        "user_id": addition.user_id,
-        "id": new.id,
-        "memory_key": new.memory_key,
-        "agent_id": addition.agent_id,
-        "group_id": addition.group_id,
-        "session_id": addition.session_id,
-        "memory_type": new.memory_type,
-        "layer": new.layer,
-        "content": new.content,
-        "summary": new.summary,
-        "data": new.data,
-        "metadata": new.metadata,
-        "importance": new.importance,
-        "confidence": new.confidence,
+def memory_values(addition: Addition, new: NewMemory) -> Values:
+    """Return the row of a new memory."""
+    own = {
         "tags": list(new.tags),
-        "dedupe_hash": new.dedupe_hash,
         "near_hash": new.index.near_hash,
-        "status": new.status,
         "version": 1,
-        "occurred_at": new.occurred_at,
-        "valid_from": new.valid_from,
-        "valid_to": new.valid_to,
-        "superseded_by": new.superseded_by,
-        "expires_at": new.expires_at,
         "access_count": 0,
         "last_accessed_at": None,
-        "source": new.source,
-        "trust": new.trust,
         "created_at": new.created_at or addition.at,
         "updated_at": addition.at,
-        "slot": new.slot,
+        **_scope(addition),
     }
+    columns = MemoryRow.__table__.columns.keys()
+    return own | {name: getattr(new, name) for name in columns if name not in own}
 
 
 def _source(user_id: str, memory_id: str, source: Source) -> Values:
@@ -385,14 +329,7 @@ def _add_evidence(inserts: Inserts, addition: Addition, effects: Effects, found:
     inserts.add(
         RelationRow,
         (
-            {
-                "user_id": addition.user_id,
-                "memory_id": one.memory_id,
-                "target_id": one.target_id,
-                "relation_type": one.relation_type,
-                "strength": one.strength,
-                "created_at": addition.at,
-            }
+            values_of(one, user_id=addition.user_id, created_at=addition.at)
             for key, one in relations.items()
             if key not in found.relations
         ),
@@ -405,6 +342,14 @@ class Additions(Repository):
     async def receipt(self, user_id: str, idempotency_key: str, request_hash: str) -> Receipt | None:
         async with self._database.reading(user_id) as session:
             return await jobs.earlier_receipt(session, user_id, idempotency_key, request_hash)
+
+    async def snapshot(
+        self, user_id: str, hashes: Sequence[str], wanted: Sequence[str], now: datetime
+    ) -> tuple[dict[str, str], list[SlotEntry]]:
+        """Return the ids of current memories by dedupe hash, and the memories in some slots."""
+        async with self._database.reading(user_id) as session:
+            known = await known_by_hash(session, user_id, hashes, now)
+            return known, await slots(session, user_id, wanted) if wanted else []
 
     async def save(self, addition: Addition) -> Receipt:
         """Write an `add`. If the connection breaks during the commit, look whether it was kept before writing again."""

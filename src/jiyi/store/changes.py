@@ -26,8 +26,7 @@ from ..languages.words import normalise
 from ..models import from_micros
 from ..scope import Lifetimes
 from .contract import FeedPosition, SearchSnapshot
-from .database import Repository
-from .inserts import Inserts
+from .database import Inserts, Repository
 from .tables import SHARED, ChangeRow, MemoryRow, SynonymRow, erased
 
 # Built once, because every search runs it. Each newest number is one index look-up, and so is the entry behind it.
@@ -66,49 +65,6 @@ _SNAPSHOT: Any = union_all(
 )
 
 
-async def search_snapshot(session: AsyncSession, user_id: str, words: Sequence[str]) -> SearchSnapshot:
-    """Return the newest change of the user's memories or synonyms, of the shared synonyms, or the user's erasure, and
-    the synonyms of these words. The user's own similarity overrides the shared one."""
-    names: dict[str, Any] = {"user_id": user_id, "erased": erased(user_id), "shared": SHARED}
-    names["words"] = list(dict.fromkeys(map(normalise, words)))
-    newest: FeedPosition | None = None
-    found: dict[tuple[str, str], float] = {}
-    lines = (await (await session.connection()).execute(_SNAPSHOT, names)).all()
-    for seq, memory_id, changed_at, keyword, synonym, similarity, owner in lines:
-        if seq is not None:
-            newest = FeedPosition(seq, memory_id, from_micros(changed_at))
-        elif owner != SHARED or (keyword, synonym) not in found:
-            found[keyword, synonym] = similarity
-    by_word: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
-    for (keyword, synonym), similarity in found.items():
-        by_word[keyword].append((synonym, similarity))
-    return SearchSnapshot(
-        newest, {keyword: sorted(some, key=lambda one: (-one[1], one[0])) for keyword, some in by_word.items()}
-    )
-
-
-async def next_end(session: AsyncSession, user_id: str, now: datetime, lifetimes: Lifetimes) -> datetime | None:
-    """Return the next time at which an active memory of the user expires or ends."""
-    mine = and_(MemoryRow.user_id == user_id, MemoryRow.status == "active")
-    ends = [
-        await session.scalar(select(func.min(column)).where(mine, column > now))
-        for column in (MemoryRow.expires_at, MemoryRow.valid_to)
-    ]
-    for name, lifetime in lifetimes:
-        mortal = and_(mine, MemoryRow.memory_type == name, MemoryRow.expires_at.is_(None))
-        first = select(func.min(MemoryRow.created_at)).where(mortal, MemoryRow.created_at > now - lifetime)
-        created = await session.scalar(first)
-        ends.append(None if created is None else created + lifetime)
-    return min((end for end in ends if end is not None), default=None)
-
-
-async def changed_users(session: AsyncSession, seen: int) -> tuple[int, list[str]]:
-    """Return the newest change number, and the users with changes since `seen`."""
-    tip = await session.scalar(select(func.max(ChangeRow.seq))) or 0
-    since = select(ChangeRow.user_id).where(ChangeRow.seq > seen, ChangeRow.user_id != SHARED).distinct()
-    return tip, list(await session.scalars(since)) if tip > seen else []
-
-
 async def tell(session: AsyncSession, user_id: str, memory_ids: Sequence[str], action: str) -> None:
     """Add changes to the change feed."""
     inserts = Inserts()
@@ -122,14 +78,41 @@ class Changes(Repository):
     async def search_snapshot(self, user_id: str, words: Sequence[str]) -> SearchSnapshot:
         """Return the newest change that concerns a user, and the synonyms of these words."""
         async with self._database.reading(user_id) as session:
-            return await search_snapshot(session, user_id, words)
+            names: dict[str, Any] = {"user_id": user_id, "erased": erased(user_id), "shared": SHARED}
+            names["words"] = list(dict.fromkeys(map(normalise, words)))
+            newest: FeedPosition | None = None
+            found: dict[tuple[str, str], float] = {}
+            lines = (await (await session.connection()).execute(_SNAPSHOT, names)).all()
+            for seq, memory_id, changed_at, keyword, synonym, similarity, owner in lines:
+                if seq is not None:
+                    newest = FeedPosition(seq, memory_id, from_micros(changed_at))
+                elif owner != SHARED or (keyword, synonym) not in found:
+                    found[keyword, synonym] = similarity
+            by_word: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
+            for (keyword, synonym), similarity in found.items():
+                by_word[keyword].append((synonym, similarity))
+            return SearchSnapshot(
+                newest, {keyword: sorted(some, key=lambda one: (-one[1], one[0])) for keyword, some in by_word.items()}
+            )
 
     async def next_end(self, user_id: str, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:
         """Return the next time at which a memory of the user expires or ends."""
         async with self._database.reading(user_id) as session:
-            return await next_end(session, user_id, now, lifetimes)
+            mine = and_(MemoryRow.user_id == user_id, MemoryRow.status == "active")
+            ends = [
+                await session.scalar(select(func.min(column)).where(mine, column > now))
+                for column in (MemoryRow.expires_at, MemoryRow.valid_to)
+            ]
+            for name, lifetime in lifetimes:
+                mortal = and_(mine, MemoryRow.memory_type == name, MemoryRow.expires_at.is_(None))
+                first = select(func.min(MemoryRow.created_at)).where(mortal, MemoryRow.created_at > now - lifetime)
+                created = await session.scalar(first)
+                ends.append(None if created is None else created + lifetime)
+            return min((end for end in ends if end is not None), default=None)
 
     async def users_since(self, seen: int) -> tuple[int, list[str]]:
         """Return the newest change number, and the users whose memories changed since `seen`."""
         async with self._database.reading(None) as session:
-            return await changed_users(session, seen)
+            tip = await session.scalar(select(func.max(ChangeRow.seq))) or 0
+            since = select(ChangeRow.user_id).where(ChangeRow.seq > seen, ChangeRow.user_id != SHARED).distinct()
+            return tip, list(await session.scalars(since)) if tip > seen else []

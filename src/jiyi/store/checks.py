@@ -17,14 +17,15 @@ from sqlalchemy.orm import aliased
 from ..languages.terms import WORDS_VERSION
 from ..models import utc_now
 from .changes import tell
-from .contract import IndexEntry
-from .database import Repository
+from .contract import Change, IndexEntry
+from .database import Repository, chunks, from_row
+from .edits import revision_values
 from .entries import insert_index
-from .inserts import chunks
 from .memories import known_by_hash
 from .tables import SHARED, Base, EmbeddingRow, KeywordRow, MemoryRow, RevisionRow, TermsRow
 
 ACTOR = "verify"
+UNKNOWN_VERSION = "its history did not know of this version"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +75,6 @@ class Repair:
     slot: str | None = None
     without_vector: bool = False
     history: bool = False
-
-
-async def outdated(session: AsyncSession, user_id: str, limit: int) -> list[Checked]:
-    """Return some memories whose terms an earlier version computed."""
-    older = and_(TermsRow.user_id == user_id, TermsRow.words_version < WORDS_VERSION)
-    ids = list(await session.scalars(select(TermsRow.memory_id).where(older).order_by(TermsRow.memory_id).limit(limit)))
-    return await memories(session, user_id, after=("", ""), limit=limit, ids=ids) if ids else []
 
 
 async def memories(
@@ -147,25 +141,9 @@ def _checked(
     told: bool,
 ) -> Checked:
     none = np.empty(0, np.int64)
-    return Checked(
-        user_id=memory.user_id,
-        id=memory.id,
-        version=memory.version,
-        memory_key=memory.memory_key,
-        memory_type=memory.memory_type,
-        status=memory.status,
-        source=memory.source,
-        agent_id=memory.agent_id,
-        group_id=memory.group_id,
-        content=memory.content,
-        summary=memory.summary,
-        tags=tuple(memory.tags),
-        data=memory.data,
-        trust=memory.trust,
-        occurred_at=memory.occurred_at,
-        dedupe_hash=memory.dedupe_hash,
-        slot=memory.slot,
-        near_hash=memory.near_hash,
+    return from_row(
+        Checked,
+        memory,
         length=None if terms is None else terms.length,
         asks=0.0 if terms is None else terms.asks,
         hashes=none if terms is None else terms.hashes,
@@ -199,7 +177,8 @@ async def repair(session: AsyncSession, wanted: Sequence[Repair]) -> list[str]:
             mine = and_(EmbeddingRow.user_id == one.user_id, EmbeddingRow.memory_id == one.id)
             await session.execute(delete(EmbeddingRow).where(mine))
         if one.history:
-            session.add(_revision(row))
+            change = Change(values={}, action="update", actor=ACTOR, reason=UNKNOWN_VERSION, at=row.updated_at)
+            session.add(RevisionRow(**revision_values(row.user_id, row.id, row.version, change, None)))
         await tell(session, one.user_id, [one.id], "update")
         done.append(one.id)
     return done
@@ -212,19 +191,6 @@ async def _set_hash(session: AsyncSession, row: MemoryRow, said: str) -> bool:
         return False
     row.dedupe_hash = said
     return True
-
-
-def _revision(row: MemoryRow) -> RevisionRow:
-    return RevisionRow(
-        user_id=row.user_id,
-        memory_id=row.id,
-        version=row.version,
-        action="update",
-        actor=ACTOR,
-        reason="its history did not know of this version",
-        before=None,
-        changed_at=row.updated_at,
-    )
 
 
 # -- rows that belong to nothing ------------------------------------------------------------------------------------
@@ -291,8 +257,13 @@ class Checks(Repository):
             return await memories(session, user_id, after=after, limit=limit)
 
     async def outdated(self, user_id: str, *, limit: int) -> list[Checked]:
+        """Return some memories whose terms an earlier version computed."""
         async with self._database.reading(user_id) as session:
-            return await outdated(session, user_id, limit)
+            older = and_(TermsRow.user_id == user_id, TermsRow.words_version < WORDS_VERSION)
+            ids = list(
+                await session.scalars(select(TermsRow.memory_id).where(older).order_by(TermsRow.memory_id).limit(limit))
+            )
+            return await memories(session, user_id, after=("", ""), limit=limit, ids=ids) if ids else []
 
     async def repair(self, wanted: Sequence[Repair]) -> list[str]:
         users = sorted({one.user_id for one in wanted})

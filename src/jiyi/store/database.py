@@ -1,17 +1,22 @@
-"""Sessions and transactions of a SQL database."""
+"""Sessions and transactions of a SQL database, bulk inserts, and values made from rows."""
 
 from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from ..models import Value, utc_now
 from .contract import Advance, StoreInfo
+from .tables import Base, ChangeRow
 
 T = TypeVar("T")
 
@@ -94,3 +99,58 @@ class Repository:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+
+Values = dict[str, Any]
+NO_ATTRIBUTE = {"metadata": "meta"}  # columns whose attribute on the row has another name
+
+
+def chunks(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
+    """Split a sequence into parts that fit into one IN list."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
+def from_row(kind: type[T], row: Base, **more: Any) -> T:
+    """Build a value from the columns with the names of its fields; `more` are its other fields."""
+    names: Iterable[str] = kind.model_fields if issubclass(kind, Value) else getattr(kind, "__dataclass_fields__", ())
+    values = {name: getattr(row, NO_ATTRIBUTE.get(name, name)) for name in names if name not in more}
+    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}, **more)
+
+
+def values_of(value: Any, **more: Any) -> Values:
+    """Return the fields of a dataclass as the values of a row; `more` are its other columns."""
+    return {name: getattr(value, name) for name in value.__dataclass_fields__} | more
+
+
+class Inserts:
+    """Rows to insert. Rows of one table must have the same columns."""
+
+    def __init__(self) -> None:
+        self._rows: defaultdict[str, list[Values]] = defaultdict(list)
+
+    def add(self, table: type[Base], rows: Iterable[Values]) -> None:
+        self._rows[table.__tablename__].extend(rows)
+
+    def add_tables(self, rows: dict[str, list[Values]]) -> None:
+        """Add rows by table name."""
+        for name, values in rows.items():
+            self._rows[name].extend(values)
+
+    def tell(self, user_id: str, memory_ids: Sequence[str], action: str, at: datetime | None = None) -> None:
+        """Add changes to the change feed."""
+        at = at or utc_now()
+        self.add(
+            ChangeRow,
+            (
+                {"user_id": user_id, "memory_id": memory_id, "action": action, "changed_at": at}
+                for memory_id in memory_ids
+            ),
+        )
+
+    async def run(self, session: AsyncSession) -> None:
+        """Insert everything, referenced tables first."""
+        for table in Base.metadata.sorted_tables:
+            rows = self._rows.pop(table.name, None)
+            if rows:
+                await session.execute(insert(table), rows)

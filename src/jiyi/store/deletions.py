@@ -13,11 +13,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from ..models import utc_now
 from . import jobs, recalls
 from .changes import tell
-from .contract import IndexEntry, Unembedded
-from .database import Repository
-from .edits import bring_back
+from .contract import Change, IndexEntry, Unembedded
+from .database import Repository, chunks, from_row
+from .edits import bring_back, revision_values
 from .entries import insert_index
-from .inserts import chunks
 from .memories import known_by_hash
 from .messages import delete_messages
 from .tables import (
@@ -147,20 +146,7 @@ async def _held(session: AsyncSession, user_id: str, memory_ids: Sequence[str]) 
         messages: dict[str, set[str]] = {}
         for memory_id, message_id in await session.execute(sources):
             messages.setdefault(memory_id, set()).add(message_id)
-        found += [
-            Held(
-                id=row.id,
-                memory_type=row.memory_type,
-                content=row.content,
-                summary=row.summary,
-                tags=tuple(row.tags),
-                data=row.data,
-                slot=row.slot,
-                source=row.source,
-                messages=frozenset(messages.get(row.id, ())),
-            )
-            for row in memories.all()
-        ]
+        found += [from_row(Held, row, messages=frozenset(messages.get(row.id, ()))) for row in memories.all()]
     return found
 
 
@@ -228,18 +214,8 @@ async def _rewrite(session: AsyncSession, user_id: str, held: Held, left: Rewrit
     for table in (EmbeddingRow, TermsRow, KeywordRow, RevisionRow):
         await session.execute(delete(table).where(table.user_id == user_id, table.memory_id == held.id))
     await insert_index(session, user_id, {held.id: left.index})
-    session.add(
-        RevisionRow(
-            user_id=user_id,
-            memory_id=held.id,
-            version=row.version,
-            action="update",
-            actor=ACTOR,
-            reason="a part of it was deleted",
-            before=None,
-            changed_at=now,
-        )
-    )
+    change = Change(values={}, action="update", actor=ACTOR, reason="a part of it was deleted", at=now)
+    session.add(RevisionRow(**revision_values(user_id, held.id, row.version, change, None)))
     await session.flush()
     await tell(session, user_id, [held.id], "update")
     texts = (left.content, *left.index.passages)

@@ -1,10 +1,10 @@
-"""One look-up of everything that an addition depends on: a union of small selects."""
+"""What an `add` depends on: read before it is derived, and looked up once more in its transaction."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -25,9 +25,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from .contract import Addition
+from .contract import BY_A_PERSON, Addition, SlotEntry, Source
+from .database import chunks, from_row
 from .memories import IS_KNOWN
-from .tables import EmbeddingRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow, UnitRow
+from .tables import EmbeddingRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow, UnitRow
 from .types import Instant
 
 SCOPE = ("session_id", "agent_id", "group_id")
@@ -216,3 +217,34 @@ def _referred(addition: Addition) -> set[str]:
         *(one.change.values.get("superseded_by") or "" for one in effects.changes),
         *(name for one in effects.relations for name in (one.memory_id, one.target_id)),
     } - {""}
+
+
+async def slots(session: AsyncSession, user_id: str, wanted: Sequence[str]) -> list[SlotEntry]:
+    """Return the active memories of these slots, also ended ones, with the messages that told them."""
+    edited = (
+        select(func.max(RevisionRow.changed_at))
+        .where(
+            RevisionRow.user_id == MemoryRow.user_id,
+            RevisionRow.memory_id == MemoryRow.id,
+            RevisionRow.action.in_(BY_A_PERSON),
+        )
+        .scalar_subquery()
+    )
+    source = and_(MemorySourceRow.user_id == MemoryRow.user_id, MemorySourceRow.memory_id == MemoryRow.id)
+    message = and_(MessageRow.user_id == MemorySourceRow.user_id, MessageRow.id == MemorySourceRow.message_id)
+    found: dict[str, SlotEntry] = {}
+    for some in chunks(wanted):
+        statement = (
+            select(MemoryRow, edited, MemorySourceRow, MessageRow.sent_at)
+            .outerjoin(MemorySourceRow, source)
+            .outerjoin(MessageRow, message)
+            .where(MemoryRow.user_id == user_id, MemoryRow.slot.in_(some), MemoryRow.status == "active")
+            .order_by(MemoryRow.valid_from, MemoryRow.id, MemorySourceRow.message_id)
+        )
+        for row, edited_at, said, sent_at in (await session.execute(statement)).all():
+            entry = found.get(row.id) or from_row(SlotEntry, row, edited_at=edited_at, told=())
+            if sent_at is not None:
+                told = Source(message_id=said.message_id, start=said.span_start, end=said.span_end)
+                entry = replace(entry, told=(*entry.told, (sent_at, told)))
+            found[row.id] = entry
+    return sorted(found.values(), key=lambda entry: (entry.valid_from, entry.id))

@@ -1,22 +1,29 @@
-"""Changing memories: new values, revisions and feed entries. Each function runs inside a transaction."""
+"""Changes of memories: new values, revisions, and the changes that undo selects.
+
+Everything that one `add` changes has the same time, to the microsecond. So the changes that a session or a document
+caused are found by the times at which its messages were added.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, Select, and_, delete, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm.attributes import flag_modified
 
 from ..errors import InvalidInput, VersionConflict
-from .contract import Change, ChangedMemory
-from .database import Repository
+from ..models import MemoryItem, Revision
+from . import memories
+from .contract import Change, ChangedMemory, Past
+from .database import NO_ATTRIBUTE, Inserts, Repository, Values, chunks, from_row
 from .entries import INDEX_TABLES, index_values
-from .history import NO_ATTRIBUTE, snapshot
-from .inserts import Inserts, chunks
 from .memories import known_by_hash, memory_row
-from .tables import MemoryRow, RevisionRow
+from .tables import MemoryRow, MessageRow, RelationRow, RevisionRow
 
 
 async def retire_expired(
@@ -79,6 +86,22 @@ async def _refuse_twin(session: AsyncSession, row: MemoryRow, change: Change) ->
         raise InvalidInput("content", f"memory {twin} says the same already: change or delete that one")
 
 
+def revision_values(
+    user_id: str, memory_id: str, version: int, change: Change, before: dict[str, Any] | None
+) -> Values:
+    """Return the row of a revision."""
+    return {
+        "user_id": user_id,
+        "memory_id": memory_id,
+        "version": version,
+        "action": change.action,
+        "actor": change.actor,
+        "reason": change.reason,
+        "before": before,
+        "changed_at": change.at,
+    }
+
+
 async def _apply(session: AsyncSession, row: MemoryRow, change: Change) -> None:
     inserts = Inserts()
     await apply_changes(session, row.user_id, [(row, change)], inserts)
@@ -105,18 +128,7 @@ async def apply_changes(
             row.near_hash = change.index.near_hash
         for attribute in changed:  # the same columns in every row make one statement
             flag_modified(row, attribute)
-        revisions.append(
-            {
-                "user_id": user_id,
-                "memory_id": row.id,
-                "version": row.version,
-                "action": change.action,
-                "actor": change.actor,
-                "reason": change.reason,
-                "before": before,
-                "changed_at": change.at,
-            }
-        )
+        revisions.append(revision_values(user_id, row.id, row.version, change, before))
     await session.flush()
     reindexed = {row.id: change.index for row, change in changes if change.index is not None}
     for some in chunks(list(reindexed)):
@@ -149,3 +161,197 @@ class Edits(Repository):
 
     async def update_many(self, user_id: str, wanted: Sequence[ChangedMemory]) -> list[tuple[str, str]]:
         return await self._database.write([user_id], lambda session: update_many(session, user_id, wanted))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undoing:
+    """A selection of changes. None does not restrict; `memory_id` means the last change of that memory, `after`
+    everything since that time."""
+
+    user_id: str
+    memory_id: str | None = None
+    session_id: str | None = None
+    actor: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    since: datetime | None = None
+    after: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """A memory with its history, and the selected versions."""
+
+    memory: MemoryItem
+    revisions: tuple[Revision, ...]
+    selected: frozenset[int]
+
+
+REVISED = (
+    "content",
+    "summary",
+    "memory_type",
+    "layer",
+    "data",
+    "metadata",
+    "importance",
+    "confidence",
+    "tags",
+    "status",
+    "occurred_at",
+    "valid_from",
+    "valid_to",
+    "superseded_by",
+    "expires_at",
+)
+
+Versions = dict[str, set[int]]  # by memory
+WORKED_OUT = ("merge", "supersede")  # what `add` does to memories that are there
+
+
+def _memories(user_id: str, ids: Iterable[str]) -> Select[MemoryRow]:
+    return select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(list(ids)))
+
+
+async def _last_change(session: AsyncSession, what: Undoing) -> Versions:
+    row = await memories.memory_row(session, what.user_id, what.memory_id or "")
+    return {row.id: {row.version}}
+
+
+async def _changes(session: AsyncSession, what: Undoing) -> Versions:
+    user_id = what.user_id
+    statement = select(RevisionRow.memory_id, RevisionRow.version).where(RevisionRow.user_id == user_id)
+    if what.after is not None:
+        statement = statement.where(RevisionRow.changed_at > what.after)
+    if what.since is not None:
+        statement = statement.where(RevisionRow.changed_at >= what.since)
+    if what.actor is not None:
+        statement = statement.where(RevisionRow.actor == what.actor)
+    if what.session_id is not None or what.metadata:
+        statement = statement.where(_learned_from(what))
+    found: Versions = defaultdict(set)
+    for memory_id, version in await session.execute(statement):
+        found[memory_id].add(version)
+    return found
+
+
+def _learned_from(what: Undoing) -> ColumnElement[bool]:
+    """Select memories that a source created, and changes to others at the same time."""
+    learned = [MemoryRow.user_id == what.user_id]
+    learned += [MemoryRow.meta[name].as_string() == value for name, value in what.metadata.items()]
+    moments = [select(MemoryRow.created_at)]
+    if what.session_id is not None:
+        learned.append(MemoryRow.session_id == what.session_id)
+        own = (MessageRow.user_id == what.user_id, MessageRow.session_id == what.session_id)
+        # What was said may have made no memory of its own, and yet have changed others.
+        moments += [] if what.metadata else [select(MessageRow.created_at).where(*own)]
+    moments[0] = moments[0].where(*learned)
+    made = and_(RevisionRow.version == 1, RevisionRow.memory_id.in_(select(MemoryRow.id).where(*learned)))
+    worked_out = RevisionRow.action.in_(WORKED_OUT)
+    return or_(made, and_(worked_out, or_(*(RevisionRow.changed_at.in_(some) for some in moments))))
+
+
+async def _add_compressed(session: AsyncSession, user_id: str, found: Versions) -> None:
+    """Add compressed memories that contain removed ones, and restore their other members."""
+    seen: set[str] = set()
+    while new := [memory_id for memory_id, versions in found.items() if 1 in versions and memory_id not in seen]:
+        seen.update(new)
+        for some in chunks(new):
+            either = or_(RelationRow.target_id.in_(some), RelationRow.memory_id.in_(some))
+            refined = (RelationRow.user_id == user_id, RelationRow.relation_type == "refines", either)
+            wholes = set(await session.scalars(select(RelationRow.memory_id).where(*refined).distinct()))
+            for whole in await session.scalars(_memories(user_id, wholes)):
+                if "compressed" in whole.data:
+                    await _take_apart(session, whole, found)
+
+
+async def _take_apart(session: AsyncSession, whole: MemoryRow, found: Versions) -> None:
+    found.setdefault(whole.id, set()).add(1)
+    parts = select(RelationRow.target_id).where(
+        RelationRow.user_id == whole.user_id,
+        RelationRow.memory_id == whole.id,
+        RelationRow.relation_type == "refines",
+    )
+    archived = await session.execute(
+        select(RevisionRow.memory_id, RevisionRow.version).where(
+            RevisionRow.user_id == whole.user_id,
+            RevisionRow.memory_id.in_(parts),
+            RevisionRow.action == "archive",
+            RevisionRow.changed_at == whole.created_at,
+        )
+    )
+    for memory_id, version in archived.all():
+        found.setdefault(memory_id, set()).add(version)
+
+
+def snapshot(row: MemoryRow) -> dict[str, Any]:
+    """The changeable fields of a memory, ready for JSON."""
+    values = {name: getattr(row, NO_ATTRIBUTE.get(name, name)) for name in REVISED}
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
+
+
+def revisions(rows: Sequence[RevisionRow], row: MemoryRow) -> list[Revision]:
+    """The history of a memory, oldest first. What a change led to is where the next one started."""
+    befores = [revision.before for revision in rows[1:]]
+    return [
+        from_row(Revision, revision, after=after)
+        for revision, after in zip(rows, [*befores, snapshot(row)], strict=True)
+    ]
+
+
+class History(Repository):
+    """The revisions of memories."""
+
+    async def get(self, user_id: str, memory_id: str) -> list[Revision]:
+        async with self._database.reading(user_id) as session:
+            row = await memories.memory_row(session, user_id, memory_id)
+            changes = await session.scalars(
+                select(RevisionRow)
+                .where(RevisionRow.user_id == user_id, RevisionRow.memory_id == row.id)
+                .order_by(RevisionRow.version)
+            )
+            return revisions(changes.all(), row)
+
+    async def touched(self, what: Undoing) -> list[Touched]:
+        """Return the selected memories by id."""
+        async with self._database.reading(what.user_id) as session:
+            found = await _last_change(session, what) if what.memory_id is not None else await _changes(session, what)
+            await _add_compressed(session, what.user_id, found)
+            result: list[Touched] = []
+            for some in chunks(sorted(found)):
+                items = {item.id: item for item in await memories.items(session, what.user_id, some)}
+                found_rows = {row.id: row for row in await session.scalars(_memories(what.user_id, some))}
+                history: dict[str, list[RevisionRow]] = defaultdict(list)
+                mine = (RevisionRow.user_id == what.user_id, RevisionRow.memory_id.in_(some))
+                for revision in await session.scalars(select(RevisionRow).where(*mine).order_by(RevisionRow.version)):
+                    history[revision.memory_id].append(revision)
+                result += [
+                    Touched(
+                        memory=items[memory_id],
+                        revisions=tuple(revisions(history[memory_id], found_rows[memory_id])),
+                        selected=frozenset(found[memory_id]),
+                    )
+                    for memory_id in some
+                    if memory_id in items
+                ]
+            return result
+
+    async def since(self, user_id: str, versions: Mapping[str, int]) -> dict[str, list[Past]]:
+        """Return the changes of memories after these versions."""
+        async with self._database.reading(user_id) as session:
+            found: dict[str, list[Past]] = {memory_id: [] for memory_id in versions}
+            for some in chunks(list(versions)):
+                statement = (
+                    select(
+                        RevisionRow.memory_id,
+                        RevisionRow.version,
+                        RevisionRow.action,
+                        RevisionRow.actor,
+                        RevisionRow.before,
+                    )
+                    .where(RevisionRow.user_id == user_id, RevisionRow.memory_id.in_(some))
+                    .order_by(RevisionRow.version)
+                )
+                for memory_id, version, action, actor, before in await session.execute(statement):
+                    if version > versions[memory_id]:
+                        found[memory_id].append(Past(action=action, actor=actor, said=(before or {}).get("content")))
+            return found

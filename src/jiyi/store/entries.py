@@ -16,8 +16,7 @@ from ..models import Coverage
 from ..text.passages import passages
 from .changes import tell
 from .contract import IndexEntry, Unembedded
-from .database import Repository
-from .inserts import Inserts, chunks
+from .database import Inserts, Repository, chunks
 from .tables import EmbeddingRow, KeywordRow, MemoryRow, TermsRow
 
 INDEX_TABLES = (EmbeddingRow, TermsRow, KeywordRow)
@@ -112,54 +111,6 @@ async def coverage(session: AsyncSession, model: str, user_id: str | None) -> Co
     )
 
 
-async def unembedded(
-    session: AsyncSession, model: str, dimension: int, *, after: tuple[str, str], limit: int
-) -> list[Unembedded]:
-    """Return some memories without a vector of this model and dimension, by user and id."""
-    missing = or_(EmbeddingRow.model.is_(None), EmbeddingRow.model != model, EmbeddingRow.dimension != dimension)
-    statement = (
-        select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version, MemoryRow.content, MemoryRow.data)
-        .outerjoin(EmbeddingRow, vector_of_memory())
-        .where(MemoryRow.status == "active", missing, tuple_(MemoryRow.user_id, MemoryRow.id) > after)
-        .order_by(MemoryRow.user_id, MemoryRow.id)
-        .limit(limit)
-    )
-    return [
-        Unembedded(user_id=user_id, memory_id=memory_id, version=version, texts=(content, *passages(content, data)))
-        for user_id, memory_id, version, content, data in (await session.execute(statement))
-    ]
-
-
-async def get_entries(session: AsyncSession, user_id: str, ids: Sequence[str]) -> dict[str, IndexEntry]:
-    """Return stored index entries; memories without terms are left out."""
-    mine = {"user_id": user_id}
-    keywords: defaultdict[str, list[tuple[str, float, str]]] = defaultdict(list)
-    vectors: dict[str, EmbeddingRow] = {}
-    terms: dict[str, TermsRow] = {}
-    for some in chunks(ids):
-        for word in await session.scalars(select(KeywordRow).filter_by(**mine).where(KeywordRow.memory_id.in_(some))):
-            keywords[word.memory_id].append((word.keyword, word.weight, word.source))
-        found = await session.scalars(select(EmbeddingRow).filter_by(**mine).where(EmbeddingRow.memory_id.in_(some)))
-        vectors |= {row.memory_id: row for row in found}
-        words = await session.scalars(select(TermsRow).filter_by(**mine).where(TermsRow.memory_id.in_(some)))
-        terms |= {row.memory_id: row for row in words}
-    return {
-        memory_id: IndexEntry(
-            length=row.length,
-            asks=row.asks,
-            kind=row.kind,
-            salience=row.salience,
-            hashes=row.hashes,
-            counts=row.counts,
-            keywords=tuple(keywords[memory_id]),
-            near_hash=0,
-            vector=vectors[memory_id].vector if memory_id in vectors else None,
-            model=vectors[memory_id].model if memory_id in vectors else None,
-        )
-        for memory_id, row in terms.items()
-    }
-
-
 async def replace_entries(session: AsyncSession, user_id: str, entries: Mapping[str, tuple[int, IndexEntry]]) -> int:
     """Replace the index entries of memories that still have the given version; return their number."""
     done: dict[str, IndexEntry] = {}
@@ -211,8 +162,24 @@ class IndexEntries(Repository):
             return await coverage(session, model, user_id)
 
     async def unembedded(self, model: str, dimension: int, *, after: tuple[str, str], limit: int) -> list[Unembedded]:
+        """Return some memories without a vector of this model and dimension, by user and id."""
         async with self._database.reading(None) as session:
-            return await unembedded(session, model, dimension, after=after, limit=limit)
+            missing = or_(
+                EmbeddingRow.model.is_(None), EmbeddingRow.model != model, EmbeddingRow.dimension != dimension
+            )
+            statement = (
+                select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version, MemoryRow.content, MemoryRow.data)
+                .outerjoin(EmbeddingRow, vector_of_memory())
+                .where(MemoryRow.status == "active", missing, tuple_(MemoryRow.user_id, MemoryRow.id) > after)
+                .order_by(MemoryRow.user_id, MemoryRow.id)
+                .limit(limit)
+            )
+            return [
+                Unembedded(
+                    user_id=user_id, memory_id=memory_id, version=version, texts=(content, *passages(content, data))
+                )
+                for user_id, memory_id, version, content, data in (await session.execute(statement))
+            ]
 
     async def save_vectors(
         self, model: str, found: Sequence[Unembedded], vectors: Sequence[NDArray[np.float32]]
@@ -221,8 +188,38 @@ class IndexEntries(Repository):
         return await self._database.write(users, lambda session: save_vectors(session, model, found, vectors))
 
     async def get(self, user_id: str, ids: Sequence[str]) -> dict[str, IndexEntry]:
+        """Return stored index entries; memories without terms are left out."""
         async with self._database.reading(user_id) as session:
-            return await get_entries(session, user_id, ids)
+            mine = {"user_id": user_id}
+            keywords: defaultdict[str, list[tuple[str, float, str]]] = defaultdict(list)
+            vectors: dict[str, EmbeddingRow] = {}
+            terms: dict[str, TermsRow] = {}
+            for some in chunks(ids):
+                for word in await session.scalars(
+                    select(KeywordRow).filter_by(**mine).where(KeywordRow.memory_id.in_(some))
+                ):
+                    keywords[word.memory_id].append((word.keyword, word.weight, word.source))
+                found = await session.scalars(
+                    select(EmbeddingRow).filter_by(**mine).where(EmbeddingRow.memory_id.in_(some))
+                )
+                vectors |= {row.memory_id: row for row in found}
+                words = await session.scalars(select(TermsRow).filter_by(**mine).where(TermsRow.memory_id.in_(some)))
+                terms |= {row.memory_id: row for row in words}
+            return {
+                memory_id: IndexEntry(
+                    length=row.length,
+                    asks=row.asks,
+                    kind=row.kind,
+                    salience=row.salience,
+                    hashes=row.hashes,
+                    counts=row.counts,
+                    keywords=tuple(keywords[memory_id]),
+                    near_hash=0,
+                    vector=vectors[memory_id].vector if memory_id in vectors else None,
+                    model=vectors[memory_id].model if memory_id in vectors else None,
+                )
+                for memory_id, row in terms.items()
+            }
 
     async def replace(self, user_id: str, entries: Mapping[str, tuple[int, IndexEntry]]) -> int:
         return await self._database.write([user_id], lambda session: replace_entries(session, user_id, entries))

@@ -11,17 +11,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from .additions import add_memories
 from .contract import Agreed, AgreedEntry, Filed, FiledMemory, FileLook, FileWork, NewMemory, Stale
-from .database import Repository
+from .database import Inserts, Repository, chunks
 from .edits import apply_changes, retire_expired
-from .inserts import Inserts, chunks
 from .memories import known_by_hash
-from .tables import (
-    ChangeRow,
-    FileEntryRow,
-    FileRow,
-    MemoryRow,
-    erased,
-)
+from .tables import ChangeRow, FileEntryRow, FileRow, MemoryRow, erased
 
 OWN = "own:"  # the hash of a line that says what another says already: both stay
 MOST_CHANGES = 5_000  # from there on, looking at everything is cheaper
@@ -30,61 +23,6 @@ _COLUMNS = [
     getattr(MemoryRow, name)
     for name in FiledMemory.__dataclass_fields__  # its fields are columns
 ]
-
-
-async def agreed(session: AsyncSession, user_id: str, workspace: str, known: Agreed | None) -> Agreed:
-    """Return the last shared state; `known` if nobody has changed it since."""
-    files = await session.scalars(
-        select(FileRow).where(FileRow.user_id == user_id, FileRow.path.startswith(f"{workspace}/", autoescape=True))
-    )
-    found = files.all()
-    synced_at = max((row.synced_at for row in found), default=None)
-    if known is not None and synced_at is not None and known.synced_at == synced_at:
-        return known
-    entries = await session.execute(
-        select(FileEntryRow.memory_id, FileEntryRow.path, FileEntryRow.version, FileEntryRow.digests).where(
-            FileEntryRow.user_id == user_id, FileEntryRow.workspace == workspace
-        )
-    )
-    return Agreed(
-        checksums={row.path.removeprefix(f"{workspace}/"): row.checksum for row in found},
-        entries={
-            memory_id: AgreedEntry(memory_id=memory_id, path=path, version=version, digests=digests)
-            for memory_id, path, version, digests in entries
-        },
-        seen=min((row.seen for row in found if row.seen is not None), default=None),
-        synced_at=synced_at,
-    )
-
-
-async def count_lines(session: AsyncSession, user_id: str | None) -> int:
-    """Count the known lines of all workspaces; of all users if none is named."""
-    mine = [] if user_id is None else [FileEntryRow.user_id == user_id]
-    return await session.scalar(select(func.count()).select_from(FileEntryRow).where(*mine)) or 0
-
-
-async def look(session: AsyncSession, wanted: FileLook, now: datetime) -> Filed:
-    """Return the memories that a sync reads: changed since `seen`, ended since, or named; all current ones if the
-    changes are not known."""
-    user_id = wanted.user_id
-    tip = await session.scalar(select(func.max(ChangeRow.seq)).where(ChangeRow.user_id == user_id)) or 0
-    changed = None if wanted.seen is None else await _changed_since(session, user_id, wanted.seen)
-    ids = dict.fromkeys(wanted.ids)
-    found: dict[str, FiledMemory] = {}
-    if changed is None:
-        found = {memory.id: memory for memory in await _holding(session, wanted, now)}
-    else:
-        ids |= dict.fromkeys([*changed, *(await _ended(session, wanted, now) if wanted.ended else ())])
-    for some in chunks([name for name in ids if name not in found]):
-        found |= {memory.id: memory for memory in await _by_id(session, user_id, some)}
-    erasure = select(func.max(ChangeRow.changed_at)).where(ChangeRow.user_id == erased(user_id))
-    return Filed(
-        memories=found,
-        missing=tuple(name for name in ids if name not in found),
-        complete=changed is None,
-        tip=tip,
-        erased_at=await session.scalar(erasure),
-    )
 
 
 async def _changed_since(session: AsyncSession, user_id: str, seen: int) -> list[str] | None:
@@ -248,16 +186,61 @@ class Files(Repository):
     """Workspace files: what they and the memories last agreed on."""
 
     async def agreed(self, user_id: str, workspace: str, known: Agreed | None = None) -> Agreed:
+        """Return the last shared state; `known` if nobody has changed it since."""
         async with self._database.reading(user_id) as session:
-            return await agreed(session, user_id, workspace, known)
+            files = await session.scalars(
+                select(FileRow).where(
+                    FileRow.user_id == user_id, FileRow.path.startswith(f"{workspace}/", autoescape=True)
+                )
+            )
+            found = files.all()
+            synced_at = max((row.synced_at for row in found), default=None)
+            if known is not None and synced_at is not None and known.synced_at == synced_at:
+                return known
+            entries = await session.execute(
+                select(FileEntryRow.memory_id, FileEntryRow.path, FileEntryRow.version, FileEntryRow.digests).where(
+                    FileEntryRow.user_id == user_id, FileEntryRow.workspace == workspace
+                )
+            )
+            return Agreed(
+                checksums={row.path.removeprefix(f"{workspace}/"): row.checksum for row in found},
+                entries={
+                    memory_id: AgreedEntry(memory_id=memory_id, path=path, version=version, digests=digests)
+                    for memory_id, path, version, digests in entries
+                },
+                seen=min((row.seen for row in found if row.seen is not None), default=None),
+                synced_at=synced_at,
+            )
 
     async def count_lines(self, user_id: str | None) -> int:
+        """Count the known lines of all workspaces; of all users if none is named."""
         async with self._database.reading(user_id) as session:
-            return await count_lines(session, user_id)
+            mine = [] if user_id is None else [FileEntryRow.user_id == user_id]
+            return await session.scalar(select(func.count()).select_from(FileEntryRow).where(*mine)) or 0
 
     async def look(self, wanted: FileLook, now: datetime) -> Filed:
+        """Return the memories that a sync reads: changed since `seen`, ended since, or named; all current ones if the
+        changes are not known."""
         async with self._database.reading(wanted.user_id) as session:
-            return await look(session, wanted, now)
+            user_id = wanted.user_id
+            tip = await session.scalar(select(func.max(ChangeRow.seq)).where(ChangeRow.user_id == user_id)) or 0
+            changed = None if wanted.seen is None else await _changed_since(session, user_id, wanted.seen)
+            ids = dict.fromkeys(wanted.ids)
+            found: dict[str, FiledMemory] = {}
+            if changed is None:
+                found = {memory.id: memory for memory in await _holding(session, wanted, now)}
+            else:
+                ids |= dict.fromkeys([*changed, *(await _ended(session, wanted, now) if wanted.ended else ())])
+            for some in chunks([name for name in ids if name not in found]):
+                found |= {memory.id: memory for memory in await _by_id(session, user_id, some)}
+            erasure = select(func.max(ChangeRow.changed_at)).where(ChangeRow.user_id == erased(user_id))
+            return Filed(
+                memories=found,
+                missing=tuple(name for name in ids if name not in found),
+                complete=changed is None,
+                tip=tip,
+                erased_at=await session.scalar(erasure),
+            )
 
     async def apply(self, work: FileWork) -> None:
         await self._database.write([work.user_id], lambda session: apply_work(session, work))

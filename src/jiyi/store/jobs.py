@@ -13,9 +13,8 @@ from sqlalchemy.orm import aliased
 from ..errors import IdempotencyConflict, InvalidInput, NotFound
 from ..models import Job, JobCounts, MemoryItem, Receipt, ReceiptState
 from .contract import Lease, LeaseLost
-from .database import Repository
+from .database import Repository, chunks
 from .entries import without_vector
-from .inserts import chunks
 from .memories import items
 from .tables import SHARED, JobMemoryRow, JobRow
 
@@ -59,13 +58,6 @@ async def claim(session: AsyncSession, owner: str, now: datetime, until: datetim
         payload=job.payload or {},
         accepted_at=job.created_at,
     )
-
-
-async def next_due(session: AsyncSession) -> datetime | None:
-    """Return the time from which the next unfinished job can be claimed."""
-    due = case((JobRow.leased_until > JobRow.not_before, JobRow.leased_until), else_=JobRow.not_before)
-    found: datetime | None = await session.scalar(select(func.min(due)).where(OPEN))
-    return found
 
 
 async def held(session: AsyncSession, lease: Lease, now: datetime) -> JobRow:
@@ -136,15 +128,6 @@ async def _row(session: AsyncSession, user_id: str, job_id: str, *, to_change: b
     return job
 
 
-async def listing(session: AsyncSession, user_id: str | None, state: ReceiptState | None, limit: int) -> list[Job]:
-    """Return jobs of one user or of all, newest first."""
-    statement = select(JobRow).order_by(JobRow.id.desc()).limit(limit)
-    statement = statement.where(JobRow.user_id != SHARED if user_id is None else JobRow.user_id == user_id)
-    if state is not None:
-        statement = statement.where(JobRow.state == state.value)
-    return [to_job(job) for job in await session.scalars(statement)]
-
-
 async def counts(session: AsyncSession, now: datetime) -> JobCounts:
     by_state = dict((await session.execute(select(JobRow.state, func.count()).group_by(JobRow.state))).all())
     free = or_(JobRow.leased_until.is_(None), JobRow.leased_until <= now)
@@ -155,16 +138,6 @@ async def counts(session: AsyncSession, now: datetime) -> JobCounts:
             select(func.max(JobRow.updated_at)).where(JobRow.state == ReceiptState.FAILED.value)
         ),
     )
-
-
-async def current_receipt(session: AsyncSession, user_id: str, job_id: str, model: str) -> Receipt:
-    """Return the receipt of a job. Memories without a vector may have been embedded since."""
-    job = await _row(session, user_id, job_id)
-    ids = list(await session.scalars(memories_of_job(job)))
-    found = to_receipt(job, await items(session, user_id, ids))
-    if found.state is ReceiptState.EXTRACTED and not await without_vector(session, user_id, ids, model):
-        found = found.model_copy(update={"state": ReceiptState.INDEXED, "problems": ()})
-    return found
 
 
 async def retry(session: AsyncSession, user_id: str, job_id: str, now: datetime) -> Job:
@@ -313,24 +286,38 @@ class Jobs(Repository):
         await self._database.write([], lambda session: release(session, lease, now))
 
     async def next_due(self) -> datetime | None:
+        """Return the time from which the next unfinished job can be claimed."""
         async with self._database.reading(None) as session:
-            return await next_due(session)
+            due = case((JobRow.leased_until > JobRow.not_before, JobRow.leased_until), else_=JobRow.not_before)
+            found: datetime | None = await session.scalar(select(func.min(due)).where(OPEN))
+            return found
 
     async def get(self, user_id: str, job_id: str) -> Job:
         async with self._database.reading(user_id) as session:
             return to_job(await _row(session, user_id, job_id))
 
     async def list(self, user_id: str | None, state: ReceiptState | None, limit: int) -> list[Job]:
+        """Return jobs of one user or of all, newest first."""
         async with self._database.reading(user_id) as session:
-            return await listing(session, user_id, state, limit)
+            statement = select(JobRow).order_by(JobRow.id.desc()).limit(limit)
+            statement = statement.where(JobRow.user_id != SHARED if user_id is None else JobRow.user_id == user_id)
+            if state is not None:
+                statement = statement.where(JobRow.state == state.value)
+            return [to_job(job) for job in await session.scalars(statement)]
 
     async def counts(self, now: datetime) -> JobCounts:
         async with self._database.reading(None) as session:
             return await counts(session, now)
 
     async def receipt(self, user_id: str, job_id: str, model: str) -> Receipt:
+        """Return the receipt of a job. Memories without a vector may have been embedded since."""
         async with self._database.reading(user_id) as session:
-            return await current_receipt(session, user_id, job_id, model)
+            job = await _row(session, user_id, job_id)
+            ids = list(await session.scalars(memories_of_job(job)))
+            found = to_receipt(job, await items(session, user_id, ids))
+            if found.state is ReceiptState.EXTRACTED and not await without_vector(session, user_id, ids, model):
+                found = found.model_copy(update={"state": ReceiptState.INDEXED, "problems": ()})
+            return found
 
     async def retry(self, user_id: str, job_id: str, now: datetime) -> Job:
         return await self._database.write([user_id], lambda session: retry(session, user_id, job_id, now))

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import NotFound
 from ..keys import ApiKey, AuditEntry
-from .database import Repository
+from .database import Repository, from_row
 from .tables import ApiKeyRow, AuditRow
 
 
@@ -23,12 +23,6 @@ def _plain(key: ApiKey) -> dict[str, object]:
     return {**values, "scopes": list(key.scopes), "user_ids": list(key.user_ids)}
 
 
-async def listing(session: AsyncSession) -> list[tuple[ApiKey, str]]:
-    """All keys with their hashes, the oldest first."""
-    rows = await session.scalars(select(ApiKeyRow).order_by(ApiKeyRow.id))
-    return [(_key(row), row.key_hash) for row in rows]
-
-
 async def revoke(session: AsyncSession, key_id: str, now: datetime) -> ApiKey:
     row = await session.get(ApiKeyRow, key_id, with_for_update=True)
     if row is None:
@@ -38,7 +32,7 @@ async def revoke(session: AsyncSession, key_id: str, now: datetime) -> ApiKey:
 
 
 def _key(row: ApiKeyRow) -> ApiKey:
-    return ApiKey.model_validate({name: getattr(row, name) for name in ApiKey.model_fields})
+    return from_row(ApiKey, row)
 
 
 async def note(session: AsyncSession, entries: Sequence[AuditEntry], keep: int) -> None:
@@ -51,7 +45,7 @@ async def note(session: AsyncSession, entries: Sequence[AuditEntry], keep: int) 
 
 async def audit(session: AsyncSession, limit: int) -> list[AuditEntry]:
     rows = await session.scalars(select(AuditRow).order_by(AuditRow.id.desc()).limit(limit))
-    return [AuditEntry.model_validate({name: getattr(row, name) for name in AuditEntry.model_fields}) for row in rows]
+    return [from_row(AuditEntry, row) for row in rows]
 
 
 class Keys(Repository):
@@ -63,7 +57,8 @@ class Keys(Repository):
     async def list(self) -> Sequence[tuple[ApiKey, str]]:
         """Return all keys with their hashes, oldest first."""
         async with self._database.reading(None) as session:
-            return await listing(session)
+            rows = await session.scalars(select(ApiKeyRow).order_by(ApiKeyRow.id))
+            return [(_key(row), row.key_hash) for row in rows]
 
     async def revoke(self, key_id: str, now: datetime) -> ApiKey:
         return await self._database.write([], lambda session: revoke(session, key_id, now))

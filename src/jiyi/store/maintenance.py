@@ -15,9 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from ..languages.terms import WORDS_VERSION
 from ..models import Layer, ReceiptState, layer_of
 from .contract import LeaseLost, Source
-from .database import Repository
+from .database import Repository, chunks, from_row
 from .entries import vector_of_memory
-from .inserts import chunks
 from .tables import SHARED, EmbeddingRow, JobRow, MemoryRow, MemorySourceRow
 
 
@@ -76,32 +75,6 @@ class Held:
         return level if isinstance(level, int) else 0
 
 
-async def aged(session: AsyncSession, wanted: Aged, *, after: str, limit: int) -> list[Held]:
-    """Return old memories by id, after this one."""
-    memory, before = MemoryRow, wanted.before
-    where = [
-        memory.user_id == wanted.user_id,
-        memory.id > after,
-        memory.status == "active",
-        memory.valid_to.is_(None),
-        or_(memory.expires_at.is_(None), memory.expires_at > wanted.now),
-        memory.created_at <= before,
-        memory.occurred_at <= before,
-        or_(memory.last_accessed_at.is_(None), memory.last_accessed_at <= before),
-        or_(memory.access_count < wanted.uses, memory.last_accessed_at <= wanted.unused_since),
-        memory.importance < wanted.importance,
-        memory.memory_key == memory.id,
-        or_(
-            memory.slot.is_(None),
-            memory.layer != "semantic",
-            and_(memory.memory_type == "fact", memory.confidence <= wanted.confidence),
-        ),
-        memory.memory_type.not_in(wanted.but_types),
-    ]
-    ids = list(await session.scalars(select(memory.id).where(*where).order_by(memory.id).limit(limit)))
-    return await held(session, wanted.user_id, ids, wanted.model)
-
-
 async def held(session: AsyncSession, user_id: str, ids: Sequence[str], model: str) -> list[Held]:
     """Return active memories by id."""
     found: list[Held] = []
@@ -113,7 +86,10 @@ async def held(session: AsyncSession, user_id: str, ids: Sequence[str], model: s
             .where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some), MemoryRow.status == "active")
             .order_by(MemoryRow.id)
         )
-        found += [_held(row, vector, told.get(row.id, ())) for row, vector in await session.execute(statement)]
+        found += [
+            from_row(Held, row, layer=layer_of(row.memory_type), vector=vector, sources=told.get(row.id, ()))
+            for row, vector in await session.execute(statement)
+        ]
     return found
 
 
@@ -124,61 +100,6 @@ async def _sources(session: AsyncSession, user_id: str, ids: Sequence[str]) -> d
         source = Source(message_id=row.message_id, start=row.span_start, end=row.span_end)
         found[row.memory_id] = (*found.get(row.memory_id, ()), source)
     return found
-
-
-def _held(row: MemoryRow, vector: Any, sources: tuple[Source, ...]) -> Held:
-    return Held(
-        id=row.id,
-        version=row.version,
-        memory_type=row.memory_type,
-        layer=layer_of(row.memory_type),
-        content=row.content,
-        data=row.data,
-        metadata=row.meta,
-        importance=row.importance,
-        confidence=row.confidence,
-        trust=row.trust,
-        tags=tuple(row.tags),
-        agent_id=row.agent_id,
-        group_id=row.group_id,
-        session_id=row.session_id,
-        occurred_at=row.occurred_at,
-        valid_from=row.valid_from,
-        created_at=row.created_at,
-        access_count=row.access_count,
-        last_accessed_at=row.last_accessed_at,
-        slot=row.slot,
-        source=row.source,
-        sources=sources,
-        vector=vector,
-    )
-
-
-async def run_out(
-    session: AsyncSession, user_id: str, *, now: datetime, lifetimes: Mapping[str, timedelta], limit: int
-) -> list[tuple[str, int, str]]:
-    """Return expired active memories: id, version and reason."""
-    expired = MemoryRow.expires_at <= now
-    too_old = [
-        and_(MemoryRow.memory_type == name, MemoryRow.expires_at.is_(None), MemoryRow.created_at <= now - lifetime)
-        for name, lifetime in lifetimes.items()
-    ]
-    statement = (
-        select(MemoryRow.id, MemoryRow.version, MemoryRow.memory_type, MemoryRow.expires_at)
-        .where(MemoryRow.user_id == user_id, MemoryRow.status == "active", or_(expired, *too_old))
-        .order_by(MemoryRow.id)
-        .limit(limit)
-    )
-    return [
-        (
-            memory_id,
-            version,
-            f"it expired on {ends:%Y-%m-%d}"
-            if ends is not None
-            else f"memories of type {name} last {lifetimes[name].total_seconds() / 86_400:g} days",
-        )
-        for memory_id, version, name, ends in await session.execute(statement)
-    ]
 
 
 # -- one process at a time ---------------------------------------------------------------------------------------------
@@ -251,8 +172,30 @@ class Maintenance(Repository):
     """Memories to compress or archive, and the lease of the process that does it."""
 
     async def aged(self, wanted: Aged, *, after: str, limit: int) -> list[Held]:
+        """Return old memories by id, after this one."""
         async with self._database.reading(wanted.user_id) as session:
-            return await aged(session, wanted, after=after, limit=limit)
+            memory, before = MemoryRow, wanted.before
+            where = [
+                memory.user_id == wanted.user_id,
+                memory.id > after,
+                memory.status == "active",
+                memory.valid_to.is_(None),
+                or_(memory.expires_at.is_(None), memory.expires_at > wanted.now),
+                memory.created_at <= before,
+                memory.occurred_at <= before,
+                or_(memory.last_accessed_at.is_(None), memory.last_accessed_at <= before),
+                or_(memory.access_count < wanted.uses, memory.last_accessed_at <= wanted.unused_since),
+                memory.importance < wanted.importance,
+                memory.memory_key == memory.id,
+                or_(
+                    memory.slot.is_(None),
+                    memory.layer != "semantic",
+                    and_(memory.memory_type == "fact", memory.confidence <= wanted.confidence),
+                ),
+                memory.memory_type.not_in(wanted.but_types),
+            ]
+            ids = list(await session.scalars(select(memory.id).where(*where).order_by(memory.id).limit(limit)))
+            return await held(session, wanted.user_id, ids, wanted.model)
 
     async def get(self, user_id: str, ids: Sequence[str], model: str) -> list[Held]:
         async with self._database.reading(user_id) as session:
@@ -261,8 +204,33 @@ class Maintenance(Repository):
     async def expired(
         self, user_id: str, *, now: datetime, lifetimes: Mapping[str, timedelta], limit: int
     ) -> list[tuple[str, int, str]]:
+        """Return expired active memories: id, version and reason."""
         async with self._database.reading(user_id) as session:
-            return await run_out(session, user_id, now=now, lifetimes=lifetimes, limit=limit)
+            expired = MemoryRow.expires_at <= now
+            too_old = [
+                and_(
+                    MemoryRow.memory_type == name,
+                    MemoryRow.expires_at.is_(None),
+                    MemoryRow.created_at <= now - lifetime,
+                )
+                for name, lifetime in lifetimes.items()
+            ]
+            statement = (
+                select(MemoryRow.id, MemoryRow.version, MemoryRow.memory_type, MemoryRow.expires_at)
+                .where(MemoryRow.user_id == user_id, MemoryRow.status == "active", or_(expired, *too_old))
+                .order_by(MemoryRow.id)
+                .limit(limit)
+            )
+            return [
+                (
+                    memory_id,
+                    version,
+                    f"it expired on {ends:%Y-%m-%d}"
+                    if ends is not None
+                    else f"memories of type {name} last {lifetimes[name].total_seconds() / 86_400:g} days",
+                )
+                for memory_id, version, name, ends in await session.execute(statement)
+            ]
 
     async def begin_round(self, owner: str, now: datetime, until: datetime, *, forced: bool) -> str | None:
         """Take the lease; return the user after whom to continue, or None if it is not this process's turn."""

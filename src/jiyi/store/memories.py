@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
     BindParameter,
+    ColumnElement,
     Select,
     and_,
     bindparam,
+    exists,
     func,
     literal,
     or_,
@@ -25,18 +27,9 @@ from sqlalchemy.orm import aliased
 from ..errors import InvalidInput, NotFound
 from ..models import MemoryItem, Page, Relation, SourceMessage, from_micros, to_micros
 from ..scope import Filter
-from . import slots
-from .contract import EXTRACTED, PAST, SAID, SlotEntry
-from .database import Repository
-from .filters import conditions
-from .inserts import chunks
-from .tables import (
-    KeywordRow,
-    MemoryRow,
-    MemorySourceRow,
-    MessageRow,
-    RelationRow,
-)
+from .contract import EXTRACTED, PAST, SAID
+from .database import Repository, chunks, from_row
+from .tables import KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow
 from .types import Instant
 
 
@@ -144,23 +137,6 @@ def worked_out(user_id: str) -> Select[str, str, str | None]:
     )
 
 
-async def gists(session: AsyncSession, where: Filter, ids: Sequence[str]) -> dict[str, list[MemoryItem]]:
-    """Return the matching memories that were derived from these messages, by message, in order."""
-    pairs: list[tuple[str, str]] = []
-    meant: set[str] = set()
-    for some in chunks(ids):
-        found = await session.execute(worked_out(where.user_id).where(MESSAGE.id.in_(some)))
-        pairs += [(gist, message) for gist, message, _ in found]
-    for some in chunks(sorted({gist for gist, _ in pairs})):
-        meant |= set(await session.scalars(select(MemoryRow.id).where(*conditions(where), MemoryRow.id.in_(some))))
-    by_id = {item.id: item for item in await items(session, where.user_id, sorted(meant))}
-    by_message = defaultdict[str, list[MemoryItem]](list)
-    for gist, message in sorted(pairs):
-        if gist in by_id:
-            by_message[message].append(by_id[gist])
-    return dict(by_message)
-
-
 async def known_by_hash(session: AsyncSession, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
     """Return the ids of current memories by dedupe hash; expired ones are not known."""
     known: dict[str, str] = {}
@@ -168,118 +144,6 @@ async def known_by_hash(session: AsyncSession, user_id: str, hashes: Sequence[st
         found = await session.execute(_KNOWN, {"user_id": user_id, "ids": some, "now": now})
         known.update({said: memory_id for said, memory_id in found if said})
     return known
-
-
-async def most_used(session: AsyncSession, where: Filter, limit: int) -> list[str]:
-    """Return the ids of the most recalled memories, the latest recall first among equals."""
-    order = (MemoryRow.access_count.desc(), MemoryRow.last_accessed_at.desc(), MemoryRow.id.desc())
-    used = select(MemoryRow.id).where(*conditions(where), MemoryRow.access_count > 0)
-    return list(await session.scalars(used.order_by(*order).limit(limit)))
-
-
-async def page(session: AsyncSession, where: Filter, cursor: str | None, limit: int) -> Page:
-    """Return a page, newest first. Ids grow with time, so a page starts after the last id of the one before."""
-    statement = select(MemoryRow.id).where(*conditions(where)).order_by(MemoryRow.id.desc()).limit(limit + 1)
-    if cursor is not None:
-        statement = statement.where(MemoryRow.id < cursor)
-    ids = list(await session.scalars(statement))
-    return Page(
-        items=tuple(await items(session, where.user_id, ids[:limit])),
-        next_cursor=ids[limit - 1] if len(ids) > limit else None,
-    )
-
-
-async def timeline(session: AsyncSession, where: Filter, cursor: str | None, limit: int) -> Page:
-    """Return memories that were valid at some time in the filter's range, ended or not, the latest start first."""
-    memory = MemoryRow
-    statement = (
-        select(memory.id, memory.valid_from)
-        .where(
-            memory.user_id == where.user_id,
-            memory.status == where.status,
-            or_(memory.expires_at.is_(None), memory.expires_at > where.now),
-        )
-        .order_by(memory.valid_from.desc(), memory.id.desc())
-        .limit(limit + 1)
-    )
-    if where.memory_types is not None:
-        statement = statement.where(memory.memory_type.in_(where.memory_types))
-    else:
-        statement = statement.where(memory.memory_type != "message")  # what was said is not true for a time
-    if where.occurred_from is not None:
-        statement = statement.where(or_(memory.valid_to.is_(None), memory.valid_to > where.occurred_from))
-    if where.occurred_to is not None:
-        statement = statement.where(memory.valid_from < where.occurred_to)
-    if cursor is not None:
-        micros, _, last = cursor.partition("-")
-        if not (micros.removeprefix("~").isdecimal() and len(micros) < 20 and last):
-            raise InvalidInput("cursor", "is none that a page before has given")
-        began = from_micros(int(micros.replace("~", "-")))
-        statement = statement.where(tuple_(memory.valid_from, memory.id) < (began, last))
-    found = list((await session.execute(statement)).all())
-    end = found[limit - 1] if len(found) > limit else None
-    return Page(
-        items=tuple(await items(session, where.user_id, [row.id for row in found[:limit]])),
-        next_cursor=None if end is None else f"{str(to_micros(end.valid_from)).replace('-', '~')}-{end.id}",
-    )
-
-
-async def sources(session: AsyncSession, user_id: str, memory_id: str) -> list[SourceMessage]:
-    """Return the source messages of a memory, in order."""
-    row = await memory_row(session, user_id, memory_id)
-    statement = (
-        select(MessageRow, MemorySourceRow.span_start, MemorySourceRow.span_end)
-        .join(
-            MemorySourceRow,
-            and_(MessageRow.user_id == MemorySourceRow.user_id, MessageRow.id == MemorySourceRow.message_id),
-        )
-        .where(MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id == row.id)
-        .order_by(MessageRow.id)
-    )
-    return [
-        SourceMessage(
-            id=message.id,
-            external_id=message.external_id,
-            session_id=message.session_id,
-            role=message.role,
-            speaker=message.speaker,
-            text=message.text,
-            sent_at=message.sent_at,
-            span=None if start is None or end is None else (start, end),
-        )
-        for message, start, end in (await session.execute(statement)).all()
-    ]
-
-
-async def count_by_group(session: AsyncSession, where: Filter) -> dict[str, int]:
-    """Count memories by group."""
-    group = MemoryRow.group_id
-    statement = select(group, func.count()).where(*conditions(where), group.is_not(None)).group_by(group)
-    counted = (await session.execute(statement)).all()
-    return dict(sorted((name, number) for name, number in counted if name is not None))
-
-
-async def relations_of(session: AsyncSession, user_id: str, memory_id: str) -> list[Relation]:
-    """Return the relations of a memory in both directions, oldest first."""
-    memory_id = (await memory_row(session, user_id, memory_id)).id
-    touching = or_(RelationRow.memory_id == memory_id, RelationRow.target_id == memory_id)
-    rows = await session.scalars(
-        select(RelationRow)
-        .where(RelationRow.user_id == user_id, touching)
-        .order_by(RelationRow.created_at, RelationRow.memory_id, RelationRow.target_id)
-    )
-    return [
-        Relation.model_validate(
-            {
-                "memory_id": row.memory_id,
-                "relation_type": row.relation_type,
-                "target_id": row.target_id,
-                "strength": row.strength,
-                "created_at": row.created_at,
-            }
-        )
-        for row in rows
-    ]
 
 
 async def all_users(session: AsyncSession) -> list[str]:
@@ -299,59 +163,167 @@ class Memories(Repository):
         async with self._database.reading(user_id) as session:
             return await known_by_hash(session, user_id, hashes, now)
 
-    async def slots(self, user_id: str, wanted: Sequence[str]) -> list[SlotEntry]:
-        async with self._database.reading(user_id) as session:
-            return await slots.slots(session, user_id, wanted)
-
-    async def snapshot(
-        self, user_id: str, hashes: Sequence[str], wanted: Sequence[str], now: datetime
-    ) -> tuple[dict[str, str], list[SlotEntry]]:
-        """Return the ids of current memories by dedupe hash, and the memories in some slots, in one session."""
-        async with self._database.reading(user_id) as session:
-            return (
-                await known_by_hash(session, user_id, hashes, now),
-                await slots.slots(session, user_id, wanted),
-            )
-
-    async def current_by_slot(
-        self, user_id: str, memory_types: Collection[str], words: Sequence[str] = ()
-    ) -> dict[str, list[dict[str, Any]]]:
-        async with self._database.reading(user_id) as session:
-            return await slots.holding(session, user_id, memory_types, words)
-
     async def derived(self, where: Filter, ids: Sequence[str]) -> dict[str, list[MemoryItem]]:
+        """Return the matching memories that were derived from these messages, by message, in order."""
         async with self._database.reading(where.user_id) as session:
-            return await gists(session, where, ids)
+            pairs: list[tuple[str, str]] = []
+            meant: set[str] = set()
+            for some in chunks(ids):
+                found = await session.execute(worked_out(where.user_id).where(MESSAGE.id.in_(some)))
+                pairs += [(gist, message) for gist, message, _ in found]
+            for some in chunks(sorted({gist for gist, _ in pairs})):
+                meant |= set(
+                    await session.scalars(select(MemoryRow.id).where(*conditions(where), MemoryRow.id.in_(some)))
+                )
+            by_id = {item.id: item for item in await items(session, where.user_id, sorted(meant))}
+            by_message = defaultdict[str, list[MemoryItem]](list)
+            for gist, message in sorted(pairs):
+                if gist in by_id:
+                    by_message[message].append(by_id[gist])
+            return dict(by_message)
 
     async def relations(self, user_id: str, memory_id: str) -> list[Relation]:
+        """Return the relations of a memory in both directions, oldest first."""
         async with self._database.reading(user_id) as session:
-            return await relations_of(session, user_id, memory_id)
+            memory_id = (await memory_row(session, user_id, memory_id)).id
+            touching = or_(RelationRow.memory_id == memory_id, RelationRow.target_id == memory_id)
+            rows = await session.scalars(
+                select(RelationRow)
+                .where(RelationRow.user_id == user_id, touching)
+                .order_by(RelationRow.created_at, RelationRow.memory_id, RelationRow.target_id)
+            )
+            return [from_row(Relation, row) for row in rows]
 
     async def sources(self, user_id: str, memory_id: str) -> list[SourceMessage]:
+        """Return the source messages of a memory, in order."""
         async with self._database.reading(user_id) as session:
-            return await sources(session, user_id, memory_id)
+            row = await memory_row(session, user_id, memory_id)
+            statement = (
+                select(MessageRow, MemorySourceRow.span_start, MemorySourceRow.span_end)
+                .join(
+                    MemorySourceRow,
+                    and_(MessageRow.user_id == MemorySourceRow.user_id, MessageRow.id == MemorySourceRow.message_id),
+                )
+                .where(MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id == row.id)
+                .order_by(MessageRow.id)
+            )
+            return [
+                from_row(SourceMessage, message, span=None if start is None or end is None else (start, end))
+                for message, start, end in (await session.execute(statement)).all()
+            ]
 
     async def page(self, where: Filter, *, cursor: str | None, limit: int) -> Page:
+        """Return a page, newest first. Ids grow with time, so a page starts after the last id of the one before."""
         async with self._database.reading(where.user_id) as session:
-            return await page(session, where, cursor, limit)
+            statement = select(MemoryRow.id).where(*conditions(where)).order_by(MemoryRow.id.desc()).limit(limit + 1)
+            if cursor is not None:
+                statement = statement.where(MemoryRow.id < cursor)
+            ids = list(await session.scalars(statement))
+            return Page(
+                items=tuple(await items(session, where.user_id, ids[:limit])),
+                next_cursor=ids[limit - 1] if len(ids) > limit else None,
+            )
 
     async def timeline(self, where: Filter, *, cursor: str | None, limit: int) -> Page:
+        """Return memories that were valid at some time in the filter's range, ended or not, the latest start first."""
         async with self._database.reading(where.user_id) as session:
-            return await timeline(session, where, cursor, limit)
+            memory = MemoryRow
+            statement = (
+                select(memory.id, memory.valid_from)
+                .where(
+                    memory.user_id == where.user_id,
+                    memory.status == where.status,
+                    or_(memory.expires_at.is_(None), memory.expires_at > where.now),
+                )
+                .order_by(memory.valid_from.desc(), memory.id.desc())
+                .limit(limit + 1)
+            )
+            if where.memory_types is not None:
+                statement = statement.where(memory.memory_type.in_(where.memory_types))
+            else:
+                statement = statement.where(memory.memory_type != "message")  # what was said is not true for a time
+            if where.occurred_from is not None:
+                statement = statement.where(or_(memory.valid_to.is_(None), memory.valid_to > where.occurred_from))
+            if where.occurred_to is not None:
+                statement = statement.where(memory.valid_from < where.occurred_to)
+            if cursor is not None:
+                micros, _, last = cursor.partition("-")
+                if not (micros.removeprefix("~").isdecimal() and len(micros) < 20 and last):
+                    raise InvalidInput("cursor", "is none that a page before has given")
+                began = from_micros(int(micros.replace("~", "-")))
+                statement = statement.where(tuple_(memory.valid_from, memory.id) < (began, last))
+            found = list((await session.execute(statement)).all())
+            end = found[limit - 1] if len(found) > limit else None
+            return Page(
+                items=tuple(await items(session, where.user_id, [row.id for row in found[:limit]])),
+                next_cursor=None if end is None else f"{str(to_micros(end.valid_from)).replace('-', '~')}-{end.id}",
+            )
 
     async def most_used(self, where: Filter, limit: int) -> list[str]:
+        """Return the ids of the most recalled memories, the latest recall first among equals."""
         async with self._database.reading(where.user_id) as session:
-            return await most_used(session, where, limit)
+            order = (MemoryRow.access_count.desc(), MemoryRow.last_accessed_at.desc(), MemoryRow.id.desc())
+            used = select(MemoryRow.id).where(*conditions(where), MemoryRow.access_count > 0)
+            return list(await session.scalars(used.order_by(*order).limit(limit)))
 
     async def count(self, where: Filter) -> int:
         async with self._database.reading(where.user_id) as session:
             return await session.scalar(select(func.count()).select_from(MemoryRow).where(*conditions(where))) or 0
 
     async def count_by_group(self, where: Filter) -> dict[str, int]:
+        """Count memories by group."""
         async with self._database.reading(where.user_id) as session:
-            return await count_by_group(session, where)
+            group = MemoryRow.group_id
+            statement = select(group, func.count()).where(*conditions(where), group.is_not(None)).group_by(group)
+            counted = (await session.execute(statement)).all()
+            return dict(sorted((name, number) for name, number in counted if name is not None))
 
     async def users(self) -> list[str]:
         """Return the ids of all users who have memories or messages."""
         async with self._database.reading(None) as session:
             return await all_users(session)
+
+
+def conditions(where: Filter) -> list[ColumnElement[bool]]:
+    """Return a filter as SQL conditions. `index/` has the same in numpy; a test compares the two."""
+    memory = MemoryRow
+    found: list[ColumnElement[bool]] = [
+        memory.user_id == where.user_id,
+        memory.status == where.status,
+    ]
+    if where.status == "active" or where.as_of is not None:
+        found.append(or_(memory.valid_to.is_(None), memory.valid_to > (where.as_of or where.now)))
+    if where.status == "active":  # whatever was archived, for its age or not, is among the archived
+        found.append(or_(memory.expires_at.is_(None), memory.expires_at > where.now))
+        found += [
+            or_(memory.memory_type != name, memory.expires_at.is_not(None), memory.created_at > where.now - lifetime)
+            for name, lifetime in where.lifetimes
+        ]
+    if where.as_of is not None:
+        found.append(memory.valid_from <= where.as_of)
+    if where.min_trust:
+        found.append(memory.trust >= where.min_trust)
+    if where.session_id is not None:
+        found.append(memory.session_id == where.session_id)
+    if where.agent_id is not None:
+        found.append(memory.agent_id == where.agent_id)
+    if where.group_id is not None:
+        found.append(memory.group_id == where.group_id)
+    if where.memory_types is not None:
+        found.append(memory.memory_type.in_(where.memory_types))
+    if where.layers is not None:
+        found.append(memory.layer.in_(where.layers))
+    if where.occurred_from is not None:
+        found.append(memory.occurred_at >= where.occurred_from)
+    if where.occurred_to is not None:
+        found.append(memory.occurred_at < where.occurred_to)
+    if where.tags is not None:
+        found.append(
+            exists().where(
+                KeywordRow.user_id == memory.user_id,
+                KeywordRow.memory_id == memory.id,
+                KeywordRow.source == "user_tag",
+                KeywordRow.keyword.in_(where.tags),
+            )
+        )
+    return found

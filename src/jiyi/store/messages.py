@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -10,8 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from ..models import MessagePage, SourceMessage
 from ..scope import Scope
 from .contract import StoredMessage
-from .database import Repository
-from .inserts import chunks
+from .database import Repository, chunks, from_row
 from .tables import MessageRow, UnitMessageRow, UnitRow
 
 
@@ -27,43 +27,8 @@ def _with_unit() -> Select[MessageRow, str | None]:
     )
 
 
-async def tail(session: AsyncSession, place: Scope, limit: int, *, before: str | None = None) -> list[StoredMessage]:
-    """Return the newest messages of a scope, oldest first; before a message, if one is named."""
-    statement = _with_unit().where(*_in(place)).order_by(MessageRow.id.desc()).limit(limit)
-    if before is not None:
-        statement = statement.where(MessageRow.id < before)
-    found = (await session.execute(statement)).all()
-    return [_stored(row, unit_id) for row, unit_id in reversed(found)]
-
-
-async def by_id(session: AsyncSession, user_id: str, ids: Sequence[str]) -> list[StoredMessage]:
-    """Return existing messages in order."""
-    found: list[StoredMessage] = []
-    for some in chunks(ids):
-        statement = _with_unit().where(MessageRow.user_id == user_id, MessageRow.id.in_(some))
-        found += [_stored(row, unit_id) for row, unit_id in (await session.execute(statement)).all()]
-    return sorted(found, key=lambda message: message.id)
-
-
-async def by_hash(session: AsyncSession, user_id: str, hashes: Sequence[str]) -> list[StoredMessage]:
-    found: list[StoredMessage] = []
-    for some in chunks(hashes):
-        statement = _with_unit().where(MessageRow.user_id == user_id, MessageRow.dedupe_hash.in_(some))
-        found += [_stored(row, unit_id) for row, unit_id in (await session.execute(statement)).all()]
-    return found
-
-
-def _stored(row: MessageRow, unit_id: str | None) -> StoredMessage:
-    return StoredMessage(
-        id=row.id,
-        external_id=row.external_id,
-        role=row.role,
-        speaker=row.speaker,
-        text=row.text,
-        sent_at=row.sent_at,
-        dedupe_hash=row.dedupe_hash,
-        unit_id=unit_id,
-    )
+async def _stored(session: AsyncSession, statement: Select[MessageRow, str | None]) -> list[StoredMessage]:
+    return [from_row(StoredMessage, row, unit_id=unit_id) for row, unit_id in (await session.execute(statement)).all()]
 
 
 async def delete_messages(session: AsyncSession, user_id: str, ids: Sequence[str]) -> None:
@@ -85,47 +50,41 @@ async def delete_messages(session: AsyncSession, user_id: str, ids: Sequence[str
             unit.subject, unit.summary, unit.narrative = None, "", ""
 
 
-async def page(
-    session: AsyncSession, user_id: str, session_id: str | None, cursor: str | None, limit: int
-) -> MessagePage:
-    """List messages of a user or of one session, the last stored first."""
-    statement = select(MessageRow).where(MessageRow.user_id == user_id)
-    if session_id is not None:
-        statement = statement.where(MessageRow.session_id == session_id)
-    if cursor is not None:
-        statement = statement.where(MessageRow.id < cursor)
-    rows = list(await session.scalars(statement.order_by(MessageRow.id.desc()).limit(limit + 1)))
-    items = [
-        SourceMessage(
-            id=row.id,
-            external_id=row.external_id,
-            session_id=row.session_id,
-            role=row.role,
-            speaker=row.speaker,
-            text=row.text,
-            sent_at=row.sent_at,
-            span=None,
-        )
-        for row in rows[:limit]
-    ]
-    return MessagePage(items=tuple(items), next_cursor=items[-1].id if len(rows) > limit else None)
-
-
 class Messages(Repository):
     """Messages, verbatim."""
 
     async def tail(self, place: Scope, limit: int, *, before: str | None = None) -> list[StoredMessage]:
+        """Return the newest messages of a scope, oldest first; before a message, if one is named."""
         async with self._database.reading(place.user_id) as session:
-            return await tail(session, place, limit, before=before)
+            statement = _with_unit().where(*_in(place)).order_by(MessageRow.id.desc()).limit(limit)
+            if before is not None:
+                statement = statement.where(MessageRow.id < before)
+            return (await _stored(session, statement))[::-1]
 
     async def page(self, user_id: str, session_id: str | None, *, cursor: str | None, limit: int) -> MessagePage:
+        """List messages of a user or of one session, the last stored first."""
         async with self._database.reading(user_id) as session:
-            return await page(session, user_id, session_id, cursor, limit)
+            statement = select(MessageRow).where(MessageRow.user_id == user_id)
+            if session_id is not None:
+                statement = statement.where(MessageRow.session_id == session_id)
+            if cursor is not None:
+                statement = statement.where(MessageRow.id < cursor)
+            rows = list(await session.scalars(statement.order_by(MessageRow.id.desc()).limit(limit + 1)))
+            items = [from_row(SourceMessage, row, span=None) for row in rows[:limit]]
+            return MessagePage(items=tuple(items), next_cursor=items[-1].id if len(rows) > limit else None)
 
     async def get(self, user_id: str, ids: Sequence[str]) -> list[StoredMessage]:
-        async with self._database.reading(user_id) as session:
-            return await by_id(session, user_id, ids)
+        """Return existing messages in order."""
+        found = await self._where(user_id, MessageRow.id, ids)
+        return sorted(found, key=lambda message: message.id)
 
     async def by_hash(self, user_id: str, hashes: Sequence[str]) -> list[StoredMessage]:
+        return await self._where(user_id, MessageRow.dedupe_hash, hashes)
+
+    async def _where(self, user_id: str, column: Any, values: Sequence[str]) -> list[StoredMessage]:
+        found: list[StoredMessage] = []
         async with self._database.reading(user_id) as session:
-            return await by_hash(session, user_id, hashes)
+            for some in chunks(values):
+                statement = _with_unit().where(MessageRow.user_id == user_id, column.in_(some))
+                found += await _stored(session, statement)
+        return found

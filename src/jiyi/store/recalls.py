@@ -13,8 +13,7 @@ from sqlalchemy import ColumnElement, String, and_, bindparam, case, cast, delet
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..models import Recall
-from .database import Repository
-from .inserts import chunks
+from .database import Repository, chunks, from_row
 from .tables import MemoryRow, RecallRow
 from .types import Instant
 
@@ -71,23 +70,6 @@ async def _forget_older(session: AsyncSession, user_id: str, keep: int) -> None:
         await session.execute(delete(RecallRow).where(RecallRow.user_id == user_id, RecallRow.id <= too_old))
 
 
-async def listing(session: AsyncSession, user_id: str, since: datetime | None, limit: int) -> list[Recall]:
-    """Return recalls, newest first."""
-    statement = select(RecallRow).where(RecallRow.user_id == user_id).order_by(RecallRow.id.desc()).limit(limit)
-    if since is not None:
-        statement = statement.where(RecallRow.recalled_at >= since)
-    return [
-        Recall(
-            id=row.id,
-            user_id=row.user_id,
-            query=row.query,
-            memory_ids=tuple(row.memory_ids),
-            recalled_at=row.recalled_at,
-        )
-        for row in await session.scalars(statement)
-    ]
-
-
 async def forget(session: AsyncSession, user_id: str, memory_ids: Sequence[str], words: Sequence[str] = ()) -> int:
     """Remove recalls that name one of these memories or contain one of these words; return their number."""
     listed, asked = cast(RecallRow.memory_ids, String), func.lower(RecallRow.query)
@@ -116,5 +98,9 @@ class Recalls(Repository):
         await self._database.write(users, lambda session: record(session, recalled, keep))
 
     async def list(self, user_id: str, *, since: datetime | None, limit: int) -> Sequence[Recall]:
+        """Return recalls, newest first."""
         async with self._database.reading(user_id) as session:
-            return await listing(session, user_id, since, limit)
+            statement = select(RecallRow).where(RecallRow.user_id == user_id).order_by(RecallRow.id.desc()).limit(limit)
+            if since is not None:
+                statement = statement.where(RecallRow.recalled_at >= since)
+            return [from_row(Recall, row) for row in await session.scalars(statement)]

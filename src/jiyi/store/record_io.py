@@ -18,10 +18,8 @@ from . import records as r
 from . import synonyms
 from .changes import tell
 from .contract import IndexEntry
-from .database import Repository
+from .database import NO_ATTRIBUTE, Inserts, Repository, chunks
 from .entries import insert_index
-from .history import NO_ATTRIBUTE
-from .inserts import Inserts, chunks
 from .tables import (
     SHARED,
     Base,

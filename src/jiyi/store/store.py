@@ -8,10 +8,9 @@ from .checks import Checks
 from .contract import StoreInfo
 from .database import Database
 from .deletions import Deletions
-from .edits import Edits
+from .edits import Edits, History
 from .entries import IndexEntries
 from .files import Files
-from .history import History
 from .jobs import Jobs
 from .keys import Keys
 from .maintenance import Maintenance
@@ -19,9 +18,8 @@ from .memories import Memories
 from .messages import Messages
 from .recalls import Recalls
 from .record_io import Records
-from .statistics import Statistics
+from .statistics import LlmUsage, Statistics
 from .synonyms import Synonyms
-from .usage import LlmUsage
 
 
 class Store:

@@ -16,9 +16,8 @@ from ..languages.words import normalise
 from ..models import utc_now
 from ..scope import Filter
 from ..synonyms import Cooccurrence, Pair, Synonym, in_order
-from .database import Repository
-from .filters import conditions
-from .inserts import chunks
+from .database import Repository, chunks
+from .memories import conditions
 from .tables import SHARED, ChangeRow, KeywordRow, MemoryRow, SynonymRow
 
 NEWEST = 200  # of the memories that have a word; a word's company is counted in these
@@ -63,23 +62,6 @@ _OF = select(SynonymRow.user_id, SynonymRow.keyword, SynonymRow.synonym, Synonym
 )
 
 
-async def of(session: AsyncSession, user_id: str, words: Sequence[str]) -> Mapping[str, Sequence[tuple[str, float]]]:
-    """Return synonyms of the words, best first: the user's own and the shared ones.
-
-    The user's own similarity overrides the shared one.
-    """
-    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    connection = await session.connection()
-    for some in chunks(list(dict.fromkeys(map(normalise, words)))):
-        lines = (await connection.execute(_OF, {"users": [user_id, SHARED], "words": some})).all()
-        for _, keyword, synonym, similarity in sorted(lines, key=lambda line: line[0] != SHARED):
-            found[keyword][synonym] = similarity
-    return {
-        keyword: sorted(synonyms.items(), key=lambda entry: (-entry[1], entry[0]))
-        for keyword, synonyms in found.items()
-    }
-
-
 async def listing(session: AsyncSession, user_id: str) -> Sequence[Synonym]:
     """Return the user's pairs and the shared ones, each once, by word."""
     statement = (
@@ -110,28 +92,6 @@ async def remove(session: AsyncSession, user_id: str, keyword: str, synonym: str
     return found
 
 
-async def cooccurrence(session: AsyncSession, where: Filter, words: Sequence[str]) -> Cooccurrence:
-    """Count the keywords that occur together with these words in the memories that match."""
-    asked = list(dict.fromkeys(map(normalise, words)))
-    keyword, mine = KeywordRow.keyword, KeywordRow.user_id == where.user_id
-    # Sorting and counting are done here: asked to do it, SQLite would walk through all keywords of the user.
-    having = await session.scalars(select(KeywordRow.memory_id).where(mine, keyword.in_(asked)))
-    newest = sorted(set(having), reverse=True)[:NEWEST]
-    ids = list(await session.scalars(select(MemoryRow.id).where(*conditions(where), MemoryRow.id.in_(newest))))
-    together = Counter(await session.scalars(select(keyword).where(mine, KeywordRow.memory_id.in_(ids))))
-    often = {word: count for word, count in together.most_common(COMPANIONS + len(asked)) if word not in asked}
-    if not often:
-        return Cooccurrence()
-    in_all = select(keyword, func.count()).where(mine, keyword.in_(often)).group_by(keyword)
-    population = select(func.count()).select_from(MemoryRow).where(MemoryRow.user_id == where.user_id)
-    return Cooccurrence(
-        population=await session.scalar(population) or 0,
-        asked=len(ids),
-        together=often,
-        holders=dict((await session.execute(in_all)).all()),
-    )
-
-
 async def tell(session: AsyncSession, user_id: str) -> None:
     """Record in the change feed that search results may differ."""
     change = {"user_id": user_id, "memory_id": "", "action": "synonyms", "changed_at": utc_now()}
@@ -154,9 +114,40 @@ class Synonyms(Repository):
         return await self._database.write([whose], lambda session: remove(session, whose, keyword, synonym))
 
     async def of(self, user_id: str, words: Sequence[str]) -> Mapping[str, Sequence[tuple[str, float]]]:
+        """Return synonyms of the words, best first: the user's own and the shared ones.
+
+        The user's own similarity overrides the shared one.
+        """
         async with self._database.reading(user_id) as session:
-            return await of(session, user_id, words)
+            found: defaultdict[str, dict[str, float]] = defaultdict(dict)
+            connection = await session.connection()
+            for some in chunks(list(dict.fromkeys(map(normalise, words)))):
+                lines = (await connection.execute(_OF, {"users": [user_id, SHARED], "words": some})).all()
+                for _, keyword, synonym, similarity in sorted(lines, key=lambda line: line[0] != SHARED):
+                    found[keyword][synonym] = similarity
+            return {
+                keyword: sorted(synonyms.items(), key=lambda entry: (-entry[1], entry[0]))
+                for keyword, synonyms in found.items()
+            }
 
     async def cooccurrence(self, where: Filter, words: Sequence[str]) -> Cooccurrence:
+        """Count the keywords that occur together with these words in the memories that match."""
         async with self._database.reading(where.user_id) as session:
-            return await cooccurrence(session, where, words)
+            asked = list(dict.fromkeys(map(normalise, words)))
+            keyword, mine = KeywordRow.keyword, KeywordRow.user_id == where.user_id
+            # Sorting and counting are done here: asked to do it, SQLite would walk through all keywords of the user.
+            having = await session.scalars(select(KeywordRow.memory_id).where(mine, keyword.in_(asked)))
+            newest = sorted(set(having), reverse=True)[:NEWEST]
+            ids = list(await session.scalars(select(MemoryRow.id).where(*conditions(where), MemoryRow.id.in_(newest))))
+            together = Counter(await session.scalars(select(keyword).where(mine, KeywordRow.memory_id.in_(ids))))
+            often = {word: count for word, count in together.most_common(COMPANIONS + len(asked)) if word not in asked}
+            if not often:
+                return Cooccurrence()
+            in_all = select(keyword, func.count()).where(mine, keyword.in_(often)).group_by(keyword)
+            population = select(func.count()).select_from(MemoryRow).where(MemoryRow.user_id == where.user_id)
+            return Cooccurrence(
+                population=await session.scalar(population) or 0,
+                asked=len(ids),
+                together=often,
+                holders=dict((await session.execute(in_all)).all()),
+            )

@@ -7,17 +7,7 @@ from hashlib import sha256
 from typing import Any, ClassVar, Final
 
 from numpy.typing import NDArray
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    ForeignKeyConstraint,
-    Index,
-    Integer,
-    MetaData,
-    SmallInteger,
-    Text,
-    and_,
-)
+from sqlalchemy import JSON, BigInteger, ForeignKeyConstraint, Index, Integer, MetaData, SmallInteger, Text, and_
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from .types import COUNTS, HASHES, WEIGHTS, Array, Instant, short_text, vector

@@ -1,25 +1,43 @@
-"""The first stage of `add`: whatever the caller hands in becomes checked messages or candidates."""
+"""The first stage of `add`: validate what the caller passes in, and recognise messages that were stored before.
+
+A message is recognised by the caller's id or its time, with session, role, speaker and text. Without id and time, the
+order decides: agents pass in the conversation so far again and again, or repeat a call that seemed lost. Such messages
+are known if the list begins with the end of the session, or if all of it occurs in the session in one run. Somebody who
+says "ok" twice in a conversation has said it twice.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
 from .. import validation
 from ..errors import InvalidInput
+from ..ids import identity, new_id
 from ..models import SENT_AT_ALIASES, CandidateMemory, Message, Value
+from ..scope import Scope
+from ..store.contract import Follows, NewMessage, StoredMessage
 
-INSTRUCTIONS = frozenset({"system", "developer"})  # roles of what an agent is told; no memory of a user
+if TYPE_CHECKING:
+    from ..store.store import Store
+
+INSTRUCTIONS = frozenset({"system", "developer"})  # roles of messages to the agent, which are no memories of a user
 MESSAGE_KEYS = frozenset({"role", "content", "speaker", "name", "sent_at", *SENT_AT_ALIASES})
+
+LOOK_BACK = 200  # messages of a session that are searched for one without id and time; at least twice the list
+RUN = 24  # letters that a list needs to be recognised in the middle of a session; a Chinese character counts as two
 
 V = TypeVar("V", bound=Value)
 
 Statement = str | CandidateMemory | Mapping[str, Any]
 Said = Message | Mapping[str, Any]
 What = Statement | Said | Sequence[Statement] | Sequence[Said]
+Likeness = tuple[str, str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +79,7 @@ def accept(what: What) -> Accepted:
 
 
 def _only_calls_tools(entry: Any) -> bool:
-    """OpenAI's assistant message that consists of tool calls: it belongs to a conversation but says nothing."""
+    """Return True for an assistant message in OpenAI's format that consists of tool calls."""
     return (
         isinstance(entry, Mapping)
         and not entry.get("content")
@@ -101,3 +119,73 @@ def _validated(argument: str, kind: type[V], entry: Mapping[str, Any]) -> V:
         first = error.errors()[0]
         place = "".join(f".{part}" if isinstance(part, str) else f"[{part}]" for part in first["loc"])
         raise InvalidInput(argument + place, first["msg"]) from None
+
+
+async def identify(
+    given: Sequence[Message], place: Scope, sent_at: datetime, store: Store
+) -> tuple[list[NewMessage], Follows | None, list[StoredMessage] | None]:
+    """Return the messages, stored ones as `StoredMessage`; the message they must follow, if the order decided; and the
+    newest messages of the scope, if they were read."""
+    hashes = _hashes(given, place)
+    hashed = list(filter(None, hashes))
+    found = await store.messages.by_hash(place.user_id, hashed) if hashed else []
+    known = {message.dedupe_hash: message for message in found}
+    follows, tail = None, None
+    by_order: dict[int, StoredMessage] = {}
+    if len(hashed) < len(given):
+        tail = await store.messages.tail(place, max(LOOK_BACK, 2 * len(given)))
+        follows = Follows(tail[-1].id if tail else None)
+        start = _where([_like(message) for message in given], [_like(message) for message in tail])
+        by_order = dict(enumerate(tail[start:])) if start is not None else {}
+    messages: list[NewMessage] = []
+    for at, (message, dedupe_hash) in enumerate(zip(given, hashes, strict=True)):
+        stored = by_order.get(at) if dedupe_hash is None else known.get(dedupe_hash)
+        messages.append(stored or _new(message, dedupe_hash, sent_at))
+    return messages, follows, tail
+
+
+def _hashes(given: Sequence[Message], place: Scope) -> list[str | None]:
+    """Return the identity of each message with an id or a time; equal messages are numbered."""
+    seen: Counter[str] = Counter()
+    hashes: list[str | None] = []
+    for message in given:
+        if message.id is None and message.sent_at is None:
+            hashes.append(None)
+            continue
+        sent = message.sent_at.isoformat() if message.sent_at is not None else ""
+        said = identity("message", place.session_id, message.id, message.role, message.speaker, message.text, sent)
+        seen[said] += 1
+        hashes.append(identity(said, str(seen[said])))
+    return hashes
+
+
+def _where(given: Sequence[Likeness], held: Sequence[Likeness]) -> int | None:
+    """Return the position in the stored messages from which the list repeats them; None if it is new."""
+    for length in range(min(len(given), len(held)), 0, -1):
+        if held[-length:] == given[:length]:
+            return len(held) - length
+    if len(given) > 1 and _letters(given) >= RUN:
+        for start in range(len(held) - len(given), -1, -1):
+            if held[start : start + len(given)] == given:
+                return start
+    return None
+
+
+def _letters(given: Sequence[Likeness]) -> int:
+    return sum(2 if letter > "\u2e80" else 1 for _, _, text in given for letter in text)
+
+
+def _like(message: Message | NewMessage) -> Likeness:
+    return message.role, message.speaker, message.text
+
+
+def _new(message: Message, dedupe_hash: str | None, sent_at: datetime) -> NewMessage:
+    return NewMessage(
+        id=new_id(),
+        external_id=message.id,
+        role=message.role,
+        speaker=message.speaker,
+        text=message.text,
+        sent_at=message.sent_at or sent_at,
+        dedupe_hash=dedupe_hash,
+    )

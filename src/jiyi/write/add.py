@@ -1,36 +1,82 @@
-"""One `add`: looked at, worked out without holding anything, and written if all is still as it was."""
+"""One `add`: read what is stored, derive memories without a lock, and write everything in one transaction."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+from pydantic import JsonValue, TypeAdapter
+
+from ..embed import Embedder
 from ..errors import StoreError, StoreUnavailable
-from ..ids import new_id
+from ..ids import identity, new_id
+from ..languages.words import normalise
+from ..metrics import Meter
 from ..models import Receipt, ReceiptState, utc_now
-from ..store.contract import Addition, Stale, StoredMessage
-from .accept import Accepted
-from .build import Context, stated, verbatim
-from .flow import Flow, Made, index, make
-from .hashes import identity
-from .identify import identify
-from .later import payload
+from ..store.contract import NO_EFFECTS, Addition, Effects, NewMemory, NewMessage, Stale, StoredMessage, UnitPart
+from .accept import Accepted, identify
+from .build import Context, derived, stated, verbatim
+from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
+from .drafts import Extractor
+from .index import KeywordRules, embed_entries, index_entries
+from .reconcile import Proposed, fact_told, settle, stated_facts, supersede
 
+if TYPE_CHECKING:
+    from ..index.search_index import SearchIndex
+    from ..settings import ExtractionSettings
+    from ..store.store import Store
+    from .alike import Judge
+
+TRIES = 100  # another writer was faster each time, so all together make progress
+MOST_COMPARED = 200  # statements in one call; more are an import of ready memories
+REACH = max(UNIT_MESSAGES, HISTORY_MESSAGES)  # earlier messages that extraction reads
+
+CONTEXT = TypeAdapter(Context)  # as it is stored in a job
 logger = logging.getLogger(__name__)
 
-TRIES = 100  # each time somebody else was faster, so that all in all it goes on
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """Parts of the write pipeline."""
+
+    store: Store
+    index: SearchIndex
+    embedder: Embedder
+    keyword_rules: KeywordRules
+    settings: ExtractionSettings
+    extractors: tuple[Extractor, ...]  # run inside `add`
+    slow_extractor: Extractor | None  # of a language model: run by a worker after `add`
+    judge: Judge | None = None  # of similar memories; run by the worker, too
+    meter: Meter = field(default_factory=Meter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """Derived memories, units and effects of an `add`, without the verbatim messages."""
+
+    memories: tuple[NewMemory, ...] = ()
+    met: tuple[str, ...] = ()
+    effects: Effects = NO_EFFECTS
+    units: tuple[UnitPart, ...] = ()
+    external_ids: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    new: frozenset[str] = frozenset()  # dedupe hashes that were looked up and are not stored
 
 
 async def add(accepted: Accepted, context: Context, *, idempotency_key: str | None, actor: str, flow: Flow) -> Receipt:
-    """With a language model, what it finds comes later: a job is written with the messages."""
+    """Add messages or statements. With a language model, a job for it is written with the messages."""
     request_hash = identity(repr(accepted), repr(context))
-    if idempotency_key is not None:  # looked at again inside the transaction; here it saves the work
+    if idempotency_key is not None:  # checked again inside the transaction; here it saves the work
         earlier = await flow.store.additions.receipt(context.user_id, idempotency_key, request_hash)
         if earlier is not None:
             return earlier
     at = utc_now()
     for _ in range(TRIES):
-        addition = await _work_out(accepted, context, at, flow, (idempotency_key, request_hash, actor))
+        addition = await _derive_addition(accepted, context, at, flow, (idempotency_key, request_hash, actor))
         try:
             return await flow.store.additions.save(addition)
         except Stale:
@@ -38,24 +84,30 @@ async def add(accepted: Accepted, context: Context, *, idempotency_key: str | No
     raise StoreUnavailable(f"others keep writing into this session of user {context.user_id!r}: try again")
 
 
-async def _work_out(
+async def _derive_addition(
     accepted: Accepted, context: Context, at: datetime, flow: Flow, request: tuple[str | None, str, str]
 ) -> Addition:
-    messages, follows = await identify(accepted.messages, context.place, context.occurred_at or at, flow.store)
+    messages, follows, tail = await identify(accepted.messages, context.place, context.occurred_at or at, flow.store)
     verbatims = {message.id: memory for message in messages if (memory := verbatim(message, context))}
-    known = await flow.store.memories.known(context.user_id, [memory.dedupe_hash for memory in verbatims.values()], at)
+    # A new message without a hash of its own is identified by its new id, which cannot be stored yet.
+    asked = [
+        verbatims[one.id].dedupe_hash
+        for one in messages
+        if one.id in verbatims and (isinstance(one, StoredMessage) or one.dedupe_hash is not None)
+    ]
+    known = await flow.store.memories.known(context.user_id, asked, at) if asked else {}
     fresh = [one for one in messages if one.id in verbatims and verbatims[one.id].dedupe_hash not in known]
     later = bool(fresh) and flow.settings.enabled and flow.slow_extractor is not None
     stateds = [stated(candidate, context, at) for candidate in accepted.candidates]
     try:
-        made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow)
+        made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow, tail=tail)
     except StoreError:
         raise
-    except Exception as error:  # whatever an extractor raises: what was said is stored, and a job tries again
+    except Exception as error:  # any failure of an extractor: the messages are stored, and a job tries again
         logger.warning("extraction failed, the messages are stored", exc_info=True)
         made = Made(memories=tuple(stateds), problems=(f"extraction failed: {type(error).__name__}: {error}",))
         later = bool(fresh)
-    memories, effects, problem = await index(list(verbatims.values()), known, made, context.user_id, at, flow)
+    memories, problem = await index(list(verbatims.values()), known, made, context.user_id, at, flow)
     done = ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED
     idempotency_key, request_hash, actor = request
     return Addition(
@@ -77,6 +129,90 @@ async def _work_out(
         follows=follows,
         units=made.units,
         met=made.met,
-        effects=effects,
-        payload=payload([message.id for message in fresh], context, actor) if later else None,
+        effects=made.effects,
+        payload=_payload(fresh, context, actor) if later else None,
     )
+
+
+def _payload(messages: Sequence[NewMessage], context: Context, actor: str) -> dict[str, JsonValue]:
+    """Return what a worker needs for the extraction job."""
+    return {
+        "messages": [message.id for message in messages],
+        "actor": actor,
+        "context": CONTEXT.dump_python(context, mode="json"),
+    }
+
+
+async def make(
+    messages: Sequence[NewMessage],
+    stated: Sequence[NewMemory],
+    context: Context,
+    extractors: Sequence[Extractor],
+    at: datetime,
+    flow: Flow,
+    *,
+    tail: Sequence[StoredMessage] | None = None,
+) -> Made:
+    """Derive memories from new messages, and reconcile them and the statements with what is stored.
+
+    `tail`: the newest messages of the scope, if they have been read.
+    """
+    place = context.place
+    made = Made()
+    # Another name is another person, even if nobody else speaks in the conversation.
+    is_user = frozenset({normalise(context.user_id)})
+    compared = flow.settings.enabled and len(stated) <= MOST_COMPARED
+    proposed = await asyncio.to_thread(_stated, stated, context) if compared else _plain(stated)
+    if messages and flow.settings.enabled:
+        ids = {message.id for message in messages}
+        if tail is None or any(isinstance(message, StoredMessage) for message in messages):
+            tail = await flow.store.messages.tail(place, REACH + len(ids), before=max(ids))
+        before = [message for message in tail if message.id not in ids][-REACH:]
+        found = await derive(messages, before, place, extractors, flow.settings)
+        sent_at = {message.id: message.sent_at for message in [*before, *messages]}
+        for draft in found.drafts:
+            memory = derived(draft, context)
+            told_at = max(sent_at[source.message_id] for source in memory.sources)
+            fact = fact_told(memory, place, is_user)
+            proposed.append(Proposed(memory=memory, facts=(fact,) if fact else (), told_at=told_at))
+        made = Made(
+            units=found.units,
+            external_ids={message.id: message.external_id or message.id for message in [*before, *messages]},
+            problems=found.problems,
+        )
+    if not proposed:
+        return made
+    settled = await settle(proposed, place.user_id, at, flow.store)
+    settled = await supersede(settled, place, at, flow.store)
+    return replace(made, memories=settled.memories, met=settled.met, effects=settled.effects, new=settled.new)
+
+
+def _plain(stated: Sequence[NewMemory]) -> list[Proposed]:
+    return [Proposed(memory=memory, told_at=memory.occurred_at, stated=True) for memory in stated]
+
+
+def _stated(stated: Sequence[NewMemory], context: Context) -> list[Proposed]:
+    """Propose statements with their attributes; one that has ended already supersedes nothing."""
+    current = [memory for memory in stated if memory.valid_to is None and memory.status == "active"]
+    found = {memory.id: stated_facts(memory, context) for memory in current}
+    return [found.get(plain.memory.id, plain) for plain in _plain(stated)]
+
+
+async def index(
+    verbatims: Sequence[NewMemory], known: Collection[str], made: Made, user_id: str, at: datetime, flow: Flow
+) -> tuple[tuple[NewMemory, ...], str | None]:
+    """Add index entries to memories that are not stored yet; `known` are the hashes of stored verbatims.
+
+    Returns the memories and the problem, if any."""
+    memories = (*verbatims, *made.memories)
+    asked = [memory.dedupe_hash for memory in made.memories if memory.dedupe_hash not in made.new]
+    there = {*known, *(await flow.store.memories.known(user_id, asked, at) if asked else ())}
+    new = [memory for memory in memories if memory.dedupe_hash not in there]
+    texts = [(one.content, one.summary, one.tags, one.data) for one in new]
+    entries, times = await asyncio.to_thread(index_entries, texts, flow.keyword_rules)
+    for seconds in times:
+        flow.meter.observe("keyword_extraction_seconds", seconds)
+    entries, problem = await embed_entries(entries, [text[0] for text in texts], flow.embedder)
+    found = {memory.id: entry for memory, entry in zip(new, entries, strict=True)}
+    indexed = tuple(replace(memory, index=found[memory.id]) if memory.id in found else memory for memory in memories)
+    return indexed, problem

@@ -24,7 +24,7 @@ from .index import embed_entries, index_entry
 from .reconcile import ACTOR
 
 if TYPE_CHECKING:
-    from .flow import Flow
+    from .add import Flow
 
 LEAST_ALIKE = 0.95  # cosine
 NEAR = 3  # bits in which two near hashes may differ

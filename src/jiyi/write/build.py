@@ -11,7 +11,8 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from ..ids import new_id
+from ..ids import identity, new_id, trust_parts
+from ..languages.terms import content_hash
 from ..models import CandidateMemory, layer_of
 from ..scope import Scope
 from ..store.contract import EXTRACTED, PAST, SAID, NewMemory, NewMessage, Source
@@ -20,7 +21,6 @@ from ..text.summary import summarise
 from .accept import INSTRUCTIONS
 from .drafts import Draft, Evidence
 from .extract import with_dates_of
-from .hashes import apart, identity, statement_hash
 
 LONGEST_DATED = 1000  # characters of a message whose relative dates are also kept as absolute ones
 
@@ -46,6 +46,20 @@ class Context:
         return Scope(user_id=self.user_id, session_id=self.session_id, agent_id=self.agent_id, group_id=self.group_id)
 
 
+def statement_hash(
+    text: str,
+    memory_type: str,
+    agent_id: str | None,
+    group_id: str | None,
+    memory_key: str | None = None,
+    trust: float = 1.0,
+) -> str:
+    """Hash a statement; equal for statements that say the same. Those of another agent or group, or with a key that the
+    caller chose, stay separate, because they must be found there."""
+    said = identity("statement", memory_type, agent_id, group_id, content_hash(text), *trust_parts(trust))
+    return said if memory_key is None else identity(said, memory_key)
+
+
 def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
     """A memory that holds what was said as it was said. What an agent is told is no memory of a user, and neither is
     what an earlier recall put into the conversation."""
@@ -69,7 +83,7 @@ def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
         importance=0.5 if context.importance is None else context.importance,
         tags=context.tags,
         dedupe_hash=SAID
-        + identity(context.agent_id, context.group_id, message.dedupe_hash or message.id, *apart(context.trust)),
+        + identity(context.agent_id, context.group_id, message.dedupe_hash or message.id, *trust_parts(context.trust)),
         occurred_at=message.sent_at,
         valid_from=message.sent_at,
         expires_at=context.expires_at,

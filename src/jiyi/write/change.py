@@ -16,7 +16,7 @@ from ..errors import InvalidInput, NotFound, VersionConflict
 from ..models import UNSET, MemoryItem, Revision, Status, Unset, layer_of, utc_now
 from ..store.contract import EXTRACTED, Change
 from ..text.summary import summarise
-from .hashes import statement_hash
+from .build import statement_hash
 from .index import KeywordRules, embed_entries, index_entry
 
 if TYPE_CHECKING:

@@ -1,22 +1,31 @@
-"""From a conversation to drafts: segment → extract, in parallel → evaluate."""
+"""From a conversation to drafts: cut it into units, run the extractors on them, and check the drafts.
+
+A unit is a stretch of conversation about one thing. A new one begins after a pause, with another topic, or when the one
+before has grown long. Each message is decided on from the unit so far, so that message after message gives the same
+units as all at once.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from .. import validation
+from ..errors import InvalidInput
 from ..ids import new_id
+from ..languages.terms import content_hash, tokens
 from ..scope import Scope
 from ..store.contract import StoredMessage, UnitPart
 from ..text.fence import blank_context
 from ..text.summary import summarise
+from ..text_cache import text_cache
 from .accept import INSTRUCTIONS
 from .drafts import Draft, Extracted, Extractor, Said, Unit
-from .evaluate import evaluate
-from .segment import Limits, segment
 
 if TYPE_CHECKING:
     from ..settings import ExtractionSettings
@@ -24,7 +33,19 @@ if TYPE_CHECKING:
 
 UNIT_GAP = timedelta(hours=1)  # a longer pause starts a new unit
 UNIT_MESSAGES = 40  # maximum messages of a unit
+UNIT_CHARACTERS = 24_000  # a unit with more takes no further message
 HISTORY_MESSAGES = 12  # earlier messages given to extractors
+MIN_UNIT_MESSAGES = 4  # before a change of topic counts
+TOPIC_MESSAGES = 6  # the last messages that define the topic
+TOPIC_WORDS = 6  # different words that a message needs to start a topic
+
+_ANSWERING = frozenset({"assistant", "tool", "function"})  # roles that continue the topic
+_TURN = re.compile(
+    r"^\W*(?:by the way|btw|anyway|on (?:another|a different) note|(?:to )?chang\w+ (?:the )?(?:subject|topic)"
+    r"|(?:new|different|another) (?:topic|subject|question)|unrelated"
+    r"|换个话题|换一个话题|说点别的|聊点别的|另一个问题|另外(?:问|说|一件)|顺便(?:问|说|提)|对了|话说回来)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,32 +62,30 @@ async def derive(
     extractors: Sequence[Extractor],
     settings: ExtractionSettings,
 ) -> Derived:
-    """`before`: what was said in the same place already, oldest first."""
+    """Derive drafts from new messages; `before` are the earlier messages of the same scope, oldest first."""
     said, earlier = _said(new), _said(before)
     if not said:
         return Derived()
-    open_unit, unit_id = _open_unit(before)
-    limits = Limits(gap=UNIT_GAP, messages=UNIT_MESSAGES)
-    stretches = segment(said, open_unit, limits)
+    open_unit, open_id = _open_unit(before)
+    grows, stretches = segment(said, open_unit)
     units = []
-    for stretch in stretches:
-        history = earlier[-HISTORY_MESSAGES:]
+    for at, messages in enumerate(stretches):
         units.append(
             Unit(
-                id=unit_id if stretch.grows and unit_id else new_id(),
-                messages=stretch.messages,
-                history=tuple(history),
+                id=open_id if grows and at == 0 and open_id else new_id(),
+                messages=tuple(messages),
+                history=tuple(earlier[-HISTORY_MESSAGES:]),
                 user_id=place.user_id,
                 session_id=place.session_id,
                 group_id=place.group_id,
             )
         )
-        earlier.extend(stretch.messages)
+        earlier.extend(messages)
     found = [
         some if isinstance(some, Extracted) else Extracted(drafts=tuple(some))
         for some in await asyncio.gather(*(extract(unit) for extract in extractors for unit in units))
     ]
-    drafts, problems = evaluate([draft for some in found for draft in some.drafts], [*said, *earlier], settings)
+    drafts, problems = _checked([draft for some in found for draft in some.drafts], [*said, *earlier], settings)
     problems += [problem for some in found for problem in some.problems]
     in_a_unit = {message.id for message in new if isinstance(message, StoredMessage) and message.unit_id}
     parts = [_part(unit, in_a_unit) for unit in units]
@@ -84,7 +103,7 @@ def _said(messages: Sequence[NewMessage]) -> list[Said]:
 
 
 def _open_unit(before: Sequence[StoredMessage]) -> tuple[list[Said], str | None]:
-    """The unit that the last message belongs to, as far as it is among those given."""
+    """Return the messages of the last unit, as far as they are among those given, and its id."""
     last = next((message.unit_id for message in reversed(before) if message.unit_id is not None), None)
     return _said([message for message in before if last is not None and message.unit_id == last]), last
 
@@ -102,3 +121,100 @@ def _part(unit: Unit, in_a_unit: set[str]) -> UnitPart | None:
         started_at=min(message.sent_at for message in messages),
         ended_at=max(message.sent_at for message in messages),
     )
+
+
+# -- units -----------------------------------------------------------------------------------------------------------
+
+
+def segment(
+    messages: Sequence[Said], open_unit: Sequence[Said], *, most: int = UNIT_MESSAGES
+) -> tuple[bool, list[list[Said]]]:
+    """Cut messages into units. Returns True if the first one continues the open unit, and the messages of each."""
+    unit = list(open_unit)
+    stretches: list[list[Said]] = []
+    grows = False
+    for message in messages:
+        begins = _begins_unit(message, unit, most)
+        if not stretches:
+            grows = not begins
+        if begins:
+            unit = []
+        if begins or not stretches:
+            stretches.append([])
+        unit.append(message)
+        stretches[-1].append(message)
+    return grows, stretches
+
+
+def _begins_unit(message: Said, unit: Sequence[Said], most: int) -> bool:
+    if not unit or abs(message.sent_at - unit[-1].sent_at) > UNIT_GAP:
+        return True
+    if len(unit) >= most or sum(len(said.text) for said in unit) > UNIT_CHARACTERS:
+        return True
+    if len(unit) < MIN_UNIT_MESSAGES or message.role in _ANSWERING:
+        return False
+    return _is_another_topic(message, unit[-TOPIC_MESSAGES:])
+
+
+def _is_another_topic(message: Said, before: Sequence[Said]) -> bool:
+    """Return True if the message says so, or is long and shares no word with those before it."""
+    if _TURN.match(message.text):
+        return True
+    own = _words(message.text)
+    return len(own) >= TOPIC_WORDS and own.isdisjoint(set().union(*(_words(said.text) for said in before)))
+
+
+@text_cache(32)  # each message is compared with some of those before it
+def _words(text: str) -> frozenset[str]:
+    """Return the words of a text without single Chinese characters, which everything shares."""
+    return frozenset(term for term in tokens(text) if len(term) > 1)
+
+
+# -- drafts ----------------------------------------------------------------------------------------------------------
+
+
+def _checked(
+    drafts: Iterable[Draft], said: Sequence[Said], settings: ExtractionSettings
+) -> tuple[list[Draft], list[str]]:
+    """Return the drafts that are valid, important and certain enough, and the problems of invalid ones."""
+    texts = {message.id: message.text for message in said}
+    kept: dict[tuple[str, str, str | None], Draft] = {}
+    wrong: Counter[str] = Counter()
+    for draft in drafts:
+        problem = _problem(draft, texts)
+        if problem is not None:
+            wrong[problem] += 1
+        elif draft.importance >= settings.min_importance and draft.confidence >= settings.min_confidence:
+            moment = draft.occurred_at.isoformat() if draft.attribute else None  # a fact can become true twice
+            key = (draft.memory_type, content_hash(draft.content), moment)
+            first = kept.get(key)
+            kept[key] = draft if first is None else replace(first, evidence=(*first.evidence, *draft.evidence))
+    return list(kept.values()), [f"{number} finds were rejected: {problem}" for problem, number in wrong.items()]
+
+
+def _problem(draft: Draft, texts: dict[str, str]) -> str | None:
+    """Validate a draft like any foreign input: the extractor may be a language model."""
+    try:
+        validation.text("content", draft.content)
+        validation.memory_type("memory_type", draft.memory_type)
+        if draft.summary is not None:
+            validation.text("summary", draft.summary)
+        validation.share("importance", draft.importance)
+        validation.share("confidence", draft.confidence)
+        validation.tags("tags", draft.tags)
+        validation.json_object("data", draft.data)
+        for name in ("subject", "attribute", "value", "replaces"):
+            validation.optional_name(name, getattr(draft, name))
+    except InvalidInput as error:
+        return str(error)
+    if draft.valid_to is not None and draft.valid_to <= (draft.valid_from or draft.occurred_at):
+        return "it would end before it began"
+    if not draft.evidence:
+        return "no message supports it"
+    for source in draft.evidence:
+        if source.message_id not in texts:
+            return "the message that supports it does not exist"
+        end = len(texts[source.message_id])
+        if not 0 <= (source.start or 0) <= (end if source.end is None else source.end) <= end:
+            return "the part of the message that supports it does not exist"
+    return None

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
 from pydantic import JsonValue
 
-from ..languages import dates
+from ..languages import TimeSpan, cue, dates, sentences
 from .classify import Classification, classify
 from .drafts import Draft, Evidence, Said, Unit
-from .endings import ended_things
-from .rewrite import with_dates
-from .slots import SlotValue, slot_values
-from .statements import WORTH, Statement, statements
+from .slots import SlotValue, ended_things, slot_values
 
 VERSION = "builtin-2"
 PEOPLE = frozenset({"user", "human"})  # roles that speak for themselves
@@ -60,7 +58,7 @@ class BuiltinExtractor:
 
 
 def extract(unit: Unit) -> list[Draft]:
-    """Drafts of the statements in a unit that are worth remembering."""
+    """Return drafts of the statements in a unit that are worth remembering."""
     found: list[Draft] = []
     earlier = list(unit.history)
     for said in unit.messages:
@@ -98,7 +96,7 @@ def _corrected(one: Statement, said: Said, earlier: Sequence[Said]) -> Said | No
 
 
 def _correction(one: Statement, said: Said, corrected: Said) -> Draft:
-    """A correction together with what it corrects, about the same attribute."""
+    """Return a draft of a correction together with the text that it corrects."""
     slots = slot_values(corrected.text)
     slot = replace(slots[0], value=one.text, ended=False) if len(slots) == 1 else None
     draft = _draft((one, slot), said, None)
@@ -111,7 +109,7 @@ def _correction(one: Statement, said: Said, corrected: Said) -> Draft:
 
 
 def _split_by_slots(one: Statement) -> Iterator[tuple[Statement, SlotValue | None]]:
-    """A statement of several attributes in clauses, one for each, where it can be cut between them."""
+    """Cut a statement of several attributes into one clause for each, if that is possible."""
     found = slot_values(one.text)
     if not found:
         yield one, None
@@ -120,11 +118,7 @@ def _split_by_slots(one: Statement) -> Iterator[tuple[Statement, SlotValue | Non
         parts = _parts(one)
         yield from parts or [(one, found[0])]
         return
-    starts = [
-        0,
-        *(cut.end() for cut in re.finditer(r"(?:[,;，；。.!！](?=\D)|\s(?=(?:and|but) I\b))", one.text)),
-        len(one.text),
-    ]
+    starts = [0, *(cut.end() for cut in _CLAUSE.finditer(one.text)), len(one.text)]
     clauses = [(a, b) for a, b in pairwise(starts) if any(map(str.isalnum, one.text[a:b]))]
     by_clause = [slot_values(one.text[a:b]) for a, b in clauses]
     if any(len(values) > 1 for values in by_clause) or sum(map(len, by_clause)) != len(found):
@@ -145,7 +139,7 @@ def _split_by_slots(one: Statement) -> Iterator[tuple[Statement, SlotValue | Non
 
 
 def _parts(one: Statement) -> list[tuple[Statement, SlotValue | None]]:
-    """A statement cut where a clause about something else begins, if each part is worth remembering by itself."""
+    """Cut a statement where a clause about something else begins, if each part is worth remembering by itself."""
     cuts = [0, *(cut.end() for cut in _OTHER_CLAUSE.finditer(one.text)), len(one.text)]
     parts = []
     for begin, end in pairwise(cuts):
@@ -186,7 +180,7 @@ def _draft(part: tuple[Statement, SlotValue | None], said: Said, follows: str | 
 
 
 def _subject(slot: SlotValue | None, said: Said) -> str | None:
-    """Whom a statement is about: the speaker, or somebody of theirs."""
+    """Return the person a statement is about: the speaker, or somebody related to them."""
     speaker = said.speaker or "user"
     if slot is None or slot.subject is None:
         return speaker
@@ -217,9 +211,159 @@ def _future(one: Statement, kind: str) -> bool | None:
 
 
 def _occurred_at(text: str, said_at: datetime, *, future: bool | None) -> datetime:
-    """The first moment that a plan or event speaks of, or when it was said."""
+    """Return the first time that a plan or event names, or when it was said."""
     if future is None:
         return said_at
     found = [span.start for span in dates(text, said_at, future=future)]
     fitting = [start for start in found if (start >= said_at) == future]
     return fitting[0] if fitting else said_at
+
+
+# -- statements --------------------------------------------------------------------------------------------------------
+
+WORTH = 0.45  # salience from which a statement becomes a memory
+MAX_STATEMENTS = 200  # of one message
+LONGEST = 600  # characters of a statement; a longer one is text that was pasted
+
+_DEPENDENT = re.compile(
+    r"^\W*(?:(?:he|she|it|they|him|her|them|this|that|these|those|there|then|so|but|and|or|well|because|also|which"
+    r"|though|although|however|instead|otherwise|actually|it's|its|that's|he's|she's|they're|there's|just kidding|jk"
+    r"|not really|sorry|no wait|i mean|wait)\b|[他她它]|这[个次样里是]?|那[个次样里是]?|所以|但|不过|然后|而且|其实"
+    "|因为|而|还有|开玩笑|不对|不是|就是|除了)",
+    re.IGNORECASE,
+)
+_WORDS = re.compile(r"[^\W\d_]+|\d+")
+_HAN = re.compile(r"[\u4e00-\u9fff]")
+_PRONOUN = re.compile(r"\b(?:he|she|him|her|his|they|them|their|there|it)\b|[他她它]", re.IGNORECASE)
+_NAME = re.compile(r"\b[A-Z][a-z]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A part of a message, `start` to `end`, and what the classifier says of it."""
+
+    text: str
+    start: int
+    end: int
+    found: Classification
+    dependent: bool  # it refers to what was said before it
+
+
+def is_dependent(sentence: str) -> bool:
+    """Return True if a sentence needs the one before it to be understood."""
+    short = len(_HAN.findall(sentence)) + 2 * len(_WORDS.findall(_HAN.sub(" ", sentence))) <= 6
+    return (
+        short or bool(_DEPENDENT.match(sentence)) or bool(_PRONOUN.search(sentence) and not _NAME.search(sentence[1:]))
+    )
+
+
+def statements(text: str, role: str) -> list[Statement]:
+    """Cut a message into statements and classify each."""
+    parts: list[tuple[int, int, bool]] = []
+    for start, end in sentences(text):
+        dependent = is_dependent(text[start:end])
+        if parts and dependent and end - parts[-1][0] <= LONGEST and not text[start:end].endswith(("?", "？")):
+            before = text[parts[-1][0] : parts[-1][1]]
+            if not before.endswith(("?", "？")) and classify(before, role).salience >= WORTH:
+                parts[-1] = (parts[-1][0], end, parts[-1][2])
+                continue
+        parts.append((start, end, dependent))
+        if len(parts) > MAX_STATEMENTS:
+            break
+    return [
+        Statement(text[start:end], start, end, classify(text[start:end], role), dependent)
+        for start, end, dependent in parts
+    ]
+
+
+# -- absolute dates in brackets ----------------------------------------------------------------------------------------
+
+_KEPT = re.compile(
+    r"\d+(?:[.,:]\d+)*|\b[A-Z][\w'-]*|\b(?:not|no|never|none|nobody|nothing|without|cannot)\b|n['’]t\b|[不没未无非别]"
+    r"|[\"“「『][^\"”」』]*[\"”」』]"
+)
+_RECURRING = re.compile(
+    r"\b(?:every|each|birthday|born(?! (?:on |last |this )?(?:\w+day|night))|anniversary"
+    r"|mondays|tuesdays|wednesdays|thursdays|fridays|saturdays|sundays)\b"
+    r"|\bday (?:nights|mornings|evenings)|每|生日|出生|平时",
+    re.IGNORECASE,
+)
+_DIRECTED = re.compile(
+    r"\b(?:next|last|this|ago|yesterday|today|tomorrow|tonight|in)\b|day,? (?:the )?\d"
+    r"|[上下][个周星礼]|昨|今[天晚早]|明[天年晚早]|后天|前天|去年|今年",
+    re.IGNORECASE,
+)
+_CLAUSE_END = re.compile(r"[,.;:!?\n，。；：！？](?!\d)|\s(?:and|but|so|because|when)\s", re.IGNORECASE)
+_ARRANGED_FOR = re.compile(r"\b(?:for|by|until|til|till|due|to) (?:the )?$|[到等]$", re.IGNORECASE)
+_DAY = re.compile(r"\d|day\b|[\u4e00-\u9fff]", re.IGNORECASE)
+_DAY_OF_MONTH = re.compile(r"^the \d+(?:st|nd|rd|th)$", re.IGNORECASE)
+_LONG_AGO = timedelta(days=200)  # a day without a year beside a past verb may still be the next one
+_MOST_DAYS = 31  # a longer stretch of time gets no dates
+
+
+def loses_nothing(before: str, after: str) -> bool:
+    """Return True if every number, name, negation and quotation of a sentence is still in its rewriting."""
+    return not Counter(_KEPT.findall(before)) - Counter(_KEPT.findall(after))
+
+
+def with_dates(text: str, said_at: datetime, *, future: bool | None) -> str:
+    """Write the date of each relative time behind it.
+
+    `future` says where a date without a year or a bare weekday lies; None: unknown, and then they get no date.
+
+    >>> from datetime import UTC
+    >>> with_dates("I fly next Friday.", datetime(2024, 5, 8, tzinfo=UTC), future=True)
+    'I fly next Friday (2024-05-10).'
+    """
+    if _RECURRING.search(text):
+        return text
+    rewritten, first = text, len(text)
+    behind, ahead = ({span.at: span for span in dates(text, said_at, future=way)} for way in (False, True))
+    for at in sorted(behind | ahead, reverse=True):
+        lies_ahead = _lies_ahead(text, at, future)
+        if lies_ahead is False and at in behind and at in ahead and said_at - behind[at].start > _LONG_AGO:
+            said_as_past = _lies_ahead(text, at, None) is False
+            lies_ahead = behind[at] == ahead[at] or future or (None if said_as_past else True)
+        span = (ahead if lies_ahead else behind).get(at)
+        if span is None or at[1] > first:
+            continue
+        first = at[0]
+        note = _note(span)
+        certain = lies_ahead is not None or _DIRECTED.search(span.text)
+        if note and certain and not re.match(r"\s*[(（]\d", text[span.at[1] :]):
+            brackets = "（{}）" if _is_chinese(span.text) else " ({})"
+            rewritten = rewritten[: span.at[1]] + brackets.format(note) + rewritten[span.at[1] :]
+    return rewritten if loses_nothing(text, rewritten) else text
+
+
+def _lies_ahead(text: str, at: tuple[int, int], expected: bool | None) -> bool | None:
+    """Return True if a time lies ahead and False if it is over, by the verb of its clause; else what is expected."""
+    start = max((cut.end() for cut in _CLAUSE_END.finditer(text, 0, at[0])), default=0)
+    after = _CLAUSE_END.search(text, at[1])
+    before, rest = text[start : at[0]], text[at[1] : after.start() if after else len(text)]
+    if cue("arranged").search(before) or cue("arranged").search(rest):
+        return True if _ARRANGED_FOR.search(before) and _DAY.search(text[at[0] : at[1]]) else expected
+    if cue("past_event").search(before) or cue("past_event").search(rest):
+        return False
+    alone = _DAY_OF_MONTH.search(text[at[0] : at[1]]) and not cue("past_event").search(text)
+    return True if expected is False and alone else expected
+
+
+def _note(span: TimeSpan) -> str:
+    if not span.relative and re.search(r"\d{4}", span.text):
+        return ""
+    length = span.end - span.start
+    if length > timedelta(days=_MOST_DAYS) or length <= timedelta():
+        return ""
+    last = span.end - timedelta(microseconds=1)
+    if length < timedelta(hours=2) and (span.start.hour, span.start.minute) != (0, 0):
+        return f"{span.start:%Y-%m-%d %H:%M}"
+    if span.start.date() == last.date() or length < timedelta(days=1):
+        return f"{span.start:%Y-%m-%d}"
+    if length >= timedelta(days=28):
+        return f"{span.start:%Y-%m}"
+    return f"{span.start:%Y-%m-%d} to {last:%Y-%m-%d}"
+
+
+def _is_chinese(text: str) -> bool:
+    return any("\u4e00" <= letter <= "\u9fff" for letter in text)

@@ -1,16 +1,17 @@
-"""Comparable facts: subject, attribute and value of a memory."""
+"""Comparable facts (subject, attribute and value), and timelines of those of one subject and attribute."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import date
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from typing import Any
 
+from ..ids import identity, new_id, trust_parts
 from ..languages.words import HAN, normalise
-from ..store.contract import SlotEntry
-from .hashes import apart, identity
+from ..models import layer_of
+from ..store.contract import PAST, NewMemory, NewRelation, SlotEntry, Source
 
 THE_USER = frozenset({"", "user", "the user", "用户", "该用户", "我", "i"})
 _HALF = 16
@@ -22,7 +23,7 @@ _HAN = re.compile(f"[{HAN}]")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
     slot: str
-    value: str | None  # normalised; None: it cannot be told (any more)
+    value: str | None  # normalised; None: unknown
     single: bool = False
     ended: bool = False
     replaces: str | None = None
@@ -41,7 +42,7 @@ class Fact:
         return (self.single or old.single) and not self.says_the_same(old)
 
     def says_the_same(self, old: Fact) -> bool:
-        """The value agrees, or the old one gives it more exactly."""
+        """Return True if the values agree, or the old one is more exact."""
         if self.value is None or old.value is None or self.ended != old.ended:
             return False
         return self.value == old.value or ((self.single or old.single) and _is_part(self.value, old.value))
@@ -64,8 +65,8 @@ def fact_of(
     on: date | None = None,
     trust: float = 1.0,
 ) -> Fact | None:
-    """The fact in a memory's data. `is_user`: names, normalised, that mean the user. `on`: what happened, or is to be
-    done, on another day is another thing."""
+    """Return the fact in a memory's data. `is_user`: normalised names of the user. `on`: the day of an event or task,
+    which on another day is another one."""
     attribute, value, replaces = data.get("attribute"), data.get("value"), data.get("replaces")
     subject = data.get("subject")
     if not isinstance(attribute, str) or not isinstance(subject, str | None):
@@ -73,7 +74,7 @@ def fact_of(
     who = normalise(subject or "")
     who = "" if who in THE_USER or who in is_user else who
     return Fact(
-        slot=identity("whom", agent_id, group_id, who, *apart(trust))[:_HALF]
+        slot=identity("whom", agent_id, group_id, who, *trust_parts(trust))[:_HALF]
         + identity("what", normalise(attribute), on.isoformat() if on else None)[:_HALF],
         value=normalise(value) if isinstance(value, str) else None,
         single=bool(data.get("single")),
@@ -82,18 +83,8 @@ def fact_of(
     )
 
 
-def beside(slot: str, attribute: str) -> str:
-    """The slot of another attribute of the same, told in the same place."""
-    return whom(slot) + identity("what", normalise(attribute), None)[:_HALF]
-
-
-def whom(slot: str) -> str:
-    """The half of a slot that says of whom, and in which place, it was told."""
-    return slot[:_HALF]
-
-
 def fact_in(entry: SlotEntry) -> Fact:
-    """The fact of a memory that is stored; in its slot, whoever it was about when it was told."""
+    """Return the fact of a stored memory, in the slot that it was stored with."""
     found = fact_of(entry.data, agent_id=None, group_id=None) or Fact(slot=entry.slot, value=None)
     return replace(found, slot=entry.slot)
 
@@ -103,10 +94,173 @@ def _same(one: str | None, other: str | None) -> bool:
 
 
 def _is_part(short: str, long: str) -> bool:
-    """Words of the longer one that make a shorter answer of the same kind: berlin, and berlin in germany. With other
-    numbers, or with a no in only one of them, they say different things."""
+    """Return True if the shorter value is part of the longer one: berlin, and berlin in germany. Values with other
+    numbers, or with a negation in only one of them, are different."""
     if short == long or _NUMBERS.findall(short) != _NUMBERS.findall(long):
         return False
     if bool(_NOT.search(short)) != bool(_NOT.search(long)):
         return False
     return short in long if _HAN.search(short) else f" {short} " in f" {long} ".replace(",", " ")
+
+
+# -- timelines ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, kw_only=True)
+class Line:
+    """One memory on a timeline: stored, or new."""
+
+    id: str
+    fact: Fact
+    valid_from: datetime
+    valid_to: datetime | None
+    superseded_by: str | None = None
+    told: list[tuple[datetime, Source]]
+    stored: SlotEntry | None = None
+    memory: NewMemory | None = None
+    reasons: list[str] = field(default_factory=list)
+
+    def holds_at(self, at: datetime) -> bool:
+        return self.valid_from <= at and (self.valid_to is None or self.valid_to > at)
+
+    def end(self, at: datetime, by: str, reason: str) -> None:
+        if self.valid_to is None or at < self.valid_to:
+            self.valid_to, self.superseded_by = at, by
+            self.reasons.append(reason)
+
+    @property
+    def edited_at(self) -> datetime | None:
+        return self.stored.edited_at if self.stored else None
+
+
+def line_of(entry: SlotEntry) -> Line:
+    return Line(
+        id=entry.id,
+        fact=fact_in(entry),
+        valid_from=entry.valid_from,
+        valid_to=entry.valid_to,
+        superseded_by=entry.superseded_by,
+        told=list(entry.told),
+        stored=entry,
+    )
+
+
+class Timeline:
+    """The facts of one subject and attribute over time: a new one finds its place, whenever it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self.relations: dict[tuple[str, str], NewRelation] = {}
+
+    def place(self, new: Line, told_at: datetime, *, stays: bool, stated: bool) -> Line | None:
+        """Give a new fact its place; return the line that says the same, if it says nothing new."""
+        held = [line for line in self.lines if line.holds_at(new.valid_from)]
+        known = next((line for line in held if new.fact.says_the_same(line.fact)), None)
+        if known is not None and not stated:
+            return _said_again(known, new, "it was said again")
+        if known is not None:
+            self._relate(new.id, known.id, "supports")
+        following = self._following(new)
+        over = [line for line in held if line is not known and new.fact.ends(line.fact)]
+        passing = any(moment > told_at for line in over for moment, _ in line.told)  # the earlier fact holds again
+        met = None
+        if following is None:
+            pass
+        elif new.fact.says_the_same(following.fact) and not (stated or passing or following.edited_at):
+            met = _said_again(following, new, "it held earlier already")
+            met.valid_from = new.valid_from
+        elif following.fact.ends(new.fact):
+            new.end(following.valid_from, following.id, "something later was known already")
+            self._relate(following.id, new.id, "contradicts")
+        for line in over:
+            self._end(line, new, met or new, told_at)
+        if met is None and stays:
+            self.lines.append(new)
+        return met
+
+    def _following(self, new: Line) -> Line | None:
+        """Return the first later line that says the same or ends it."""
+        later = [line for line in self.lines if line.valid_from > new.valid_from]
+        later.sort(key=lambda line: line.valid_from)
+        return next((one for one in later if one.fact.ends(new.fact) or new.fact.says_the_same(one.fact)), None)
+
+    def _end(self, line: Line, new: Line, by: Line, told_at: datetime) -> None:
+        if line.edited_at is not None and line.edited_at > new.valid_from:
+            new.end(line.edited_at, line.id, "a person changed the other one later")
+            self._relate(new.id, line.id, "contradicts")
+            return
+        told_again = [moment for moment, _ in line.told if moment > told_at]
+        if told_again:
+            self._part(line, new, min(told_again))
+            return
+        exact = new.fact.refines(line.fact)
+        why = "more exactly" if exact else "is over" if new.fact.ended else "has changed"
+        line.end(new.valid_from, by.id, f"a newer memory says it {why}")
+        self._relate(by.id, line.id, "refines" if exact else "contradicts")
+
+    def _part(self, line: Line, new: Line, again_at: datetime) -> None:
+        """Split a fact that held before the new one, which came late, and was told again after it."""
+        before = [told for told in line.told if told[0] < again_at]
+        first = replace(line, id=new_id(), stored=None, told=before, reasons=[], valid_to=None)
+        first.memory = _copy(line, first.id, [source for _, source in before])
+        first.end(new.valid_from, new.id, "something else held in between")
+        self.lines.append(first)
+        line.valid_from = again_at
+        line.reasons.append("something else held before it was told again")
+        new.end(again_at, line.id, "what held before was told again")
+        self._relate(new.id, first.id, "contradicts")
+
+    def _relate(self, memory_id: str, target_id: str, relation_type: str) -> None:
+        relation = NewRelation(memory_id=memory_id, target_id=target_id, relation_type=relation_type, strength=1.0)
+        self.relations.setdefault((memory_id, target_id), relation)
+
+
+def _said_again(line: Line, new: Line, reason: str) -> Line:
+    line.told += new.told
+    line.reasons.append(reason)
+    return line
+
+
+def _copy(line: Line, memory_id: str, sources: list[Source]) -> NewMemory:
+    if line.memory is not None:
+        return replace(line.memory, id=memory_id, memory_key=memory_id, sources=tuple(sources))
+    stored = line.stored
+    if stored is None:
+        raise ValueError("a line is stored or new")
+    return NewMemory(
+        id=memory_id,
+        memory_key=memory_id,
+        memory_type=stored.memory_type,
+        layer=layer_of(stored.memory_type),
+        content=stored.content,
+        summary=stored.summary,
+        data=stored.data,
+        metadata={},
+        importance=stored.importance,
+        confidence=stored.confidence,
+        trust=stored.trust,
+        tags=stored.tags,
+        dedupe_hash=identity("a part of", stored.id),
+        occurred_at=stored.valid_from,
+        valid_from=stored.valid_from,
+        expires_at=None,
+        source="extracted",
+        sources=tuple(sources),
+    )
+
+
+def placed(line: Line, memory: NewMemory) -> NewMemory:
+    """Return a new memory with its validity. One that has ended gets a hash of its own."""
+    said = memory.dedupe_hash
+    if line.valid_to is not None and memory.valid_to is None:
+        said = PAST + identity(said, line.valid_to.isoformat())
+    return replace(
+        memory,
+        slot=line.fact.slot,
+        valid_from=line.valid_from,
+        valid_to=line.valid_to,
+        superseded_by=line.superseded_by,
+        dedupe_hash=said,
+        reason="; ".join(dict.fromkeys(line.reasons)) or None,
+        sources=tuple({source.message_id: source for _, source in line.told}.values()) or memory.sources,
+    )

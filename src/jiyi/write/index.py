@@ -1,25 +1,30 @@
-"""The third stage of `add`: what a memory will be found by. The same functions serve updates and re-indexing."""
+"""Index entries: what a memory is found by. `add`, `update` and re-indexing make them here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from ..embed import Embedder, Vectors, embed_documents
+from ..embed import Embedder, Vectors, embed_documents, embed_query
 from ..errors import EmbeddingError
 from ..languages.sentences import question_share
 from ..languages.terms import keywords, near_hash, simhash, term_counts, tokens
 from ..languages.words import normalise
 from ..llm.keywords import words_in_text
-from ..store.contract import IndexEntry
+from ..store.contract import IndexEntry, Unembedded
 from ..text.passages import passages
 from .classify import classify
 
-FIRST_BY_MODEL = 0.9  # weight of the first word that a language model names; the others follow by tenths
+if TYPE_CHECKING:
+    from ..store.store import Store
+
+
+FIRST_BY_MODEL = 0.9  # weight of the first word that a language model names; each further one has 0.1 less
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class KeywordRules:
 def index_entry(
     content: str, summary: str, tags: Sequence[str], data: Mapping[str, JsonValue], rules: KeywordRules
 ) -> IndexEntry:
-    """All but the vector. Who said it is a word to search for, but would only blur the meaning of what was said."""
+    """Return the index entry of a memory without its vector. The speaker is a search term, but is not embedded."""
     speaker = data.get("speaker")
     of_content = tokens(content)
     terms = [*of_content, *(tokens(speaker) if isinstance(speaker, str) else ())]
@@ -57,7 +62,7 @@ def index_entry(
 
 
 def _role(data: Mapping[str, JsonValue]) -> str:
-    """Messages have a role; everything else was stated by a person or derived from what one said."""
+    """Return the role of a message; everything else was stated by a person or derived from what one said."""
     role = data.get("role")
     return role if isinstance(role, str) else "user"
 
@@ -66,7 +71,7 @@ Text = tuple[str, str, Sequence[str], Mapping[str, JsonValue]]  # content, summa
 
 
 def index_entries(texts: Sequence[Text], rules: KeywordRules) -> tuple[list[IndexEntry], list[float]]:
-    """→ an entry for each, and how many seconds each took"""
+    """Return an entry for each text, and the seconds that each took."""
     moments = [perf_counter()]
     entries = []
     for content, summary, tags, data in texts:
@@ -78,7 +83,7 @@ def index_entries(texts: Sequence[Text], rules: KeywordRules) -> tuple[list[Inde
 def _keywords(
     content: str, tags: Sequence[str], data: Mapping[str, JsonValue], rules: KeywordRules
 ) -> tuple[tuple[str, float, str], ...]:
-    """The user's tags at full weight, then the words that a language model named, then the heaviest by rule."""
+    """Return the user's tags at full weight, then words that a language model named, then the heaviest by rule."""
     found = {normalise(tag): (1.0, "user_tag") for tag in tags}
     by_model = data.get("keywords") if data.get("extractor") == "llm" else None
     for at, word in enumerate(words_in_text(by_model, content) if isinstance(by_model, list) else ()):
@@ -97,7 +102,7 @@ def _keywords(
 async def embed_entries(
     entries: Sequence[IndexEntry], texts: Sequence[str], embedder: Embedder
 ) -> tuple[list[IndexEntry], str | None]:
-    """The entries with their vectors. A failing embedder does not stop a memory from being kept; it is reported."""
+    """Return the entries with their vectors, and the problem if the embedder failed: memories are stored without."""
     if not texts:
         return [], None
     try:
@@ -110,7 +115,63 @@ async def embed_entries(
 
 
 async def embed_each(embedder: Embedder, texts: Sequence[Sequence[str]]) -> list[Vectors]:
-    """For each memory a row for each of its texts, all embedded at once."""
+    """Embed the texts of several memories at once; return the vectors of each memory."""
     vectors = await embed_documents(embedder, [text for some in texts for text in some])
     ends = accumulate(len(some) for some in texts)
     return [vectors[end - len(some) : end] for some, end in zip(texts, ends, strict=True)]
+
+
+Progress = Callable[[int, int], None]  # called with the number done and the total
+AT_ONCE = 256
+GIVE_UP_AFTER = 3  # failures in a row: then it is the embedder, not the text
+
+
+async def reindex_embeddings(store: Store, embedder: Embedder, progress: Progress | None) -> int:
+    """Embed all memories without a vector of this model; return their number.
+
+    Each batch is a transaction of its own, so that a run can be interrupted and resumed. A text that cannot be embedded
+    does not stop the others; it is named at the end.
+    """
+    dimension = len(await embed_query(embedder, "dimension"))
+    coverage = await store.entries.coverage(embedder.id)
+    done, whole = 0, coverage.memories - coverage.embedded
+    failed: list[str] = []
+    after = ("", "")
+    while found := await store.entries.unembedded(embedder.id, dimension, after=after, limit=AT_ONCE):
+        if progress is not None:
+            progress(done, max(whole, done + len(found)))
+        memories, vectors = await _embed(embedder, found, failed)
+        written = await store.entries.save_vectors(embedder.id, memories, vectors) if memories else 0
+        done += written
+        if written == len(memories):  # else some were changed meanwhile: look at these again
+            after = (found[-1].user_id, found[-1].memory_id)
+    if progress is not None:
+        progress(done, done)
+    if failed:
+        raise EmbeddingError(f"{done} memories were embedded, {len(failed)} could not be: {failed[0]}")
+    return done
+
+
+async def _embed(
+    embedder: Embedder, found: Sequence[Unembedded], failed: list[str]
+) -> tuple[list[Unembedded], list[Vectors]]:
+    """Embed all at once; if that fails, one by one, to find those that cannot be embedded."""
+    try:
+        return list(found), await embed_each(embedder, [memory.texts for memory in found])
+    except EmbeddingError:
+        if len(found) == 1:
+            raise
+    memories: list[Unembedded] = []
+    vectors: list[Vectors] = []
+    in_a_row = 0
+    for memory in found:
+        try:
+            vectors += await embed_each(embedder, [memory.texts])
+            memories.append(memory)
+            in_a_row = 0
+        except EmbeddingError as error:
+            failed.append(f"{memory.memory_id} of user {memory.user_id!r}: {error}")
+            in_a_row += 1
+            if in_a_row == GIVE_UP_AFTER:
+                raise
+    return memories, vectors

@@ -1,4 +1,4 @@
-"""Does jobs: inside a process that has made some, or apart as `jiyi worker`."""
+"""Extraction jobs, and the worker that runs them, in the process that created them or as `jiyi worker`."""
 
 from __future__ import annotations
 
@@ -8,27 +8,35 @@ import logging
 import os
 import random
 import socket
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from ..errors import JiyiError, LlmError, LlmOverBudget, StoreError
 from ..ids import new_id
 from ..metrics import Meter
-from ..models import utc_now
-from ..store.contract import Lease, LeaseLost
+from ..models import ReceiptState, utc_now
+from ..store.contract import Addition, Lease, LeaseLost, NewMessage, Stale
+from .add import CONTEXT, Flow, Made, index, make
+from .alike import judge_alike
+from .build import Context
+from .drafts import Unit
 
 if TYPE_CHECKING:
     from ..settings import JobSettings
     from ..store.store import Store
 
-POLL_S = 1.0  # other processes make jobs too, and nobody tells
-LONGEST_WAIT_S = 3600.0  # whatever a model asks for
+
+POLL_S = 1.0  # other processes create jobs too
+LONGEST_WAIT_S = 3600.0  # even if a model asks for more
 
 logger = logging.getLogger(__name__)
 
 
 class Worker:
+    """Claims jobs and runs several at once."""
+
     def __init__(
         self,
         store: Store,
@@ -45,11 +53,11 @@ class Worker:
         self.done = 0
 
     def wake(self) -> None:
-        """There may be something to do."""
+        """Look for jobs now."""
         self._more.set()
 
     async def run(self, *, until_idle: bool) -> None:
-        """Take jobs as long as there are any, or for ever. When cancelled, it hands back what it has not finished."""
+        """Run jobs until there are none, or for ever. When cancelled, unfinished jobs are released."""
         running: set[asyncio.Task[None]] = set()
         try:
             while True:
@@ -80,7 +88,7 @@ class Worker:
             return None
 
     async def _attempt(self, lease: Lease) -> None:
-        """One try. How it ends is always written down: by the job itself, or here."""
+        """Run a job once and store its outcome."""
         heartbeat = asyncio.create_task(self._renew(lease))
         try:
             if lease.attempt > self._settings.max_attempts:
@@ -99,7 +107,7 @@ class Worker:
             with contextlib.suppress(LeaseLost, StoreError):  # then the lease runs out by itself
                 await self._store.jobs.release(lease, utc_now())
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it was, the job must say so, and the worker goes on
+        except Exception as error:  # noqa: BLE001 - the job stores any failure, and the worker goes on
             with contextlib.suppress(LeaseLost, StoreError):
                 await self._note_failure(lease, error)
         finally:
@@ -122,7 +130,7 @@ class Worker:
             self._meter.count("jobs_total", "put_off")
 
     def pause(self, attempt: int) -> float:
-        """Twice as long each time, and never the same for many."""
+        """Return the seconds before the next attempt: doubled each time, with jitter."""
         longest: float = min(
             self._settings.retry_delay_s * 2.0 ** min(attempt - 1, 30), self._settings.max_retry_delay_s
         )
@@ -130,7 +138,7 @@ class Worker:
         return longest * share
 
     async def _renew(self, lease: Lease) -> None:
-        """Say that this worker is alive, until it is done. If that fails for long, the lease runs out."""
+        """Renew the lease while the job runs. If that fails for long, the lease expires."""
         while True:
             await asyncio.sleep(self._settings.lease_s / 3)
             now = utc_now()
@@ -140,3 +148,75 @@ class Worker:
     @property
     def _lease_time(self) -> timedelta:
         return timedelta(seconds=self._settings.lease_s)
+
+
+async def run_job(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
+    """Derive memories from accepted messages without a lock, and write them if the lease still holds."""
+    left: dict[str, Any] = lease.payload
+    context = CONTEXT.validate_python(left["context"])
+    flow = replace(flow, slow_extractor=_once(flow.slow_extractor, _said_in), judge=_once(flow.judge, repr))
+    while True:
+        messages = await flow.store.messages.get(lease.user_id, left["messages"])
+        made = await _made(messages, context, lease.accepted_at, flow, last=lease.attempt >= max_attempts)
+        memories, problem = await index((), (), made, lease.user_id, lease.accepted_at, flow)
+        memories, effects, met, unjudged = await judge_alike(
+            memories, made.effects, context.place, lease.accepted_at, flow
+        )
+        addition = Addition(
+            id=lease.job_id,
+            user_id=lease.user_id,
+            session_id=lease.session_id,
+            agent_id=context.agent_id,
+            group_id=context.group_id,
+            idempotency_key=None,
+            request_hash="",
+            actor=left["actor"],
+            at=lease.accepted_at,
+            state=ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED,
+            problems=(*made.problems, *([problem] if problem else []), *unjudged),
+            model=flow.embedder.id,
+            messages=(),
+            memories=memories,
+            external_ids=made.external_ids,
+            units=made.units,
+            met=(*made.met, *met),
+            effects=effects,
+        )
+        try:
+            return await flow.store.additions.complete(lease, addition)
+        except Stale:
+            continue
+
+
+def _once(ask: Callable[..., Awaitable[Any]] | None, key_of: Callable[[Any], object]) -> Any:
+    """Cache the answers of a model, so that a second try of the transaction does not ask again."""
+    if ask is None:
+        return None
+    known: dict[object, Any] = {}
+
+    async def asked(what: Any, *more: Any) -> Any:
+        key = key_of(what)
+        if key not in known:
+            known[key] = await ask(what, *more)
+        return known[key]
+
+    return asked
+
+
+def _said_in(unit: Unit) -> object:
+    return tuple(said.id for said in (*unit.history, *unit.messages))
+
+
+async def _made(messages: Sequence[NewMessage], context: Context, at: datetime, flow: Flow, *, last: bool) -> Made:
+    """Run the language model's extractor or, if it fails for good, the others."""
+    if flow.slow_extractor is None:
+        return await make(messages, (), context, flow.extractors, at, flow)
+    try:
+        return await make(messages, (), context, (flow.slow_extractor,), at, flow)
+    except LlmError as error:
+        hopeless = not error.temporary or (last and not isinstance(error, LlmOverBudget))
+        if not (hopeless and flow.extractors and flow.settings.fallback):
+            raise
+        made = await make(messages, (), context, flow.extractors, at, flow)
+        problem = f"the language model failed, the built-in extractor did without it: {error}"
+        return replace(made, problems=(problem, *made.problems))

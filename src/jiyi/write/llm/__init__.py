@@ -1,7 +1,6 @@
 """Extraction by a language model; its memories are checked against the messages."""
 
-from .checker import Rejected
-from .extract import LlmDrafts, LlmExtractor, llm_drafts
+from .extract import LlmDrafts, LlmExtractor, Rejected, llm_drafts
 from .judge import LlmJudge, judge
 
 __all__ = ["LlmDrafts", "LlmExtractor", "LlmJudge", "Rejected", "judge", "llm_drafts"]

@@ -1,14 +1,14 @@
-"""Correct dates in the text of a model: models are bad at calendars."""
+"""Dates in the texts of a model: resolve and correct them, because models are bad at calendars."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 
-from ...languages.dates import TimeSpan
+from ...languages.dates import TimeSpan, dates
 from ...llm.prompts import PromptLanguage
-from .moments import absolute, times_in
 
 # Obligations: "reminded Mei to renew it before June 30".
 _OBLIGATION = re.compile(
@@ -68,3 +68,145 @@ def resolve_day(proposed: datetime | None, text: str, quote: str, said_at: datet
             agrees = proposed is not None and any(span.start <= proposed < span.end for span in spans)
             return proposed if agrees else spans[0].start
     return proposed
+
+
+# Without one of these a text speaks of no time, and need not be searched.
+_CUE = re.compile(
+    r"\d|tomorrow|day|week|month|year|night|morning|evening|noon|tonight|ago|last|next|since|until|january|february|march|april|may\b"
+    r"|june|july|august|september|october|november|december|\bjan\b|\bfeb\b|\bmar\b|\bapr\b|\bjun\b|\bjul\b|\baug\b|\bsept?\b"
+    r"|\boct\b|\bnov\b|\bdec\b|spring|summer|autumn|winter|christmas|easter|just now|hour|minute|the other"
+    r"|[年月日号天周晚早前后]|first|second|third|\d(?:st|nd|rd|th)|五一|除夕|端午|中秋|十一|圣诞|星期|礼拜|小时|分钟|季|节|元旦|国庆",
+    re.IGNORECASE,
+)
+_SAYS_PAST = re.compile(
+    r"last|ago|past|yesterday|previous|since|this year|(?<![早晚])上(?!午|班|学)|前|昨|[去今]年|过去|以来|起$",
+    re.IGNORECASE,
+)
+# "every Tuesday and Thursday", 每周三和周五: a habit, not a day.
+_SAYS_AGAIN = re.compile(
+    r"(?:\b(?:every|each)\b[\w ,]{0,20}|每(?:个|周|星期|月|个月|年|[^，。]{1,6}[和、]))\s*$", re.IGNORECASE
+)
+_SAYS_DAY = re.compile(
+    r"jan|feb|mar(?:ch)?\b|apr|may\b|june?\b|july?\b|aug|sept?|oct|nov|dec|\d[/-]\d|[\d一二三四五六七八九十]月",
+    re.IGNORECASE,
+)
+# What comes again every year has no year of its own.
+_YEARLY = re.compile(
+    r"birthday(?! (?:party|dinner|lunch|trip|drinks|bash|do|meal)\b)|born on|anniversary(?! (?:party|dinner|trip)\b)"
+    "|every year|each year|生日(?!会|派对|聚会|宴|趴|蛋糕|party)|纪念日|每年|出生",
+    re.IGNORECASE,
+)
+# "before August", 周五之前: the end of the stretch is what counts.
+_LIMIT = re.compile(r"^(?:before|by|until|till)\b|前$", re.IGNORECASE)
+# "Saturday mornings", "Sundays"
+_AGAIN_AFTER = re.compile(r"s\b(?!')| (?:mornings|afternoons|evenings|nights)\b| of (?:the|every|each) month")
+_AGAIN = re.compile(r"\b(?:weekly|daily|monthly|fortnightly|biweekly|every)\b", re.IGNORECASE)
+# "I got an offer, joining in April": what comes with it lies ahead.
+_TO_COME = re.compile(
+    r"\b(?:joining|arriving|starting|leaving|moving|flying|landing|due|coming|opening|ending|expected|delivered|until)\b"
+    r"[^,.;]{0,20}$"
+)
+_MOVED = re.compile(
+    r"\b(?:moved|pushed|shifted|changed|rescheduled|postponed|brought forward)\b|改[到成]"
+    r"|挪到|推[迟到]|提前到|延[期到]|调到"
+)
+_WEEKDAYS = re.compile(r"(?<![上下这本])周[一二三四五六日](?:[和、跟]?周?[一二三四五六日](?![点号月]))+")
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+
+
+def times_in(text: str, now: datetime, *, ahead: bool) -> tuple[TimeSpan, ...]:
+    """The times of a clause. `ahead` says that it speaks of the future: then "Friday" is the next one, not the last."""
+    if not _CUE.search(text) or _YEARLY.search(text):
+        return ()
+    if _WEEKDAYS.search(text):
+        return ()
+    found = [span for span in dates(text, now) if not _comes_again(text, span)]
+    found = [_ahead(span, now) if ahead or _TO_COME.search(text, 0, span.at[0]) else span for span in found]
+    # "moved from Tuesday to Thursday": the new one counts.
+    return tuple(reversed(found)) if len(found) == 2 and _MOVED.search(text) else tuple(found)
+
+
+def _comes_again(text: str, span: TimeSpan) -> bool:
+    start, end = span.at
+    return (
+        _SAYS_AGAIN.search(text[max(0, start - 24) : start]) is not None
+        or _AGAIN_AFTER.match(text, end) is not None
+        or (span.grain in ("day", "hour") and span.relative and _AGAIN.search(text, 0, start) is not None)
+        or (span.text == "来年" and text[start - 1 : start] in "十几多")
+    )
+
+
+_OF_WEEK = re.compile(r"(?<!year's )day\b|weekend|[周期拜][一二三四五六日天末]", re.IGNORECASE)
+# "Friday at 9am" is a day of the week, "Friday, May 9" is a date.
+_CLOCK = re.compile(
+    r"\d{1,2}[:：]\d{2}(?: ?[ap]\.?m)?|\d{1,2} ?(?:[ap]\.?m|o'clock|[点时])|at \d{1,2}\b", re.IGNORECASE
+)
+
+
+def _ahead(span: TimeSpan, now: datetime) -> TimeSpan:
+    """The next one of what comes again, where the words leave it open."""
+    limit = span.grain == "range" and _LIMIT.search(span.text) is not None
+    if span.end > now or not (span.relative or limit) or (_SAYS_PAST.search(span.text) and not limit):
+        return span
+    if re.search(r"\d{4}", span.text):
+        return span
+    if _OF_WEEK.search(span.text) and not re.search(r"\d", _CLOCK.sub("", span.text)):
+        return replace(span, start=span.start + timedelta(7), end=span.end + timedelta(7))
+    try:
+        return replace(span, start=_a_year_on(span.start), end=_a_year_on(span.end))
+    except ValueError:  # the 29th of February
+        return span
+
+
+def _a_year_on(moment: datetime) -> datetime:
+    return moment.replace(year=moment.year + 1)
+
+
+def absolute(text: str, spans: Iterable[TimeSpan], now: datetime, language: str) -> str:
+    """The text with the date behind each time that would mean something else on another day."""
+    for span in sorted(spans, key=lambda span: -span.at[0]):
+        written = _date(span, now, language)
+        start, end = span.at
+        if not written or text[start:end] != span.text:
+            continue
+        end -= text[start:end].endswith(".")  # "at 9am."
+        text = text[:end] + (f"（{written}）" if language == "zh" else f" ({written})") + text[end:]
+    return text
+
+
+def _date(span: TimeSpan, now: datetime, language: str) -> str | None:
+    if not span.relative or ((span.end - span.start).days > 400 and not _LIMIT.search(span.text)):
+        return None
+    at = moment(span, now)
+    if span.text == "今年":
+        return None
+    if _SAYS_DAY.search(span.text):
+        # "May 3" lacks only its year.
+        return f"{at.year}年" if language == "zh" else f"{at.year}"
+    if span.grain == "year":
+        return f"{at.year}年" if language == "zh" else f"{at.year}"
+    if span.grain in ("month", "season", "quarter"):
+        return f"{at.year}年{at.month}月" if language == "zh" else f"{_MONTHS[at.month - 1]} {at.year}"
+    return f"{at.year}年{at.month}月{at.day}日" if language == "zh" else f"{_MONTHS[at.month - 1]} {at.day}, {at.year}"
+
+
+def moment(span: TimeSpan, now: datetime) -> datetime:
+    """The one day that stands for a stretch: "two weeks ago" is two weeks ago today."""
+    if span.grain == "range" and _LIMIT.search(span.text):
+        return span.end
+    if span.grain == "week":
+        return span.start + timedelta(days=now.weekday())
+    return span.start

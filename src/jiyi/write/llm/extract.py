@@ -1,21 +1,37 @@
-"""Extract memories and episodes from a unit with a language model, one request each."""
+"""Extract memories and episodes from a unit with a language model, and check each against the messages."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import JsonValue, ValidationError
+
 from ...errors import LlmBadReply
+from ...languages.dates import TimeSpan
+from ...languages.terms import content_hash
 from ...llm import Usage
 from ...llm.client import LLMClient
 from ...llm.json_reply import read_object
-from ..drafts import Draft, Extracted, Unit
+from ...llm.keywords import words_in_text
+from ..drafts import Draft, Evidence, Extracted, Said, Unit
 from ..extract import extract
-from .checker import Checker, Rejected, summary_of
-from .schema import EPISODES, MEMORIES
-from .transcript import Transcript, transcript
+from .dates import correct_dates, resolve_day
+from .grounding import (
+    Grounding,
+    Unsupported,
+    contains,
+    is_mention,
+    is_small_talk,
+    languages_of,
+    said_by_people,
+    well_formed,
+)
+from .schema import EPISODES, MEMORIES, ProposedEpisode, ProposedMemory, plain_value
+from .transcript import LABELS, Transcript, transcript
 
 SCHEMAS: dict[str, dict[str, Any]] = {"memories": MEMORIES, "episodes": EPISODES}
 NO_USAGE = Usage()
@@ -107,3 +123,194 @@ class LlmExtractor:
     async def __call__(self, unit: Unit, /) -> Extracted:
         found = await llm_drafts(unit, self._llm)
         return Extracted(drafts=found.drafts, problems=found.problems)
+
+
+MAX_PER_MESSAGE = 4
+MAX_EXTRA = 8
+SHOWN = 5  # reasons listed in a problem
+
+# Attribute of a model → slot of the built-in extractor, so that one can supersede the other's; and whether the slot
+# has a single value, so that a new value supersedes the old one.
+ATTRIBUTES: dict[str, tuple[str, bool]] = {
+    "name": ("name", True),
+    "birthday": ("birthday", True),
+    "age": ("age", True),
+    "home": ("home", True),
+    "origin": ("hometown", True),
+    "job": ("job", True),
+    "employer": ("employer", True),
+    "diet": ("diet", True),
+    "education": ("education", False),
+    "language": ("language", False),
+    "family": ("family", False),
+    "partner": ("family", False),
+    "child": ("family", False),
+    "pet": ("pet", False),
+    "friend": ("friend", False),
+    "health": ("health:{value}", False),
+    "allergy": ("allergy", False),
+    "likes": ("likes:{value}", True),
+    "dislikes": ("likes:{value}", True),
+    "hobby": ("hobby:{value}", False),
+    "tool": ("uses", False),
+    "project": ("project", False),
+    "goal": ("goal", False),
+    "plan": ("plan", False),
+    "decision": ("decision", False),
+    "habit": ("habit:{value}", False),
+    "possession": ("owns:{value}", False),
+    "contact": ("contact", False),
+}
+TASTES = ("likes", "dislikes")  # the thing is part of the slot, and the value is the taste
+
+# An assistant or a tool can be the source of a skill, but not of facts about a person.
+ANY_SOURCE = frozenset({"skill"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A rejected proposal."""
+
+    reason: str
+    text: str
+
+
+def summary_of(rejected: Sequence[Rejected], kept: int) -> str:
+    """Summarise rejected proposals in one line for a receipt."""
+    counted = Counter(one.reason.partition(":")[0] for one in rejected).most_common(SHOWN)
+    reasons = ", ".join(f"{reason} ({count})" if count > 1 else reason for reason, count in counted)
+    return f"{len(rejected)} of {len(rejected) + kept} memories of the language model were rejected: {reasons}"
+
+
+class Checker:
+    """Checks the proposals for a unit."""
+
+    def __init__(self, transcript: Transcript, history: Sequence[Said], made_by: dict[str, JsonValue]) -> None:
+        self._transcript = transcript
+        self._grounding = Grounding(transcript, history)
+        self._made_by = made_by
+        self._people = {name.casefold(): name for name in transcript.participants}
+        for words in LABELS.values():
+            self._people.setdefault(words["user"].casefold(), LABELS[transcript.language]["user"])
+        self._people.setdefault("user", LABELS[transcript.language]["user"])
+
+    def memories(self, proposals: Any) -> tuple[list[Draft], list[Rejected]]:
+        return self._each(proposals, "memories", "text", self._memory)
+
+    def episodes(self, proposals: Any) -> tuple[list[Draft], list[Rejected]]:
+        return self._each(proposals, "episodes", "content", self._episode)
+
+    def _each(
+        self, proposals: Any, what: str, shown: str, check: Callable[[dict[str, Any]], Draft]
+    ) -> tuple[list[Draft], list[Rejected]]:
+        if not isinstance(proposals, list):
+            raise LlmBadReply(f"the reply's {what} are not a list but {type(proposals).__name__}")
+        most = MAX_EXTRA + MAX_PER_MESSAGE * len(self._transcript.messages)
+        if len(proposals) > most:
+            raise LlmBadReply(f"the reply has {len(proposals):,} {what} for {len(self._transcript.messages)} messages")
+        drafts: dict[str, Draft] = {}
+        rejected: list[Rejected] = []
+        for proposal in proposals:
+            text = str(proposal.get(shown, "") if isinstance(proposal, dict) else proposal)[:200]
+            try:
+                draft = check(proposal)
+                if drafts.setdefault(content_hash(draft.content), draft) is not draft:
+                    raise Unsupported("duplicate")
+            except Unsupported as error:
+                rejected.append(Rejected(str(error), text))
+            except ValidationError as error:
+                rejected.append(Rejected(f"wrong shape: {_first(error)}", text))
+        return list(drafts.values()), rejected
+
+    def _memory(self, proposal: dict[str, Any]) -> Draft:
+        found = ProposedMemory.model_validate(proposal)
+        cited = self._grounding.sources(found.messages)
+        where, proof = self._grounding.quoted(found.quote, cited)
+        cited = (where, *(said for said in cited if said is not where)) if where in cited else (where,)
+        if found.type not in ANY_SOURCE and not said_by_people([where]):
+            raise Unsupported("not said by a person")
+        well_formed(found.text, languages_of(cited))
+        if is_small_talk(found.text):
+            raise Unsupported("small talk")
+        if is_mention(found.text):
+            raise Unsupported("a mention without content")
+        dated = found.type in ("event", "task")  # these occur on their day, also in the future
+        ahead = found.type == "task"
+        text = self._correct_dates(found.text, cited, ahead=ahead)
+        share = self._grounding.supported(text, cited)
+        day = self._grounding.day_of(found.when, cited) if found.when else None
+        day = resolve_day(day, text, where.text[proof.start : proof.end], where.sent_at, ahead=ahead)
+        data: dict[str, JsonValue] = {**self._made_by}
+        if day is not None:
+            data["when"] = day.date().isoformat()
+        keywords = list(words_in_text(found.keywords, text))
+        if keywords:
+            data["keywords"] = [*keywords]
+        return Draft(
+            memory_type=found.type,
+            content=text,
+            evidence=(proof, *(Evidence(message_id=said.id) for said in cited[1:])),
+            occurred_at=where.sent_at if day is None or (day > where.sent_at and not dated) else day,
+            valid_from=where.sent_at if day is not None and day > where.sent_at else None,
+            importance=found.importance,
+            confidence=round(0.6 + 0.4 * share, 2),
+            data=data,
+            **self._slot(found),
+        )
+
+    def _correct_dates(self, text: str, cited: Sequence[Said], *, ahead: bool) -> str:
+        def supported(span: TimeSpan) -> bool:
+            return self._grounding.mentions(span, cited)
+
+        return correct_dates(text, cited[0].sent_at, self._transcript.language, ahead=ahead, supported=supported)
+
+    def _slot(self, found: ProposedMemory) -> dict[str, Any]:
+        """Return subject, attribute and value if they are certain: a wrong slot would supersede another memory."""
+        if found.subject is None:
+            return {}
+        subject = self._people.get(found.subject.casefold())
+        if subject is None and not self._grounding.knows(found.subject):
+            raise Unsupported("an unknown person", found.subject)
+        about: dict[str, Any] = {"subject": subject or found.subject}
+        named = (found.attribute or "").casefold()
+        if named in ATTRIBUTES and found.value is not None and contains(found.value, found.text):
+            attribute, single = ATTRIBUTES[named]
+            thing = plain_value(found.value, self._transcript.language).casefold() or found.value
+            about |= {
+                "attribute": attribute.format(value=thing),
+                "value": named if named in TASTES else found.value,
+                "single": single and not found.ended,
+                "ended": found.ended,
+            }
+            if found.replaces is not None and self._grounding.knows(found.replaces):
+                about["replaces"] = found.replaces
+        return about
+
+    def _episode(self, proposal: dict[str, Any]) -> Draft:
+        found = ProposedEpisode.model_validate(proposal)
+        participant = self._people.get(found.participant.casefold())
+        if participant not in self._transcript.participants:
+            raise Unsupported("an unknown person", found.participant)
+        cited = self._grounding.sources(found.messages)
+        if not said_by_people(cited):
+            raise Unsupported("not said by a person")
+        for text in (found.title, found.content):
+            well_formed(text, languages_of(self._transcript.by_people()))
+        content = self._correct_dates(found.content, cited, ahead=False)
+        share = self._grounding.supported(f"{found.title}. {content}", cited)
+        return Draft(
+            memory_type="episode",
+            content=content,
+            summary=found.title,
+            evidence=tuple(Evidence(message_id=said.id) for said in cited),
+            occurred_at=min(said.sent_at for said in cited),
+            subject=participant,
+            confidence=round(0.6 + 0.4 * share, 2),
+            data={**self._made_by, "title": found.title, "participants": [participant]},
+        )
+
+
+def _first(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    where = ".".join(map(str, problem["loc"]))
+    return f"{where}: {problem['msg']}" if where else problem["msg"]
