@@ -154,14 +154,10 @@ async def _additions(
             agent_id=agent_id,
             group_id=group_id,
             session_id=session_id,
-            idempotency_key=None,
-            request_hash="",
             actor=BY_HAND,
             at=now,
             state=ReceiptState.INDEXED,
-            problems=(),
             model=embedder.id,
-            messages=(),
             memories=tuple(memories),
         )
         for (agent_id, group_id, session_id), memories in by_labels.items()

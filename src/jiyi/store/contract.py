@@ -215,21 +215,21 @@ class Addition:
     session_id: str | None
     agent_id: str | None
     group_id: str | None
-    idempotency_key: str | None
-    request_hash: str
+    idempotency_key: str | None = None
+    request_hash: str = ""
     actor: str
     at: datetime
     state: ReceiptState
-    problems: tuple[str, ...]
+    problems: tuple[str, ...] = ()
     model: str
-    messages: tuple[NewMessage, ...]
+    messages: tuple[NewMessage, ...] = ()
     memories: tuple[NewMemory, ...]
-    met: tuple[str, ...] = ()  # memories that said already what else was found
-    external_ids: Mapping[str, str] = field(default_factory=dict)  # the caller's ids of messages that are there already
+    met: tuple[str, ...] = ()  # stored memories that say the same as others that were found
+    external_ids: Mapping[str, str] = field(default_factory=dict)  # the caller's ids of stored messages
     follows: Follows | None = None
     units: tuple[UnitPart, ...] = ()
     effects: Effects = NO_EFFECTS
-    payload: dict[str, JsonValue] | None = None  # what is left to do, by a worker
+    payload: dict[str, JsonValue] | None = None  # the work left for a worker
     kind: str = "add"
 
 

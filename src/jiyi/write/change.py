@@ -1,19 +1,20 @@
-"""Changing a memory that is there: update, archive, restore."""
+"""Change a stored memory: update, archive, restore."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from pydantic import JsonValue
 
 from .. import validation
 from ..embed import Embedder
 from ..errors import InvalidInput, NotFound, VersionConflict
-from ..models import UNSET, MemoryItem, Revision, Status, Unset, layer_of, utc_now
+from ..models import MemoryItem, Revision, Status, Unset, layer_of, utc_now
 from ..store.contract import EXTRACTED, Change
 from ..text.summary import summarise
 from .build import statement_hash
@@ -22,7 +23,7 @@ from .index import KeywordRules, embed_entries, index_entry
 if TYPE_CHECKING:
     from ..store.store import Store
 
-FOUND_BY = frozenset({"content", "summary", "tags"})  # a change of these changes what the memory is found by
+FOUND_BY = frozenset({"content", "summary", "tags"})  # a change of these changes the index entry
 TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at")
 TRIES = 100
 MAX_VERSION = 10**9
@@ -43,41 +44,30 @@ class Changes(TypedDict, total=False):
     status: Status | None
 
 
-def changed_fields(
-    *,
-    content: str | None = None,
-    summary: str | None = None,
-    memory_type: str | None = None,
-    importance: float | None = None,
-    tags: Sequence[str] | None = None,
-    metadata: dict[str, JsonValue] | None = None,
-    occurred_at: datetime | None = None,
-    valid_to: datetime | Unset | None = UNSET,
-    expires_at: datetime | Unset | None = UNSET,
-    status: Status | None = None,
-) -> dict[str, Any]:
+_VALIDATORS: dict[str, Callable[[str, Any], Any]] = {
+    "content": validation.text,
+    "summary": validation.text,
+    "memory_type": validation.memory_type,
+    "importance": validation.share,
+    "tags": lambda name, tags: list(validation.tags(name, tags)),
+    "metadata": validation.json_object,
+    "occurred_at": validation.time,
+    "valid_to": validation.optional_time,
+    "expires_at": validation.optional_time,
+    "status": validation.status,
+}
+_REMOVABLE = frozenset({"valid_to", "expires_at"})  # None removes the value
+
+
+def changed_fields(**changes: Unpack[Changes]) -> dict[str, Any]:
     """Return the fields to change, validated."""
-    given: dict[str, Any] = {}
-    if content is not None:
-        given["content"] = validation.text("content", content)
-    if summary is not None:
-        given["summary"] = validation.text("summary", summary)
-    if memory_type is not None:
-        given["memory_type"] = validation.memory_type("memory_type", memory_type)
-    if importance is not None:
-        given["importance"] = validation.share("importance", importance)
-    if tags is not None:
-        given["tags"] = list(validation.tags("tags", tags))
-    if metadata is not None:
-        given["metadata"] = validation.json_object("metadata", metadata)
-    if occurred_at is not None:
-        given["occurred_at"] = validation.time("occurred_at", occurred_at)
-    if not isinstance(valid_to, Unset):
-        given["valid_to"] = validation.optional_time("valid_to", valid_to)
-    if not isinstance(expires_at, Unset):
-        given["expires_at"] = validation.optional_time("expires_at", expires_at)
-    if status is not None:
-        given["status"] = validation.status("status", status)
+    if unknown := changes.keys() - _VALIDATORS.keys():
+        raise TypeError(f"update() got an unexpected keyword argument {min(unknown)!r}")
+    given = {
+        name: _VALIDATORS[name](name, value)
+        for name, value in changes.items()
+        if not isinstance(value, Unset) and (value is not None or name in _REMOVABLE)
+    }
     if not given:
         raise InvalidInput("update", "names nothing to change")
     return given
@@ -96,8 +86,8 @@ async def change(
     embedder: Embedder,
     rules: KeywordRules,
 ) -> MemoryItem:
-    """Compare and set. Nothing is locked while the new text is embedded: if somebody else was faster, a caller who
-    named a version is told, and one who did not gets the change applied to what is there now."""
+    """Compare and set, without a lock while the new text is embedded. If another writer was faster, a caller who named
+    a version gets `VersionConflict`; otherwise the change is applied to the new state."""
     validation.name("memory_id", memory_id)
     validation.name("user_id", user_id)
     validation.name("actor", actor)
@@ -107,8 +97,9 @@ async def change(
         validation.text("reason", reason)
     for attempt in range(TRIES):
         memory = await existing(store, user_id, memory_id)
-        prepared = await _prepare(memory, given, embedder, rules, action=action, actor=actor, reason=reason)
-        # What it is found by was worked out from the text as it was; any other change fits whatever is there now.
+        work = partial(prepare, memory, given, rules, action=action, actor=actor, reason=reason)
+        [prepared], _ = await embed_changes([await asyncio.to_thread(work)], [memory], embedder)
+        # An index entry is that of the text as read; any other change fits every version.
         expected = memory.version if version is None and prepared.index is not None else version
         try:
             await store.edits.update(user_id, memory.id, prepared, version=expected)
@@ -149,7 +140,7 @@ async def restore(
 
 
 def earlier_state(changes: Sequence[Revision], version: int | None) -> tuple[int, dict[str, Any]]:
-    """The number of an earlier version, by default the one before the last change, and what the memory was then."""
+    """Return the number of an earlier version, by default the one before the last change, and its fields."""
     newest = changes[-1].version
     wanted = newest - 1 if version is None else version
     states = {revision.version: revision.after for revision in changes}
@@ -163,38 +154,23 @@ def earlier_state(changes: Sequence[Revision], version: int | None) -> tuple[int
 
 
 async def existing(store: Store, user_id: str, memory_id: str) -> MemoryItem:
+    """Return a memory by id or memory_key, or raise `NotFound`."""
     found = await store.memories.get(user_id, [memory_id])
     if not found:
         raise NotFound(f"user {user_id!r} has no memory {memory_id!r}")
     return found[0]
 
 
-async def _prepare(
-    memory: MemoryItem,
-    given: dict[str, Any],
-    embedder: Embedder,
-    rules: KeywordRules,
-    *,
-    action: str,
-    actor: str,
-    reason: str | None,
-) -> Change:
-    change = await asyncio.to_thread(prepare, memory, given, rules, action=action, actor=actor, reason=reason)
-    [change], _ = await embed_changes([change], [memory], embedder)
-    return change
-
-
 def prepare(
     memory: MemoryItem, given: dict[str, Any], rules: KeywordRules, *, action: str, actor: str, reason: str | None
 ) -> Change:
-    """The change, worked out but for the vector."""
+    """Return the change without the vector of its index entry."""
     values = dict(given)
     if "content" in values and "summary" not in values and memory.summary == summarise(memory.content):
-        values["summary"] = summarise(values["content"])  # it was made from the content, and stays so
+        values["summary"] = summarise(values["content"])  # it was made from the content
     if "content" in values and "data" not in values and "value" in memory.data:
-        values["data"] = {
-            name: value for name, value in memory.data.items() if name != "value"
-        }  # it was the old text's
+        # The value belongs to the old text.
+        values["data"] = {name: value for name, value in memory.data.items() if name != "value"}
     if "memory_type" in values:
         values["layer"] = layer_of(values["memory_type"])
     after = memory.model_dump() | values
@@ -220,7 +196,7 @@ def prepare(
 async def embed_changes(
     changes: Sequence[Change], memories: Sequence[MemoryItem], embedder: Embedder
 ) -> tuple[list[Change], str | None]:
-    """The changes with their vectors, where they need one; and what went wrong. `memories`: what they change."""
+    """Return the changes with vectors for their index entries, and the problem, if any."""
     found = [(at, change.index) for at, change in enumerate(changes) if change.index is not None]
     texts = [str(changes[at].values.get("content", memories[at].content)) for at, _ in found]
     entries, problem = await embed_entries([entry for _, entry in found], texts, embedder)
