@@ -201,13 +201,10 @@ def test_a_profile_that_a_person_wrote_loses_only_the_line() -> None:
     assert left.content == "Likes quiet.\nIn Berlin since May."
 
 
-def test_an_attribute_with_other_evidence_stays_and_names_only_that() -> None:
-    item = {"attribute": "home", "value": "Rome", "content": "lives in Rome"}
-    both = {**item, "evidence": [{"message_id": "a"}, {"message_id": "b"}]}
-    left = remainder(held("profile", "lives in Rome", attributes=[both]), [], frozenset("a"), rules=RULES)
-    assert isinstance(left, Rewritten)
-    assert left.data["attributes"] == [{**item, "evidence": [{"message_id": "b"}]}]
-    assert remainder(held("profile", "lives in Rome", attributes=[both]), [], frozenset("ab"), rules=RULES) is None
+def test_a_profile_whose_message_goes_is_removed() -> None:
+    derived = held("profile", "lives in Rome", messages="ab")
+    assert remainder(derived, [], frozenset("a"), rules=RULES) is None
+    assert remainder(derived, [], frozenset("c"), rules=RULES) is derived
 
 
 # -- files ----------------------------------------------------------------------------------------------------------

@@ -252,8 +252,8 @@ class Memory:
     async def delete(self, memory_id: str, *, user_id: str, with_sources: bool = False) -> Deletion:
         """Delete a memory with its history. This cannot be undone.
 
-        Profiles and episodes lose the lines that came from it. Source messages are deleted with the last memory that
-        needs them; `with_sources` deletes them now, with everything derived from them alone.
+        Profiles lose the lines that repeat it, and episodes that contain it go too. Source messages are deleted with
+        the last memory that needs them; `with_sources` deletes them now, with everything derived from them alone.
 
             gone = await memory.delete(found.hits[0].id, user_id="mei")
         """

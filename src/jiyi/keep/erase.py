@@ -1,15 +1,14 @@
-"""Delete memories everywhere: profiles and episodes lose the lines that came from them, and are deleted when empty."""
+"""Delete memories everywhere: profiles lose the lines that repeat them, and episodes that contain them go too."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..embed import Embedder
 from ..errors import EmbeddingError
 from ..ids import identity
-from ..languages.words import normalise
 from ..models import Deletion
 from ..store.deletions import Erasure, Held, Rewrite, Rewritten
 from ..text.summary import summarise
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 PROFILES = frozenset({"profile", "group_profile"})
 MESSAGE = "message"  # source of memories that repeat a message verbatim
-_SUBJECT = 16  # characters of a slot that identify the subject
-STOPS = ("。", ". ", ".")
 
 
 async def erase(
@@ -77,99 +74,20 @@ def rewriter(rules: KeywordRules) -> Rewrite:
 def remainder(
     held: Held, deleted: Sequence[Held], messages: frozenset[str], *, rules: KeywordRules
 ) -> Held | Rewritten | None:
-    """Return a profile or episode without the deleted facts: unchanged, rewritten, or None if it goes too."""
-    facts = [one for one in deleted if one.source != MESSAGE]
-    if held.memory_type in PROFILES:
-        left = _profile_remainder(held, facts, messages)
-    elif held.messages & messages:
+    """Return a profile or episode without the deleted texts: unchanged, rewritten, or None if it goes too."""
+    if held.messages & messages:
         return None  # its words cannot be traced to single messages
-    else:
-        left = _episode_remainder(held, facts)
-    if left is None or left == (held.content, held.summary, held.data):
-        return None if left is None else held
-    content, summary, data = left
+    texts = {one.content for one in deleted if one.source != MESSAGE}
+    if held.memory_type not in PROFILES:
+        return None if any(text in held.content for text in texts) else held
+    content = "\n".join(line for line in held.content.split("\n") if line not in texts)
+    if content == held.content or not content.strip():
+        return held if content == held.content else None
+    summary = summarise(content)
     return Rewritten(
         content=content,
         summary=summary,
-        data=data,
+        data=held.data,
         dedupe_hash=identity("what is left of", held.id),
-        index=index_entry(content, summary, held.tags, data, rules),
+        index=index_entry(content, summary, held.tags, held.data, rules),
     )
-
-
-Remainder = tuple[str, str, dict[str, Any]]  # content, summary, data
-
-
-def _profile_remainder(held: Held, facts: Sequence[Held], messages: frozenset[str]) -> Remainder | None:
-    """Drop attributes whose evidence is deleted, and those that repeat a deleted fact about the same person."""
-    found = held.data.get("attributes")
-    attributes = [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
-    deleted = messages | {one.id for one in facts}
-    kept = [item for item in attributes if not _is_deleted(item, held, facts, deleted)]
-    texts = {str(item.get("content")) for item in attributes if item not in kept} | {one.content for one in facts}
-    texts -= {str(item.get("content")) for item in kept}
-    lines = [line for line in held.content.split("\n") if line not in texts]
-    content = "\n".join(lines)
-    if not content.strip():
-        return None
-    data = {**held.data, "attributes": [_without(item, deleted) for item in kept]} if attributes else held.data
-    return content, held.summary if content == held.content else summarise(content), data
-
-
-def _is_deleted(item: dict[str, Any], held: Held, facts: Sequence[Held], deleted: frozenset[str]) -> bool:
-    evidence = _evidence(item)
-    if evidence and evidence <= deleted:
-        return True
-    return any(_same_subject(held, fact) and _states(fact, item) for fact in facts)
-
-
-def _evidence(item: dict[str, Any]) -> set[str]:
-    places = item.get("evidence")
-    return (
-        {str(one.get("message_id")) for one in places if isinstance(one, dict)} if isinstance(places, list) else set()
-    )
-
-
-def _same_subject(held: Held, fact: Held) -> bool:
-    return held.slot is None or fact.slot is None or held.slot[:_SUBJECT] == fact.slot[:_SUBJECT]
-
-
-def _states(fact: Held, item: dict[str, Any]) -> bool:
-    if fact.content == item.get("content"):
-        return True
-    value, stated = fact.data.get("value"), item.get("value")
-    same = isinstance(value, str) and isinstance(stated, str) and normalise(value) == normalise(stated)
-    return same and fact.data.get("attribute") == item.get("attribute")
-
-
-def _without(item: dict[str, Any], deleted: frozenset[str]) -> dict[str, Any]:
-    """Remove deleted messages from the evidence of an attribute."""
-    places = item.get("evidence")
-    if not isinstance(places, list) or _evidence(item).isdisjoint(deleted):
-        return item
-    return {**item, "evidence": [one for one in places if one.get("message_id") not in deleted]}
-
-
-def _episode_remainder(held: Held, facts: Sequence[Held]) -> Remainder | None:
-    """Cut deleted facts out of a built-in episode, which consists of them; others cannot be cut."""
-    found = [fact.content for fact in facts if fact.content in held.content]
-    if not found:
-        return held.content, held.summary, held.data
-    if held.data.get("extractor") != "builtin":
-        return None
-    content = held.content
-    for text in sorted(found, key=len, reverse=True):
-        content = _cut(content, text)
-    content = content.strip()
-    if not content.strip("。. ") or any(text in content for text in found):
-        return None
-    title = summarise(content)
-    data = held.data | dict.fromkeys({"title", "value"} & held.data.keys(), title)
-    return content, title, data
-
-
-def _cut(content: str, text: str) -> str:
-    for stop in STOPS:
-        if text + stop in content:
-            return content.replace(text + stop, "")
-    return content
