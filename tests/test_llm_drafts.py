@@ -22,8 +22,8 @@ from jiyi.write.llm import LlmDrafts, judge, llm_drafts
 from jiyi.write.llm.dates import correct_dates
 from jiyi.write.llm.extract import Checker
 from jiyi.write.llm.grounding import find_quote, is_mention, repeats_itself
-from jiyi.write.llm.judge import DatedText
 from jiyi.write.llm.transcript import MAX_MESSAGE, transcript
+from jiyi.write.similar import DatedText
 
 AT = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)  # a Monday
 

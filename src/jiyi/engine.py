@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,13 +91,13 @@ class Engine:
         if settings.cache.max_query_vectors:
             embedder = CachedQueries(embedder, settings.cache.max_query_vectors)
         rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
-        expander = judge = None
+        expander = judging = None
         client = resolve_llm(settings, store.llm_usage, meter, llm)
         if client is not None:
-            from .write.llm import LlmExtractor, LlmJudge  # imported late because their validators are slow to build
+            from .write.llm import LlmExtractor, judge  # imported late because their validators are slow to build
 
             extractor = extractor or LlmExtractor(client)
-            judge = LlmJudge(client)
+            judging = partial(judge, llm=client)
             if settings.search.expand_with_llm:
                 from .llm.keywords import Expander
 
@@ -109,7 +110,7 @@ class Engine:
             settings=settings.extraction,
             extractors=(BuiltinExtractor(), *extractors),
             slow_extractor=extractor,
-            judge=judge,
+            judge=judging,
             meter=meter,
         )
         ranking = _ranking(settings)

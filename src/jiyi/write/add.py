@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..index.search_index import SearchIndex
     from ..settings import ExtractionSettings
     from ..store.store import Store
-    from .alike import Judge
+    from .similar import Judge
 
 TRIES = 100  # another writer was faster each time, so all together make progress
 MOST_COMPARED = 200  # statements in one call; more are an import of ready memories

@@ -19,9 +19,9 @@ from ..metrics import Meter
 from ..models import ReceiptState, utc_now
 from ..store.contract import Addition, Lease, LeaseLost, NewMessage, Stale
 from .add import CONTEXT, Flow, Made, index, make
-from .alike import judge_alike
 from .build import Context
 from .drafts import Unit
+from .similar import judge_similar
 
 if TYPE_CHECKING:
     from ..settings import JobSettings
@@ -159,7 +159,7 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
         messages = await flow.store.messages.get(lease.user_id, left["messages"])
         made = await _made(messages, context, lease.accepted_at, flow, last=lease.attempt >= max_attempts)
         memories, problem = await index((), (), made, lease.user_id, lease.accepted_at, flow)
-        memories, effects, met, unjudged = await judge_alike(
+        memories, effects, met, unjudged = await judge_similar(
             memories, made.effects, context.place, lease.accepted_at, flow
         )
         addition = Addition(
@@ -191,10 +191,10 @@ def _once(ask: Callable[..., Awaitable[Any]] | None, key_of: Callable[[Any], obj
         return None
     known: dict[object, Any] = {}
 
-    async def asked(what: Any, *more: Any) -> Any:
+    async def asked(what: Any, **more: Any) -> Any:
         key = key_of(what)
         if key not in known:
-            known[key] = await ask(what, *more)
+            known[key] = await ask(what, **more)
         return known[key]
 
     return asked

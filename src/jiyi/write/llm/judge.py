@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 
 from pydantic import ValidationError
 
@@ -13,37 +11,13 @@ from ...languages.words import prompt_language
 from ...llm.client import LLMClient
 from ...llm.json_reply import read_object
 from ...llm.prompts import PromptLanguage
-from ..alike import Judgement
 from ..drafts import Said
+from ..similar import DatedText, Judgement, Pair
 from .grounding import Grounding, Unsupported, languages_of, well_formed
 from .schema import JUDGEMENTS, ProposedJudgement
 from .transcript import Transcript
 
 NEW, OLD = {"zh": "新记忆", "en": "New memory"}, {"zh": "已存在的记忆", "en": "Old memory"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatedText:
-    """The text and time of a memory."""
-
-    text: str
-    at: datetime
-
-
-Pair = tuple[DatedText, DatedText]  # new, old
-
-
-class LlmJudge:
-    """Judges pairs of memories with a language model."""
-
-    def __init__(self, llm: LLMClient) -> None:
-        self._llm = llm
-
-    async def __call__(
-        self, pairs: Sequence[tuple[str, datetime, str, datetime]], user_id: str
-    ) -> Sequence[Judgement | None]:
-        dated = [(DatedText(text=new, at=new_at), DatedText(text=old, at=old_at)) for new, new_at, old, old_at in pairs]
-        return await judge(dated, self._llm, user_id=user_id)
 
 
 async def judge(pairs: Sequence[Pair], llm: LLMClient, *, user_id: str) -> list[Judgement | None]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WrapValidator
 
-from ..alike import JudgedAction
+from ..similar import JudgedAction
 
 MAX_MEMORY = 600
 MAX_EPISODE = 4_000

@@ -1,7 +1,8 @@
-"""New memories that say nearly the same as one that is there, in other words. Similar is not same, and different is no
-contradiction, so nothing is decided by likeness alone: a language model judges, and without one both are kept.
+"""New memories that say nearly the same as a stored one in other words.
 
-What it decides is recorded with its reason in the history, and can be undone."""
+Similar is not the same, and different is no contradiction, so similarity alone decides nothing: a language model
+judges, and without one both are kept. Its decision is recorded with the reason in the history, and can be undone.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +27,10 @@ from .reconcile import ACTOR
 if TYPE_CHECKING:
     from .add import Flow
 
-LEAST_ALIKE = 0.95  # cosine
-NEAR = 3  # bits in which two near hashes may differ
-LOOKED_AT = 3  # of the nearest, for a near hash
-MOST_JUDGED = 8  # pairs in one question
+MIN_SIMILARITY = 0.95  # cosine
+MAX_BITS = 3  # by which two near hashes may differ
+CANDIDATES = 3  # nearest memories that are compared
+MAX_PAIRS = 8  # of one request
 
 JudgedAction = Literal["ignore", "replace", "merge", "supersede", "keep_both"]
 
@@ -38,16 +39,25 @@ JudgedAction = Literal["ignore", "replace", "merge", "supersede", "keep_both"]
 class Judgement:
     action: JudgedAction
     reason: str
-    merged: str | None  # with `merge`: the text that says both
-    made_by: str  # which model, with which prompt
+    merged: str | None  # with `merge`: one text for both
+    made_by: str  # model and prompt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatedText:
+    """The text and time of a memory."""
+
+    text: str
+    at: datetime
+
+
+Pair = tuple[DatedText, DatedText]  # new, old
 
 
 class Judge(Protocol):
-    """Judges pairs of a new memory and an old one, each with when it was said."""
+    """Judges pairs of a new memory and an old one."""
 
-    def __call__(
-        self, pairs: Sequence[tuple[str, datetime, str, datetime]], user_id: str, /
-    ) -> Awaitable[Sequence[Judgement | None]]: ...
+    def __call__(self, pairs: Sequence[Pair], *, user_id: str) -> Awaitable[Sequence[Judgement | None]]: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,22 +70,22 @@ class _Outcome:
     relations: list[NewRelation] = field(default_factory=list)
 
 
-async def judge_alike(
+async def judge_similar(
     memories: Sequence[NewMemory], effects: Effects, place: Scope, at: datetime, flow: Flow
 ) -> tuple[tuple[NewMemory, ...], Effects, tuple[str, ...], tuple[str, ...]]:
-    """→ the memories that are left, what they do to others, which of those said it already, and what went wrong"""
+    """Return the remaining memories, their effects, the stored memories that say the same, and problems."""
     pairs = await _pairs(memories, effects, place, at, flow) if flow.judge is not None else []
     if not pairs or flow.judge is None:
         return tuple(memories), effects, (), ()
-    asked = [(new.content, new.occurred_at, old.content, old.occurred_at) for new, old, _ in pairs]
+    asked = [(_dated(new), _dated(old)) for new, old, _ in pairs]
     try:
-        judgements = await flow.judge(asked, place.user_id)
+        judgements = await flow.judge(asked, user_id=place.user_id)
     except LlmError as error:
-        return tuple(memories), effects, (), (f"memories that are alike were kept beside each other: {error}",)
+        return tuple(memories), effects, (), (f"similar memories were both kept: {error}",)
     outcome = _Outcome()
     for (new, old, _), judgement in zip(pairs, judgements, strict=True):
         if judgement is not None and old.id not in outcome.versions:
-            await _do(judgement, new, old, at, flow, outcome)
+            await _apply(judgement, new, old, at, flow, outcome)
     left = tuple(outcome.changed.get(one.id, one) for one in memories if one.id not in outcome.dropped)
     more = replace(
         effects,
@@ -87,54 +97,60 @@ async def judge_alike(
     return left, more, tuple(outcome.evidence), ()
 
 
+def _dated(memory: NewMemory | MemoryItem) -> DatedText:
+    return DatedText(text=memory.content, at=memory.occurred_at)
+
+
 async def _pairs(
     memories: Sequence[NewMemory], effects: Effects, place: Scope, at: datetime, flow: Flow
 ) -> list[tuple[NewMemory, MemoryItem, float]]:
-    """Each new memory with the one of its kind that is most alike, if that is alike enough and nobody has edited it."""
+    """Pair each new memory with the most similar one of its type, if it is similar enough and nobody has edited it."""
     touched = {one.id for one in effects.changes} | effects.evidence.keys()
-    leaned_on = {one.change.values.get("superseded_by") for one in effects.changes}
-    leaned_on |= {end for one in effects.relations for end in (one.memory_id, one.target_id)}
+    settled = {one.change.values.get("superseded_by") for one in effects.changes}
+    settled |= {end for one in effects.relations for end in (one.memory_id, one.target_id)}
     found = []
     for new in memories:
         if new.memory_type in ("episode", "message") or new.index.vector is None or new.valid_to is not None:
             continue
-        if new.id in leaned_on:  # by subject and attribute it is settled already what it does
+        if new.id in settled:  # its subject and attribute have decided already
             continue
         where = Filter(user_id=place.user_id, now=at, memory_types=(new.memory_type,))
         near = await flow.index.gather(IndexQuery(filter=where, vector=new.index.vector, model=flow.embedder.id))
-        places = np.argsort(-near.semantic)[:LOOKED_AT]
+        places = np.argsort(-near.semantic)[:CANDIDATES]
         ids = [str(near.ids[place]) for place in places if near.ids[place] not in touched]
         likeness = dict(zip((near.ids[place] for place in places), near.semantic[places].tolist(), strict=True))
         for old in await flow.store.memories.get(place.user_id, ids):
-            if _alike(new, old, likeness[old.id], place, flow) and not await _edited(old, flow):
+            if _similar(new, old, likeness[old.id], place, flow) and not await _edited(old, flow):
                 found.append((new, old, likeness[old.id]))
                 touched.add(old.id)
                 break
-    return sorted(found, key=lambda pair: -pair[2])[:MOST_JUDGED]
+    return sorted(found, key=lambda pair: -pair[2])[:MAX_PAIRS]
 
 
-def _alike(new: NewMemory, old: MemoryItem, likeness: float, place: Scope, flow: Flow) -> bool:
+def _similar(new: NewMemory, old: MemoryItem, likeness: float, place: Scope, flow: Flow) -> bool:
     if (old.agent_id, old.group_id) != (place.agent_id, place.group_id) or old.valid_to is not None:
         return False
     if old.trust != new.trust:
         return False
-    if likeness >= LEAST_ALIKE:
+    if likeness >= MIN_SIMILARITY:
         return True
     known = index_entry(old.content, old.summary, old.tags, dict(old.data), flow.keyword_rules)
-    return hamming(new.index.near_hash, known.near_hash) <= NEAR
+    return hamming(new.index.near_hash, known.near_hash) <= MAX_BITS
 
 
 async def _edited(old: MemoryItem, flow: Flow) -> bool:
-    """Return True if a person has edited the memory: it is not judged then."""
+    """Return True if a person has edited the memory; it is not judged then."""
     return any(one.action in BY_A_PERSON for one in await flow.store.history.get(old.user_id, old.id))
 
 
-async def _do(judgement: Judgement, new: NewMemory, old: MemoryItem, at: datetime, flow: Flow, done: _Outcome) -> None:
+async def _apply(
+    judgement: Judgement, new: NewMemory, old: MemoryItem, at: datetime, flow: Flow, done: _Outcome
+) -> None:
     action, why = judgement.action, f"{judgement.reason} ({judgement.made_by})"
     if action == "keep_both":
         return
     if action == "supersede" and new.valid_from <= old.valid_from:
-        return  # what is older ends nothing
+        return  # an older memory ends nothing
     done.versions[old.id] = old.version
     if action in ("ignore", "merge"):
         done.dropped.add(new.id)
@@ -142,7 +158,7 @@ async def _do(judgement: Judgement, new: NewMemory, old: MemoryItem, at: datetim
         if action == "merge" and judgement.merged is not None:
             done.changes.append(await _merged(judgement.merged, old, why, at, flow))
         return
-    ends = new.valid_from if action == "supersede" else old.valid_from  # one that never was right has no time
+    ends = new.valid_from if action == "supersede" else old.valid_from  # a wrong memory was never valid
     values = {"valid_to": ends, "superseded_by": new.id}
     change = Change(values=values, action="supersede", actor=ACTOR, reason=why, at=at)
     done.changes.append(ChangedMemory(id=old.id, change=change))
