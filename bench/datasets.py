@@ -18,10 +18,7 @@ from typing import Any
 
 from jiyi import validation
 from jiyi.errors import InvalidInput
-from jiyi.transfer.readers.locomo import LocomoSample
-from jiyi.transfer.readers.locomo import turns as locomo_turns
-from jiyi.transfer.readers.longmemeval import Haystack
-from jiyi.transfer.readers.longmemeval import turns as longmemeval_turns
+from jiyi.transfer.readers.benchmarks import Haystack, LocomoSample, locomo_turns, longmemeval_turns
 from jiyi.transfer.records import ForeignModel, ForeignName, ForeignTime, Turn, validate_as
 
 SUFFIXES = (".json", ".json.gz")

@@ -2,7 +2,7 @@
 
 The model is scripted, so that no key is needed. For a real one set LLM_MODEL, LLM_BASE_URL and LLM_API_KEY.
 
-    pip install 'jiyi[autogen]' autogen-ext        # and, for a real model, 'autogen-ext[openai]'
+    pip install -e '.[autogen]' autogen-ext        # and, for a real model, 'autogen-ext[openai]'
     python examples/autogen_agent.py [FILE]
 """
 

@@ -3,7 +3,7 @@
 The model is scripted, so that no key is needed. For a real one: pip install langchain-openai, and set LLM_MODEL,
 LLM_BASE_URL and LLM_API_KEY.
 
-    pip install 'jiyi[langchain]'
+    pip install -e '.[langchain]'
     python examples/langchain_tools.py [FILE]
 """
 

@@ -2,7 +2,7 @@
 
 The model is scripted unless LLM_BASE_URL, LLM_MODEL and LLM_API_KEY name a real one.
 
-    pip install 'jiyi[langgraph]'
+    pip install -e '.[langgraph]'
     python examples/langgraph_store.py [FILE]
 """
 

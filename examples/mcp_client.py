@@ -3,7 +3,7 @@
 No model is needed: the calls that one would make are written down. A client with a model (Claude, Cursor, …) is
 configured as docs/integrations/mcp.md shows.
 
-    pip install 'jiyi[mcp]'
+    pip install -e '.[mcp]'
     python examples/mcp_client.py [FILE]
 """
 

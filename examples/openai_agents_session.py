@@ -2,7 +2,7 @@
 
 The model is scripted unless LLM_BASE_URL, LLM_MODEL and LLM_API_KEY name a real one.
 
-    pip install 'jiyi[openai-agents]'
+    pip install -e '.[openai-agents]'
     python examples/openai_agents_session.py [FILE]
 """
 

@@ -157,11 +157,8 @@ def file_bytes(path: Path) -> bytes:
 
 
 def recomputed(explanation: Explanation) -> float:
-    """The score from its parts alone, by the formula that `Explanation` states."""
+    """The score of a plain formula from its parts and factors alone."""
     total = math.fsum(part.weight * part.value for part in explanation.parts)
-    if explanation.behind is not None:
-        level = min(math.fsum(part.weight * part.value for part in explanation.evidence), 3)
-        return 1 / (1 + math.exp(-(level + explanation.behind.weight * explanation.behind.value)))
     for factor in explanation.factors:
         total *= 1 - factor.weight + factor.weight * factor.value
     return total

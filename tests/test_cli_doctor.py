@@ -40,7 +40,7 @@ def test_a_healthy_place(path: Path) -> None:
     )
     assert answer("stats", "--store", path)["users"] == 0, "looking leaves no user behind"
     shown = jiyi("doctor", "--store", path).stdout
-    assert shown.count("✓") == len(found["works"]) and "all is well" in shown
+    assert shown.count("✓") == len(found["works"]) and "all checks passed" in shown
 
 
 def test_what_is_degraded_is_named_with_the_next_step(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

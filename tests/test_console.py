@@ -175,15 +175,15 @@ def test_a_change_made_meanwhile_is_not_overwritten(visiting: Visiting, server: 
         page.get_by_label("Content").fill("The code is 2222.")
         server.call("PATCH", f"memories/{memory['id']}", {"content": "The code is 3333."}, user_id=user)
         page.get_by_role("button", name="Save").click()
-        expect(page.get_by_role("alert")).to_contain_text("Somebody changed this memory")
+        expect(page.get_by_role("alert")).to_contain_text("This memory was changed")
         expect(page.get_by_role("alert").locator("ins")).to_have_text("3333")
         assert server.call("GET", f"memories/{memory['id']}", user_id=user)["content"] == "The code is 3333."
-        page.get_by_role("button", name="Save mine over it").click()
+        page.get_by_role("button", name="Overwrite it").click()
         expect(page.locator(".pane-text")).to_have_text("The code is 2222.")
         visitor.complaints = [told for told in visitor.complaints if "412" not in told]
 
 
-def test_archive_and_bring_back(visiting: Visiting, server: Server, user: str) -> None:
+def test_archive_and_restore(visiting: Visiting, server: Server, user: str) -> None:
     memory = server.add(user, "Old wifi password: swordfish")
     with visiting() as visitor:
         page = visitor.open("memories", open=memory["id"])
@@ -191,7 +191,7 @@ def test_archive_and_bring_back(visiting: Visiting, server: Server, user: str) -
         expect(item(page, memory)).to_have_count(0)
         page.get_by_role("radio", name="Archived").check()
         expect(item(page, memory)).to_be_visible()
-        page.get_by_role("button", name="Bring back").click()
+        page.get_by_role("button", name=re.compile("^Restore(?! this)")).click()
         expect(item(page, memory)).to_have_count(0)
         assert server.call("GET", f"memories/{memory['id']}", user_id=user)["status"] == "active"
         page.locator("#notes").get_by_role("button", name="Undo").last.click()
@@ -263,7 +263,7 @@ def test_a_new_user_is_told_what_to_do_first(visiting: Visiting) -> None:
     with visiting() as visitor:
         page = visitor.open("search")
         page.locator(".state").get_by_role("button", name="Add a memory").click()
-        page.get_by_label("What should be remembered").fill("我吃素，对花生过敏")
+        page.get_by_label("Text of the memory").fill("我吃素，对花生过敏")
         page.get_by_role("button", name="Save").click()
         expect(page.locator(".pane-text")).to_have_text("我吃素，对花生过敏")
         page.get_by_role("searchbox").fill("any food allergies?")
@@ -326,7 +326,7 @@ def test_the_timeline_shows_what_was_valid_when(browser: Browser, server: Server
         anker, dji = (page.locator(".span", has_text=name) for name in ("Anker", "DJI"))
         expect(anker).to_have_class(re.compile("past"))
         expect(dji).not_to_have_class(re.compile("past"))
-        slider = page.get_by_label("Moment")
+        slider = page.get_by_label("Time", exact=True)
         slider.evaluate("one => { one.value = one.max * 0.2; one.dispatchEvent(new Event('input')) }")
         expect(anker).not_to_have_class(re.compile("past"))
         expect(dji).to_have_class(re.compile("past"))
@@ -351,7 +351,7 @@ def test_profile_relations_jobs_and_metrics(browser: Browser, server: Server) ->
         page.keyboard.press("Enter")
         expect(page.locator(".pane-text")).to_be_visible()
         page = visitor.open("jobs")
-        expect(page.locator(".health")).to_contain_text("Everything works")
+        expect(page.locator(".health")).to_contain_text("All checks passed")
         expect(page.locator(".table tbody tr")).not_to_have_count(0)
         page = visitor.open("metrics")
         expect(page.locator(".figure").first).to_contain_text("Memories")

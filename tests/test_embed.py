@@ -38,7 +38,7 @@ def test_an_unknown_name_is_refused_with_those_that_exist(name: str) -> None:
 
 
 def test_a_missing_package_is_named_with_its_extra() -> None:
-    with pytest.raises(MissingExtra, match=r"pip install 'jiyi\[sentence-transformers\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install -e '\.\[sentence-transformers\]'"):
         resolve(load_settings(embedder="sentence-transformers:BAAI/bge-m3"))
 
 

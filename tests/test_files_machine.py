@@ -61,7 +61,7 @@ class Stumble:
     def __enter__(self) -> None:
         for name in ("apply", "agree"):
             self._patch(self.store.files, name, self._around_async)
-        for name in ("_write", "_exchange", "_create", "flush_folder"):
+        for name in ("_write", "_exchange", "_create", "flush"):
             self._patch(safe, name, self._around)
         for name in ("replace", "unlink", "fsync"):
             self._patch(safe.os, name, self._around)

@@ -24,7 +24,7 @@ TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(RO
 
 # From the lowest layer to the highest: a module may import modules of its own package and of lower layers.
 LAYERS: list[set[str]] = [
-    {"models", "errors", "ids", "durable", "text_cache"},
+    {"models", "errors", "ids", "durable", "text_cache", "rate_limit"},
     {"languages"},
     {"text"},
     {"validation", "settings", "metrics"},
@@ -253,4 +253,4 @@ def test_importing_touches_no_disk_environment_or_logging() -> None:
 def test_an_integration_without_its_package_names_the_extra(module: str, package: str, extra: str) -> None:
     program = f"import sys; sys.modules[{package!r}] = None; import jiyi.agents.{module}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert f"pip install 'jiyi[{extra}]'" in done.stderr
+    assert f"pip install -e '.[{extra}]'" in done.stderr

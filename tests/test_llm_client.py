@@ -35,7 +35,7 @@ from faults import (
 from jiyi import LlmBadReply, LlmError, LlmOverBudget, LlmRefused, LlmUnavailable, SettingsError
 from jiyi.llm import LLMRequest, Usage, resolve
 from jiyi.llm import client as client_module
-from jiyi.llm.client import Budget, LLMClient, RamLedger, start_of_hour
+from jiyi.llm.client import LLMClient, RamLedger, check_budget, start_of_hour
 from jiyi.llm.prompts import BUILT_IN, IN_SETS, PLACEHOLDERS, Prompts
 from jiyi.settings import load_settings
 from jiyi.store import open_store
@@ -350,7 +350,7 @@ def test_an_hour_begins_anew() -> None:
     at = datetime(2026, 5, 7, 13, 59, 30, tzinfo=UTC)
     assert start_of_hour(at) == datetime(2026, 5, 7, 13, tzinfo=UTC)
     with pytest.raises(LlmOverBudget) as raised:
-        Budget(100).check(Usage(1, 80, 30), Usage(1, 20, 0), at)
+        check_budget(100, Usage(1, 80, 30), Usage(1, 20, 0), at)
     assert raised.value.retry_after_s == 30
 
 

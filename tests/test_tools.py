@@ -253,7 +253,7 @@ argument_names = st.sampled_from(sorted({name for tool in TOOLS for name in tool
 )
 def test_whatever_a_model_writes_is_understood_or_told(tool: Tool, arguments: dict[str, Any]) -> None:
     tools = MemoryTools(Memory.open("unused.db", embedder=WordEmbedder()), user_id="mei")
-    from jiyi.agents.tools.actions import Refused
+    from jiyi.agents.tools.definitions import Refused
 
     try:
         tools._read(tool, arguments)

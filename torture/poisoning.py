@@ -57,7 +57,7 @@ async def run(trial: Trial) -> None:
 
 def _switch_off(what: str | None, off: ExitStack) -> None:
     if what == "the fence":
-        for module in ("jiyi.read.context", "jiyi.agents.tools.outputs", "jiyi.agents.tools.actions"):
+        for module in ("jiyi.read.context", "jiyi.agents.tools.outputs", "jiyi.agents.tools.definitions"):
             off.enter_context(patch(f"{module}.harmless", lambda text: text))
     elif what == "the filter":
         off.enter_context(patch("jiyi.validation.share", lambda argument, value: 0.0))

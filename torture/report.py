@@ -1,4 +1,4 @@
-"""`python -m torture.report [FOLDER]`: write docs/internals/reliability.md from the figures of the trials.
+"""`python -m torture.report [FOLDER]`: print a report of the trials; `--to FILE` writes it to a file.
 
 The figures come from the JSON files of the runs; the findings are kept by hand in `found.md`.
 """
@@ -17,7 +17,6 @@ from .__main__ import OUT
 from .trials import TRIALS
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "internals" / "reliability.md"
 PROMISES = {  # names of the promises in `trial.broken`
     "lost": "acknowledged memories lost",
     "twice": "duplicates",
@@ -85,7 +84,7 @@ def page(results: list[Result], found: str) -> str:
         "\n## Promises with their protection switched off\n",
         OFF,
         *_switched_off(off),
-        "\n## What was found and mended\n",
+        "\n## What was found and fixed\n",
         found.strip(),
         "",
         TAIL,
@@ -152,43 +151,46 @@ def _cell(text: str) -> str:
     )
 
 
-HEAD = """# How reliable it is
+HEAD = """# Reliability trials
 
-Faults on purpose: each trial does to Jiyi what life does to databases, and counts. The figures below were written by
-`python -m torture.report` from the results of the runs; nobody typed them.
+Each trial injects faults into Jiyi and counts broken promises. `python -m torture.report` made this report from the
+results of the runs.
 
 <!-- not run -->
 ```sh
 make torture                            # every trial, at a hundredth of its size: minutes
-make torture SCALE=1                    # the size of this page: hours
+make torture SCALE=1                    # full size: hours
 make torture TRIAL=isolation SCALE=1    # one of them
-.venv/bin/python -m torture isolation --seed 4711   # again exactly as it was: every trial prints its seed
-.venv/bin/python -m torture isolation --without "the user's predicate"    # off: it must notice
-.venv/bin/python -m torture.report torture/out      # this page anew
+.venv/bin/python -m torture isolation --seed 4711   # repeat a run: every trial prints its seed
+.venv/bin/python -m torture isolation --without "the user's predicate"    # must fail
+.venv/bin/python -m torture.report torture/out --to report.md
 ```
 
 A slice of every trial runs in `make test`.
 """
 
-OFF = """A trial that cannot fail proves nothing. So each was run once with what keeps its promise switched off, and had
-to notice.
+OFF = """A trial that cannot fail proves nothing, so each was run once with a protection switched off and had to fail.
 """
 
-TAIL = """## What it does not show
+TAIL = """## Limits
 
-The trials run on one machine, with the file systems and the PostgreSQL that it has. Faults of hardware that lies about
-what it has written to disk can only be modelled. A count of zero means that none of the cases above broke a promise,
-not that none ever will; who finds one that does, please send its seed.
+The trials ran on one machine, with its file systems and its PostgreSQL. Hardware that lies about what it has written
+to disk is only modelled. A count of zero means that no case above broke a promise, not that none can; if you find one,
+please send its seed.
 """
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m torture.report", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=OUT, help="with the JSON files of the runs")
-    parser.add_argument("--to", type=Path, default=PAGE)
+    parser.add_argument("--to", type=Path, help="write the report to this file")
     given = parser.parse_args()
-    given.to.write_text(page(read(given.folder), (HERE / "found.md").read_text("utf-8")), "utf-8")
-    print(f"{given.to} written")
+    text = page(read(given.folder), (HERE / "found.md").read_text("utf-8"))
+    if given.to is None:
+        print(text)
+    else:
+        given.to.write_text(text, "utf-8")
+        print(f"{given.to} written")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Folders that survive a power failure."""
+"""Files and folders that survive a power failure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ def make_folder(path: Path) -> None:
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     for folder in reversed(missing):
-        flush_folder(folder.parent)
+        flush(folder.parent)
 
 
-def flush_folder(path: Path) -> None:
-    """fsync a folder, where the system supports it."""
-    if hasattr(os, "O_DIRECTORY"):
-        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+def flush(path: Path) -> None:
+    """fsync a file or, where the system supports it, a folder."""
+    if path.is_dir() and not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -233,10 +233,9 @@ class ScorePart(Value):
 class Explanation(Value):
     """Explanation of a score.
 
-    Hits are ordered by the sum of their `parts`. The score follows from the `evidence` that the first hit answers the
-    query, and from the gap of the others to it (`behind`):
-
-        score = 1 / (1 + exp(-x)),  x = min(sum of evidence, 3) + behind
+    The sum of the `parts` selects the candidates. The score is the probability, estimated by a learned relevance model,
+    that the memory answers the query. `evidence` lists the features of the model, each with its effect on the logit
+    compared with an average candidate, and the adjustments that are added to the logit.
 
     The plain formulas (`search.preset`) have no evidence: their score is the sum of the parts, times the contributions
     of the `factors`.
@@ -244,7 +243,6 @@ class Explanation(Value):
 
     parts: tuple[ScorePart, ...]
     evidence: tuple[ScorePart, ...] = ()
-    behind: ScorePart | None = None
     factors: tuple[ScorePart, ...] = ()
     matched_terms: tuple[str, ...]
     score: float

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from .agent import AgentReply, AgentWithMemory
-from .chat import Chat
-from .hooks import MemoryHooks
+from .agent import AgentReply, AgentWithMemory, MemoryHooks
+from .conversation import Chat, Conversation
 from .memory_folder import MemoryFolder
-from .recall import Conversation
 from .recall_agent import MemRecallAgent, PlannedSearch, Recollection
 
 __all__ = [

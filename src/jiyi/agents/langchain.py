@@ -7,13 +7,12 @@ agent = create_agent(model, tools=langchain_tools(memory, user_id="mei"))
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from .. import sync
 from ..errors import MissingExtra
 from ..memory import Memory
-from .tools import LANGMEM_TOOLS, MemoryTools, Tool, ToolLanguage, ToolResult
+from .tools import LANGMEM_TOOLS, MemoryTools, Tool, ToolResult
 
 try:
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -23,32 +22,13 @@ except ImportError as error:
 LANGMEM_NAMES = tuple(tool.name for tool in LANGMEM_TOOLS)
 
 
-def langchain_tools(
-    memory: Memory | sync.Memory,
-    *,
-    user_id: str,
-    agent_id: str | None = None,
-    session_id: str | None = None,
-    group_id: str | None = None,
-    private: bool = False,
-    language: ToolLanguage = "en",
-    only: Sequence[str] | None = None,
-) -> list[BaseTool]:
-    """Return the tools for an agent; `only=LANGMEM_NAMES` returns `manage_memory` and `search_memory`.
+def langchain_tools(memory: Memory | sync.Memory, *, user_id: str, **options: Any) -> list[BaseTool]:
+    """Return the tools for an agent; `options` are those of `MemoryTools`.
 
-    A `jiyi.sync.Memory` serves `invoke` and `ainvoke`, a `jiyi.Memory` serves `ainvoke`. The artifact of a tool message
-    is the result as data.
+    `only=LANGMEM_NAMES` returns `manage_memory` and `search_memory`. A `jiyi.sync.Memory` serves `invoke` and
+    `ainvoke`, a `jiyi.Memory` serves `ainvoke`. The artifact of a tool message is the result as data.
     """
-    tools = MemoryTools(
-        memory,
-        user_id=user_id,
-        agent_id=agent_id,
-        session_id=session_id,
-        group_id=group_id,
-        private=private,
-        language=language,
-        only=only,
-    )
+    tools = MemoryTools(memory, user_id=user_id, **options)
     return [_structured(tools, tool) for tool in tools.definitions]
 
 

@@ -38,8 +38,8 @@ try:
 except ImportError as error:
     raise MissingExtra("langgraph", "langgraph") from error
 
+from .conversation import await_in, engine_of
 from .langgraph_items import Items, Namespace, matches
-from .recall import await_in, engine_of
 
 if TYPE_CHECKING:
     from ..embed import Embedder

@@ -10,6 +10,7 @@ from contextlib import suppress
 from copy import deepcopy
 from datetime import datetime, timedelta
 from hashlib import blake2b
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from langgraph.store.base import GetOp, Item, MatchCondition, PutOp, SearchItem, SearchOp, get_text_at_path
@@ -106,26 +107,23 @@ def _matches_filter(value: Any, wanted: Any) -> bool:
             _matches_filter(value.get(name), inner) for name, inner in wanted.items()
         )
     if isinstance(wanted, (list, tuple)):
-        return (
-            isinstance(value, (list, tuple))
-            and len(value) == len(wanted)
-            and all(_matches_filter(one, other) for one, other in zip(value, wanted, strict=True))
-        )
+        same_length = isinstance(value, (list, tuple)) and len(value) == len(wanted)
+        return same_length and all(map(_matches_filter, value, wanted))
     return bool(value == wanted)
 
 
+OPERATORS = {"$eq": eq, "$ne": ne, "$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
+
+
 def _compare(value: Any, operator: str, operand: Any) -> bool:
-    if operator == "$eq":
-        return bool(value == operand)
-    if operator == "$ne":
-        return bool(value != operand)
-    if operator not in ("$gt", "$gte", "$lt", "$lte"):
-        raise InvalidInput("filter", f"{operator!r} is not one of $eq, $ne, $gt, $gte, $lt, $lte")
-    try:
-        one, other = float(value), float(operand)
-    except (TypeError, ValueError):
-        return False  # not a number
-    return {"$gt": one > other, "$gte": one >= other, "$lt": one < other, "$lte": one <= other}[operator]
+    if operator not in OPERATORS:
+        raise InvalidInput("filter", f"{operator!r} is not one of {', '.join(OPERATORS)}")
+    if operator not in ("$eq", "$ne"):
+        try:
+            value, operand = float(value), float(operand)
+        except (TypeError, ValueError):
+            return False  # not a number
+    return bool(OPERATORS[operator](value, operand))
 
 
 # -- memories -------------------------------------------------------------------------------------------------------
@@ -207,15 +205,8 @@ class Items:
                 continue
             if op.refresh_ttl:
                 await self._refresh(memory, stored)
-            found.append(
-                Item(
-                    value=deepcopy(stored["value"]),
-                    key=op.key,
-                    namespace=op.namespace,
-                    created_at=memory.created_at,
-                    updated_at=memory.updated_at,
-                )
-            )
+            times = {"created_at": memory.created_at, "updated_at": memory.updated_at}
+            found.append(Item(value=deepcopy(stored["value"]), key=op.key, namespace=op.namespace, **times))
         return found
 
     async def search(self, user_id: str, op: SearchOp) -> list[SearchItem]:

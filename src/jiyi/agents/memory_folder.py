@@ -7,6 +7,7 @@ path. Removed lines and files are archived, not deleted.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import re
 import shutil
@@ -27,6 +28,7 @@ from ..memory import Memory
 from ..models import CandidateMemory
 
 ROOT = "/memories"
+COMMANDS = ("view", "create", "str_replace", "insert", "delete", "rename")
 FILE = "file"  # memory type of a file
 ACTOR = "claude"
 LEVELS = 2  # folder levels in a listing
@@ -46,25 +48,19 @@ class MemoryFolder:
         self._memory = memory
         self._user_id = validation.name("user_id", user_id)
         self._lock = asyncio.Lock()
-        self._commands: dict[str, tuple[Callable[..., Awaitable[str]], tuple[str, ...], tuple[str, ...]]] = {
-            "view": (self.view, ("path",), ("view_range",)),
-            "create": (self.create, ("path", "file_text"), ()),
-            "str_replace": (self.str_replace, ("path", "old_str"), ("new_str",)),
-            "insert": (self.insert, ("path", "insert_line", "insert_text"), ()),
-            "delete": (self.delete, ("path",), ()),
-            "rename": (self.rename, ("old_path", "new_path"), ()),
-        }
 
     async def run(self, command: Mapping[str, Any]) -> str:
         """Run a command; the message of an error is meant for the model."""
         name = command.get("command")
-        if name not in self._commands:
-            raise InvalidInput("command", f"must be one of {', '.join(self._commands)}")
-        act, needed, optional = self._commands[name]
-        missing = [argument for argument in needed if command.get(argument) is None]
-        if missing:
-            raise InvalidInput(missing[0], f"is needed for {name}")
-        given = {argument: command[argument] for argument in (*needed, *optional) if command.get(argument) is not None}
+        if name not in COMMANDS:
+            raise InvalidInput("command", f"must be one of {', '.join(COMMANDS)}")
+        act: Callable[..., Awaitable[str]] = getattr(self, name)
+        given: dict[str, Any] = {}
+        for argument, parameter in inspect.signature(act).parameters.items():
+            if command.get(argument) is not None:
+                given[argument] = command[argument]
+            elif parameter.default is parameter.empty:
+                raise InvalidInput(argument, f"is needed for {name}")
         async with self._lock:
             return await act(**given)
 
@@ -265,16 +261,16 @@ class MemoryFolder:
             await self._memory.update(key, user_id=self._user_id, status="archived", actor=ACTOR, reason="file is gone")
         return problems
 
-    def _files(self) -> dict[str, Path]:
-        """Return all files whose lines are not memories, by their path in the tool."""
+    def _files(self) -> list[str]:
+        """Return the paths, in the tool, of all files whose lines are not memories."""
         home, own = self._workspace.root / self._home, self._line_files()
-        found: dict[str, Path] = {}
+        found = []
         for folder, folders, names in os.walk(home):
             folders[:] = sorted(name for name in folders if _is_name(name))
             for name in sorted(names):
                 where = Path(folder) / name
                 if _is_name(name) and where not in own and stat.S_ISREG(where.lstat().st_mode):
-                    found[f"{ROOT}/{where.relative_to(home).as_posix()}"] = where
+                    found.append(f"{ROOT}/{where.relative_to(home).as_posix()}")
         return found
 
     async def _stored(self) -> list[Any]:

@@ -20,8 +20,7 @@ from ..errors import InvalidInput
 from ..memory import Memory
 from ..models import Message
 from ..read.context import Style
-from .chat import part, text_of_reply
-from .recall import Conversation, engine_of
+from .conversation import Conversation, engine_of, part, text_of_reply
 
 C = TypeVar("C")
 
@@ -79,12 +78,11 @@ class RememberingClient:
         return found
 
     def _async_call(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        api = CHAT if self._path[0] == "chat" else RESPONSES
-        turns = self._turns
+        turns, is_chat = self._turns, self._path[0] == "chat"
 
         async def call(**request: Any) -> Any:
-            turn = api.turn(request)
-            reply = await method(**api.with_block(request, await turns.block(turn)))
+            turn = _turn_of(request, is_chat)
+            reply = await method(**_with_block(request, await turns.block(turn), is_chat))
             if request.get("stream"):
                 return AsyncStream(reply, lambda text: turns.store(turn, text))
             await turns.store(turn, _text(reply))
@@ -93,12 +91,12 @@ class RememberingClient:
         return call
 
     def _sync_call(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        api = CHAT if self._path[0] == "chat" else RESPONSES
-        turns, run = self._turns, cast(sync.Memory, self._memory)._run
+        turns, is_chat = self._turns, self._path[0] == "chat"
+        run = cast(sync.Memory, self._memory)._run
 
         def call(**request: Any) -> Any:
-            turn = api.turn(request)
-            reply = method(**api.with_block(request, run(turns.block(turn))))
+            turn = _turn_of(request, is_chat)
+            reply = method(**_with_block(request, run(turns.block(turn)), is_chat))
             if request.get("stream"):
                 return Stream(reply, lambda text: run(turns.store(turn, text)))
             run(turns.store(turn, _text(reply)))
@@ -152,49 +150,31 @@ class Turns:
             await self.conversation.observe(messages)
 
 
-class ChatCompletions:
-    """Requests of the Chat Completions API."""
-
-    def turn(self, request: Mapping[str, Any]) -> Turn:
-        return _last_turn(request.get("messages"))
-
-    def with_block(self, request: dict[str, Any], block: str) -> dict[str, Any]:
-        messages = request.get("messages")
-        if not block or messages is None:
-            return request
-        rest = list(messages)
-        at = next((at for at, one in enumerate(rest) if part(one, "role") not in _INSTRUCTIONS), len(rest))
-        return {**request, "messages": [*rest[:at], {"role": "system", "content": block}, *rest[at:]]}
-
-
-class Responses:
-    """Requests of the Responses API."""
-
-    def turn(self, request: Mapping[str, Any]) -> Turn:
-        given = request.get("input")
-        return Turn(given, new=True) if isinstance(given, str) else _last_turn(given)
-
-    def with_block(self, request: dict[str, Any], block: str) -> dict[str, Any]:
-        if not block:
-            return request
-        instructions = request.get("instructions")
-        has_text = isinstance(instructions, str) and instructions
-        return {**request, "instructions": f"{instructions}\n\n{block}" if has_text else block}
-
-
-CHAT, RESPONSES = ChatCompletions(), Responses()
-
-
-def _last_turn(messages: Any) -> Turn:
-    given = list(messages) if isinstance(messages, (list, tuple)) else []
-    last = next((one for one in reversed(given) if part(one, "role") == "user"), None)
-    if last is None:
-        return Turn("", new=False)
+def _turn_of(request: Mapping[str, Any], is_chat: bool) -> Turn:
+    """Return the turn of a request of Chat Completions or Responses."""
+    given = request.get("messages" if is_chat else "input")
+    if isinstance(given, str) and not is_chat:
+        return Turn(given, new=True)
+    messages = list(given) if isinstance(given, (list, tuple)) else []
+    last = next((one for one in reversed(messages) if part(one, "role") == "user"), None)
     try:
         said = Message.model_validate({"content": part(last, "content"), "role": "user"}).text
     except ValidationError:
         return Turn("", new=False)
-    return Turn(said, new=last is given[-1])
+    return Turn(said, new=last is messages[-1])
+
+
+def _with_block(request: dict[str, Any], block: str, is_chat: bool) -> dict[str, Any]:
+    """Add recalled memories: in Chat Completions as a system message, in Responses to the instructions."""
+    if not block:
+        return request
+    if not is_chat:
+        instructions = request.get("instructions")
+        has_text = isinstance(instructions, str) and instructions
+        return {**request, "instructions": f"{instructions}\n\n{block}" if has_text else block}
+    rest = list(request.get("messages") or ())
+    at = next((at for at, one in enumerate(rest) if part(one, "role") not in _INSTRUCTIONS), len(rest))
+    return {**request, "messages": [*rest[:at], {"role": "system", "content": block}, *rest[at:]]}
 
 
 def _text(reply: Any) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from .. import sync, validation
@@ -21,7 +20,7 @@ from ..memory import Memory
 from ..models import CandidateMemory, MemoryItem
 from ..read.context import Style
 from ..text.fence import strip_context
-from .recall import Conversation, await_in, engine_of
+from .conversation import Conversation, await_in, engine_of
 from .tools import MemoryTools
 
 try:
@@ -63,8 +62,12 @@ class JiyiSession:
         self._memory = memory
         self._engine = engine_of(memory)
         self._user_id = validation.name("user_id", user_id)
-        self._agent_id = validation.optional_name("agent_id", agent_id)
-        self._group_id = validation.optional_name("group_id", group_id)
+        self._scope: dict[str, Any] = {
+            "user_id": user_id,
+            "session_id": session_id,
+            "agent_id": validation.optional_name("agent_id", agent_id),
+            "group_id": validation.optional_name("group_id", group_id),
+        }
         self._remember = tuple(validation.choice("remember", role, ROLES) for role in remember)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
@@ -93,10 +96,7 @@ class JiyiSession:
         cursor = None
         while limit is None or len(found) < limit:
             page = await self._engine.list(
-                user_id=self._user_id,
-                session_id=self.session_id,
-                agent_id=self._agent_id,
-                group_id=self._group_id,
+                **self._scope,
                 memory_types=[ITEM],
                 status="archived",
                 limit=PAGE if limit is None else min(PAGE, limit - len(found)),
@@ -111,15 +111,7 @@ class JiyiSession:
     async def _add(self, items: Sequence[TResponseInputItem]) -> None:
         keys = [new_id() for _ in items]
         stored = [_candidate(item, key) for item, key in zip(items, keys, strict=True)]
-        add = partial(
-            self._engine.add,
-            user_id=self._user_id,
-            session_id=self.session_id,
-            agent_id=self._agent_id,
-            group_id=self._group_id,
-            actor=ACTOR,
-        )
-        await add(stored)
+        await self._engine.add(stored, **self._scope, actor=ACTOR)
         said = [
             {"role": role, "content": text, "id": key}
             for item, key in zip(items, keys, strict=True)
@@ -127,7 +119,7 @@ class JiyiSession:
             if role in self._remember and text
         ]
         if said:
-            await add(said, wait=False)
+            await self._engine.add(said, **self._scope, actor=ACTOR, wait=False)
 
     async def _pop(self) -> TResponseInputItem | None:
         latest = await self._latest(1)
@@ -170,9 +162,7 @@ def _message(item: TResponseInputItem) -> tuple[str | None, str]:
     """Return role and text of a message item, without recalled blocks; other items have no text."""
     parts: Mapping[str, Any] = item
     content = parts.get("content")
-    if parts.get("type", "message") != "message" or not content:
-        return None, ""
-    if not isinstance(content, (str, list)):
+    if parts.get("type", "message") != "message" or not content or not isinstance(content, (str, list)):
         return None, ""
     if isinstance(content, list):
         texts = [part.get("text") for part in content if isinstance(part, Mapping)]

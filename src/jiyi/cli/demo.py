@@ -25,7 +25,7 @@ from .session import out
 
 CHINA = timezone(timedelta(hours=8))
 MORNING = datetime(2025, 5, 12, 9, 0, tzinfo=CHINA)
-NOW = datetime(2025, 6, 10, 9, 0, tzinfo=CHINA)  # fixed, so that scores do not fade from one showing to the next
+NOW = datetime(2025, 6, 10, 9, 0, tzinfo=CHINA)  # fixed, so that every run shows the same scores
 BEFORE = datetime(2025, 5, 20, tzinfo=CHINA)
 
 USER = "林梅"
@@ -54,7 +54,7 @@ WHERE = "林梅住在哪里？"
 HOME = "杭州"
 FORGOTTEN = "豆包"
 
-# The question, and what is hard about it.
+# Each query, and the difficulty that it shows.
 QUESTIONS = (
     ("过敏", "two_characters"),
     ("她什么时候喝咖啡？", "zh_to_en"),
@@ -67,11 +67,11 @@ WHY = "用 Rust 写的 parser"
 
 ENGLISH = {
     "title": "Jiyi 记忆 · long-term memory for AI agents",
-    "subtitle": "One file, offline, no key. A temporary store: yours is not touched.",
+    "subtitle": "One file, offline, no API key. The demo uses a temporary store.",
     "loading": "loading the built-in embedder …",
-    "talk": "A conversation goes in, message by message",
-    "memories": "Memories come out",
-    "memories_note": "Worked out by rule, without a model; each points to the words that say it ({count} in one file):",
+    "talk": "A conversation is added, message by message",
+    "memories": "Memories are extracted",
+    "memories_note": "Extracted by rules, without a model; each links to its source ({count} memories in one file):",
     "search": "Ask, in either language",
     "search_note": "Each line is one search over everything above, and its best hit:",
     "question": "question",
@@ -79,34 +79,34 @@ ENGLISH = {
     "two_characters": "a two-character word",
     "zh_to_en": "Chinese asks, English answers",
     "en_to_zh": "English asks, Chinese answers",
-    "identifier": "a version number, exactly",
+    "identifier": "an exact version number",
     "name": "a name",
     "mixed": "both languages in one query",
-    "why": "Why this hit? Every score can be read",
-    "change": "Memories change, and the past stays readable",
+    "why": "Every score can be explained",
+    "change": "Memories change, and their history is kept",
     "later": "A month later she says:",
-    "ended": "Nothing was overwritten. The old home knows when it ended, and by what:",
+    "ended": "Nothing is overwritten. The old address was superseded:",
     "ask": "Where does she live?",
     "today": "asked today",
     "before": "as of May 20",
-    "forget": "Forgetting is real",
+    "forget": "Forgetting deletes the data",
     "forget_note": "Mei asks to forget the cat. Deleted: {memories} memories, {messages} message, their history.",
     "gone": "searching for it again:",
     "nothing": "nothing matched among {searched} memories",
-    "next": "Now yours",
+    "next": "Next steps",
     "next_note": "Three commands to try:",
-    "next_add": "remember",
-    "next_search": "find, and see why",
-    "next_doctor": "see what works here",
+    "next_add": "add a memory",
+    "next_search": "search, and explain the score",
+    "next_doctor": "check this installation",
 }
 
 CHINESE = {
     "title": "Jiyi 记忆 · AI 智能体的长期记忆",
-    "subtitle": "一个文件，离线运行，无需密钥。演示使用临时存储，不会动你的数据。",
+    "subtitle": "一个文件，离线运行，无需 API 密钥。演示使用临时存储。",
     "loading": "正在加载内置向量模型 …",
-    "talk": "一段对话，逐条记下",
-    "memories": "对话变成记忆",
-    "memories_note": "按规则得出，不用模型；每条都指向说出它的原话（同一个文件里共 {count} 条）：",
+    "talk": "逐条添加一段对话",
+    "memories": "从对话中提取记忆",
+    "memories_note": "按规则提取，不用模型；每条都链接到来源消息（同一个文件中共 {count} 条）：",
     "search": "提问，中英文皆可",
     "search_note": "每一行都是对以上全部记忆的一次搜索，以及最佳结果：",
     "question": "问题",
@@ -114,25 +114,25 @@ CHINESE = {
     "two_characters": "两个字的词",
     "zh_to_en": "中文提问，英文作答",
     "en_to_zh": "英文提问，中文作答",
-    "identifier": "版本号，一字不差",
+    "identifier": "精确的版本号",
     "name": "人名",
     "mixed": "中英混合",
-    "why": "为什么是它？每个分数都看得懂",
-    "change": "记忆会变，过去仍可查",
+    "why": "每个分数都可以解释",
+    "change": "记忆会变，历史仍可查",
     "later": "一个月后她说：",
-    "ended": "什么都没有被覆盖。旧住址知道自己何时结束、因何结束：",
+    "ended": "不会覆盖任何内容。旧住址已被取代：",
     "ask": "她住在哪里？",
     "today": "今天问",
     "before": "回到 5 月 20 日问",
-    "forget": "忘记，就是真的忘记",
+    "forget": "忘记即彻底删除",
     "forget_note": "林梅要求忘掉那只猫。已删除：{memories} 条记忆、{messages} 条消息及其历史。",
     "gone": "再搜一次：",
     "nothing": "{searched} 条记忆中没有匹配",
-    "next": "轮到你了",
+    "next": "下一步",
     "next_note": "试试这三条命令：",
-    "next_add": "记住",
-    "next_search": "找到，并看懂原因",
-    "next_doctor": "看看这里一切是否正常",
+    "next_add": "添加记忆",
+    "next_search": "搜索并解释分数",
+    "next_doctor": "检查安装",
 }
 
 NARRATIONS = {"en": ENGLISH, "zh": CHINESE}
@@ -152,7 +152,7 @@ async def play(lang: str, *, quiet: bool) -> dict[str, Any]:
     if lang not in NARRATIONS:
         raise InvalidInput("--lang", f"must be one of {', '.join(NARRATIONS)}, not {lang!r}")
     with tempfile.TemporaryDirectory(prefix="jiyi-demo-") as folder:
-        # Defaults only: neither the environment nor a settings file can lead the demo into somebody's store.
+        # Defaults only: neither the environment nor a settings file can point the demo at a real store.
         settings = Settings.model_construct(url=str(Path(folder) / "memory.db"))
         async with Memory.open(settings=settings) as memory:
             return await Show(memory, lang, quiet=quiet).play()
@@ -282,7 +282,7 @@ class Show:
             grid.add_row(Text(command, style="bold green"), Text(self._says[what], style="dim"))
         self._show(grid)
 
-    # -- how scenes speak -------------------------------------------------------------------------------------------
+    # -- output -----------------------------------------------------------------------------------------------------
 
     async def _search(self, query: str) -> SearchResult:
         return await self._memory.search(query, user_id=WHO, limit=3, asked_at=NOW)

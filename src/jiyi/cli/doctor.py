@@ -59,16 +59,16 @@ class Check:
 
 
 async def examine(where: str | None) -> list[Check]:
-    """All checks. What is broken does not keep the others from running."""
+    """Run all checks; a failed one does not stop the others."""
     try:
         settings = load_settings()
     except SettingsError as error:
-        broken = Check(State.BROKEN, "settings", str(error), "correct it, then run jiyi doctor again")
+        broken = Check(State.BROKEN, "settings", str(error), "correct it and run jiyi doctor again")
         return [broken, *_environment()]
     embedder, embedding = await _embedder(settings)
     usable = settings if embedder else settings.model_copy(update={"embedder": "builtin"})
     return [
-        *_settings(settings),
+        Check(State.WORKS, "settings", ", ".join(map(str, config_files())) or "no settings file"),
         *_environment(),
         *embedding,
         _language_model(settings),
@@ -78,12 +78,7 @@ async def examine(where: str | None) -> list[Check]:
     ]
 
 
-# -- what is configured ---------------------------------------------------------------------------------------------
-
-
-def _settings(settings: Settings) -> list[Check]:
-    files = ", ".join(str(path) for path in config_files()) or "no settings file, defaults and environment only"
-    return [Check(State.WORKS, "settings", files)]
+# -- configuration --------------------------------------------------------------------------------------------------
 
 
 def _environment() -> list[Check]:
@@ -91,11 +86,11 @@ def _environment() -> list[Check]:
     if not unknown:
         return []
     finding = f"unknown variables: {', '.join(unknown)}"
-    return [Check(State.DEGRADED, "environment", finding, "is one misspelt? docs/settings.md lists those that exist")]
+    return [Check(State.DEGRADED, "environment", finding, "is one misspelt? docs/settings.md lists all")]
 
 
 def unknown_variables(names: Iterable[str]) -> list[str]:
-    """Variables that start with JIYI_ and mean nothing; pydantic-settings passes over them in silence."""
+    """Return unknown variables that start with JIYI_, which pydantic-settings ignores."""
     known = {"JIYI_CONFIG", *SHARED_VARIABLES}
     for name, field in Settings.model_fields.items():
         known.add(f"JIYI_{name.upper()}")
@@ -107,29 +102,26 @@ def unknown_variables(names: Iterable[str]) -> list[str]:
 def _language_model(settings: Settings) -> Check:
     llm = settings.llm
     if not (llm.model or llm.base_url or llm.api_key):
-        return Check(State.WORKS, "LLM", "not configured; nothing needs one")
+        return Check(State.WORKS, "LLM", "not configured (optional)")
     key = "with a key" if llm.api_key else "without a key"
     try:
         resolve_llm(settings)
     except JiyiError as error:
-        return Check(
-            State.BROKEN, "LLM", f"{llm.model} cannot be asked: {error}", "see docs/llm.md, or unset llm.model"
-        )
-    return Check(
-        State.WORKS, "LLM", f"{llm.model or 'no model named'} at {hidden(llm.base_url or llm.provider)}, {key}"
-    )
+        return Check(State.BROKEN, "LLM", f"{llm.model} cannot be used: {error}", "see docs/llm.md, or unset llm.model")
+    finding = f"{llm.model or 'no model named'} at {hidden(llm.base_url or llm.provider)}, {key}"
+    return Check(State.WORKS, "LLM", finding)
 
 
 def hidden(url: str) -> str:
-    """A URL without its password."""
+    """Replace the password in a URL."""
     return re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", url)
 
 
-# -- what works -----------------------------------------------------------------------------------------------------
+# -- parts ----------------------------------------------------------------------------------------------------------
 
 
 async def _embedder(settings: Settings) -> tuple[Embedder | None, list[Check]]:
-    """The embedder and what it did with a sentence; the first one pays for loading the model."""
+    """Return the embedder, and its check: the first sentence includes the time to load the model."""
     start = time.perf_counter()
     try:
         embedder = resolve(settings)
@@ -137,15 +129,15 @@ async def _embedder(settings: Settings) -> tuple[Embedder | None, list[Check]]:
         loaded = time.perf_counter()
         await embed_query(embedder, "她住在柏林")
     except JiyiError as error:
-        step = "search goes on by words alone until this is solved"
+        step = "until then, search uses words only"
         return None, [Check(State.BROKEN, "embedder", f"{settings.embedder}: {hidden(str(error))}", step)]
     once = (time.perf_counter() - loaded) * 1000
-    finding = f"{embedder.id}, {len(vector)} numbers; {loaded - start:.1f} s to load, {once:.0f} ms a sentence"
+    finding = f"{embedder.id}, {len(vector)} dimensions; {loaded - start:.1f} s to load, {once:.0f} ms per sentence"
     return embedder, [Check(State.WORKS, "embedder", finding)]
 
 
 async def _cache(settings: Settings) -> list[Check]:
-    """Only a Redis can be missing; the cache in the process is always there."""
+    """Check Redis, if it is configured."""
     url = settings.cache.redis_url
     if url is None:
         return []
@@ -154,13 +146,13 @@ async def _cache(settings: Settings) -> list[Check]:
     try:
         cache = RedisCache(url.get_secret_value())
     except JiyiError as error:
-        return [Check(State.BROKEN, "cache", str(error), "or leave JIYI_CACHE__REDIS_URL empty")]
+        return [Check(State.BROKEN, "cache", str(error), "or unset JIYI_CACHE__REDIS_URL")]
     problem = await cache.ping()
     await cache.close()
     shown = hidden(url.get_secret_value())
     if problem is None:
         return [Check(State.WORKS, "cache", shown)]
-    step = "searches go on without it, a little slower; is the server running?"
+    step = "is the server running? Searches work without it, more slowly"
     return [Check(State.DEGRADED, "cache", f"{shown}: {problem}", step)]
 
 
@@ -168,16 +160,14 @@ async def _store(where: str | None, settings: Settings, embedder: Embedder | Non
     try:
         async with Memory.open(where, settings=settings, embedder=embedder) as memory:
             held = await memory.stats()
-            await memory.delete_all(f"jiyi-doctor-{new_id()}")  # a real write that changes nobody's memories
+            await memory.delete_all(f"jiyi-doctor-{new_id()}")  # a write without an effect
     except JiyiError as error:
-        step = "check --store, JIYI_URL and the file's permissions"
+        step = "check --store, JIYI_URL and the permissions of the file"
         return [Check(State.BROKEN, "store", hidden(str(error)), step)]
     holds = f"{counted(held.memories, 'memory', 'memories')} of {counted(held.users, 'user', 'users')}"
     checks = [
         Check(State.WORKS, "store", f"{hidden(held.store)}: {holds}, {held.size_bytes / 1e6:.1f} MB"),
-        Check(
-            State.WORKS, "database", f"SQLite {sqlite3.sqlite_version}, schema {held.schema_version}, can be written"
-        ),
+        Check(State.WORKS, "database", f"SQLite {sqlite3.sqlite_version}, schema {held.schema_version}, writable"),
     ]
     return checks + (_vectors(held) if embedder is not None else [])
 
@@ -193,7 +183,7 @@ def _vectors(held: Stats) -> list[Check]:
 
 
 async def _self_test(settings: Settings, embedder: Embedder | None) -> Check:
-    """One search in each language, in a store that is thrown away."""
+    """Search once in each language, in a temporary store."""
     with tempfile.TemporaryDirectory(prefix="jiyi-doctor-") as folder:
         try:
             async with Memory.open(Path(folder) / "memory.db", settings=settings, embedder=embedder) as memory:
@@ -211,10 +201,10 @@ async def _self_test(settings: Settings, embedder: Embedder | None) -> Check:
     if missed:
         found = f"did not find {', '.join(missed)}"
         return Check(State.BROKEN, "search", found, "please report this, with jiyi version --json")
-    return Check(State.WORKS, "search", f"Chinese and English found, {took:.0f} ms a search")
+    return Check(State.WORKS, "search", f"works in Chinese and English, {took:.0f} ms per search")
 
 
-# -- what people see ------------------------------------------------------------------------------------------------
+# -- output ---------------------------------------------------------------------------------------------------------
 
 
 def report(checks: list[Check], healthy: bool) -> Table:
@@ -228,7 +218,7 @@ def report(checks: list[Check], healthy: bool) -> Table:
         grid.add_row(Text(check.state.value, style=colours[check.state]), check.name, text)
     degraded = any(check.state is State.DEGRADED for check in checks)
     grid.add_row("", "", "")
-    verdict = "something does not work" if not healthy else "works, with the notes above" if degraded else "all is well"
+    verdict = "a check failed" if not healthy else "works, with warnings" if degraded else "all checks passed"
     grid.add_row("", "", Text(verdict, style="bold"))
     return grid
 

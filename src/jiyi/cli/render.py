@@ -41,7 +41,7 @@ BAR = 20
 
 
 def when(at: datetime | None, zone: tzinfo | None = None) -> str:
-    """A moment in local time."""
+    """Format a time in local time."""
     return "—" if at is None else at.astimezone(zone).strftime("%Y-%m-%d %H:%M")
 
 
@@ -50,13 +50,13 @@ def day(at: datetime, zone: tzinfo | None = None) -> str:
 
 
 def memory_text(summary: str, *small: str) -> Text:
-    """A summary, with what identifies it in small letters below."""
+    """Format a summary with dim details below it."""
     below = [part for part in small if part]
     return Text.assemble(plain(summary), *([("\n" + " · ".join(map(plain, below)), "dim")] if below else []))
 
 
 def score_text(score: float) -> Text:
-    """Green: use it; yellow: a hint."""
+    """Format a score: green is relevant, yellow is possibly relevant."""
     return Text(f"{score:.2f}", style="bold green" if score > 0.8 else "yellow" if score >= 0.6 else "bold")
 
 
@@ -68,11 +68,13 @@ def columns(*headers: str) -> Table:
     return table
 
 
-def pairs() -> Table:
-    """Names in small letters, values beside them."""
-    grid = Table(box=None, show_header=False, pad_edge=False)
-    grid.add_column(style="dim", no_wrap=True)
+def pairs(rows: Mapping[str, RenderableType] | None = None, *, style: str = "dim", title: str | None = None) -> Table:
+    """Make a grid of names and values."""
+    grid = Table(box=None, show_header=False, pad_edge=False, title=title, title_justify="left")
+    grid.add_column(style=style, no_wrap=True)
     grid.add_column(overflow="fold")
+    for name, value in (rows or {}).items():
+        grid.add_row(name, plain(value) if isinstance(value, str) else value)
     return grid
 
 
@@ -109,18 +111,18 @@ def receipt_list(receipt: Receipt) -> Group:
 
 
 def job_card(job: Job) -> Table:
-    grid = pairs()
-    grid.add_row("job", job.id)
-    grid.add_row("user", plain(job.user_id))
-    grid.add_row("session", plain(job.session_id or "—"))
-    grid.add_row("state", job.state)
-    grid.add_row("attempts", str(job.attempts))
-    grid.add_row("next attempt", when(job.next_attempt_at))
-    grid.add_row("accepted", when(job.created_at))
-    grid.add_row("changed", when(job.updated_at))
-    for problem in job.problems:
-        grid.add_row("problem", plain(problem))
-    return grid
+    rows: dict[str, RenderableType] = {
+        "job": job.id,
+        "user": job.user_id,
+        "session": job.session_id or "—",
+        "state": job.state,
+        "attempts": str(job.attempts),
+        "next attempt": when(job.next_attempt_at),
+        "created": when(job.created_at),
+        "updated": when(job.updated_at),
+        "problems": "\n".join(job.problems),
+    }
+    return pairs({name: value for name, value in rows.items() if value})
 
 
 def deletion_line(gone: Deletion) -> str:
@@ -128,12 +130,8 @@ def deletion_line(gone: Deletion) -> str:
     lines = [f"deleted {memories} and {counted(gone.messages, 'message', 'messages')}"]
     rest = [f"{number:,} {kind}" for kind, number in gone.removed.items() if kind not in ("memories", "messages")]
     if rest:
-        lines.append(f"with them {', '.join(rest)}")
-    for what, ids in (
-        ("came from nothing else", gone.derived),
-        ("lost a part", gone.rewritten),
-        ("active again", gone.restored),
-    ):
+        lines.append(f"also deleted: {', '.join(rest)}")
+    for what, ids in (("derived", gone.derived), ("rewritten", gone.rewritten), ("restored", gone.restored)):
         if ids:
             lines.append(f"{what}: {', '.join(ids)}")
     return "\n".join(lines)
@@ -143,25 +141,24 @@ def verification(found: VerifyReport) -> str:
     covered = found.coverage
     active = covered.memories or 1
     lines = [
-        f"{counted(found.memories, 'memory', 'memories')} looked at",
-        f"of those active, {covered.embedded / active:.1%} are found by meaning",
-        f"of those active, {covered.with_keywords / active:.1%} have keywords",
+        f"{counted(found.memories, 'memory', 'memories')} checked",
+        f"{covered.embedded / active:.1%} of active ones have vectors, {covered.with_keywords / active:.1%} keywords",
         *(
-            f"{kind}: {number:,} wrong, {found.repaired.get(kind, 0):,} set right"
+            f"{kind}: {number:,} wrong, {found.repaired.get(kind, 0):,} repaired"
             for kind, number in found.drift.items()
         ),
         *(f"  {plain(example)}" for example in found.examples),
     ]
     if not found.drift:
-        lines.append("everything is as it should be")
+        lines.append("no errors")
     elif not found.sound:
-        lines.append("set it right: jiyi verify --repair")
+        lines.append("to repair them: jiyi verify --repair")
     return "\n".join(lines)
 
 
 def backup_line(done: BackupReport) -> str:
     held = f"{counted(done.memories, 'memory', 'memories')} of {counted(done.users, 'user', 'users')}"
-    return f"{done.path} ({done.size_bytes / 1e6:,.1f} MB) and {done.store} hold the same: {held}"
+    return f"{done.path} ({done.size_bytes / 1e6:,.1f} MB) and {done.store} are equal: {held}"
 
 
 # -- why a score ----------------------------------------------------------------------------------------------------
@@ -177,20 +174,20 @@ def _explained_hit(place: int, hit: Hit) -> RenderableType:
         f"  {plain(hit.summary)}\n",
         (f"{hit.id} · {plain(hit.memory_type)} · {day(hit.occurred_at)}", "dim"),
     )
-    grid = pairs()
-    grid.add_row(f"{place}.", Group(title, explanation(hit.explanation)) if hit.explanation else title)
-    return Padding(grid, (0, 0, 1, 0), expand=False)
+    whole = Group(title, explanation(hit.explanation)) if hit.explanation else title
+    return Padding(pairs({f"{place}.": whole}), (0, 0, 1, 0), expand=False)
 
 
 def explanation(why: Explanation) -> Group:
-    """Show the parts of the order, then of the score, each with a bar."""
+    """Show the sum that selects candidates, then the evidence of the relevance model, or the factors of a formula."""
     grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
     for justify in ("left", "left", "right", "right"):
         grid.add_column(no_wrap=True, justify=justify)
     for part in why.parts:
         if part.contribution:
-            _add_part(grid, part, "cyan")
-    grid.add_row("", "", "order by the sum", f"{sum(part.contribution for part in why.parts):+.3f}", style="dim")
+            weighted = f"{part.value:.2f} × {part.weight:+.2f} ="
+            grid.add_row(part.name, _bar(part, "cyan"), weighted, f"{part.contribution:+.3f}")
+    grid.add_row("", "", "sum", f"{sum(part.contribution for part in why.parts):+.3f}", style="dim")
     for part in why.evidence:
         if part.contribution:
             grid.add_row(part.name, "", f"{part.value:.2f} →", f"{part.contribution:+.3f}")
@@ -201,14 +198,9 @@ def explanation(why: Explanation) -> Group:
     by_words = any(
         part.value for part in (*why.parts, *why.evidence) if part.name in ("keyword", "text", "coverage", "bm25")
     )
-    alone = "found by other words for the same" if by_words else "found by meaning alone"
+    alone = "found by synonyms" if by_words else "found by meaning alone"
     words = shared if why.matched_terms else f"no word in common: {alone}"
     return Group(grid, Text(plain(words), style="dim"))
-
-
-def _add_part(grid: Table, part: ScorePart, colour: str) -> None:
-    sum_of = f"{part.value:.2f} × {part.weight:+.2f} ="
-    grid.add_row(part.name, _bar(part, colour), sum_of, f"{part.contribution:+.3f}")
 
 
 def _bar(part: ScorePart, colour: str) -> Text:
@@ -220,20 +212,16 @@ def _bar(part: ScorePart, colour: str) -> Text:
 
 
 def memory_card(memory: MemoryItem) -> Group:
-    grid = pairs()
-    for name, value in _fields(memory).items():
-        if value:
-            grid.add_row(name, plain(value))
+    grid = pairs({name: value for name, value in _fields(memory).items() if value})
     return Group(Padding(Text(plain(memory.content)), (0, 0, 1, 0)), grid)
 
 
 def _expires(memory: MemoryItem) -> str:
-    """With what helps, for whoever has brought back what is over."""
     if memory.expires_at is None:
         return ""
     over = memory.status == "active" and memory.expires_at <= utc_now()
-    help_ = f", so no search finds it; to keep it: jiyi update {memory.id} --expires-at none" if over else ""
-    return when(memory.expires_at) + help_
+    hint = f", so no search finds it; to keep it: jiyi update {memory.id} --expires-at none" if over else ""
+    return when(memory.expires_at) + hint
 
 
 def _fields(memory: MemoryItem) -> dict[str, str]:
@@ -270,20 +258,13 @@ def _value(value: JsonValue) -> str:
 
 
 def timeline(changes: Sequence[Revision], *, with_times: bool = True) -> Table:
-    grid = Table(box=None, show_header=False, pad_edge=False)
-    grid.add_column(no_wrap=True, style="cyan")
-    grid.add_column(overflow="fold")
+    grid = pairs(style="cyan")
     for change in changes:
         moment = f"{when(change.changed_at)}  " if with_times else ""
-        head = Text.assemble(
-            (moment, "dim"), (change.action, "bold"), (f" by {plain(change.actor)}", "dim"), _reason(change)
-        )
+        reason = f" — {plain(change.reason)}" if change.reason else ""
+        head = Text.assemble((moment, "dim"), (change.action, "bold"), (f" by {plain(change.actor)}", "dim"), reason)
         grid.add_row(f"● v{change.version}", Group(head, *_differences(change)))
     return grid
-
-
-def _reason(change: Revision) -> str:
-    return f" — {plain(change.reason)}" if change.reason else ""
 
 
 def _differences(change: Revision) -> list[RenderableType]:
@@ -309,20 +290,22 @@ def _shown(value: JsonValue) -> str:
 
 
 def stats_table(held: Stats, user: str | None) -> Table:
-    grid = pairs()
-    grid.add_row("store", plain(held.store))
-    grid.add_row("size", f"{held.size_bytes / 1e6:.1f} MB, schema {held.schema_version}")
-    grid.add_row("users" if user is None else "user", str(held.users) if user is None else plain(user))
-    grid.add_row("memories", f"{held.memories:,}")
-    grid.add_row("embedder", held.embedder)
-    grid.add_row("keywords", f"{held.coverage.with_keywords:,} of {held.coverage.memories:,} memories")
-    grid.add_row("vectors", f"{held.coverage.embedded:,} of {held.coverage.memories:,} memories")
-    if held.coverage.outdated:
-        grid.add_row("to reindex", f"{held.coverage.outdated:,} memories of an earlier version: `jiyi maintain`")
-    return grid
+    covered = held.coverage
+    rows: dict[str, RenderableType] = {
+        "store": held.store,
+        "size": f"{held.size_bytes / 1e6:.1f} MB, schema {held.schema_version}",
+        "users" if user is None else "user": str(held.users) if user is None else user,
+        "memories": f"{held.memories:,}",
+        "embedder": held.embedder,
+        "keywords": f"{covered.with_keywords:,} of {covered.memories:,} memories",
+        "vectors": f"{covered.embedded:,} of {covered.memories:,} memories",
+    }
+    if covered.outdated:
+        rows["to reindex"] = f"{covered.outdated:,} memories of an earlier version: `jiyi maintain`"
+    return pairs(rows)
 
 
-# -- metrics --
+# -- metrics --------------------------------------------------------------------------------------------------------
 
 STEPS = " ▁▂▃▄▅▆▇█"
 PARTS = " ▏▎▍▌▋▊▉█"
@@ -330,7 +313,7 @@ WIDTH = 30
 
 
 def spark(numbers: Sequence[int]) -> str:
-    """A column of eighths for each number; whatever is there at all is seen."""
+    """Draw a column of eighths for each number; any number above 0 is visible."""
     most = max(numbers, default=0)
     if not most:
         return STEPS[0] * len(numbers)
@@ -360,7 +343,7 @@ def metrics_plot(measured: Metrics) -> Table:
 
 
 def _days(measured: Metrics) -> list[int]:
-    """One number for each of the last 30 days, also for those on which nothing was added."""
+    """Return the number of added memories for each of the last 30 days."""
     if not measured.added_by_day:
         return []
     last = date.fromisoformat(max(measured.added_by_day))
@@ -374,7 +357,7 @@ COLOURS = {"archive": "red", "restore": "green", "change": "yellow"}
 
 def compress_plan(plan: CompressPlan) -> RenderableType:
     if not plan.bundles:
-        return "nothing is old and seldom used enough to be compressed"
+        return "no memories are old and rarely used enough to be compressed"
     head = f"{counted(plan.before, 'memory', 'memories')} would become {plan.after:,}; nothing was changed"
     return Group(head, *map(_bundle, plan.bundles))
 
@@ -387,7 +370,7 @@ def compressed(done: CompressReport) -> RenderableType:
 
 
 def _bundle(bundle: Bundle) -> Table:
-    grid = _grid(" · ".join(filter(None, (bundle.memory_type, plain(bundle.subject or ""), bundle.made_by))))
+    grid = pairs(title=" · ".join(filter(None, (bundle.memory_type, plain(bundle.subject or ""), bundle.made_by))))
     for member in bundle.members:
         grid.add_row(Text("-", "red"), Text(plain(member.text), "dim"))
     for text in bundle.texts:
@@ -406,22 +389,15 @@ def undo_plan(plan: UndoPlan) -> RenderableType:
 def undone(done: UndoReport) -> RenderableType:
     if not done.steps:
         return "nothing was undone"
-    return Group(f"{counted(len(done.steps), 'memory', 'memories')} changed back", _steps(done.steps))
+    return Group(f"changes of {counted(len(done.steps), 'memory', 'memories')} undone", _steps(done.steps))
 
 
 def _steps(steps: Sequence[UndoStep]) -> Table:
-    grid = _grid("")
+    grid = pairs()
     for step in steps:
         said = Text.assemble((plain(step.text), ""), (f"  {step.memory_id}", "dim"))
         if step.does == "change":
             told = ", ".join(f"{name}: {value}" for name, value in step.values.items() if name != "data")
             said.append(f"\n→ {plain(told)}")
         grid.add_row(Text(MARKS[step.does], COLOURS[step.does]), said)
-    return grid
-
-
-def _grid(title: str) -> Table:
-    grid = Table(box=None, show_header=False, pad_edge=False, title=title or None, title_justify="left")
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
     return grid

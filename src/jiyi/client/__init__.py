@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Sequence
-from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from .. import memory as engine
 from .. import validation
@@ -41,9 +38,9 @@ from ..models import (
 )
 from ..settings import load_settings
 from ..write.accept import Accepted, What, accept
-from ..write.change import Changes, changed_fields
+from ..write.change import changed_fields
 from . import areas
-from .calls import OWN_ID, memory_id_of, served
+from .calls import like, memory_id_of, served
 from .connection import Connection, is_address
 
 if TYPE_CHECKING:
@@ -160,102 +157,52 @@ class Memory:
     delete = served(engine.Memory.delete, "DELETE", "/v1/memories/{memory_id}", Deletion)
     delete_all = served(engine.Memory.delete_all, "DELETE", "/v1/memories", Deletion, extra={"all": True})
 
+    @like(engine.Memory.add)
     async def add(
-        self,
-        what: What,
-        *,
-        user_id: str,
-        session_id: str | None = None,
-        agent_id: str | None = None,
-        group_id: str | None = None,
-        memory_type: str | None = None,
-        importance: float | None = None,
-        tags: Sequence[str] | None = None,
-        metadata: dict[str, JsonValue] | None = None,
-        occurred_at: datetime | None = None,
-        expires_at: datetime | None = None,
-        trust: float = 1.0,
-        idempotency_key: str | None = None,
-        wait: bool = True,
-        actor: str = "user",
+        self, what: What, user_id: str, idempotency_key: str | None, wait: bool, actor: str, **fields: Any
     ) -> Receipt:
-        """Add a statement, a message, a conversation, or ready candidates; see `jiyi.Memory.add`.
-
-        Every call carries an idempotency key, so that it can be sent again when the connection is lost.
-        """
         accepted = accept(what)
-        body = {
-            "messages": accepted.messages or None,
-            "candidates": accepted.candidates or None,
-            "session_id": session_id,
-            "agent_id": agent_id,
-            "group_id": group_id,
-            "memory_type": memory_type,
-            "importance": importance,
-            "tags": tags,
-            "metadata": metadata,
-            "occurred_at": validation.optional_time("occurred_at", occurred_at),
-            "expires_at": validation.optional_time("expires_at", expires_at),
-            "trust": trust,
-            "wait": False,  # waiting is done from here, in short requests
-            "actor": validation.name("actor", actor),
-        }
+        for name in ("occurred_at", "expires_at"):
+            fields[name] = validation.optional_time(name, fields[name])
         receipt = await self._server.ask(
             "POST",
             "/v1/memories",
             Receipt,
             params={"user_id": validation.name("user_id", user_id)},
-            body=body,
+            body={
+                **fields,
+                "messages": accepted.messages or None,
+                "candidates": accepted.candidates or None,
+                "wait": False,  # waiting is done from here, in short requests
+                "actor": validation.name("actor", actor),
+            },
             headers={"Idempotency-Key": _header_key(idempotency_key)},
-            repeatable=True,
+            repeatable=True,  # thanks to the idempotency key
         )
         if receipt.state is ReceiptState.ACCEPTED and wait:
             receipt = await self.jobs.wait(receipt, user_id=user_id)
         return _with_own_numbers(receipt, accepted)
 
-    async def observe(
-        self,
-        user_text: str,
-        assistant_text: str | None = None,
-        *,
-        user_id: str,
-        session_id: str | None = None,
-        agent_id: str | None = None,
-        group_id: str | None = None,
-        metadata: dict[str, JsonValue] | None = None,
-    ) -> None:
-        """Add a turn of a chat in the background; see `jiyi.Memory.observe`."""
-        scope = {"user_id": user_id, "session_id": session_id, "agent_id": agent_id, "group_id": group_id}
-        self._turns.put(user_text, assistant_text, **scope, metadata=metadata)
+    @like(engine.Memory.observe)
+    async def observe(self, user_text: str, assistant_text: str | None, **options: Any) -> None:
+        self._turns.put(user_text, assistant_text, **options)
 
+    @like(engine.Memory.update)
     async def update(
-        self,
-        memory_id: str,
-        *,
-        user_id: str,
-        version: int | None = None,
-        actor: str = "user",
-        reason: str | None = None,
-        **changes: Unpack[Changes],
+        self, memory_id: str, user_id: str, version: int | None, actor: str, reason: str | None, **changes: Any
     ) -> MemoryItem:
-        """Change some fields of a memory; see `jiyi.Memory.update`.
-
-        Only with `version` is it sent again when the connection is lost.
-        """
         body = {**changed_fields(**changes), "reason": reason, "actor": validation.name("actor", actor)}
         params = {"user_id": validation.name("user_id", user_id)}
         if version is not None:
             validation.whole("version", version, highest=10**9)
-        if not OWN_ID.fullmatch(validation.name("memory_id", memory_id)):
-            memory_id = await memory_id_of(self._server, memory_id, user_id)
         return await self._server.ask(
             "PATCH",
-            f"/v1/memories/{memory_id}",
+            f"/v1/memories/{await memory_id_of(self._server, memory_id, user_id)}",
             MemoryItem,
             params=params,
             body=body,
             headers={} if version is None else {"If-Match": f'"{version}"'},
-            repeatable=version is not None,
+            repeatable=version is not None,  # the version makes a second request fail
         )
 
 

@@ -6,11 +6,10 @@ import asyncio
 import gzip
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from pydantic import BaseModel
 
@@ -19,7 +18,7 @@ from ..areas import jobs, keys, maintenance, sessions, synonyms, transfer, usage
 from ..areas.transfer import FORMATS
 from ..errors import AccessDenied, InvalidInput
 from ..keep.compress import CompressPlan, CompressReport
-from ..keep.maintain import MaintenanceReport, Progress
+from ..keep.maintain import MaintenanceReport
 from ..keep.undo import UndoPlan, UndoReport
 from ..keys import ApiKey, AuditEntry, NewKey
 from ..metrics import Metrics
@@ -39,13 +38,16 @@ from ..transfer.imports import (
     is_jiyi_export,
     select,
 )
-from .calls import safe_id, served, unsupported
+from .calls import like, safe_id, served, unsupported
 from .connection import Connection
 
 LONGEST_POLL_S = 20.0  # the server lets a request wait for 30 seconds
 IMPORT_POLL_S = 0.3
 CHUNK = 1024 * 1024
 MAX_PAIRS = 2_000  # synonyms in one request
+OWN_KEY = {"by": "the server records the key of the request"}
+OWN_PLAN = {"plan": "the server makes its own plan when it acts"}
+OF_ALL = {"user_id": "a server has figures of all users only; `stats` has those of one"}
 NO_WORKSPACE = "a workspace is a folder next to the store: run `jiyi workspace` there"
 
 
@@ -64,25 +66,14 @@ class Jobs(Area):
     retry = served(jobs.Jobs.retry, "POST", "/v1/jobs/{job_id}/retry", Job)
     counts = unsupported(jobs.Jobs.counts, "`health` reports whether jobs get done")
     work = unsupported(jobs.Jobs.work, "the server does the jobs; for more workers run `jiyi worker` next to the store")
-    _cancel = served(jobs.Jobs.get, "POST", "/v1/jobs/{job_id}/cancel", Job)
+    cancel = served(jobs.Jobs.cancel, "POST", "/v1/jobs/{job_id}/cancel", Job, ignored=("actor",))
 
-    async def cancel(self, job_id: str, *, user_id: str, actor: str = "user") -> Job:
-        """Cancel an unfinished job. The server records the key, not `actor`."""
-        validation.name("actor", actor)
-        return await self._cancel(job_id, user_id=user_id)
-
-    async def status(self, receipt: Receipt | str, *, user_id: str) -> Receipt:
-        """Return the current receipt of an `add`."""
+    @like(jobs.Jobs.status)
+    async def status(self, receipt: Receipt | str, user_id: str) -> Receipt:
         return await self.wait(receipt, user_id=user_id, timeout=0)
 
-    async def wait(
-        self,
-        receipt: Receipt | str,
-        *,
-        user_id: str,
-        timeout: float | None = None,  # noqa: ASYNC109 - reaching it is not an error
-    ) -> Receipt:
-        """Wait until the jobs of an `add` are done or the timeout has passed; then its state is still accepted."""
+    @like(jobs.Jobs.wait)
+    async def wait(self, receipt: Receipt | str, user_id: str, timeout: float | None) -> Receipt:  # noqa: ASYNC109
         deadline = monotonic() + jobs.wait_seconds(timeout, self._settings.wait_timeout_s)
         job_id = safe_id("job_id", jobs.receipt_id(receipt), user_id)
         while True:
@@ -96,30 +87,10 @@ class Jobs(Area):
 class Keys(Area):
     list = served(keys.Keys.list, "GET", "/v1/keys", tuple[ApiKey, ...], field="items")
     audit = served(keys.Keys.audit, "GET", "/v1/audit", tuple[AuditEntry, ...], field="items")
+    create = served(keys.Keys.create, "POST", "/v1/keys", NewKey, refused=OWN_KEY)
+    revoke = served(keys.Keys.revoke, "DELETE", "/v1/keys/{key_id}", ApiKey, refused=OWN_KEY)
     check = unsupported(keys.Keys.check, "open a client with that key: it is refused if it is not valid")
     log = unsupported(keys.Keys.log, "the server writes its audit log itself")
-    _create = served(keys.Keys.create, "POST", "/v1/keys", NewKey)
-    _revoke = served(keys.Keys.revoke, "DELETE", "/v1/keys/{key_id}", ApiKey)
-
-    async def create(
-        self,
-        name: str,
-        *,
-        scopes: Sequence[str] = ("read", "write"),
-        user_ids: Sequence[str] = (),
-        all_users: bool = False,
-        expires_at: datetime | None = None,
-        by: str | None = None,
-    ) -> NewKey:
-        """Create a key with at most the permissions of our own."""
-        _not_given("by", by, "the server records the key of the request")
-        users = validation.names("user_ids", user_ids, most=validation.MAX_LIMIT)
-        return await self._create(name, scopes=scopes, user_ids=users, all_users=all_users, expires_at=expires_at)
-
-    async def revoke(self, key_id: str, *, by: str | None = None) -> ApiKey:
-        """Revoke a key."""
-        _not_given("by", by, "the server records the key of the request")
-        return await self._revoke(key_id)
 
     async def exist(self) -> bool:
         """Return True if the server asks for a key."""
@@ -133,30 +104,28 @@ class Synonyms(Area):
 
     expand = served(synonyms.Synonyms.expand, "POST", "/v1/keywords/expand", Expansion, repeatable=True)
 
-    async def add(self, pairs: Iterable[GivenPair], *, user_id: str | None = None) -> int:
-        """Add pairs of synonyms for one user or, without `user_id`, for all. Returns how many are new or changed."""
+    @like(synonyms.Synonyms.add)
+    async def add(self, pairs: Iterable[GivenPair], user_id: str | None) -> int:
         given = [
             {"keyword": one, "synonym": other, "similarity": similarity}
             for (one, other), similarity in checked(pairs).items()
         ]
+        params = {"user_id": await self._user(user_id)}
         changed = 0
         for start in range(0, len(given), MAX_PAIRS):
             body = {"pairs": given[start : start + MAX_PAIRS], "shared": user_id is None}
             # Not repeatable: a second request would count nothing as new.
-            done = await self._server.ask(
-                "POST", "/v1/synonyms", dict[str, int], params={"user_id": await self._user(user_id)}, body=body
-            )
+            done = await self._server.ask("POST", "/v1/synonyms", dict[str, int], params=params, body=body)
             changed += done["changed"]
         return changed
 
-    async def list(self, *, user_id: str | None = None) -> Sequence[Synonym]:
-        """List a user's own and the shared pairs or, without `user_id`, the shared ones."""
-        params = {"user_id": await self._user(user_id)}
-        found = (await self._server.ask("GET", "/v1/synonyms", _Synonyms, params=params, repeatable=True)).items
-        return [pair for pair in found if user_id is not None or pair.shared]
+    @like(synonyms.Synonyms.list)
+    async def list(self, user_id: str | None) -> Sequence[Synonym]:
+        found = await self._server.get("/v1/synonyms", _Synonyms, user_id=await self._user(user_id))
+        return [pair for pair in found.items if user_id is not None or pair.shared]
 
-    async def remove(self, keyword: str, synonym: str | None = None, *, user_id: str | None = None) -> int:
-        """Remove one pair, or all pairs of a word; without `user_id`, shared ones. Returns how many."""
+    @like(synonyms.Synonyms.remove)
+    async def remove(self, keyword: str, synonym: str | None, user_id: str | None) -> int:
         params = {
             "user_id": await self._user(user_id),
             "keyword": validation.name("keyword", keyword),
@@ -192,47 +161,18 @@ class Maintenance(Area):
     reindex = unsupported(maintenance.Maintenance.reindex, "run `jiyi reindex` next to the store")
     verify = unsupported(maintenance.Maintenance.verify, "run `jiyi verify` next to the store")
     vacuum = unsupported(maintenance.Maintenance.vacuum, "run `jiyi vacuum` next to the store")
-    _compress = served(maintenance.Maintenance.compress_plan, "POST", "/v1/compress", CompressReport)
-    _undo = served(maintenance.Maintenance.undo_plan, "POST", "/v1/undo", UndoReport)
+    compress = served(
+        maintenance.Maintenance.compress, "POST", "/v1/compress", CompressReport, ignored=("actor",), refused=OWN_PLAN
+    )
+    undo = served(maintenance.Maintenance.undo, "POST", "/v1/undo", UndoReport, ignored=("by",), refused=OWN_PLAN)
 
-    async def compress(
-        self, *, user_id: str, plan: CompressPlan | None = None, actor: str = "compress"
-    ) -> CompressReport:
-        """Replace old, rarely used memories by a few, by a plan that the server makes."""
-        validation.name("actor", actor)
-        _not_given("plan", plan, "the server makes its own plan when it acts")
-        return cast(CompressReport, await self._compress(user_id=user_id))
-
-    async def run(
-        self, *, user_id: str | None = None, dry_run: bool = False, progress: Progress | None = None
-    ) -> MaintenanceReport:
-        """Archive expired memories and compress old, unused ones of one user."""
+    @like(maintenance.Maintenance.run)
+    async def run(self, user_id: str | None, dry_run: bool, progress: object) -> MaintenanceReport:
         if user_id is None:
             raise AccessDenied("maintenance of all users is not served: run `jiyi worker` next to the store")
         params = {"user_id": validation.name("user_id", user_id)}
         path = "/v1/maintenance/plan" if dry_run else "/v1/maintenance"
         return await self._server.ask("POST", path, MaintenanceReport, params=params, repeatable=dry_run)
-
-    async def undo(
-        self,
-        memory_id: str | None = None,
-        *,
-        user_id: str,
-        session_id: str | None = None,
-        actor: str | None = None,
-        metadata: Mapping[str, str] | None = None,
-        since: datetime | None = None,
-        to: datetime | None = None,
-        plan: UndoPlan | None = None,
-        by: str = "user",
-    ) -> UndoReport:
-        """Undo a change, everything from a source, or everything after a time. The server records the key."""
-        validation.name("by", by)
-        _not_given("plan", plan, "the server makes its own plan when it acts")
-        done = await self._undo(
-            memory_id, user_id=user_id, session_id=session_id, actor=actor, metadata=metadata, since=since, to=to
-        )
-        return cast(UndoReport, done)
 
 
 class Usage(Area):
@@ -242,25 +182,17 @@ class Usage(Area):
 
     recalls = served(usage.Usage.recalls, "GET", "/v1/recalls", tuple[Recall, ...], field="items")
     groups = served(usage.Usage.groups, "GET", "/v1/groups", dict[str, int], field="groups", empty={})
+    metrics = served(usage.Usage.metrics, "GET", "/v1/metrics", Metrics, field="memory", refused=OF_ALL)
     most_used = unsupported(usage.Usage.most_used, "`usage.recalls` lists what is recalled, `list` all memories")
 
     async def observed(self) -> Observed:
         """Count the observed turns that were stored, failed, or are still queued."""
         return self._turns.counts()
 
-    async def metrics(self, user_id: str | None = None) -> Metrics:
-        """Return figures on the store and on the server since it was opened; of all users only."""
-        _not_given("user_id", user_id, "a server has figures of all users only; `stats` has those of one")
-        return (await self._server.get("/v1/metrics", _Metrics)).memory
-
     async def prometheus(self) -> str:
         """Return all metrics of the server in Prometheus' text format."""
         answer = await self._server.answer("GET", "/metrics", headers={"Accept": "text/plain"}, repeatable=True)
         return answer.text
-
-
-class _Metrics(BaseModel):
-    memory: Metrics
 
 
 class Transfer(Area):
@@ -272,16 +204,15 @@ class Transfer(Area):
 
     backup = unsupported(transfer.Transfer.backup, "run `jiyi backup` next to the store")
 
+    @like(transfer.Transfer.export)
     async def export(
         self,
         path: str | Path,
-        *,
-        user_id: str | None = None,
-        format: str = "jsonl",  # noqa: A002 - the word that people look for
-        overwrite: bool = False,
-        progress: Advance | None = None,
+        user_id: str | None,
+        format: str,  # noqa: A002 - the engine's name
+        overwrite: bool,
+        progress: Advance | None,
     ) -> ExportReport:
-        """Write all memories of one user to a local file."""
         if user_id is None:
             raise AccessDenied("export of all users is not served: run `jiyi export` next to the store")
         validation.choice("format", format, FORMATS)
@@ -299,37 +230,14 @@ class Transfer(Area):
             progress("exporting", total, total)
         return ExportReport(path=str(target), format=format, records=records, size_bytes=target.stat().st_size)
 
-    async def import_chats(
-        self,
-        path: str | Path,
-        *,
-        user_id: str,
-        agent_id: str | None = None,
-        group_id: str | None = None,
-        progress: Progress | None = None,
-        actor: str = "import",
-    ) -> ImportReport:
-        """Import past chats from a local file or folder; see `Transfer.import_chats` of the engine."""
-        return await import_chats(
-            Path(path),
-            self._add,
-            self._count,
-            user_id=user_id,
-            agent_id=agent_id,
-            group_id=group_id,
-            progress=progress,
-            actor=actor,
-        )
+    @like(transfer.Transfer.import_chats)
+    async def import_chats(self, path: str | Path, **options: Any) -> ImportReport:
+        return await import_chats(Path(path), self._add, self._count, **options)
 
+    @like(transfer.Transfer.import_memories)
     async def import_memories(
-        self,
-        path: str | Path,
-        *,
-        user_id: str | None = None,
-        progress: Advance | None = None,
-        actor: str = "import",
+        self, path: str | Path, user_id: str | None, progress: Advance | None, actor: str
     ) -> MemoryImportReport:
-        """Import memories from a local file or folder; see `Transfer.import_memories` of the engine."""
         validation.optional_name("user_id", user_id)
         validation.name("actor", actor)
         advance = progress or (lambda what, done, whole: None)
@@ -362,11 +270,6 @@ class _Import(BaseModel):
     total: int | None
     memories: MemoryImportReport | None
     problem: str | None
-
-
-def _not_given(argument: str, value: object, why: str) -> None:
-    if value is not None:
-        raise AccessDenied(f"leave `{argument}` out: {why}")
 
 
 def _open(path: Path) -> IO[bytes]:

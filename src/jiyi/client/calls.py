@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Coroutine, Mapping
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
-from urllib.parse import quote
 
 from pydantic import BaseModel, TypeAdapter
 
@@ -35,12 +34,15 @@ def served(
     all_users: bool = False,
     empty: Any = None,
     extra: Mapping[str, Any] | None = None,
+    ignored: tuple[str, ...] = (),
+    refused: Mapping[str, str] | None = None,
 ) -> Verb[P, T]:
     """Make a verb that sends its arguments to a route and returns the answer, or one `field` of it, as `result`.
 
     `user_id` goes into the query string, and with GET and DELETE so do all other arguments. `repeatable`: the request
     may be sent twice. `all_users`: without a user, ask for all of them. `empty`: the result if a filter is an empty
-    list, which a query string cannot express.
+    list, which a query string cannot express. `ignored`: arguments that the server does not take, because it records
+    the key. `refused`: arguments that must be left out, and the reason.
     """
     signature = inspect.signature(verb)
     adapter: TypeAdapter[Any] = TypeAdapter(result)
@@ -49,6 +51,11 @@ def served(
     @wraps(verb)
     async def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
         given = _arguments(signature.bind(self, *args, **kwargs))
+        for name, reason in (refused or {}).items():
+            if name in given:
+                raise AccessDenied(f"leave `{name}` out: {reason}")
+        for name in ignored:
+            validation.optional_name(name, given.pop(name, None))
         params: dict[str, Any] = {}
         if "user_id" in given:
             params["user_id"] = validation.name("user_id", given.pop("user_id"))
@@ -70,6 +77,25 @@ def served(
         return self._server.parse(answer, address, adapter, field)  # type: ignore[no-any-return]
 
     return call
+
+
+def like(verb: Verb[P, T]) -> Callable[[Callable[..., Coroutine[Any, Any, T]]], Verb[P, T]]:
+    """Give a method the signature and the docstring of a verb; it is called with all arguments by name."""
+    signature = inspect.signature(verb)
+    rest = next((name for name, one in signature.parameters.items() if one.kind is one.VAR_KEYWORD), "")
+
+    def decorate(method: Callable[..., Coroutine[Any, Any, T]]) -> Verb[P, T]:
+        @wraps(verb)
+        async def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            bound = signature.bind(self, *args, **kwargs)
+            bound.apply_defaults()
+            _, *given = bound.arguments.items()
+            arguments = dict(given)
+            return await method(self, **arguments.pop(rest, {}), **arguments)
+
+        return call
+
+    return decorate
 
 
 def unsupported(verb: Verb[P, T], instead: str) -> Verb[P, T]:
@@ -101,12 +127,8 @@ def _in_query(given: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _address(server: Connection, path: str, given: dict[str, Any], user_id: str) -> str:
-    """Fill in the path. Ids consist of letters and digits; a `memory_key`, which may not, is looked up."""
     if "{memory_id}" in path:
-        memory_id = validation.name("memory_id", given.pop("memory_id"))
-        if not OWN_ID.fullmatch(memory_id):
-            memory_id = await memory_id_of(server, memory_id, user_id)
-        return path.format(memory_id=quote(memory_id, safe=""))
+        return path.format(memory_id=await memory_id_of(server, given.pop("memory_id"), user_id))
     for name in ("job_id", "key_id"):
         if f"{{{name}}}" in path:
             return path.format(**{name: safe_id(name, given.pop(name), user_id)})
@@ -125,15 +147,12 @@ class _Fetched(BaseModel):
     memories: tuple[MemoryItem, ...]
 
 
-async def memory_id_of(server: Connection, memory_key: str, user_id: str) -> str:
-    found = await server.ask(
-        "POST",
-        "/v1/fetch",
-        _Fetched,
-        params={"user_id": user_id},
-        body={"memory_ids": [memory_key]},
-        repeatable=True,
-    )
+async def memory_id_of(server: Connection, memory_id: str, user_id: str) -> str:
+    """Return the id of a memory; a `memory_key`, which may not fit into a path, is looked up."""
+    if OWN_ID.fullmatch(validation.name("memory_id", memory_id)):
+        return memory_id
+    params, body = {"user_id": user_id}, {"memory_ids": [memory_id]}
+    found = await server.ask("POST", "/v1/fetch", _Fetched, params=params, body=body, repeatable=True)
     if not found.memories:
-        raise NotFound(f"user {user_id!r} has no memory {memory_key!r}")
+        raise NotFound(f"user {user_id!r} has no memory {memory_id!r}")
     return found.memories[0].id

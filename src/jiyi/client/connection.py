@@ -205,44 +205,33 @@ class Connection:
         repeatable: bool,
     ) -> httpx.Response:
         """Send a request and raise its error; if that is safe, retry for `client.retry_timeout_s`."""
+        http = self._client()
+        import httpx
+
         content = None if body is None else _json(body)
+        more = dict(headers) if content is None else {**headers, "Content-Type": "application/json"}
         query = _query(params or {})
         until = monotonic() + self._settings.retry_timeout_s
         pause = FIRST_PAUSE_S
         while True:
-            failure, again, wait = await self._once(method, path, query, content, headers, repeatable)
-            if not isinstance(failure, JiyiError):
-                return failure
+            failure: JiyiError
+            try:
+                answer = await http.request(method, self._url + path, params=query, content=content, headers=more)
+                if answer.is_success:
+                    return answer
+                failure = error_in(answer, self._url)
+                again = answer.status_code in NOT_PROCESSED or (repeatable and answer.status_code in TRANSIENT)
+                wait = retry_after(answer)
+            except httpx.TransportError as error:
+                failure, wait = self._failure(error), 0.0
+                again = repeatable or not isinstance(failure, ConnectionLost)
             wait = max(wait, pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
             if not again or monotonic() + wait > until:
                 raise failure
             logger.info("retrying in %.1f seconds: %s", wait, failure)
             await asyncio.sleep(wait)
             pause *= 2
-
-    async def _once(
-        self,
-        method: str,
-        path: str,
-        query: Query,
-        content: bytes | None,
-        headers: Mapping[str, str],
-        repeatable: bool,
-    ) -> tuple[httpx.Response | JiyiError, bool, float]:
-        """Send a request once. Returns the answer or the error, whether to retry, and the minimum wait in seconds."""
-        http = self._client()
-        import httpx
-
-        more = dict(headers) if content is None else {**headers, "Content-Type": "application/json"}
-        try:
-            answer = await http.request(method, self._url + path, params=query, content=content, headers=more)
-        except httpx.TransportError as error:
-            failure = self._failure(error)
-            return failure, repeatable or not isinstance(failure, ConnectionLost), 0.0
-        if answer.is_success:
-            return answer, False, 0.0
-        again = answer.status_code in NOT_PROCESSED or (repeatable and answer.status_code in TRANSIENT)
-        return error_in(answer, self._url), again, retry_after(answer)
+            http = self._client()
 
     def _failure(self, error: httpx.TransportError) -> StoreError:
         import httpx

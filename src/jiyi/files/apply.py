@@ -44,15 +44,14 @@ async def apply_to_index(
     store: Store, embedder: Embedder, rules: KeywordRules, workspace: str, plan: Plan, with_facts: bool
 ) -> list[str]:
     """Write the changes of the files into the index. Return problems; raise `Stale` if a memory has changed."""
-    rewritten = {step.memory_id for step in plan.of(Rewrite) if isinstance(step, Rewrite)}
+    rewritten = {step.memory_id for step in plan.of(Rewrite)}
     with_facts = with_facts and len(plan.of(Create)) <= MOST_COMPARED
     problems: dict[str, None] = {}
     for batch in _batches(plan):
         now = utc_now()
-        changes, problem = await _changes(store, embedder, rules, plan.user_id, batch.changes)
-        problems |= dict.fromkeys([problem] if problem else [])
+        changes, change_problem = await _changes(store, embedder, rules, plan.user_id, batch.changes)
         additions, problem = await _additions(embedder, rules, plan.user_id, batch.creates, now, with_facts)
-        problems |= dict.fromkeys([problem] if problem else [])
+        problems |= dict.fromkeys(filter(None, (change_problem, problem)))
         agreed = [
             AgreedEntry(
                 memory_id=step.memory_id, path=step.line.path, version=step.version + 1, digests=step.note.digests()

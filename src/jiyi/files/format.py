@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import unquote
 
 from .. import validation
-from ..errors import InvalidInput
 from ..ids import time_of
 from ..store.contract import FiledMemory
 
@@ -174,36 +173,30 @@ def read_note(item: Item, memory_type: str | None) -> Note:
     """Read the fields of a memory from its line; `memory_type` comes from the heading."""
     meta = item.meta
     unspecified = set() if memory_type is not None else {"memory_type"}
-    importance, occurred_at, expires_at = DEFAULT_IMPORTANCE, None, None
-    try:
-        importance = round(float(meta.get("importance", DEFAULT_IMPORTANCE)), 2)
-        if not 0 <= importance <= 1:
-            raise ValueError(importance)
-    except ValueError:
-        unspecified.add("importance")
-    try:
-        occurred_at = _read_time(meta.get("at"))
-    except ValueError:
-        unspecified.add("occurred_at")
-    try:
-        expires_at = _read_time(meta.get("until"))
-    except ValueError:
-        unspecified.add("expires_at")
-    tags: tuple[str, ...] = ()
-    try:
-        if meta.get("tags"):
-            tags = validation.tags("tags", filter(str.strip, map(unquote, meta["tags"].split(","))))
-    except InvalidInput:
-        unspecified.add("tags")
-    return Note(
-        content=item.content,
-        memory_type=memory_type or "",
-        importance=importance,
-        tags=tags,
-        occurred_at=occurred_at,
-        expires_at=expires_at,
-        unspecified=frozenset(unspecified),
-    )
+    read: dict[str, Any] = {}
+    for name, key, parse in (
+        ("importance", "importance", _read_importance),
+        ("tags", "tags", _read_tags),
+        ("occurred_at", "at", _read_time),
+        ("expires_at", "until", _read_time),
+    ):
+        try:
+            if meta.get(key) or (key == "importance" and key in meta):  # an empty list or time is none
+                read[name] = parse(meta[key])
+        except ValueError:
+            unspecified.add(name)
+    return Note(content=item.content, memory_type=memory_type or "", unspecified=frozenset(unspecified), **read)
+
+
+def _read_importance(text: str) -> float:
+    importance = round(float(text), 2)
+    if not 0 <= importance <= 1:
+        raise ValueError(text)
+    return importance
+
+
+def _read_tags(text: str) -> tuple[str, ...]:
+    return validation.tags("tags", filter(str.strip, map(unquote, text.split(","))))
 
 
 def read_labels(item: Item) -> Labels:
@@ -228,9 +221,7 @@ def _format_time(at: datetime | None) -> str:
     return "" if at is None else _to_seconds(at).isoformat().replace("+00:00", "Z").removesuffix("T00:00:00Z")
 
 
-def _read_time(text: str | None) -> datetime | None:
-    if not text:
-        return None
+def _read_time(text: str) -> datetime:
     found = datetime.fromisoformat(text)
     try:
         return _to_seconds(found if found.tzinfo else found.replace(tzinfo=UTC))

@@ -22,7 +22,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..durable import flush_folder, make_folder
+from ..durable import flush, make_folder
 from ..errors import WorkspaceError
 
 MAX_SIZE = 64 << 20  # bytes
@@ -105,7 +105,7 @@ def replace_file(path: Path, data: bytes, *, expected: str | None) -> None:
     finally:
         with suppress(OSError):
             os.unlink(new)
-    flush_folder(path.parent)
+    flush(path.parent)
 
 
 def _write(path: Path, data: bytes) -> None:

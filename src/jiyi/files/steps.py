@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import Field
 
@@ -51,36 +51,32 @@ class Archive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
-    """Write a line for a memory."""
-
+class _FromMemory:
     memory_id: str
     version: int
     note: Note
     labels: Labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write(_FromMemory):
+    """Write a line for a memory."""
+
     path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewrite:
+class Rewrite(_FromMemory):
     """Rewrite a line from its memory; with a path, move it below the heading of its type there."""
 
-    memory_id: str
-    version: int
-    note: Note
-    labels: Labels
     line: Line
     to: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class Mark(_FromMemory):
     """Add the id of the memory that has the same content to a line."""
 
-    memory_id: str
-    version: int
-    note: Note
-    labels: Labels
     line: Line
 
 
@@ -103,6 +99,7 @@ class Same:
 
 
 Step = Create | Update | Archive | Write | Rewrite | Mark | Remove | Same
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +117,8 @@ class Plan:
         """Return True if neither files nor index change."""
         return all(isinstance(step, Same) for step in self.steps)
 
-    def of(self, *kinds: type) -> list[Step]:
-        return [step for step in self.steps if isinstance(step, kinds)]
+    def of(self, kind: type[S]) -> list[S]:
+        return [step for step in self.steps if isinstance(step, kind)]
 
 
 SHOWN = 120  # characters of a text
@@ -191,47 +188,39 @@ def make_report(plan: Plan, *, problems: Sequence[str] = (), dry_run: bool = Fal
     return SyncReport(
         user_id=plan.user_id,
         dry_run=dry_run,
-        steps=tuple(reported for step in plan.steps for reported in _steps(step)),
+        steps=tuple(_reported(step) for step in plan.steps if not isinstance(step, Same)),
         conflicts=plan.conflicts,
         withheld=len(plan.withheld),
         problems=(*plan.problems, *problems),
     )
 
 
-def _steps(step: Step) -> Iterator[SyncStep]:
-    if isinstance(step, Archive):
-        yield SyncStep(action="archive", memory_id=step.memory_id, path=step.path, text=_short(step.text))
-    elif isinstance(step, Remove):
-        entry = step.line.entry
-        yield SyncStep(
-            action="remove",
-            memory_id=step.memory_id,
-            path=step.line.path,
-            line=entry.line,
-            text=_short(entry.item.content),
-        )
-    elif isinstance(step, Write):
-        yield SyncStep(action="write", memory_id=step.memory_id, path=step.path, text=_short(step.note.content))
-    elif isinstance(step, Create) and step.line is None:
-        yield SyncStep(action="keep both", memory_id=step.memory_id, path=step.path, text=_short(step.note.content))
-    elif isinstance(step, (Create, Update, Rewrite, Mark)) and step.line is not None:
-        yield SyncStep(
-            action=_action(step),
-            memory_id=step.memory_id,
-            path=step.line.path,
-            line=step.line.entry.line,
-            text=_short(step.note.content),
-        )
-    elif not isinstance(step, Same):
-        raise TypeError(step)
-
-
-def _action(step: Create | Update | Rewrite | Mark) -> SyncAction:
-    if isinstance(step, Update):
-        return "restore" if step.revive else "update"
-    if isinstance(step, Rewrite):
-        return "move" if step.to else "rewrite"
-    return "create" if isinstance(step, Create) else "mark"
+def _reported(step: Create | Update | Archive | Write | Rewrite | Mark | Remove) -> SyncStep:
+    action: SyncAction
+    match step:
+        case Archive():
+            action, path, line, text = "archive", step.path, None, step.text
+        case Write():
+            action, path, line, text = "write", step.path, None, step.note.content
+        case Create(line=None):
+            action, path, line, text = "keep both", step.path, None, step.note.content
+        case Remove():
+            action, path, line, text = "remove", "", step.line, step.line.entry.item.content
+        case Create():
+            action, path, line, text = "create", "", step.line, step.note.content
+        case Update():
+            action, path, line, text = "restore" if step.revive else "update", "", step.line, step.note.content
+        case Rewrite():
+            action, path, line, text = "move" if step.to else "rewrite", "", step.line, step.note.content
+        case Mark():
+            action, path, line, text = "mark", "", step.line, step.note.content
+    return SyncStep(
+        action=action,
+        memory_id=step.memory_id,
+        path=line.path if line else path,
+        line=line.entry.line if line else None,
+        text=_short(text),
+    )
 
 
 def _short(text: str) -> str:

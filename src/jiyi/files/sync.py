@@ -171,23 +171,13 @@ async def plan_sync(
     }
     changes = await store.history.since(user_id, changed) if changed else {}
     index = IndexState(agreed=agreed, filed=filed, changed=changed_ids, duplicates=duplicates, changes=changes)
-    plan = make_plan(
-        scanned,
-        index,
-        workspace,
-        user_id,
-        now,
-        new_id=new_id,
-        confirm=confirm,
-        restore=restore,
-        files_win=files_win,
-    )
-    return PlannedSync(scanned, index, plan)
+    options = {"confirm": confirm, "restore": restore, "files_win": files_win}
+    return PlannedSync(scanned, index, make_plan(scanned, index, workspace, user_id, now, new_id=new_id, **options))
 
 
 def _unsettled(planned: PlannedSync) -> bool:
     """Return True if lines are missing in a file that an editor may still be writing."""
-    paths = {step.path for step in (*planned.plan.of(Archive), *planned.plan.withheld) if isinstance(step, Archive)}
+    paths = {step.path for step in (*planned.plan.of(Archive), *planned.plan.withheld)}
     ages = [time.time() - file.modified_at for path, file in planned.scan.files.items() if path in paths]
     return any(0 <= age < SETTLED_S for age in ages)
 
@@ -202,11 +192,9 @@ async def apply(context: SyncContext, planned: PlannedSync) -> list[str]:
     )
     written = await asyncio.to_thread(apply_to_files, context.workspace, plan, planned.scan, context.cache)
     entries = list(_new_agreements(plan, written))
-    dropped = {
-        step.memory_id for step in plan.of(Remove) if isinstance(step, Remove) and step.line.path in written.failed
-    }
+    dropped = {step.memory_id for step in plan.of(Remove) if step.line.path in written.failed}
     still_there = {entry.memory_id for entry in entries} | dropped
-    archived = [step.memory_id for step in plan.of(Archive) if isinstance(step, Archive)]
+    archived = [step.memory_id for step in plan.of(Archive)]
     gone = [memory_id for memory_id in (*plan.gone, *archived) if memory_id not in still_there]
     seen = planned.index.filed.tip if not (written.failed or plan.held_files) else (agreed.seen or 0)
     at = utc_now()
@@ -243,7 +231,7 @@ def _new_agreements(plan: Plan, written: Written) -> Sequence[AgreedEntry]:
                 memory_id=step.memory_id, path=path, version=version, digests=step.note.digests()
             )
 
-    edited = {step.memory_id: step.version for step in plan.of(Update) if isinstance(step, Update)}
+    edited = {step.memory_id: step.version for step in plan.of(Update)}
     for step in plan.steps:
         if isinstance(step, Create):
             note(step, step.line.path if step.line else step.path, 1)
@@ -330,13 +318,9 @@ def _drifts(plan: Plan, user_id: str) -> Iterator[Drift]:
         yield Drift(kind="file", user_id=user_id, problem=problem)
     for step in (*plan.steps, *plan.withheld):
         line = getattr(step, "line", None)
-        if isinstance(step, Same):
-            yield Drift(
-                kind="agreement", user_id=user_id, memory_id=step.memory_id, path=step.path, problem=_PROBLEMS[Same]
-            )
-            continue
+        of_line = isinstance(step, (Create, Update, Mark, Archive))
         yield Drift(
-            kind="line" if isinstance(step, (Create, Update, Mark, Archive)) else "memory",
+            kind="agreement" if isinstance(step, Same) else "line" if of_line else "memory",
             user_id=user_id,
             memory_id=step.memory_id,
             path=line.path if line else getattr(step, "path", None),
@@ -356,11 +340,8 @@ def _words_differ(item: MemoryItem, stored: IndexEntry | None, rules: KeywordRul
     right = index_entry(item.content, item.summary, item.tags, item.data, rules)
     if not (np.array_equal(stored.hashes, right.hashes) and np.array_equal(stored.counts, right.counts)):
         return "its index terms do not match its text"
-    if {word: round(weight, 3) for word, weight, _ in stored.keywords} != {
-        word: round(weight, 3) for word, weight, _ in right.keywords
-    }:
-        return "its keywords do not match its text"
-    return None
+    weights, wanted = ({word: round(weight, 3) for word, weight, _ in entry.keywords} for entry in (stored, right))
+    return None if weights == wanted else "its keywords do not match its text"
 
 
 def _vector_differs(stored: IndexEntry | None, model: str, wanted: np.ndarray | None) -> str | None:

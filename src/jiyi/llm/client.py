@@ -6,7 +6,6 @@ import asyncio
 import logging
 import random
 from collections import defaultdict
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
@@ -39,32 +38,21 @@ class RamLedger:
         return self._used[user_id, hour]
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Limit of one user's tokens per hour; None: unlimited."""
-
-    tokens_per_hour: int | None
-
-    @classmethod
-    def of(cls, settings: LLMSettings) -> Budget:
-        return cls(settings.tokens_per_hour)
-
-    def check(self, used: Usage, wanted: Usage, now: datetime) -> None:
-        """Raise if `used`, which includes the `wanted` tokens of the next request, exceeds the limit."""
-        limit = self.tokens_per_hour
-        if limit is None or used.tokens <= limit:
-            return
-        if wanted.tokens > limit:
-            raise LlmRefused(
-                f"one request needs about {wanted.tokens:,} of the user's {limit:,} tokens per hour: "
-                "raise llm.tokens_per_hour"
-            )
-        wait = start_of_hour(now) + timedelta(hours=1) - now
-        raise LlmOverBudget(
-            f"the user's language model budget is spent: {used.tokens - wanted.tokens:,} of {limit:,} tokens per hour; "
-            f"retry in {wait.seconds // 60 + 1} min",
-            retry_after_s=wait.total_seconds(),
+def check_budget(limit: int | None, used: Usage, wanted: Usage, now: datetime) -> None:
+    """Raise if `used`, which includes the `wanted` tokens of the next request, exceeds a user's tokens per hour."""
+    if limit is None or used.tokens <= limit:
+        return
+    if wanted.tokens > limit:
+        raise LlmRefused(
+            f"one request needs about {wanted.tokens:,} of the user's {limit:,} tokens per hour: "
+            "raise llm.tokens_per_hour"
         )
+    wait = start_of_hour(now) + timedelta(hours=1) - now
+    raise LlmOverBudget(
+        f"the user's language model budget is spent: {used.tokens - wanted.tokens:,} of {limit:,} tokens per hour; "
+        f"retry in {wait.seconds // 60 + 1} min",
+        retry_after_s=wait.total_seconds(),
+    )
 
 
 def start_of_hour(at: datetime) -> datetime:
@@ -87,7 +75,7 @@ class LLMClient:
         self._model = model
         self._retries = settings.retries
         self._timeout_s = settings.timeout_s
-        self._budget = Budget.of(settings)
+        self._tokens_per_hour = settings.tokens_per_hour
         self._ledger = ledger or RamLedger()
         self._meter = meter or Meter()
         self.id = model.id
@@ -104,7 +92,7 @@ class LLMClient:
         expected = Usage(1, token_bound(request.system) + token_bound(request.user), 0)
         used = await self._ledger.count_llm_usage(user_id, hour, expected)
         try:
-            self._budget.check(used, expected, now)
+            check_budget(self._tokens_per_hour, used, expected, now)
             with self._meter.timing("llm", request.task):
                 reply = await self._with_retries(request) if timeout_s is None else await self._once(request, timeout_s)
         except (LlmRefused, LlmUnavailable, LlmOverBudget) as error:

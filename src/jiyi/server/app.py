@@ -26,11 +26,21 @@ from .auth import AppState, Requires
 from .events import Streams
 from .metrics import RequestMetrics
 from .middleware import Authentication, Limits, RequestLog
-from .responses import Alive, json_response
-from .routes import ROUTERS
-from .routes.server import without_reasons
+from .routes import admin, agents, jobs, json_response, memories
 from .uploads import Uploads
 
+ROUTERS = (
+    memories.router,
+    memories.finding,
+    admin.synonyms,
+    agents.sessions,
+    jobs.router,
+    jobs.transfer,
+    agents.memunits,
+    admin.maintenance,
+    admin.server,
+    admin.keys,
+)
 DESCRIPTION = """Long-term memory for AI agents · 记忆
 
 Send the key as `Authorization: Bearer KEY`. A key for one user needs no `user_id`; with a key for several or all users,
@@ -62,10 +72,6 @@ def _routes(shared: AppState) -> FastAPI:
     for router in ROUTERS:
         app.router.routes.extend(router.routes)  # include_router would copy them, and make matching slower
 
-    @app.get("/livez", response_model=Alive, tags=["server"], summary="Liveness: the process answers")
-    async def livez() -> Response:
-        return json_response(Alive())
-
     @app.get(
         "/readyz",
         response_model=Health,
@@ -75,7 +81,7 @@ def _routes(shared: AppState) -> FastAPI:
     )
     async def readyz(request: Request) -> Response:
         found = await shared.memory.health()
-        return json_response(without_reasons(found), 200 if found.ready else 503)
+        return json_response(admin.without_reasons(found), 200 if found.ready else 503)
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> Response:

@@ -58,6 +58,13 @@ class Access:
             raise HttpError(404, "not_found", f"there is no user {user_id!r}")
         return user_id
 
+    def one_or_all(self, user_id: str | None, all_users: bool) -> str | None:
+        """Return the user, or None for all of them."""
+        if not all_users:
+            return self.user(user_id)
+        self.need_all_users()
+        return None
+
     def actor(self, given: str | None) -> str:
         """Return the actor for the history: the name of the key, after the caller's own word if there is one."""
         if self.key is None:
@@ -77,6 +84,7 @@ async def authenticate(memory: Memory, secret: str | None, *, keyless: bool) -> 
 
 
 USER_ID = "the user; may be left out if the key is for one user only"
+AllUsers = Annotated[bool, Query(description="of all users; needs a key for all users")]
 UserId = Annotated[str | None, Query(min_length=1, max_length=validation.MAX_NAME, description=USER_ID)]
 
 

@@ -129,42 +129,30 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(AnyHttpException)
     async def http_error(request: Request, error: AnyHttpException) -> Response:
-        code = error.code if isinstance(error, HttpError) else CODES.get(error.status_code, "refused")
-        argument = error.argument if isinstance(error, HttpError) else None
-        detail = str(error.detail) if isinstance(error, HttpError) else _plain(error)
-        return answer(request, error.status_code, code, detail, headers=error.headers, argument=argument)
-
-
-def _plain(error: AnyHttpException) -> str:
-    known = {404: "no such route: see /openapi.json", 400: "the body cannot be read"}
-    return known.get(error.status_code) or HTTPStatus(error.status_code).phrase.lower()
+        status = error.status_code
+        if isinstance(error, HttpError):
+            detail, more = str(error.detail), {"argument": error.argument}
+            return answer(request, status, error.code, detail, headers=error.headers, **more)
+        known = {404: "no such route: see /openapi.json", 400: "the body cannot be read"}
+        detail = known.get(status) or HTTPStatus(status).phrase.lower()
+        return answer(request, status, CODES.get(status, "refused"), detail, headers=error.headers)
 
 
 def from_error(request: Request, error: JiyiError) -> Response:
     status, code = next((found for kind, found in STATUS.items() if isinstance(error, kind)), (500, "internal"))
+    name = type(error).__name__
+    if status >= 500:
+        logger.error("%s: %s", name, error, extra={"request_id": request.scope.get("request_id")})
+    if status == 500:
+        return answer(request, 500, "internal", "internal error: see the server's log for the request_id")
+    if isinstance(error, VersionConflict):
+        status = 412 if "if-match" in request.headers else 409
+        more: dict[str, Any] = {"memory_id": error.memory_id, "version": error.actual, "expected": error.expected}
+        return answer(request, status, code, str(error), error=name, **more)
     headers: dict[str, str] = {}
     if status in (429, 503):
         wait = getattr(error, "retry_after_s", None) or RETRY_AFTER_S
         headers["Retry-After"] = str(max(1, round(wait)))
-    if status >= 500:
-        logger.error("%s: %s", type(error).__name__, error, extra={"request_id": request.scope.get("request_id")})
-    if status == 500:
-        return answer(request, 500, "internal", "internal error: see the server's log for the request_id")
-    name = type(error).__name__
-    if isinstance(error, VersionConflict):
-        given = request.headers.get("if-match") is not None
-        return answer(
-            request,
-            412 if given else 409,
-            code,
-            str(error),
-            error=name,
-            memory_id=error.memory_id,
-            version=error.actual,
-            expected=error.expected,
-        )
-    detail = str(error)
-    if status in (502, 503):
-        detail = "a part of the server is unavailable: try again later"
+    detail = "a part of the server is unavailable: try again later" if status in (502, 503) else str(error)
     argument = getattr(error, "argument", None)
     return answer(request, status, code, detail, headers=headers, error=name, argument=argument)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
 from time import time
 
@@ -38,12 +37,12 @@ class RequestSummary(BaseModel):
 
 class MinuteMetrics(BaseModel):
     at: datetime
-    requests: int
-    errors: int
-    searches: int
-    adds: int
-    p50: float | None
-    p95: float | None
+    requests: int = 0
+    errors: int = 0
+    searches: int = 0
+    adds: int = 0
+    p50: float | None = None
+    p95: float | None = None
 
 
 class ServerMetrics(BaseModel):
@@ -53,80 +52,52 @@ class ServerMetrics(BaseModel):
     minutes: list[MinuteMetrics]
 
 
-@dataclass(slots=True)
-class _Minute:
-    number: int
-    requests: int = 0
-    errors: int = 0
-    searches: int = 0
-    adds: int = 0
-    seconds: Histogram = field(default_factory=lambda: Histogram(SECONDS))
-
-
 class RequestMetrics:
     def __init__(self) -> None:
         self._since = utc_now()
         self._routes: dict[tuple[str, str], Histogram] = {}
-        self._counts: dict[tuple[str, str, int], int] = {}
-        self._minutes: deque[_Minute] = deque(maxlen=KEPT_MINUTES)
+        self._counts: Counter[tuple[str, str, int]] = Counter()
+        self._minutes: deque[tuple[MinuteMetrics, Histogram]] = deque(maxlen=KEPT_MINUTES)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request. Only 5xx count as errors."""
         key = (method if method in METHODS else "OTHER", route)
-        self._counts[*key, status] = self._counts.get((*key, status), 0) + 1
-        if key not in self._routes:
-            self._routes[key] = Histogram(SECONDS)
-        self._routes[key].observe(seconds)
-        number = int(time()) // 60
-        if not self._minutes or self._minutes[-1].number != number:
-            self._minutes.append(_Minute(number))
-        minute = self._minutes[-1]
+        self._counts[*key, status] += 1
+        self._routes.setdefault(key, Histogram(SECONDS)).observe(seconds)
+        at = from_micros(int(time()) // 60 * 60_000_000)
+        if not self._minutes or self._minutes[-1][0].at != at:
+            self._minutes.append((MinuteMetrics(at=at), Histogram(SECONDS)))
+        minute, spread = self._minutes[-1]
         minute.requests += 1
         minute.errors += status >= 500
         minute.searches += key == SEARCHES
         minute.adds += key == ADDS
-        minute.seconds.observe(seconds)
+        spread.observe(seconds)
 
     def summary(self, memory: Metrics) -> ServerMetrics:
+        errors: Counter[tuple[str, str]] = Counter()
+        for (method, route, status), number in self._counts.items():
+            errors[method, route] += number if status >= 500 else 0
         routes = [
             RouteMetrics(
-                method=method,
-                route=route,
+                method=key[0],
+                route=key[1],
                 count=spread.count,
-                errors=self._errors(method, route),
+                errors=errors[key],
                 p50=spread.quantile(0.5),
                 p95=spread.quantile(0.95),
                 p99=spread.quantile(0.99),
             )
-            for (method, route), spread in sorted(self._routes.items())
+            for key, spread in sorted(self._routes.items(), key=lambda entry: entry[0])
         ]
         return ServerMetrics(
             since=self._since,
             memory=memory,
-            requests=RequestSummary(
-                total=sum(route.count for route in routes),
-                errors=sum(route.errors for route in routes),
-                by_route=routes,
-            ),
+            requests=RequestSummary(total=sum(route.count for route in routes), errors=errors.total(), by_route=routes),
             minutes=[
-                MinuteMetrics(
-                    at=from_micros(minute.number * 60_000_000),
-                    requests=minute.requests,
-                    errors=minute.errors,
-                    searches=minute.searches,
-                    adds=minute.adds,
-                    p50=minute.seconds.quantile(0.5),
-                    p95=minute.seconds.quantile(0.95),
-                )
-                for minute in self._minutes
+                minute.model_copy(update={"p50": spread.quantile(0.5), "p95": spread.quantile(0.95)})
+                for minute, spread in self._minutes
             ],
-        )
-
-    def _errors(self, method: str, route: str) -> int:
-        return sum(
-            number
-            for (one, other, status), number in self._counts.items()
-            if (one, other) == (method, route) and status >= 500
         )
 
     def samples(self, jobs: JobCounts) -> Iterator[Sample]:

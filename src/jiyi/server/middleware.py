@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from fastapi import HTTPException
 
-from ..agents.tools.usage import Bucket
 from ..engine import runtime
 from ..errors import JiyiError
 from ..http_server import AsgiApp, AsgiScope, Message, Receive, Send, header, refuse
 from ..ids import new_id
 from ..memory import Memory
+from ..rate_limit import TokenBucket
 from ..settings import ServerSettings
 from .auth import Access, authenticate
 
@@ -109,29 +109,11 @@ class Limits:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = scope["headers"]
-        if len(headers) > MAX_HEADERS or sum(len(name) + len(value) for name, value in headers) > MAX_HEADER_BYTES:
-            await refuse(send, 431, "headers_too_large", f"the headers have more than {MAX_HEADER_BYTES:,} bytes")
-            return
-        if self._active >= self._settings.max_concurrent:
-            later = [(b"retry-after", b"1")]
-            await refuse(send, 503, "unavailable", "too many concurrent requests: try again", later)
-            return
         upload = scope["path"] == UPLOADS
         largest = int((self._settings.max_upload_mb if upload else self._settings.max_body_mb) * MIB)
-        if header(scope, b"content-length") is not None and header(scope, b"transfer-encoding") is not None:
-            # Request smuggling: a proxy may find another end of this request than we do.
-            await refuse(
-                send,
-                400,
-                "bad_request",
-                "content-length and transfer-encoding exclude each other",
-                [(b"connection", b"close")],
-            )
-            return
-        announced = header(scope, b"content-length") or "0"
-        if announced.isdecimal() and int(announced[:20]) > largest:
-            await refuse(send, 413, "too_large", f"the body has more than {largest:,} bytes")
+        refusal = self._refusal(scope, largest)
+        if refusal is not None:
+            await refuse(send, *refusal)
             return
         started = False
 
@@ -156,6 +138,21 @@ class Limits:
                 await refuse(send, 504, "timeout", f"the request took longer than {limit_s:.0f} seconds")
         finally:
             self._active -= 1
+
+    def _refusal(self, scope: AsgiScope, largest: int) -> tuple[int, str, str, list[tuple[bytes, bytes]]] | None:
+        headers = scope["headers"]
+        if len(headers) > MAX_HEADERS or sum(len(name) + len(value) for name, value in headers) > MAX_HEADER_BYTES:
+            return 431, "headers_too_large", f"the headers have more than {MAX_HEADER_BYTES:,} bytes", []
+        if self._active >= self._settings.max_concurrent:
+            return 503, "unavailable", "too many concurrent requests: try again", [(b"retry-after", b"1")]
+        announced = header(scope, b"content-length")
+        if announced is not None and header(scope, b"transfer-encoding") is not None:
+            # Request smuggling: a proxy may find another end of this request than we do.
+            both = "content-length and transfer-encoding exclude each other"
+            return 400, "bad_request", both, [(b"connection", b"close")]
+        if announced and announced.isdecimal() and int(announced[:20]) > largest:
+            return 413, "too_large", f"the body has more than {largest:,} bytes", []
+        return None
 
     def _counted(self, receive: Receive, largest: int) -> Receive:
         seen = 0
@@ -188,7 +185,7 @@ class Authentication:
         self._memory = memory
         self._keyless = keyless
         self._settings = runtime(memory).settings.server
-        self._callers: OrderedDict[str, Bucket] = OrderedDict()
+        self._callers: OrderedDict[str, TokenBucket] = OrderedDict()
         self._logged_at = float("-inf")
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
@@ -213,12 +210,12 @@ class Authentication:
             scope["access"] = access
         await self._app(scope, receive, send)
 
-    def _bucket(self, access: Access | None, client: str) -> Bucket:
+    def _bucket(self, access: Access | None, client: str) -> TokenBucket:
         """Return the rate limit of a key or, with a tenth of it, of an address without a key."""
         share = 10 if access is None else 1
         name = f"refused {client}" if access is None else access.key_id or f"at {client}"
         burst, rate = self._settings.burst // share, self._settings.requests_per_minute // share
-        bucket = self._callers.setdefault(name, Bucket(max(1, burst), max(1, rate)))
+        bucket = self._callers.setdefault(name, TokenBucket(max(1, burst), max(1, rate)))
         self._callers.move_to_end(name)
         while len(self._callers) > MAX_CALLERS:
             self._callers.popitem(last=False)

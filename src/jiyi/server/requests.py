@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import HTTPException, Query, Request, Response
-from fastapi.routing import APIRoute
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
-from pydantic_core import from_json
 
 from .. import validation
 from ..keys import MAX_KEY_USERS, Permission
@@ -16,13 +14,12 @@ from ..models import CandidateMemory, Layer, Message, SearchMode, Share, Status,
 from ..read.context import ContextLanguage, Style
 
 MAX_ENTRIES = 2_000  # messages or candidates in one call; more is an import
-MAX_JSON_DEPTH = 64
 MAX_STEPS = 500
 
 Name = Annotated[str, Field(min_length=1, max_length=validation.MAX_NAME)]
 Type = Annotated[str, Field(min_length=1, max_length=validation.MAX_TYPE)]
 Text = Annotated[str, Field(min_length=1, max_length=validation.MAX_TEXT)]
-Question = Annotated[str, Field(min_length=1, max_length=validation.MAX_QUERY)]
+QueryText = Annotated[str, Field(min_length=1, max_length=validation.MAX_QUERY)]
 Names = Annotated[list[Name], Field(max_length=validation.MAX_TAGS)]
 Limit = Annotated[int, Field(ge=1, le=validation.MAX_LIMIT)]
 Actor = Annotated[str | None, Field(default=None, min_length=1, max_length=128, description="for the history")]
@@ -70,6 +67,9 @@ class AddBody(Body):
 
     def content(self) -> Any:
         return self.text if self.text is not None else self.messages or self.candidates
+
+    def fields(self) -> dict[str, Any]:
+        return {name: value for name, value in self if name not in ("text", "messages", "candidates", "actor")}
 
 
 class UpdateBody(Body):
@@ -135,24 +135,19 @@ def filter_query(
     min_trust: Annotated[float | None, Query(ge=0, le=1)] = None,
 ) -> dict[str, Any]:
     """The same filters, and `status`, as query parameters."""
-    return {
-        "session_id": session_id,
-        "agent_id": agent_id,
-        "group_id": group_id,
-        "memory_types": memory_types,
-        "layers": layers,
-        "tags": tags,
-        "time_range": None if since is None and until is None else (since, until),
-        "as_of": as_of,
-        "status": status,
-        "min_trust": min_trust,
-    }
+    filters = dict(locals())
+    filters["time_range"] = time_range(filters.pop("since"), filters.pop("until"))
+    return filters
+
+
+def time_range(since: datetime | None, until: datetime | None) -> tuple[datetime | None, datetime | None] | None:
+    return None if since is None and until is None else (since, until)
 
 
 class SearchBody(FilterBody):
     model_config = example(query="what can she eat?", limit=5, explain=True)
 
-    query: Question
+    query: QueryText
     search_mode: SearchMode | None = None
     keywords: Names | None = None
     min_relevance_score: Share = 0.0
@@ -164,7 +159,7 @@ class SearchBody(FilterBody):
 class ContextBody(FilterBody):
     model_config = example(query="晚饭吃什么？", max_tokens=400)
 
-    query: Question
+    query: QueryText
     max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 1500
     style: Style = "sections"
     language: ContextLanguage | None = None
@@ -246,7 +241,7 @@ class KeyBody(Body):
     model_config = example(name="mei's phone", scopes=["read", "write"], user_ids=["mei"])
 
     name: Annotated[str, Field(min_length=1, max_length=64)]
-    scopes: Annotated[list[Permission], Field(min_length=1, max_length=4)]
+    scopes: Annotated[list[Permission], Field(min_length=1, max_length=4)] = ["read", "write"]
     user_ids: Annotated[list[Name], Field(max_length=MAX_KEY_USERS)] = []
     all_users: bool = False
     expires_at: Time | None = None
@@ -261,7 +256,7 @@ class RetrieveMemoryRequest(Body):
     model_config = example(user_id="mei", query="咖啡", retrieve_method="HYBRID", top_k=10)
 
     user_id: Name | None = None
-    query: Question
+    query: QueryText
     retrieve_method: RetrieveMethod = "HYBRID"
     top_k: Limit = 10
     start_time: Time | None = None
@@ -290,45 +285,3 @@ class MemorizeRequest(Body):
     source_type: Literal["CONVERSATION"] = "CONVERSATION"
     group_id: Name | None = None
     session_id: Name | None = None
-
-
-# -- JSON ----------------------------------------------------------------------------------------------------------
-
-
-class JsonRequest(Request):
-    """Parses JSON with pydantic's parser, which is faster and rejects NaN, and limits the nesting."""
-
-    async def json(self) -> Any:
-        if not hasattr(self, "_json"):
-            try:
-                self._json = from_json(await self.body(), allow_inf_nan=False)
-            except ValueError:
-                raise HTTPException(400, "the body is not JSON") from None
-            if _nested_deeper(self._json, MAX_JSON_DEPTH):
-                raise HTTPException(400, f"the body is nested more than {MAX_JSON_DEPTH} deep")
-        return self._json
-
-
-def _nested_deeper(value: Any, most: int) -> bool:
-    level = [value]
-    for _ in range(most):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, (dict, list))
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, (dict, list))
-        ]
-        if not level:
-            return False
-    return True
-
-
-class JsonRoute(APIRoute):
-    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
-        handle = super().get_route_handler()
-
-        async def handle_json(request: Request) -> Response:
-            return await handle(JsonRequest(request.scope, request.receive))
-
-        return handle_json

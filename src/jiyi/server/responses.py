@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Generic, Literal, TypeVar
 
-from fastapi import Response
 from pydantic import BaseModel, Field, JsonValue
 
 from ..keys import Permission
-from ..models import ImportReport, MemoryItem, Receipt, Relation
+from ..models import ImportReport, MemoryItem, Receipt, Relation, utc_now
 from ..transfer.imports import MemoryImportReport
 
 T = TypeVar("T")
-JSON = "application/json"
-
-
-def json_response(value: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Serialise a value with pydantic, without FastAPI's detour."""
-    return Response(value.__pydantic_serializer__.to_json(value), status, headers, JSON)
-
-
-def memory_response(memory: MemoryItem) -> Response:
-    return json_response(memory, headers={"ETag": f'"{memory.version}"'})
 
 
 class Listing(BaseModel, Generic[T]):
-    items: list[T]
+    items: Sequence[T]
 
 
 class MemoryPage(BaseModel):
@@ -77,14 +66,14 @@ class Import(BaseModel):
     id: str
     user_id: str
     filename: str
-    state: ImportState
-    done: int = Field(description="imported messages or memories")
-    total: int | None = Field(description="their total number; null until the file was read")
-    report: ImportReport | None = Field(description="of chats, when done")
-    memories: MemoryImportReport | None = Field(description="of memories, when done")
-    problem: str | None
-    created_at: datetime
-    updated_at: datetime
+    state: ImportState = "running"
+    done: int = Field(default=0, description="imported messages or memories")
+    total: int | None = Field(default=None, description="their total number; null until the file was read")
+    report: ImportReport | None = Field(default=None, description="of chats, when done")
+    memories: MemoryImportReport | None = Field(default=None, description="of memories, when done")
+    problem: str | None = None
+    created_at: datetime = Field(default_factory=utc_now)
+    updated_at: datetime = Field(default_factory=utc_now)
 
 
 class KeyInfo(BaseModel):

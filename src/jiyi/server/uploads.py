@@ -8,19 +8,20 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO
 
 from pydantic import ValidationError
 
+from ..durable import flush, make_folder
 from ..engine import runtime
 from ..errors import InvalidInput, JiyiError, NotFound
 from ..ids import new_id
 from ..memory import Memory
 from ..models import utc_now
 from ..settings import data_dir
+from ..transfer.export import replace_file
 from ..transfer.readers import kind_of
 from .responses import Import, ImportState
 
@@ -77,26 +78,17 @@ class Uploads:
         actor: str,
     ) -> Import:
         """Store an uploaded file and start to import it."""
-        now = utc_now()
         upload = Upload(
             id=new_id(),
             user_id=user_id,
             filename=_safe_name(filename),
-            state="running",
-            done=0,
-            total=None,
-            report=None,
-            memories=None,
-            problem=None,
-            created_at=now,
-            updated_at=now,
             agent_id=agent_id,
             group_id=group_id,
             actor=actor,
         )
         folder = self._dir(upload)
         try:
-            await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True)
+            await asyncio.to_thread(make_folder, folder)
             size = await self._store(folder / upload.filename, chunks)
             if not size:
                 raise InvalidInput("body", "is empty")
@@ -186,42 +178,26 @@ class Uploads:
         return self._folder / upload.id
 
     async def _store(self, file: Path, chunks: AsyncIterator[bytes]) -> int:
-        with await asyncio.to_thread(_new_file, file) as kept:
-            size = 0
+        handle = await asyncio.to_thread(os.open, file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as kept:
             async for chunk in chunks:
-                size += len(chunk)
                 await asyncio.to_thread(kept.write, chunk)
-            await asyncio.to_thread(kept.flush)
-            await asyncio.to_thread(os.fsync, kept.fileno())
+            size = kept.tell()
+        await asyncio.to_thread(flush, file)
         return size
 
     def _write_status(self, upload: Upload) -> None:
-        folder = self._dir(upload)
-        with _new_file(folder / f"{STATUS}.new") as file:
-            file.write(upload.model_dump_json().encode())
-            file.flush()
-            os.fsync(file.fileno())
-        (folder / f"{STATUS}.new").replace(folder / STATUS)
-        if os.name == "posix":  # elsewhere folders cannot be opened
-            for changed in (folder, self._folder):
-                descriptor = os.open(changed, os.O_RDONLY)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+        with replace_file(self._dir(upload) / STATUS) as part:
+            part.write_text(upload.model_dump_json(), encoding="utf-8")
 
-    def _unfinished(self) -> tuple[Upload, ...]:
-        found: tuple[Upload, ...] = ()
+    def _unfinished(self) -> Sequence[Upload]:
+        found = []
         for folder in sorted(self._folder.glob("*/")):
             try:
-                found += (Upload.model_validate_json((folder / STATUS).read_bytes()),)
+                found.append(Upload.model_validate_json((folder / STATUS).read_bytes()))
             except (OSError, ValidationError):  # incomplete, and never acknowledged
                 shutil.rmtree(folder, ignore_errors=True)
         return found
-
-
-def _new_file(path: Path) -> BinaryIO:
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
 
 def _safe_name(filename: str) -> str:

@@ -12,13 +12,14 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from pydantic import Field
 
+from ..durable import flush
 from ..errors import InvalidInput
 from ..ids import new_id
 from ..languages.words import normalise
@@ -50,23 +51,14 @@ def replace_file(path: Path) -> Iterator[Path]:
     try:
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         yield part
-        sync(part)
+        flush(part)
         part.replace(path)
-        sync(path.parent)
+        flush(path.parent)
     except OSError as error:
         raise InvalidInput(str(path), f"cannot be written: {error.strerror or error}") from error
     finally:
         with contextlib.suppress(FileNotFoundError):
             part.unlink()
-
-
-def sync(path: Path) -> None:
-    """Flush a file or folder to disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager
@@ -83,7 +75,6 @@ def open_new(path: Path) -> Iterator[IO[bytes]]:
 Progress = Callable[[str, int, int], None]  # step, done, total
 
 PAGE = 200
-MESSAGE = "message"
 FRONT_MATTER = b"---\ngenerator: jiyi\n---\n"  # tells the import that the lines are complete statements
 _NOT_IN_TAGS = re.compile(r"[^\w-]+")
 
@@ -132,9 +123,8 @@ async def export_markdown(store: Store, path: Path, user_id: str | None, progres
 
 
 async def _write_user(store: Store, file: IO[bytes], user_id: str, counts: Counter[str], progress: Progress) -> None:
-    types = {
-        name: number for name, number in (await store.statistics.stats("", user_id)).by_type.items() if name != MESSAGE
-    }
+    types = dict((await store.statistics.stats("", user_id)).by_type)
+    types.pop("message", None)
     total = sum(types.values())
     file.write(f"\n# {_one_line(user_id)}\n".encode())
     done = 0
@@ -144,17 +134,13 @@ async def _write_user(store: Store, file: IO[bytes], user_id: str, counts: Count
         cursor = None
         while True:
             page = await store.memories.page(matching, cursor=cursor, limit=PAGE)
-            await asyncio.to_thread(_write_items, file, page.items)
+            await asyncio.to_thread(file.writelines, [to_markdown(item).encode() for item in page.items])
             counts[memory_type] += len(page.items)
             done += len(page.items)
             progress("exporting", done, total)
             cursor = page.next_cursor
             if cursor is None:
                 break
-
-
-def _write_items(file: IO[bytes], items: Sequence[MemoryItem]) -> None:
-    file.writelines(to_markdown(item).encode() for item in items)
 
 
 def to_markdown(item: MemoryItem) -> str:

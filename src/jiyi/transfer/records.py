@@ -61,9 +61,9 @@ class Turn:
     place: str
     id: str
     text: str
-    session: str | None
-    speaker: str | None
     role: str
+    session: str | None = None
+    speaker: str | None = None
     sent_at: datetime | None
 
 
@@ -244,7 +244,7 @@ class Reader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class JsonReader:
     """A reader of JSON lists and JSONL files."""
 

@@ -16,11 +16,10 @@ except ImportError as error:
     raise MissingExtra("autogen", "autogen-agentchat") from error
 
 from ..tools import MEMORY_TOOLS_SYSTEM_PROMPT, MEMORY_TOOLS_SYSTEM_PROMPTS
-from .agents import MemRecallAgent, build_agent
+from .agents import MemoryTool, MemoryToolConfig, MemRecallAgent, build_agent, memory_tools
 from .binding import Binding, loading_into
 from .context import MemoryContext, MemoryContextConfig
 from .memory import JiyiMemory, JiyiMemoryConfig
-from .tools import MemoryTool, MemoryToolConfig, memory_tools
 
 __all__ = [
     "MEMORY_TOOLS_SYSTEM_PROMPT",

@@ -1,24 +1,111 @@
-"""AutoGen agents with memory: an assistant, and an agent that recalls."""
+"""AutoGen agents with memory, an assistant and an agent that recalls, and the memory tools as AutoGen tools."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack, cast
 
 from autogen_agentchat.agents import AssistantAgent, BaseChatAgent
 from autogen_agentchat.base import Response
 from autogen_agentchat.messages import BaseChatMessage, TextMessage
 from autogen_core import CancellationToken, Component, ComponentModel
 from autogen_core.models import ChatCompletionClient
-from pydantic import BaseModel
+from autogen_core.tools import BaseTool, ParametersSchema, ToolSchema
+from pydantic import BaseModel, ConfigDict
 
 from ...ids import new_id
 from ...memory import Memory
 from .. import recall_agent
-from ..tools import ToolLanguage
-from .binding import Binding, Source, bind, for_config, source_of
+from ..tools import MemoryTools, Tool, ToolLanguage, ToolResult
+from .binding import Binding, ScopeOptions, Source, bind, for_config, source_of, tools_of
 from .context import MemoryContext, chat_of
-from .tools import memory_tools
+
+
+class RawArguments(BaseModel):
+    """Arguments as the model wrote them; `MemoryTools` validates them."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class MemoryToolConfig(BaseModel):
+    name: str
+    binding: Binding
+    strict: bool = False
+
+
+class MemoryToolError(Exception):
+    """A tool error, as text for the model."""
+
+
+class MemoryTool(BaseTool[RawArguments, ToolResult], Component[MemoryToolConfig]):
+    """A memory tool."""
+
+    component_config_schema = MemoryToolConfig
+    component_provider_override = "jiyi.agents.autogen.MemoryTool"
+
+    def __init__(
+        self, tool: Tool, source: Source, tools: MemoryTools, binding: Binding, *, strict: bool = False
+    ) -> None:
+        super().__init__(RawArguments, ToolResult, tool.name, tool.description[tools.language], strict)
+        self._tool = tool
+        self._source = source
+        self._binding = binding
+        self.tools = tools
+
+    @property
+    def schema(self) -> ToolSchema:
+        parameters = self._tool.schema(self.tools.language, strict=self._strict)
+        return ToolSchema(
+            name=self.name,
+            description=self.description,
+            parameters=cast(ParametersSchema, parameters),
+            strict=self._strict,
+        )
+
+    def args_type(self) -> type[BaseModel]:
+        return self._tool.input_model
+
+    async def run(self, args: RawArguments, cancellation_token: CancellationToken) -> ToolResult:
+        await self._source.get()
+        result = await self.tools.call(self.name, args.model_dump())
+        if result.is_error:
+            raise MemoryToolError(result.text)  # AutoGen marks the result as an error
+        return result
+
+    def return_value_as_string(self, value: Any) -> str:
+        return value.text if isinstance(value, ToolResult) else str(value)
+
+    async def close(self) -> None:
+        """Close the memory if this tool opened it."""
+        await self._source.close()
+
+    def _to_config(self) -> MemoryToolConfig:
+        return MemoryToolConfig(name=self.name, binding=for_config(self._binding), strict=self._strict)
+
+    @classmethod
+    def _from_config(cls, config: MemoryToolConfig) -> Self:
+        source = source_of(config.binding.where)
+        tools = tools_of(source, config.binding)
+        [tool] = [tool for tool in tools.definitions if tool.name == config.name]
+        return cls(tool, source, tools, config.binding, strict=config.strict)
+
+
+def memory_tools(
+    memory: Memory | Source | str | None,
+    *,
+    only: Sequence[str] | None = None,
+    strict: bool = False,
+    **scope: Unpack[ScopeOptions],
+) -> list[BaseTool[Any, Any]]:
+    """Return the tools for an agent's `tools=`; `memory` is an open memory, or an address to open when needed."""
+    source = source_of(memory)
+    binding = bind(source, **scope)
+    tools = tools_of(source, binding)
+    return [
+        MemoryTool(tool, source, tools, binding, strict=strict)
+        for tool in tools.definitions
+        if only is None or tool.name in only
+    ]
 
 
 def build_agent(
@@ -48,7 +135,7 @@ def build_agent(
     (`output_content_type`) needs strict tools, so they are strict then.
     """
     source = source_of(memory)
-    binding: dict[str, Any] = {
+    scope: ScopeOptions = {
         "user_id": user_id,
         "agent_id": name,
         "session_id": session_id or new_id(),
@@ -58,7 +145,7 @@ def build_agent(
     }
     context = MemoryContext(
         source,
-        **binding,
+        **scope,
         memory_model_client=memory_model_client,
         enable_proactive_search=enable_proactive_search,
         proactive_search_threshold=proactive_search_threshold,
@@ -69,7 +156,7 @@ def build_agent(
     return AssistantAgent(
         name,
         model_client,
-        tools=[*memory_tools(source, **binding, only=only, strict="output_content_type" in more), *tools],
+        tools=[*memory_tools(source, **scope, only=only, strict="output_content_type" in more), *tools],
         model_context=context,
         max_tool_iterations=max_tool_iterations,
         **more,

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Required, TypedDict, Unpack
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
@@ -22,6 +22,17 @@ from ...memory import Memory
 from ..tools import MemoryTools, ToolLanguage
 
 _given: ContextVar[Memory | None] = ContextVar("jiyi_memory_for_loading", default=None)
+
+
+class ScopeOptions(TypedDict, total=False):
+    """Keyword arguments of all components: the user, the marks of saved memories, and the language."""
+
+    user_id: Required[str]
+    agent_id: str | None
+    session_id: str | None
+    group_id: str | None
+    private: bool
+    language: ToolLanguage
 
 
 class Binding(BaseModel):
@@ -103,7 +114,7 @@ def tools_of(source: Source, binding: Binding) -> MemoryTools:
     return tools
 
 
-def bind(source: Source, **scope: Any) -> Binding:
+def bind(source: Source, **scope: Unpack[ScopeOptions]) -> Binding:
     return Binding(where=runtime(source.memory).where, **scope)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from autogen_core import Component, ComponentModel, FunctionCall
 from autogen_core.model_context import ChatCompletionContext
@@ -29,10 +29,10 @@ from ...errors import JiyiError
 from ...memory import Memory
 from ...models import Hit, Message
 from ...text.fence import harmless
-from ..chat import Chat, Turn
+from ..conversation import Chat, Turn
 from ..recall_agent import MemRecallAgent
 from ..tools import ToolLanguage, ToolUsage, key_of, notes
-from .binding import Binding, Source, bind, for_config, source_of, tools_of
+from .binding import Binding, ScopeOptions, Source, bind, for_config, source_of, tools_of
 
 logger = logging.getLogger(__name__)
 
@@ -87,12 +87,6 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         self,
         memory: Memory | Source | str | None = None,
         *,
-        user_id: str,
-        agent_id: str | None = None,
-        session_id: str | None = None,
-        group_id: str | None = None,
-        private: bool = False,
-        language: ToolLanguage = "en",
         memory_model_client: ChatCompletionClient | None = None,
         enable_proactive_search: bool | None = None,
         proactive_search_threshold: float | None = None,
@@ -101,18 +95,11 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         offload_over: int | None = None,
         buffer_size: int | None = None,
         initial_messages: list[LLMMessage] | None = None,
+        **scope: Unpack[ScopeOptions],
     ) -> None:
         super().__init__(initial_messages)
         self._source = source_of(memory)
-        self._binding = bind(
-            self._source,
-            user_id=user_id,
-            agent_id=agent_id,
-            session_id=session_id,
-            group_id=group_id,
-            private=private,
-            language=language,
-        )
+        self._binding = bind(self._source, **scope)
         self.tools = tools_of(self._source, self._binding)
         settings = runtime(self._source.memory).settings.tools
         enabled, threshold = enable_proactive_search, proactive_search_threshold
@@ -224,13 +211,10 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
     def _without_results(self, message: LLMMessage) -> LLMMessage:
         if not isinstance(message, FunctionExecutionResultMessage):
             return message
+        placeholder = _PLACEHOLDERS[self.tools.language]
         results = [
             result.model_copy(
-                update={
-                    "content": _PLACEHOLDERS[self.tools.language].format(
-                        keys=", ".join(_KEY.findall(result.content)) or "-"
-                    )
-                }
+                update={"content": placeholder.format(keys=", ".join(_KEY.findall(result.content)) or "-")}
             )
             if self.tools.has(result.name) and not result.is_error
             else result
@@ -307,13 +291,8 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
             source_of(config.binding.where),
             **config.binding.model_dump(exclude={"where"}),
             memory_model_client=ChatCompletionClient.load_component(client) if client else None,
-            enable_proactive_search=config.enable_proactive_search,
-            proactive_search_threshold=config.proactive_search_threshold,
-            guide=config.guide,
-            observe=config.observe,
-            offload_over=config.offload_over,
-            buffer_size=config.buffer_size,
             initial_messages=config.initial_messages,
+            **config.model_dump(exclude={"binding", "memory_model_client", "initial_messages"}),
         )
 
 

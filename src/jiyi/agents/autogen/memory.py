@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from autogen_core import CancellationToken, Component
 from autogen_core.memory import Memory as AutoGenMemory
@@ -17,9 +17,9 @@ from ...errors import InvalidInput
 from ...memory import Memory
 from ...models import Hit
 from ...text.fence import is_context, strip_context
-from ..recall import Conversation
-from ..tools import ToolLanguage, notes
-from .binding import Binding, Source, bind, for_config, source_of
+from ..conversation import Conversation
+from ..tools import notes
+from .binding import Binding, ScopeOptions, Source, bind, for_config, source_of
 from .context import MemoryContext, text_of
 
 _NOT_SCOPE = {"where", "language"}
@@ -44,24 +44,11 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         self,
         memory: Memory | Source | str | None = None,
         *,
-        user_id: str,
-        agent_id: str | None = None,
-        session_id: str | None = None,
-        group_id: str | None = None,
-        private: bool = False,
-        language: ToolLanguage = "en",
         limit: int | None = None,
+        **scope: Unpack[ScopeOptions],
     ) -> None:
         self._source = source_of(memory)
-        self._binding = bind(
-            self._source,
-            user_id=user_id,
-            agent_id=agent_id,
-            session_id=session_id,
-            group_id=group_id,
-            private=private,
-            language=language,
-        )
+        self._binding = bind(self._source, **scope)
         self._limit = limit or runtime(self._source.memory).settings.tools.max_results_per_search
         self._conversation = Conversation(memory=self._source.memory, **self._binding.model_dump(exclude=_NOT_SCOPE))
 
@@ -90,12 +77,9 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         memory = await self._source.get()
         wanted = {"limit": self._limit, **kwargs, **self._conversation.filters, "user_id": self._binding.user_id}
         found = await memory.search(_text(query) if isinstance(query, MemoryContent) else query, **wanted)
-        hits = found.hits
-        contents = {
-            found.id: found.content
-            for found in await memory.get_many([hit.id for hit in hits], user_id=self._binding.user_id)
-        }
-        return MemoryQueryResult(results=[_content(hit, contents[hit.id]) for hit in hits if hit.id in contents])
+        items = await memory.get_many([hit.id for hit in found.hits], user_id=self._binding.user_id)
+        contents = {item.id: item.content for item in items}
+        return MemoryQueryResult(results=[_content(hit, contents[hit.id]) for hit in found.hits if hit.id in contents])
 
     async def update_context(self, model_context: ChatCompletionContext) -> UpdateContextResult:
         """Put memories for the user's last message in front of the context, in place of the earlier ones."""
@@ -135,11 +119,8 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
 
     @classmethod
     def _from_config(cls, config: JiyiMemoryConfig) -> Self:
-        return cls(
-            source_of(config.binding.where),
-            **config.binding.model_dump(exclude={"where"}),
-            limit=config.limit,
-        )
+        scope = config.binding.model_dump(exclude={"where"})
+        return cls(source_of(config.binding.where), limit=config.limit, **scope)
 
 
 def _is_ours(message: LLMMessage) -> bool:

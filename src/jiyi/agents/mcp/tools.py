@@ -1,27 +1,23 @@
-"""The memory tools as MCP tools, and the `search` and `fetch` of ChatGPT connectors."""
+"""MCP tools, the `search` and `fetch` of ChatGPT connectors, resources (profile, memories), and the prompt."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import mcp_types as types
+from mcp.shared.exceptions import MCPError
 
+from ...errors import NotFound
 from ...models import Value
-from ..tools import MemoryTools, Tool, ToolLanguage, ToolResult
-from ..tools.outputs import GetMemoryDetailOutput
+from ...read.context import render_context
+from ...text.fence import harmless
+from ..tools import MEMORY_TOOLS_SYSTEM_PROMPTS, MemoryTools, Tool, ToolLanguage, ToolResult
+from ..tools.outputs import PHRASES, GetMemoryDetailOutput, ListedMemory, ListMemoriesOutput
 
 MEMORIES = "jiyi://memories/"
-TITLES: dict[str, dict[ToolLanguage, str]] = {
-    "search_memories": {"en": "Search memories", "zh": "搜索记忆"},
-    "get_memory_detail": {"en": "Read a memory", "zh": "查看记忆"},
-    "save_memory": {"en": "Save a memory", "zh": "保存记忆"},
-    "update_memory": {"en": "Correct a memory", "zh": "修正记忆"},
-    "forget_memory": {"en": "Forget a memory", "zh": "忘记记忆"},
-    "list_memories": {"en": "List memories", "zh": "列出记忆"},
-}
 
 
 def uri_of(memory_key: str) -> str:
@@ -31,12 +27,12 @@ def uri_of(memory_key: str) -> str:
 def mcp_tool(tool: Tool, language: ToolLanguage) -> types.Tool:
     return types.Tool(
         name=tool.name,
-        title=TITLES[tool.name][language],
+        title=tool.title[language],
         description=tool.description[language],
         input_schema=tool.schema(language),
         output_schema=tool.output_model.model_json_schema(mode="serialization"),
         annotations=types.ToolAnnotations(
-            title=TITLES[tool.name][language],
+            title=tool.title[language],
             read_only_hint=tool.read_only,
             destructive_hint=tool.destructive,
             idempotent_hint=tool.idempotent,
@@ -151,4 +147,116 @@ def _as_json(output: Value) -> types.CallToolResult:
     data = output.model_dump(mode="json")
     return types.CallToolResult(
         content=[types.TextContent(text=json.dumps(data, ensure_ascii=False))], structured_content=data
+    )
+
+
+# -- resources --------------------------------------------------------------------------------------------------------
+
+PROFILE, RECENT = "jiyi://profile", "jiyi://recent"
+MARKDOWN = "text/markdown"
+PROFILE_TOKENS = 2000
+PROFILE_MEMORIES = 300
+RECENT_MEMORIES = 20
+USE_MEMORY = "use_memory"
+
+TEXTS: dict[ToolLanguage, dict[str, str]] = {
+    "en": {
+        PROFILE: "The user's preferences, facts, habits and skills, the most important first.",
+        RECENT: f"The user's last {RECENT_MEMORIES} memories.",
+        MEMORIES: "The full text of one memory.",
+        USE_MEMORY: "How to use the memory tools. language: en or zh.",
+        "empty": "Nothing is stored yet.",
+    },
+    "zh": {
+        PROFILE: "关于用户的已知信息：偏好、事实、习惯和技能，重要的在前。",
+        RECENT: f"用户最近的 {RECENT_MEMORIES} 条记忆。",
+        MEMORIES: "一条记忆的全文。",
+        USE_MEMORY: "记忆工具的使用说明。language：en 或 zh。",
+        "empty": "还没有任何记忆。",
+    },
+}
+
+
+def resources(language: ToolLanguage) -> list[types.Resource]:
+    texts = TEXTS[language]
+    return [
+        types.Resource(name=uri.removeprefix("jiyi://"), uri=uri, description=texts[uri], mime_type=MARKDOWN)
+        for uri in (PROFILE, RECENT)
+    ]
+
+
+def resource_templates(language: ToolLanguage) -> list[types.ResourceTemplate]:
+    uri = MEMORIES + "{memory_key}"
+    return [
+        types.ResourceTemplate(
+            name="memory", uri_template=uri, description=TEXTS[language][MEMORIES], mime_type=MARKDOWN
+        )
+    ]
+
+
+async def read_resource(uri: str, tools: MemoryTools) -> types.ReadResourceResult:
+    if uri == PROFILE:
+        text = await _profile(tools)
+    elif uri == RECENT:
+        text = await _recent(tools)
+    elif uri.startswith(MEMORIES):
+        text = await _memory(unquote(uri.removeprefix(MEMORIES)), tools)
+    else:
+        raise _unknown(uri)
+    return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)])
+
+
+def _unknown(uri: str) -> MCPError:
+    known = f"{PROFILE}, {RECENT}, {MEMORIES}{{memory_key}}"
+    return MCPError(types.INVALID_PARAMS, f"unknown resource {harmless(uri[:200])}: the resources are {known}")
+
+
+async def _profile(tools: MemoryTools) -> str:
+    conversation = tools.conversation
+    page = await conversation.memory.list(
+        user_id=conversation.user_id,
+        layers=["semantic", "procedural"],
+        limit=PROFILE_MEMORIES,
+        **conversation.filters,
+    )
+    best = sorted(page.items, key=lambda memory: -memory.importance)  # stable: of equal ones, the newest first
+    block = render_context(best, max_tokens=PROFILE_TOKENS, style="sections", language=tools.language)
+    return block or TEXTS[tools.language]["empty"]
+
+
+async def _recent(tools: MemoryTools) -> str:
+    conversation = tools.conversation
+    page = await conversation.memory.list(user_id=conversation.user_id, limit=RECENT_MEMORIES, **conversation.filters)
+    if not page.items:
+        return TEXTS[tools.language]["empty"]
+    listed = ListMemoriesOutput(memories=[ListedMemory.of(memory) for memory in page.items], next_cursor=None)
+    return listed.text(PHRASES[tools.language])
+
+
+async def _memory(memory_key: str, tools: MemoryTools) -> str:
+    try:
+        memory = await tools.conversation.get(memory_key)
+    except (NotFound, ValueError):
+        raise _unknown(MEMORIES + memory_key) from None
+    return GetMemoryDetailOutput.of(memory, 0).text(PHRASES[tools.language])
+
+
+# -- the prompt -------------------------------------------------------------------------------------------------------
+
+
+def prompts(language: ToolLanguage) -> list[types.Prompt]:
+    argument = types.PromptArgument(name="language", description="en · zh", required=False)
+    return [types.Prompt(name=USE_MEMORY, description=TEXTS[language][USE_MEMORY], arguments=[argument])]
+
+
+def prompt(name: str, arguments: dict[str, str] | None, default: ToolLanguage) -> types.GetPromptResult:
+    wanted = (arguments or {}).get("language", default)
+    if name != USE_MEMORY:
+        raise MCPError(types.INVALID_PARAMS, f"unknown prompt {harmless(name[:100])}: the prompt is {USE_MEMORY}")
+    if wanted not in ("en", "zh"):
+        raise MCPError(types.INVALID_PARAMS, f"language must be en or zh, not {harmless(wanted[:100])}")
+    language: ToolLanguage = "zh" if wanted == "zh" else "en"
+    text = types.TextContent(text=MEMORY_TOOLS_SYSTEM_PROMPTS[language])
+    return types.GetPromptResult(
+        description=TEXTS[language][USE_MEMORY], messages=[types.PromptMessage(role="user", content=text)]
     )

@@ -25,14 +25,20 @@ from ...memory import Memory
 from ...models import Value
 from ...sync import Memory as SyncMemory
 from ...text.fence import harmless
-from ..recall import Conversation, await_in, engine_of
-from . import formats
-from .actions import Refused
-from .definitions import TOOLS, Tool
+from ..conversation import Conversation, await_in, engine_of, part
+from .definitions import LANGMEM_TOOLS, TOOLS, Refused, SearchMemoryInput, Tool
 from .inputs import SearchMemoriesInput, ToolInput, ToolLanguage
-from .langmem import LANGMEM_TOOLS, SearchMemoryInput
-from .outputs import GetMemoryDetailOutput, SearchMemoriesOutput, WrittenMemory, key_of
-from .texts import MEMORY_TOOLS_SYSTEM_PROMPT, MEMORY_TOOLS_SYSTEM_PROMPTS, PHRASES, notes
+from .outputs import (
+    MEMORY_TOOLS_SYSTEM_PROMPT,
+    MEMORY_TOOLS_SYSTEM_PROMPTS,
+    PHRASES,
+    GetMemoryDetailOutput,
+    SearchMemoriesOutput,
+    ToolOutput,
+    WrittenMemory,
+    key_of,
+    notes,
+)
 from .usage import ToolUsage, activity_of
 
 __all__ = [
@@ -167,7 +173,7 @@ class MemoryTools:
                 return self._error("unavailable", {"problem": type(error).__doc__ or type(error).__name__})
 
     def _error(self, phrase: str, values: Mapping[str, object], **data: JsonValue) -> ToolResult:
-        text: str = getattr(self._phrases, phrase).format(**values)
+        text = self._phrases[phrase].format(**values)
         return ToolResult(text=text, data={"error": phrase, **data}, is_error=True)
 
     async def _run(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
@@ -180,10 +186,10 @@ class MemoryTools:
             if earlier is not None:
                 self._activity.repeated += 1
                 keys = ", ".join(earlier) or "0"
-                return ToolResult(text=self._phrases.repeated.format(keys=keys), data={"repeated": True})
-        output: Value = await tool.run(self.conversation, given)
+                return ToolResult(text=self._phrases["repeated"].format(keys=keys), data={"repeated": True})
+        output: ToolOutput = await tool.run(self.conversation, given)
         self._count(given, output)
-        return ToolResult(text=tool.text(output, self._phrases), data=output.model_dump(mode="json"))
+        return ToolResult(text=output.text(self._phrases), data=output.model_dump(mode="json"))
 
     def _read(self, tool: Tool, arguments: str | Mapping[str, Any] | None) -> ToolInput:
         try:
@@ -201,10 +207,10 @@ class MemoryTools:
     def _problem(self, tool: Tool, problem: Any) -> str:
         place = harmless(".".join(map(str, problem["loc"]))[:100]) or tool.name
         if problem["type"] == "missing":
-            return f"{place}: {self._phrases.missing}"
+            return f"{place}: {self._phrases['missing']}"
         if problem["type"] == "extra_forbidden":
             taken = ", ".join(tool.input_model.model_fields)
-            return f"{place}: {self._phrases.not_an_argument.format(arguments=taken)}"
+            return f"{place}: {self._phrases['not_an_argument'].format(arguments=taken)}"
         return f"{place}: {harmless(problem['msg'])}"
 
     # -- repeated searches --------------------------------------------------------------------------------------------
@@ -214,7 +220,7 @@ class MemoryTools:
         at, keys = self._searched.get(_fingerprint(given), (None, []))
         return keys if at is not None and self._clock() - at <= _REPEATED_WITHIN_S else None
 
-    def _count(self, given: ToolInput, output: Value) -> None:
+    def _count(self, given: ToolInput, output: ToolOutput) -> None:
         record = self._activity
         if isinstance(given, _SEARCHES) and isinstance(output, SearchMemoriesOutput):
             keys = [result.memory_key for result in output.results]
@@ -254,27 +260,59 @@ class MemoryTools:
 
     def openai(self, *, strict: bool = False) -> list[dict[str, Any]]:
         """Render for `tools=` of OpenAI's Chat Completions."""
-        return [formats.openai_chat(tool, self.language, strict=strict) for tool in self.definitions]
+        return [{"type": "function", "function": self._function(tool, strict)} for tool in self.definitions]
 
     def openai_responses(self, *, strict: bool = False) -> list[dict[str, Any]]:
         """Render for `tools=` of OpenAI's Responses."""
-        return [formats.openai_responses(tool, self.language, strict=strict) for tool in self.definitions]
+        return [{"type": "function", **self._function(tool, strict)} for tool in self.definitions]
+
+    def _function(self, tool: Tool, strict: bool) -> dict[str, Any]:
+        return {
+            "name": tool.name,
+            "description": tool.description[self.language],
+            "parameters": tool.schema(self.language, strict=strict),
+            "strict": strict,
+        }
 
     def anthropic(self) -> list[dict[str, Any]]:
         """Render for `tools=` of Anthropic's Messages."""
-        return [formats.anthropic(tool, self.language) for tool in self.definitions]
+        return [
+            {"name": name, "description": tool.description[self.language], "input_schema": tool.schema(self.language)}
+            for name, tool in self._tools.items()
+        ]
+
+    # -- answering: calls of other tools are ignored ------------------------------------------------------------------
 
     async def answer_openai(self, message: Any) -> list[dict[str, Any]]:
         """Run the calls in an assistant message of Chat Completions; return the messages to append."""
-        return await formats.answer_openai_chat(self, message)
+        answers = []
+        for call in part(message, "tool_calls") or ():
+            function = part(call, "function")
+            if function is not None and self.has(part(function, "name")):
+                result = await self.call(part(function, "name"), part(function, "arguments"))
+                answers.append({"role": "tool", "tool_call_id": part(call, "id"), "content": result.text})
+        return answers
 
     async def answer_openai_responses(self, response: Any) -> list[dict[str, Any]]:
         """Run the calls in a response; return the `input` of the next request."""
-        return await formats.answer_openai_responses(self, response)
+        answers = []
+        for item in response if isinstance(response, list) else part(response, "output") or ():
+            if part(item, "type") == "function_call" and self.has(part(item, "name")):
+                result = await self.call(part(item, "name"), part(item, "arguments"))
+                answers.append(
+                    {"type": "function_call_output", "call_id": part(item, "call_id"), "output": result.text}
+                )
+        return answers
 
     async def answer_anthropic(self, message: Any) -> list[dict[str, Any]]:
         """Run the calls in a message of Anthropic's; return the `content` of the next user message."""
-        return await formats.answer_anthropic(self, message)
+        answers = []
+        for block in message if isinstance(message, list) else part(message, "content") or ():
+            if part(block, "type") == "tool_use" and self.has(part(block, "name")):
+                result = await self.call(part(block, "name"), part(block, "input"))
+                answer = {"type": "tool_result", "tool_use_id": part(block, "id"), "content": result.text}
+                answers.append({**answer, "is_error": result.is_error})
+        return answers
 
 
 def select_tools(only: Sequence[str] | None) -> tuple[Tool, ...]:

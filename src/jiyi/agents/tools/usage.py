@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from ...engine import runtime
 from ...models import Value
+from ...rate_limit import TokenBucket
 
 if TYPE_CHECKING:
     from ...memory import Memory
@@ -50,32 +51,12 @@ class ToolUsage(Value):
         return self.used / self.recalled if self.recalled else None
 
 
-class Bucket:
-    """A token bucket."""
-
-    def __init__(self, burst: int, per_minute: int) -> None:
-        self._burst = burst
-        self._per_second = per_minute / 60
-        self._left = float(burst)
-        self._at: float | None = None
-
-    def take(self, now: float) -> float:
-        """Take a token and return 0, or return the seconds until one is available."""
-        if self._at is not None:
-            self._left = min(self._burst, self._left + max(0.0, now - self._at) * self._per_second)
-        self._at = now
-        if self._left < 1:
-            return (1 - self._left) / self._per_second
-        self._left -= 1
-        return 0.0
-
-
 class Activity:
     """The counters of one agent."""
 
     def __init__(self, settings: ToolSettings, meter: Meter) -> None:
         self._meter = meter
-        self.bucket = Bucket(-(-settings.calls_per_minute // 2), settings.calls_per_minute)
+        self.bucket = TokenBucket(-(-settings.calls_per_minute // 2), settings.calls_per_minute)
         self.calls: Counter[str] = Counter()
         self.turns = self.turns_with_calls = self.failed = self.limited = self.repeated = 0
         self.searches = self.searches_with_hits = self.recalled = self.proactive = self.used = 0

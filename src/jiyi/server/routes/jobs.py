@@ -1,80 +1,168 @@
-"""Routes of background jobs."""
+"""Routes of background work and files: jobs, imports, exports."""
 
 from __future__ import annotations
 
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
 from functools import partial
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Query, Request, Response
+from fastapi.responses import StreamingResponse
 
 from ... import validation
 from ...models import Job, Receipt, ReceiptState
-from ..auth import Caller, Reader, UserId, UserReader, UserWriter
+from ..auth import AllUsers, Reader, UserId, UserReader, UserWriter
 from ..events import follow, stream
-from ..requests import JsonRoute, Limit
-from ..responses import Listing, json_response
+from ..requests import Limit, Name
+from ..responses import Import, Listing
+from . import Id, json_response, make_router
 
-router = APIRouter(prefix="/v1", tags=["jobs"], route_class=JsonRoute)
+router = make_router("jobs")
+transfer = make_router("transfer")
 
-JobId = Annotated[str, Path(min_length=1, max_length=validation.MAX_NAME)]
-AllUsers = Annotated[bool, Query(description="of all users; needs a key for all users")]
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Events"}
 }
+CHUNK = 1024 * 1024
+ExportFormat = Literal["jsonl", "markdown"]
+ENDING: dict[ExportFormat, str] = {"jsonl": "jsonl", "markdown": "md"}
+MEDIA_TYPE: dict[ExportFormat, str] = {"jsonl": "application/jsonl", "markdown": "text/markdown; charset=utf-8"}
+FILE: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "the file's bytes",
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
 
 
-@router.get("/jobs", response_model=Listing[Job], summary="Jobs, the newest first")
+@router.get("/jobs", summary="Jobs, newest first")
 async def list_jobs(
     caller: Reader,
     user_id: UserId = None,
     all_users: AllUsers = False,
     state: ReceiptState | None = None,
     limit: Limit = 100,
-) -> Response:
-    user = one_or_all(caller, user_id, all_users)
-    return json_response(
-        Listing[Job](items=list(await caller.memory.jobs.list(user_id=user, state=state, limit=limit)))
-    )
+) -> Listing[Job]:
+    user = caller.access.one_or_all(user_id, all_users)
+    return Listing(items=await caller.memory.jobs.list(user_id=user, state=state, limit=limit))
 
 
-def one_or_all(caller: Caller, user_id: str | None, all_users: bool) -> str | None:
-    """Return the user, or None for all of them."""
-    if not all_users:
-        return caller.access.user(user_id)
-    caller.access.need_all_users()
-    return None
+@router.get("/jobs/{job_id}", summary="One job")
+async def get_job(caller: UserReader, job_id: Id) -> Job:
+    return await caller.memory.jobs.get(job_id, user_id=caller.user_id)
 
 
-@router.get("/jobs/{job_id}", response_model=Job, summary="One job")
-async def get_job(caller: UserReader, job_id: JobId) -> Response:
-    return json_response(await caller.memory.jobs.get(job_id, user_id=caller.user_id))
-
-
-@router.get("/jobs/{job_id}/receipt", response_model=Receipt, summary="The current receipt of an add")
+@router.get("/jobs/{job_id}/receipt", summary="The current receipt of an add")
 async def get_receipt(
     caller: UserReader,
-    job_id: JobId,
+    job_id: Id,
     wait_s: Annotated[float, Query(ge=0, le=30, description="wait for the end, at most this long")] = 0,
-) -> Response:
-    return json_response(await caller.memory.jobs.wait(job_id, user_id=caller.user_id, timeout=wait_s))
+) -> Receipt:
+    return await caller.memory.jobs.wait(job_id, user_id=caller.user_id, timeout=wait_s)
 
 
-@router.post("/jobs/{job_id}/retry", response_model=Job, summary="Retry a job now")
-async def retry_job(caller: UserWriter, job_id: JobId) -> Response:
-    return json_response(await caller.memory.jobs.retry(job_id, user_id=caller.user_id))
+@router.post("/jobs/{job_id}/retry", summary="Retry a job now")
+async def retry_job(caller: UserWriter, job_id: Id) -> Job:
+    return await caller.memory.jobs.retry(job_id, user_id=caller.user_id)
 
 
-@router.post("/jobs/{job_id}/cancel", response_model=Job, summary="Cancel an unfinished job")
-async def cancel_job(caller: UserWriter, job_id: JobId) -> Response:
-    actor = caller.access.actor(None)
-    return json_response(await caller.memory.jobs.cancel(job_id, user_id=caller.user_id, actor=actor))
+@router.post("/jobs/{job_id}/cancel", summary="Cancel an unfinished job")
+async def cancel_job(caller: UserWriter, job_id: Id) -> Job:
+    return await caller.memory.jobs.cancel(job_id, user_id=caller.user_id, actor=caller.access.actor(None))
 
 
 @router.get(
     "/jobs/{job_id}/events", response_class=Response, responses=STREAM, summary="The progress of a job, as events"
 )
-async def follow_job(caller: UserReader, job_id: JobId) -> Response:
+async def follow_job(caller: UserReader, job_id: Id) -> Response:
     look = partial(caller.memory.jobs.get, job_id, user_id=caller.user_id)
     await look()  # an unknown job is a 404, not an empty stream
     streams = caller.app.streams
     return stream(follow("job", look, lambda job: job.next_attempt_at is None, streams), streams)
+
+
+# -- imports and exports ----------------------------------------------------------------------------------------------
+
+
+@transfer.post(
+    "/imports",
+    response_model=Import,
+    status_code=202,
+    openapi_extra=FILE,
+    summary="Upload chats or memories to be imported",
+)
+async def start_import(
+    request: Request,
+    caller: UserWriter,
+    filename: Annotated[Name, Query(description="ends in .json, .jsonl, .gz, .zip or .md")],
+    agent_id: Name | None = None,
+    group_id: Name | None = None,
+) -> Response:
+    started = await caller.app.uploads.start_import(
+        request.stream(),
+        user_id=caller.user_id,
+        filename=filename,
+        agent_id=validation.optional_name("agent_id", agent_id),
+        group_id=validation.optional_name("group_id", group_id),
+        actor=caller.access.actor("import"),
+    )
+    return json_response(started, 202, {"Location": f"/v1/imports/{started.id}"})
+
+
+@transfer.get("/imports", summary="Imports, newest first")
+async def list_imports(caller: UserReader) -> Listing[Import]:
+    return Listing(items=caller.app.uploads.list(caller.user_id))
+
+
+@transfer.get("/imports/{import_id}", summary="One import")
+async def get_import(caller: UserReader, import_id: Id) -> Import:
+    return caller.app.uploads.get(import_id, caller.user_id)
+
+
+@transfer.get(
+    "/imports/{import_id}/events",
+    response_class=Response,
+    responses=STREAM,
+    summary="The progress of an import, as events",
+)
+async def follow_import(caller: UserReader, import_id: Id) -> Response:
+    look = partial(get_import, caller, import_id)
+    await look()
+    streams = caller.app.streams
+    return stream(follow("import", look, lambda now: now.state != "running", streams), streams)
+
+
+@transfer.get(
+    "/export",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"application/jsonl": {}, "text/markdown": {}}, "description": "The file"}},
+    summary="All memories of a user as a file",
+)
+async def export(caller: UserReader, format_: Annotated[ExportFormat, Query(alias="format")] = "jsonl") -> Response:
+    """`jsonl` is complete, and `POST /v1/imports` accepts it; `markdown` is for reading."""
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="jiyi-export-"))
+    try:
+        written = await caller.memory.transfer.export(folder / "memories", user_id=caller.user_id, format=format_)
+    except BaseException:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        raise
+    headers = {
+        "Content-Disposition": f'attachment; filename="memories.{ENDING[format_]}"',
+        "Content-Length": str(written.size_bytes),
+    }
+    return StreamingResponse(_chunks(folder), 200, headers, MEDIA_TYPE[format_])
+
+
+async def _chunks(folder: Path) -> AsyncIterator[bytes]:
+    try:
+        file = await asyncio.to_thread((folder / "memories").open, "rb")
+        with file:
+            while chunk := await asyncio.to_thread(file.read, CHUNK):
+                yield chunk
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -97,8 +97,6 @@ def read(values: Values, source: Source) -> Iterator[Conversation]:
                     place=f"{place}.mapping.{node_id}",
                     id=message.id or node_id,
                     text=_text(message),
-                    session=session,
-                    speaker=None,
                     role=message.author.role,
                     sent_at=sent_at,
                 )
@@ -156,9 +154,4 @@ def _text(message: NodeMessage) -> str:
     return "\n".join(text for text in texts if isinstance(text, str) and text.strip())
 
 
-READER = JsonReader(
-    name=NAME,
-    kind="conversations",
-    matches_object=lambda value: isinstance(value.get("mapping"), dict),
-    read_values=read,
-)
+READER = JsonReader(NAME, "conversations", lambda value: isinstance(value.get("mapping"), dict), read)

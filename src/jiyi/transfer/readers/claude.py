@@ -59,8 +59,6 @@ def read(values: Values, source: Source) -> Iterator[Conversation]:
                     place=f"{place}.chat_messages[{at}]",
                     id=message.uuid or f"{session}#{at}",
                     text=message.full_text,
-                    session=session,
-                    speaker=None,
                     role=ROLES.get(role, role),
                     sent_at=sent_at,
                 )
@@ -68,9 +66,4 @@ def read(values: Values, source: Source) -> Iterator[Conversation]:
         yield builder.build()
 
 
-READER = JsonReader(
-    name=NAME,
-    kind="conversations",
-    matches_object=lambda value: isinstance(value.get("chat_messages"), list),
-    read_values=read,
-)
+READER = JsonReader(NAME, "conversations", lambda value: isinstance(value.get("chat_messages"), list), read)

@@ -12,13 +12,14 @@ from ...store.records import EXPORT, LINE, VERSION, Line
 from ..records import JsonReader
 from ..sources import Source, Values
 
-NAME = "jiyi"
-
 
 def read(values: Values, source: Source) -> Iterator[Line]:
     """Yield the records of an export, each validated."""
     lines = iter(values)
-    _check_version(source.name, next(lines)[1])
+    version = next(lines)[1].get("version")
+    if version != VERSION:
+        problem = f"is an export of version {version}; this Jiyi reads version {VERSION}: upgrade"
+        raise InvalidInput(source.name, problem)
     count, total, complete = 0, None, False
     for place, value in lines:
         if not isinstance(value, dict):
@@ -36,12 +37,6 @@ def read(values: Values, source: Source) -> Iterator[Line]:
         raise InvalidInput(source.name, f"has {count:,} records but its last line says {total}: it was cut or edited")
 
 
-def _check_version(name: str, header: dict[str, Any]) -> None:
-    version = header.get("version")
-    if version != VERSION:
-        raise InvalidInput(name, f"is an export of version {version}; this Jiyi reads version {VERSION}: upgrade")
-
-
 def _record(place: str, value: dict[str, Any]) -> Line:
     try:
         return LINE.validate_python(value)
@@ -52,9 +47,4 @@ def _record(place: str, value: dict[str, Any]) -> Line:
         raise InvalidInput(place, f"{field}: {problem}" if field else problem) from None
 
 
-READER = JsonReader(
-    name=NAME,
-    kind="memories",
-    matches_object=lambda value: value.get("kind") == EXPORT,
-    read_values=read,
-)
+READER = JsonReader("jiyi", "memories", lambda value: value.get("kind") == EXPORT, read)

@@ -10,7 +10,6 @@ from ...models import CandidateMemory
 from ..records import ImportedMemory, JsonReader
 from ..sources import Source, Values
 
-NAME = "mcp"
 METADATA = "mcp_memory_server"
 
 
@@ -20,14 +19,10 @@ def read(values: Values, source: Source) -> Iterator[ImportedMemory]:
     The texts are complete statements ("Mei: likes tea"), so that importing a file twice adds nothing.
     """
     for place, value in values:
-        for candidate in _candidates(_checked(value, place), place):
+        if not isinstance(value, dict) or value.get("type") not in ("entity", "relation"):
+            raise InvalidInput(place, 'is neither an entity nor a relation: {"type": "entity" or "relation", …}')
+        for candidate in _candidates(value, place):
             yield ImportedMemory(place=place, memory=candidate)
-
-
-def _checked(entry: object, where: str) -> dict[str, Any]:
-    if not isinstance(entry, dict) or entry.get("type") not in ("entity", "relation"):
-        raise InvalidInput(where, 'is neither an entity nor a relation: {"type": "entity" or "relation", …}')
-    return entry
 
 
 def _candidates(entry: dict[str, Any], where: str) -> Iterator[CandidateMemory]:
@@ -56,9 +51,4 @@ def _text(entry: dict[str, Any], field: str, where: str) -> str:
     return value.strip()
 
 
-READER = JsonReader(
-    name=NAME,
-    kind="memories",
-    matches_object=lambda value: value.get("type") in ("entity", "relation"),
-    read_values=read,
-)
+READER = JsonReader("mcp", "memories", lambda value: value.get("type") in ("entity", "relation"), read)

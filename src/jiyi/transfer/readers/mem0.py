@@ -85,4 +85,4 @@ def _relation(place: str, value: object) -> ImportedMemory:
     return ImportedMemory(place=place, memory=CandidateMemory(text=text, type="fact", metadata={NAME: about}))
 
 
-READER = JsonReader(name=NAME, kind="memories", matches_object=is_mem0, read_values=read)
+READER = JsonReader(NAME, "memories", is_mem0, read)

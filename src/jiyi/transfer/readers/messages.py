@@ -114,9 +114,6 @@ def _turn(place: str, message: ForeignMessage, session: str, number: int) -> Tur
 
 
 CONVERSATIONS = JsonReader(
-    name=NAME,
-    kind="conversations",
-    matches_object=lambda value: isinstance(value.get("messages"), list),
-    read_values=read_conversations,
+    NAME, "conversations", lambda value: isinstance(value.get("messages"), list), read_conversations
 )
-MESSAGES = JsonReader(name=NAME, kind="conversations", matches_object=is_message, read_values=read_messages)
+MESSAGES = JsonReader(NAME, "conversations", is_message, read_messages)

@@ -1,4 +1,4 @@
-// A score as a picture: the parts that decide the place, and the evidence that decides the score.
+// A score as a chart: the weighted sum that selects candidates, and the relevance model's evidence for the score.
 import { h, s } from "../dom.js";
 import { named, number, t } from "../i18n.js";
 
@@ -18,7 +18,7 @@ function told(value) {
   return value < 0 ? `−${text}` : `+${text}`;
 }
 
-/** What adds and what takes away, the largest first. */
+/** Positive and negative parts, the largest first. */
 function sides(explanation) {
   const felt = explanation.parts.filter((part) => Math.abs(part.contribution) >= SMALL);
   const adds = felt.filter((part) => part.contribution > 0).sort((a, b) => b.contribution - a.contribution);
@@ -31,7 +31,7 @@ export function scaleOf(hits) {
   return Math.max(...hits.map((hit) => (hit.explanation ? sum(sides(hit.explanation).adds) : 0)), 0.01);
 }
 
-/** All parts in one bar; what is taken away is hatched at its end. */
+/** All parts in one bar; negative ones are hatched at its end. */
 export function scoreBar(explanation, scale) {
   const { adds, takes } = sides(explanation);
   const total = sum(adds);
@@ -43,7 +43,7 @@ export function scoreBar(explanation, scale) {
       takes.length ? h("b", { class: "taken", css: { width: share(Math.min(-sum(takes), total), total) } }) : null));
 }
 
-/** Everything about one score. */
+/** The whole explanation of a score. */
 export function whole(explanation) {
   return h("div", { class: "why", role: "group", "aria-label": t("why_title") },
     place(explanation),
@@ -85,35 +85,34 @@ function plain(explanation) {
     h("p", { class: "outcome numbers" }, number(explanation.score, 2)));
 }
 
-const MOST = 3; // as the formula of a score says
+// Fixed terms that the server adds to the output of the relevance model.
+const ADJUSTMENTS = new Set(["successor", "keywords", "assistant asked", "outdated", "weak kind", "derived", "other language"]);
 
-/** The evidence one after the other, each from where the last one ended, and the curve below on the same scale. */
+/** The effect of each feature and adjustment on the logit, and the score on the logistic curve below. */
 function evidence(explanation) {
-  const steps = [];
-  let at = 0;
-  const step = (name, by) => {
-    steps.push({ name, from: at, to: at + by, by });
-    at += by;
-  };
-  for (const part of explanation.evidence) step(part.name, part.contribution);
-  if (at > MOST) step("capped", MOST - at);
-  if (explanation.behind && Math.abs(explanation.behind.contribution) >= SMALL) step("behind", explanation.behind.contribution);
-  const ends = steps.flatMap((one) => [one.from, one.to]);
+  const parts = explanation.evidence.filter((part) => Math.abs(part.contribution) >= SMALL);
+  const score = Math.min(Math.max(explanation.score, 1e-4), 1 - 1e-4);
+  const logit = Math.log(score / (1 - score));
+  const ends = [logit, ...parts.map((part) => part.contribution)];
   const low = Math.min(-4, ...ends) - 0.4;
   const high = Math.max(4, ...ends) + 0.4;
   const x = (value) => `${(100 * (value - low)) / (high - low)}%`;
-  const rows = steps.map((one) => h("div", { class: "step" },
-    h("span", null, named("part", one.name)),
+  const row = ({ name, contribution: by }) => h("div", { class: "step" },
+    h("span", null, named("part", name)),
     h("span", { class: "track" },
       h("i", { class: "zero", css: { left: x(0) } }),
       h("i", {
-        class: one.by < 0 ? "length taken" : `length part-${known(one.name)}`,
-        css: { left: x(Math.min(one.from, one.to)), width: share(Math.abs(one.by), high - low) },
+        class: by < 0 ? "length taken" : `length part-${known(name)}`,
+        css: { left: x(Math.min(0, by)), width: share(Math.abs(by), high - low) },
       })),
-    h("span", null, told(one.by))));
+    h("span", null, told(by)));
+  const group = (title, some) => some.length ? [h("h4", { class: "small" }, t(title)), some.map(row)] : null;
   return h("section", null, h("h3", null, t("why_score")),
-    h("div", { class: "evidence numbers" }, rows, curve(low, high, at, explanation.score, x)),
-    h("p", { class: "small soft" }, t("why_curve", { x: told(at), score: number(explanation.score, 2) })));
+    h("p", { class: "small soft" }, t("why_model")),
+    h("div", { class: "evidence numbers" },
+      group("why_features", parts.filter((part) => !ADJUSTMENTS.has(part.name))),
+      group("why_adjustments", parts.filter((part) => ADJUSTMENTS.has(part.name))),
+      curve(low, high, logit, explanation.score, x)));
 }
 
 function curve(low, high, at, score, x) {
