@@ -9,7 +9,7 @@ from statistics import median
 from time import perf_counter, process_time
 
 from jiyi import Memory
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder
 
 from .probe import peak_rss_mb
 from .texts import statements

@@ -11,7 +11,7 @@ from statistics import median
 from time import perf_counter
 
 from jiyi import Memory, SearchResult
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder
 from jiyi.settings import Settings
 
 from .search import start_probe

@@ -19,8 +19,7 @@ from pathlib import Path
 
 from bench.extraction_corpus import Conversation, load_corpus
 from jiyi import CompressPlan, Memory
-from jiyi.embed import Embedder
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder, Embedder
 from jiyi.keep.condense import missing, particulars
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import Clock

@@ -19,8 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from jiyi import Memory
-from jiyi.embed import embed_documents
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder, embed_documents
 from jiyi.files import safe
 from jiyi.files.apply import BATCH
 from jiyi.files.document import parse

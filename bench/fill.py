@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from jiyi import Memory
-from jiyi.embed import Vectors
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder, Vectors
 from jiyi.store.tables import Base
 
 from .texts import candidates, statements

@@ -10,8 +10,7 @@ from time import perf_counter, process_time
 import bm25s  # type: ignore[import-untyped]
 import numpy as np
 
-from jiyi.embed import Vectors
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder, Vectors
 from jiyi.languages.terms import tokens
 
 TOP = 10

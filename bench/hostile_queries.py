@@ -10,7 +10,7 @@ from statistics import median
 from time import perf_counter
 
 from jiyi import InvalidInput, Memory
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder
 from jiyi.settings import Settings
 
 from .fill import user_of

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from jiyi import Memory
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder
 from jiyi.index.query import IndexQuery
 from jiyi.scope import Filter
 from jiyi.settings import load_settings

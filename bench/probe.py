@@ -14,8 +14,7 @@ from time import perf_counter
 import numpy as np
 
 from jiyi import Memory
-from jiyi.embed import Vectors
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder, Vectors
 
 from .texts import questions
 

@@ -14,7 +14,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from jiyi import Memory
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder
 
 from .fill import user_of
 from .floor import Floor, FloorTimes

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from jiyi import JiyiError, Memory
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder
 from jiyi.settings import load_settings
 
 from .fill import PerturbedEmbedder, Plan, fill

@@ -20,8 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from jiyi import Memory
-from jiyi.embed import Embedder, Vectors
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder, Embedder, Vectors
 from jiyi.settings import load_settings
 from jiyi.testing import Clock
 

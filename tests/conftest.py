@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from browser import browser  # noqa: F401 - a fixture
 from jiyi import Memory
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from postgres_server import QUICK, Databases, Server, Unavailable

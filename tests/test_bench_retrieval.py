@@ -20,7 +20,7 @@ from bench.retrieval import main
 from rich.cells import cell_len
 
 from jiyi import Memory
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder
 from jiyi.errors import InvalidInput
 from jiyi.testing import WordEmbedder
 from jiyi.transfer.records import parse_time

@@ -13,8 +13,7 @@ import pytest
 
 import workers
 from jiyi import EmbeddingError, Memory, SearchResult
-from jiyi.embed import Vectors
-from jiyi.embed.cache import CachedQueries
+from jiyi.embed import CachedQueries, Vectors
 from jiyi.settings import load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from support import DAY, LONG_AGO, contents, dump

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jiyi import CompressPlan, InvalidInput, Memory
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder
 from jiyi.keep.condense import DatedText, condense, missing, particulars
 from jiyi.settings import load_settings
 from jiyi.testing import Clock, ScriptedModel, WordEmbedder

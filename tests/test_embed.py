@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 from jiyi import EmbeddingError, EmbeddingModelChanged, Memory, MissingExtra, SettingsError
-from jiyi.embed import embed_documents, embed_query, resolve, validated
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder, embed_documents, embed_query, resolve, validated
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from support import Place, contents, dump

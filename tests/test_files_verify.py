@@ -11,7 +11,7 @@ import pytest
 
 from conftest import verbatim
 from jiyi import Memory, SearchResult
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder
 from jiyi.ids import new_id
 from jiyi.testing import WordEmbedder
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jiyi import Memory, SearchResult
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder
 from jiyi.index.query import Candidates
 from jiyi.read.presets import PRESETS
 from jiyi.read.query import quoted

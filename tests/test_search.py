@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jiyi import UNSET, EmbeddingError, InvalidInput, Memory
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder
 from jiyi.models import to_micros
 from jiyi.settings import load_settings
 from jiyi.sync import Memory as SyncMemory

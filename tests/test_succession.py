@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conftest import WordEmbedder
 from jiyi import Hit, Memory
 from jiyi.index.query import Candidates, IndexQuery
-from jiyi.index.succession import ABOUT, NOBODY, Gists
+from jiyi.index.relations import ABOUT, NONE, Derivations
 from jiyi.index.user_index import UserIndex
 from jiyi.models import to_micros
 from jiyi.read.query import asks_for_the_past
@@ -197,9 +197,9 @@ def test_it_agrees_with_following_each_by_hand(data: st.DataObject) -> None:
     flags = st.lists(st.booleans(), min_size=size, max_size=size)
     ended, alive = np.array(data.draw(flags)), np.array(data.draw(flags))
     fit = np.array(data.draw(st.lists(st.sampled_from([0, 0.3, 0.5, 1]), min_size=size, max_size=size)), np.float32)
-    after = data.draw(st.lists(st.integers(NOBODY, size - 1), min_size=size, max_size=size))
+    after = data.draw(st.lists(st.integers(NONE, size - 1), min_size=size, max_size=size))
     pairs = data.draw(st.lists(st.tuples(slots, slots), max_size=12))
-    gists = Gists()
+    gists = Derivations()
     gists.add([(gist, message, after[gist]) for gist, message in pairs])
     found = gists.succession(fit, alive, ended)
 
@@ -215,18 +215,18 @@ def test_it_agrees_with_following_each_by_hand(data: st.DataObject) -> None:
 
     def latest(gist: int) -> int:
         for _ in range(size + 1):
-            if gist == NOBODY or not ended[gist]:
+            if gist == NONE or not ended[gist]:
                 return gist
-            gist = after[gist] if gist in known else NOBODY
-        return NOBODY
+            gist = after[gist] if gist in known else NONE
+        return NONE
 
     over = [
         0 < best(said, True) >= best(said, False) and best(said, True) >= np.float32(ABOUT) * fit[said]
         for said in range(size)
     ]
-    assert found.over.astype(bool).tolist() == over
+    assert found.outdated.astype(bool).tolist() == over
     wanted = set()
     for gist, said in living:
-        if ended[gist] and over[said] and fit[gist] >= best(said, True) and (new := latest(gist)) != NOBODY:
+        if ended[gist] and over[said] and fit[gist] >= best(said, True) and (new := latest(gist)) != NONE:
             wanted |= {(said, target) for target in (new, *(m for g, m in living if g == new)) if not over[target]}
     assert set(zip(found.old.tolist(), found.new.tolist(), strict=True)) == wanted

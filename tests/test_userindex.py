@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from jiyi import InvalidInput, Memory, MemoryItem, NotFound
-from jiyi.index.episodes import episodes
+from jiyi.index.legs import IndexRow
 from jiyi.index.query import Candidates, IndexQuery
-from jiyi.index.row import IndexRow
+from jiyi.index.relations import find_episodes
 from jiyi.index.search_index import SearchIndex
 from jiyi.index.user_index import UserIndex
 from jiyi.languages.terms import non_overlapping, query_keywords, tokens
@@ -384,7 +384,7 @@ def test_episodes_equal_a_walk_through_each_session(said: list[tuple[int, int, f
     session = np.array([number for number, _, _ in said])
     occurred = np.array([hour * HOUR for _, hour, _ in said])
     values = np.array([value for _, _, value in said], np.float32)
-    found = episodes(np.arange(len(said)), session, occurred, np.ones(len(said), np.int32))
+    found = find_episodes(np.arange(len(said)), session, occurred, np.ones(len(said), np.int32))
     expected = values.astype(np.float64).copy()
     groups: list[list[int]] = []
     for number in range(4):
@@ -400,14 +400,14 @@ def test_episodes_equal_a_walk_through_each_session(said: list[tuple[int, int, f
         for place, at in enumerate(group):
             around = [group[other] for other in (place - 1, place + 1) if 0 <= other < len(group)]
             expected[at] = (values[at] + sum(values[other] for other in around) / 2) / (1 + len(around) / 2)
-    assert found.lent(values, None) == pytest.approx(expected, abs=1e-6)
+    assert found.smoothed(values, None) == pytest.approx(expected, abs=1e-6)
     assert found.count == sum(len(group) > 1 for group in groups)
     for group in groups:
         numbers = {int(found.number[at]) for at in group}
         assert len(numbers) <= 1
         assert (numbers == {-1}) == (len(group) == 1) or not group
     nobody = np.zeros(len(said), np.bool_)
-    assert (found.lent(values, nobody) == values).all()
+    assert (found.smoothed(values, nobody) == values).all()
 
 
 # -- what was worked out of messages ----------------------------------------------------------------------------------

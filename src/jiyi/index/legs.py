@@ -1,4 +1,4 @@
-"""Protocols of the word leg and the vector leg of a `UserIndex`: the seam for other engines.
+"""The rows that a `UserIndex` takes in, and the protocols of its word leg and vector leg: the seam for other engines.
 
 A `UserIndex` gives each memory a slot, its position in every column, and applies filters. It asks its legs which slots
 contain a term and how similar slots are to a vector. Add an engine by implementing one of these:
@@ -13,20 +13,81 @@ contain a term and how similar slots are to a vector. Add an engine by implement
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from .query import Floats, IndexQuery
-from .row import IndexRow
+from .query import Floats, IndexQuery, Scope, Slots
 
 if TYPE_CHECKING:
     from .user_index import UserIndex
 
-Slots = NDArray[np.integer[Any]]
-Scope = Slots | slice
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """A memory as the index takes it in: times in microseconds, arrays as the bytes they are stored as."""
+
+    id: str
+    memory_type: str
+    layer: str
+    session_id: str | None
+    agent_id: str | None
+    group_id: str | None
+    speaker: str | None  # normalised, like the tags
+    assistant: bool
+    derived: bool  # from messages
+    tags: Sequence[str]
+    occurred_at: int
+    valid_from: int
+    valid_to: int | None
+    expires_at: int | None
+    last_accessed_at: int | None
+    access_count: int
+    importance: float
+    trust: float
+    length: int
+    asks: float
+    kind: str
+    salience: float
+    hashes: bytes
+    counts: bytes
+    keyword_hashes: bytes
+    keyword_weights: bytes
+    vector: bytes | None  # None also if it stays in the database
+    dimension: int | None  # None without a vector
+    alone: bool = False  # compressed: an episode by itself
+    created_at: int = 0
+    lines: int = 1  # of a compressed memory
+    passages: Sequence[bytes] = ()  # vectors
+
+    @property
+    def of_passage(self) -> int:
+        """Length of one passage."""
+        return self.length // self.lines
+
+
+CODED = ("memory_type", "layer", "session_id", "agent_id", "group_id", "speaker", "kind")
+TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "last_accessed_at", "created_at")
+COLUMNS: dict[str, str] = {
+    "id": "O",
+    **dict.fromkeys(CODED, "i4"),
+    **dict.fromkeys(TIMES, "i8"),
+    "access_count": "f4",
+    "importance": "f4",
+    "trust": "f8",
+    "asks": "f4",
+    "salience": "f4",
+    "length": "i4",
+    "of_passage": "i4",
+    "alive": "?",
+    "alone": "?",
+    "assistant": "?",
+    "derived": "?",
+    "embedded": "?",
+}
 
 
 class WordLeg(Protocol):

@@ -41,18 +41,18 @@ from ..store.types import Pgvector
 from .query import IndexQuery
 from .user_index import UserIndex
 
-NEAREST = 400  # memories that the index is asked for, for each vector of a query
+NEAREST = 400  # memories to fetch for each vector of a query
 FARTHEST = 10
-BY_WORDS = 1000  # memories that words find, whose similarity is worked out too
-SELDOM = 25  # if fewer than one in so many are in scope, an index has to walk too far: then all in scope are compared
-MOST_SCANNED = 100_000  # vectors, in one walk
-LARGEST = 2000  # dimension that such an index can have
-OLDEST = (0, 8)  # of pgvector; before, an index stops at its first few, whether they are in scope or not
+BY_WORDS = 1000  # memories that match by words, whose similarity is computed too
+SELDOM = 25  # if fewer than one in so many are in scope, comparing all of those is faster than walking the index
+MOST_SCANNED = 100_000  # vectors in one index scan
+LARGEST = 2000  # dimension of an HNSW index
+OLDEST = (0, 8)  # version of pgvector with iterative scans, which go on until enough rows are in scope
 SETTINGS = {
     "hnsw.ef_search": str(NEAREST),
     "hnsw.iterative_scan": "strict_order",
     "hnsw.max_scan_tuples": str(MOST_SCANNED),
-    "enable_sort": "off",  # the planner takes such an index for dearer than it is
+    "enable_sort": "off",  # the planner overestimates the cost of the index
 }
 
 _VECTORS = Base.metadata.tables[EmbeddingRow.__tablename__]
@@ -86,7 +86,7 @@ class PgVectors:
 
     def __init__(self, database: PostgresDatabase, above: int) -> None:
         self._database = database
-        self._above = above  # vectors of one user; 0: never
+        self._above = above  # vectors of one user; 0 means never
 
     async def dimension(self, session: AsyncSession, user_id: str, model: str) -> int | None:
         """Return the dimension of the vectors that the user's index holds, or None without an index."""
@@ -94,7 +94,7 @@ class PgVectors:
         return valid[0] if valid else None
 
     async def load(self, session: AsyncSession, index: UserIndex, query: IndexQuery) -> None:
-        """Load the vectors that a question needs into the index: the nearest ones, and those that its words find."""
+        """Load the nearest vectors, and those of memories that match by words, into the index."""
         wanted = [vector for vector in (query.vector, *query.turns) if vector is not None]
         ids: set[str] = set()
         if wanted:
@@ -103,10 +103,10 @@ class PgVectors:
             if often:
                 await (await session.connection()).execute(_SET)
             for vector in wanted:
-                # The farthest too, which are the nearest to the opposite: similarities are measured from worst to best.
+                # Also the farthest, nearest to the opposite vector: similarities are scaled from worst to best.
                 for one, number in ((vector, NEAREST), (-vector, FARTHEST)):
                     ids.update(await session.scalars(_nearest(query.filter, query.model, one, number, indexed=often)))
-            ids.update(index.worked_out_of(ids))  # which tells whether what they say is so still
+            ids.update(index.derived_from(ids))  # they tell whether a statement has ended
         index.load_vectors(*await _vectors(session, query.filter.user_id, query.model, sorted(ids), index.dimension))
 
     async def maintain(self, user_id: str) -> None:
@@ -176,8 +176,8 @@ async def sizes(session: AsyncSession, user_id: str, most: int) -> dict[tuple[st
 
 
 def index_for(user_id: str, model: str, size: int) -> Index:
-    """To be created while others write."""
-    vectors = _VECTORS.to_metadata(MetaData())  # a table of its own: this index is in no schema
+    """Return the index of a user's vectors, to be created concurrently."""
+    vectors = _VECTORS.to_metadata(MetaData())  # a copy of the table: this index is not part of the schema
     return Index(
         f"{_name(user_id, model)}{size}",
         cast(vectors.c.vector, Pgvector(size)).label("near"),
@@ -194,8 +194,8 @@ def to_drop(name: str) -> Index:
 
 
 def _of_index(vectors: Table, user_id: str, model: str, size: int) -> list[ColumnElement[bool]]:
-    """Return the conditions of a user's index, in the same words as in its definition, so that the planner uses it. The
-    user is hashed because definitions are visible to everybody."""
+    """Return the conditions of a user's index, literally as in its definition, so that the planner uses it. The user
+    is hashed because definitions are visible to every role."""
     return [
         func.md5(vectors.c.user_id) == _fixed(md5(user_id.encode(), usedforsecurity=False).hexdigest()),
         vectors.c.model == _fixed(model),
@@ -204,7 +204,7 @@ def _of_index(vectors: Table, user_id: str, model: str, size: int) -> list[Colum
 
 
 def _fixed(value: str) -> ColumnElement[str]:
-    """Return a literal: the planner must know the value to see that the index fits."""
+    """Return a literal, which the planner needs to match the index."""
     return literal(value, String(), literal_execute=True)
 
 

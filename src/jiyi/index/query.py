@@ -1,47 +1,51 @@
-"""What a search asks of a store, and what it is answered."""
+"""Queries to the index: the query itself, its filter as a mask, and the candidates it returns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..scope import Filter
+from ..models import to_micros
+from ..scope import Filter, Lifetimes
 
 Floats = NDArray[np.floating[Any]]
+Mask = NDArray[np.bool_]
+Slots = NDArray[np.integer[Any]]
+Scope = Slots | slice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexQuery:
-    """What the legs need of a query. A dialogue has `turns`, and its last turn counts for itself too."""
+    """A query for the legs of the index. The last turn of a dialogue also counts by itself."""
 
     filter: Filter
     terms: tuple[str, ...] = ()
     last_terms: tuple[str, ...] | None = None  # of a dialogue
-    words: tuple[str, ...] = ()  # the terms that are whole words or characters, of the last turn: how many are held?
-    proper: tuple[str, ...] = ()  # the terms of names and other words written like names
-    phrases: tuple[tuple[str, ...], ...] = ()  # the terms of each quoted phrase
+    words: tuple[str, ...] = ()  # terms of the last turn without overlaps
+    proper: tuple[str, ...] = ()  # terms of names, codes and numbers
+    phrases: tuple[tuple[str, ...], ...] = ()  # terms of each quoted phrase
     keywords: tuple[str, ...] = ()
-    synonyms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of a keyword
+    synonyms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by keyword
     vector: NDArray[np.float32] | None = None
-    turns: tuple[NDArray[np.float32], ...] = ()  # of a dialogue: a vector for each turn, the last one last
-    spans: tuple[tuple[datetime, datetime], ...] = ()  # times that it speaks of
-    current: bool = True  # it wants what is so now: what is over makes way
-    named: frozenset[str] = frozenset()  # people whom it speaks of
-    priorities: Mapping[str, float] = field(default_factory=dict)  # of memory types
-    ageing: Mapping[str, float] = field(default_factory=dict)  # how much faster than others memories of a type age
-    weak_kinds: tuple[str, ...] = ()  # kinds of sentences that are no evidence for what is asked
-    model: str  # of the vector, and of the memories' vectors it is compared with
+    turns: tuple[NDArray[np.float32], ...] = ()  # one vector per turn of a dialogue
+    spans: tuple[tuple[datetime, datetime], ...] = ()  # dates that it names
+    current: bool = True  # about the present: successors of outdated statements come first
+    named: frozenset[str] = frozenset()  # people that it names
+    priorities: Mapping[str, float] = field(default_factory=dict)  # by memory type
+    ageing: Mapping[str, float] = field(default_factory=dict)  # by memory type: speed of ageing
+    weak_kinds: tuple[str, ...] = ()  # kinds of sentences that answer no query
+    model: str  # of the vectors
     seen: int | None = None  # newest change of the user that the search must include, if it was looked up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Details about a few candidates, for the relevance model. None of it depends on filters or other candidates."""
+    """Features of some candidates for the relevance model, independent of filters and other candidates."""
 
     columns: Mapping[str, Floats]  # one value per candidate, by feature name
     vectors: NDArray[np.float32]
@@ -50,39 +54,84 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """The memories in scope with what each leg says of them, as parallel arrays; values are in 0..1, cosines may be
-    below 0. What a query gives no reason to look at is None."""
+    """Memories in scope with their values in each leg, as parallel arrays in 0..1; cosines may be below 0. A value that
+    the query gives no reason to compute is None."""
 
     ids: NDArray[np.object_]
     keyword: Floats
     text: Floats  # BM25; 1 = every term once in a memory of average length
-    semantic: Floats  # cosine; to a dialogue: of the nearest turn
-    near: Floats  # the same, with what the messages before and after have
-    coverage: Floats  # how much of the query's words a memory holds, rare ones counting more
+    semantic: Floats  # cosine; for a dialogue, of the nearest turn
+    near: Floats  # the same, averaged with the neighbouring messages
+    coverage: Floats  # share of the query's words that it holds, by rarity
     last_text: Floats | None = None
     last_semantic: Floats | None = None
     whole_semantic: Floats | None = None
-    episode: Floats | None = None  # BM25 of all that was said in its conversation
-    before: Floats | None = None  # BM25 of the message before, if a person said it
-    gist: Floats | None = None  # cosine of what was worked out of it
-    over: Floats | None = None  # 1: it is found for the sake of what is no longer so
-    succeeds: Floats | None = None  # 1: it speaks in the place of such a one, and is found by its words too
+    episode: Floats | None = None  # BM25 of its episode
+    before: Floats | None = None  # BM25 of the message before, unless by the assistant
+    gist: Floats | None = None  # cosine of the best memory derived from it
+    over: Floats | None = None  # 1 if it matches by an outdated statement
+    succeeds: Floats | None = None  # 1 if it supersedes such a statement
     phrase: Floats | None = None
     speaker: Floats | None = None
     time: Floats | None = None
     assistant: Floats
     asks: Floats
-    weak_kind: NDArray[np.bool_]  # a sentence of one of the query's weak kinds
-    successions: tuple[NDArray[np.intp], NDArray[np.intp]]  # positions: outdated ones, and what took their place
-    statement: NDArray[np.intp]  # equal numbers: a message and what was derived from it
-    derived: NDArray[np.bool_] | None = None  # worked out of messages that are there themselves
+    weak_kind: NDArray[np.bool_]  # of one of the query's weak kinds
+    successions: tuple[NDArray[np.intp], NDArray[np.intp]]  # positions of outdated ones and of their successors
+    statement: NDArray[np.intp]  # equal for a message and the memories derived from it
+    derived: NDArray[np.bool_] | None = None  # from messages that are candidates too
     priority: Floats | None = None
     age_days: Floats  # since it happened or was last recalled
     idle_days: Floats  # since it was last recalled; infinite if never
-    uses: Floats  # how often it was recalled
+    uses: Floats  # number of recalls
     importance: Floats
     evidence: Callable[[NDArray[np.intp]], Evidence]  # for the candidates at these positions
-    unembedded: int = 0  # memories in scope that have no vector of the question's model
+    unembedded: int = 0  # memories in scope without a vector of the query's model
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+NEVER = np.iinfo(np.int64).max
+MICROSECOND = timedelta(microseconds=1)
+
+Columns = Mapping[str, NDArray[Any]]
+Codes = Mapping[str, Mapping[str | None, int]]
+
+
+def in_scope(columns: Columns, codes: Codes, tagged: Mapping[str, Sequence[int]], where: Filter) -> Mask:
+    """Return the slots that a filter selects; `store/filters.py` does the same in SQL."""
+    scope: Mask = columns["alive"] & (columns["expires_at"] > to_micros(where.now))
+    for mortal, lifetime in with_lifetime(columns, codes, where.lifetimes):
+        scope &= ~mortal | (columns["created_at"] > to_micros(where.now) - lifetime)
+    for name, wanted in (
+        ("session_id", where.session_id and (where.session_id,)),
+        ("agent_id", where.agent_id and (where.agent_id,)),
+        ("group_id", where.group_id and (where.group_id,)),
+        ("memory_type", where.memory_types),
+        ("layer", where.layers),
+    ):
+        if wanted is not None:
+            scope &= np.isin(columns[name], [codes[name].get(value, -1) for value in wanted])
+    if where.min_trust:
+        scope &= columns["trust"] >= where.min_trust
+    if where.tags is not None:
+        with_tag = np.zeros(len(scope), np.bool_)
+        for tag in where.tags:
+            with_tag[tagged.get(tag, [])] = True
+        scope &= with_tag
+    if where.occurred_from is not None:
+        scope &= columns["occurred_at"] >= to_micros(where.occurred_from)
+    if where.occurred_to is not None:
+        scope &= columns["occurred_at"] < to_micros(where.occurred_to)
+    if where.as_of is not None:
+        scope &= columns["valid_from"] <= to_micros(where.as_of)
+    scope &= columns["valid_to"] > to_micros(where.as_of or where.now)
+    return scope
+
+
+def with_lifetime(columns: Columns, codes: Codes, lifetimes: Lifetimes) -> Iterator[tuple[Mask, int]]:
+    """Yield the slots of each type with a lifetime that have no end of their own, and the lifetime in microseconds."""
+    for name, lifetime in lifetimes:
+        of_type = columns["memory_type"] == codes["memory_type"].get(name, -1)
+        yield columns["alive"] & of_type & (columns["expires_at"] == NEVER), lifetime // MICROSECOND

@@ -1,4 +1,4 @@
-"""The indexes that are in RAM, within a budget; the least recently searched user leaves first."""
+"""The indexes in RAM, within a budget; the least recently searched user is dropped first."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ from ..store.store import Store
 from ..store.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow, erased
 from ..text.passages import COMPRESSED
 from ..text_cache import text_cache
-from .legs import ExternalVectors
+from .legs import ExternalVectors, IndexRow
 from .query import Candidates, IndexQuery
-from .row import IndexRow
 from .user_index import UserIndex
 
-TOO_FAR_BEHIND = 2000  # changes; from there on, loading anew is cheaper than catching up
+TOO_FAR_BEHIND = 2000  # changes, from which on a reload is cheaper than catching up
 LOAD_AT_ONCE = 5000  # rows
-WORTH_A_THREAD = 5000  # memories; scanning fewer takes less time than handing the work over
+WORTH_A_THREAD = 5000  # memories; scanning fewer is faster than a thread switch
 
 # Built once: every search runs it.
 _CHANGES = (
@@ -59,7 +58,7 @@ class SearchIndex:
         self._external = external
         self._users: OrderedDict[str, UserIndex] = OrderedDict()
         self._sizes: dict[str, int] = {}
-        self._expected: dict[str, int] = {}  # how far the change feed is known to have come
+        self._expected: dict[str, int] = {}  # newest known change
         self._used = 0
         # One search at a time per user, because catching up changes the arrays that a scan in another thread reads.
         self._locks = [asyncio.Lock() for _ in range(64)]
@@ -69,7 +68,7 @@ class SearchIndex:
         async with self._locks[hash(user_id) % len(self._locks)]:
             dimension = 0 if query.vector is None else len(query.vector)
             index = self._users.get(user_id)
-            # Nothing to read: the search has looked how far the feed has come when it began.
+            # An index that has seen the changes in the snapshot needs no read.
             if query.seen is None or not _fits(index, query.model, dimension) or index.seen < query.seen:
                 async with self._reading(user_id) as session:
                     index = await self._current(session, user_id, query.model, dimension)
@@ -83,11 +82,10 @@ class SearchIndex:
             return await asyncio.to_thread(index.gather, query)
 
     async def people(self, user_id: str, model: str) -> frozenset[str]:
-        """Return the people who have spoken in this user's memory. New ones may be missing until the next search,
-        unless the index is known to be behind."""
+        """Return the speakers in a user's memories; new ones may be missing until the next search."""
         if self._is_behind(user_id):
             async with self._locks[hash(user_id) % len(self._locks)], self._reading(user_id) as session:
-                if self._is_behind(user_id):  # another search may have brought it up while this one waited
+                if self._is_behind(user_id):  # another search may have loaded it meanwhile
                     expected = self._expected.get(user_id, 0)
                     current = await self._current(session, user_id, model, 0)
                     current.seen = max(current.seen, expected)
@@ -100,12 +98,12 @@ class SearchIndex:
         return index is None or index.seen < self._expected.get(user_id, 0)
 
     def expect(self, user_id: str, seq: int) -> None:
-        """Note how far the change feed has come; an index that has seen less is behind."""
+        """Note the newest change; an index that has seen less is behind."""
         if user_id in self._users:
             self._expected[user_id] = seq
 
     async def search_snapshot(self, user_id: str, words: Sequence[str]) -> SearchSnapshot:
-        """Return the newest change that concerns a user, and the synonyms of these words."""
+        """Return the newest change of a user, and the synonyms of these words."""
         found = await self._store.changes.search_snapshot(user_id, words)
         self.expect(user_id, 0 if found.position is None else found.position.seq)
         return found
@@ -138,7 +136,7 @@ class SearchIndex:
         for some in chunks(changed):
             index.put(await _rows(session, user_id, model, ids=some, external=index.external))
             index.learn(await _vocabulary(session, user_id, ids=some))
-            index.link(await _gists(session, user_id, ids=some))
+            index.link(await _derivations(session, user_id, ids=some))
         if any(action == "delete" for _, _, action in changes):
             index.unlearn(await _vocabulary(session, user_id))
         index.seen = changes[-1][0]
@@ -182,7 +180,7 @@ def _fits(index: UserIndex | None, model: str, dimension: int) -> TypeGuard[User
 
 
 async def _load(session: AsyncSession, user_id: str, model: str, dimension: int, *, external: bool) -> UserIndex:
-    # The feed's position is read first: what is committed while the rows are read is applied once more, not missed.
+    # Read the position first: a change committed while the rows are read is then applied again, not missed.
     seen = select(func.max(ChangeRow.seq)).where(ChangeRow.user_id.in_([user_id, erased(user_id)]))
     index = UserIndex(model, dimension, seen=await session.scalar(seen) or 0, external=external)
     count = select(func.count()).where(MemoryRow.user_id == user_id, MemoryRow.status == "active")
@@ -193,7 +191,7 @@ async def _load(session: AsyncSession, user_id: str, model: str, dimension: int,
         last = rows[-1].id
     await asyncio.to_thread(index.settle)
     index.learn(await _vocabulary(session, user_id))
-    index.link(await _gists(session, user_id))
+    index.link(await _derivations(session, user_id))
     return index
 
 
@@ -204,7 +202,7 @@ async def _vocabulary(session: AsyncSession, user_id: str, *, ids: Sequence[str]
     return await session.scalars(statement)
 
 
-async def _gists(
+async def _derivations(
     session: AsyncSession, user_id: str, *, ids: Sequence[str] | None = None
 ) -> Sequence[tuple[str, str, str | None]]:
     """Return derived memories, the messages they came from, and their successors."""
@@ -259,7 +257,7 @@ async def _rows(
         statement = statement.where(memory.id.in_(ids))
     else:
         statement = statement.where(memory.id > after).order_by(memory.id).limit(LOAD_AT_ONCE)
-    found: Iterable[Any] = await (await session.connection()).execute(statement)  # rows, not objects: there are many
+    found: Iterable[Any] = await (await session.connection()).execute(statement)  # tuples are faster than ORM objects
     read = [_index_row(*row) for row in found]
     vectors = await _of_passages(session, user_id, model, [row.id for row in read if row.alone])
     return [replace(row, passages=vectors[row.id]) if row.id in vectors else row for row in read]
@@ -284,10 +282,10 @@ async def _of_passages(
 
 def _index_row(*values: Any) -> IndexRow:
     data, tags = values[6:8]
-    speaker = data.get("speaker") or data.get("subject")  # whom it is about, if nobody said it in these words
+    speaker = data.get("speaker") or data.get("subject")  # a derived memory has no speaker
     assistant, derived = data.get("role") == "assistant", "extractor" in data
     known = (speaker and _normal(speaker), assistant, derived, [normalise(tag) for tag in tags])
-    alone = COMPRESSED in data  # what tells of many talks is one itself
+    alone = COMPRESSED in data  # a compressed memory is an episode by itself
     own = values[3] or (f"\0{values[0]}" if alone else None)
     told = data.get("lines") if alone else 1
     lines = told if isinstance(told, int) and told > 0 else 1
@@ -295,4 +293,4 @@ def _index_row(*values: Any) -> IndexRow:
     return IndexRow(*(*values[:3], own, *values[4:6], *known, *rest, alone, created_at, lines))
 
 
-_normal = text_cache(4096)(normalise)  # the same few people, again and again
+_normal = text_cache(4096)(normalise)  # most memories have one of a few speakers

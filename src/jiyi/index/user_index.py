@@ -7,7 +7,7 @@ and the old one is dead.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial, reduce
 from typing import Any
@@ -17,26 +17,22 @@ from numpy.typing import NDArray
 
 from ..models import from_micros, to_micros
 from ..scope import Filter, Lifetimes
-from .episodes import Episodes, episodes
-from .filters import NEVER, in_scope, with_lifetime
-from .legs import Scope, Slots, VectorLeg, WordLeg
-from .postings import rarity, weighted
-from .query import Candidates, Evidence, Floats, IndexQuery
-from .row import CODED, COLUMNS, TIMES, IndexRow
-from .succession import NOBODY, Gists, Succession
+from .legs import CODED, COLUMNS, TIMES, IndexRow, VectorLeg, WordLeg
+from .query import NEVER, Candidates, Evidence, Floats, IndexQuery, Mask, Scope, Slots, in_scope, with_lifetime
+from .relations import NONE, Derivations, Episodes, Succession, find_episodes
 from .vectors import LoadedVectors, RamVectors
-from .words import RamWords
+from .words import RamWords, rarity, weighted
 
 LONG_AGO = np.iinfo(np.int64).min
 DAY = 86_400_000_000  # microseconds
 K1, B = 1.2, 0.75
-SYNONYM = 0.7  # how well a keyword's synonym fits
+SYNONYM = 0.7  # weight of a synonym against the keyword itself
 
 
 class UserIndex:
     def __init__(self, model: str, dimension: int = 0, *, seen: int, external: bool = False) -> None:
         """`external`: vectors stay in another engine and are loaded for each query."""
-        self.model = model  # whose vectors these are
+        self.model = model  # of the vectors
         self.seen = seen  # the change feed is applied up to this number
         self._size = 0
         self._slots: dict[str, int] = {}
@@ -45,17 +41,17 @@ class UserIndex:
         self._codes: dict[str, dict[str | None, int]] = {name: {} for name in CODED}
         self._columns: dict[str, NDArray[Any]] = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
         self._vectors: VectorLeg = LoadedVectors(dimension) if external else RamVectors(dimension)
-        self._derived = 0  # how many of them are worked out of others
-        self._total_length = 0  # of the others
-        self._found_episodes: Episodes | None = None  # None: to be worked out
-        self._gists = Gists()
+        self._derived = 0  # number of derived memories
+        self._total_length = 0  # of the other memories
+        self._found_episodes: Episodes | None = None  # None until the next query
+        self._derivations = Derivations()
 
     def __len__(self) -> int:
         return len(self._slots)
 
     @property
     def dimension(self) -> int:
-        """Of the vectors; 0 until there is one."""
+        """Dimension of the vectors; 0 until there is one."""
         return self._vectors.dimension
 
     @property
@@ -73,27 +69,27 @@ class UserIndex:
 
     @property
     def people(self) -> frozenset[str]:
-        """Those who have said something."""
+        """Names of the speakers."""
         return frozenset(name for name in self._codes["speaker"] if name is not None)
 
     def reserve(self, size: int) -> None:
-        """Make room for so many memories at once."""
+        """Reserve room for so many memories."""
         self._grow(size)
 
     def settle(self) -> None:
-        """Bring what was taken in into the order that is quickest to search; worth it after a load."""
+        """Optimise for searching, after a load."""
         self._words.settle()
 
     def learn(self, keywords: Iterable[str]) -> None:
-        """Take in keywords, so that they can be found by their beginning."""
+        """Add keywords that can be found by prefix."""
         self._words.learn(keywords)
 
     def unlearn(self, keywords: Iterable[str]) -> None:
-        """After a delete: keep no keyword but these."""
+        """Keep only these keywords, after a delete."""
         self._words.unlearn(keywords)
 
     def put(self, rows: Sequence[IndexRow]) -> None:
-        """Take in new or changed memories."""
+        """Add new or changed memories."""
         if not rows:
             return
         self.drop(row.id for row in rows)
@@ -101,7 +97,7 @@ class UserIndex:
         first, end = self._size, self._size + len(rows)
         capacity = len(self._columns["alive"])
         if end > capacity:
-            self._grow(max(end, capacity * 3 // 2))  # so that the cost of copying stays in proportion
+            self._grow(max(end, capacity * 3 // 2))  # keeps the cost of copying linear
         for name, column in self._columns.items():
             if name in CODED:
                 codes = self._codes[name]
@@ -125,10 +121,15 @@ class UserIndex:
         self._size = end
 
     def link(self, threes: Iterable[tuple[str, str, str | None]]) -> None:
-        """Take in which memory was worked out of which message, and which has taken its place, all by their ids."""
+        """Add the ids of derived memories, of the messages they came from, and of their successors."""
         slots = self._slots
-        known = ((gist, said, after) for gist, said, after in threes if gist in slots and said in slots)
-        self._gists.add([(slots[gist], slots[said], slots.get(after or "", NOBODY)) for gist, said, after in known])
+        self._derivations.add(
+            [
+                (slots[derived], slots[message], slots.get(successor or "", NONE))
+                for derived, message, successor in threes
+                if derived in slots and message in slots
+            ]
+        )
 
     def drop(self, ids: Iterable[str]) -> None:
         self._found_episodes = None
@@ -139,15 +140,14 @@ class UserIndex:
                 self._count(slot, -1)
 
     def next_end(self, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:
-        """The next moment at which a memory expires or ends."""
-        at = to_micros(now)
+        """Return the next time at which a memory expires or ends."""
+        at, columns = to_micros(now), self._used()
         ends = NEVER
         for name in ("expires_at", "valid_to"):
-            times = self._columns[name][: self._size]
-            coming = times[(times > at) & (times < ends) & self._columns["alive"][: self._size]]
-            ends = int(coming.min()) if len(coming) else ends
-        for mortal, lifetime in self._mortal(lifetimes):
-            coming = self._columns["created_at"][: self._size][mortal] + lifetime
+            times = columns[name][columns["alive"]]
+            ends = int(times[times > at].min(initial=ends))
+        for mortal, lifetime in with_lifetime(columns, self._codes, lifetimes):
+            coming = columns["created_at"][mortal] + lifetime
             ends = int(coming[coming > at].min(initial=ends))
         return None if ends == NEVER else from_micros(ends)
 
@@ -179,16 +179,16 @@ class UserIndex:
         slots = np.array([self._slots[ids[at]] for at in known], np.int64)
         self._vectors.load(slots, vectors[known])
 
-    def worked_out_of(self, ids: Iterable[str]) -> list[str]:
+    def derived_from(self, ids: Iterable[str]) -> list[str]:
         """Return the ids of memories derived from these messages."""
         messages = np.zeros(self._size, np.bool_)
         messages[[self._slots[memory_id] for memory_id in ids if memory_id in self._slots]] = True
-        return list(self._columns["id"][self._gists.of(messages)])
+        return list(self._columns["id"][self._derivations.of(messages)])
 
     def gather(self, query: IndexQuery) -> Candidates:
         """Return the scores of every memory in scope."""
         in_scope = self._in_scope(query.filter)
-        # Where everything is in scope, as it mostly is, a slice spares copying every array.
+        # Mostly everything is in scope, and a slice avoids copying every array.
         everything = bool(in_scope.all())
         slots: Scope = slice(0, self._size) if everything else np.flatnonzero(in_scope)
         limited = None if everything else in_scope
@@ -206,7 +206,7 @@ class UserIndex:
         weak = [self._codes["kind"].get(kind, -1) for kind in query.weak_kinds]
         now = to_micros(query.filter.now)
         recalled = columns["last_accessed_at"][slots]
-        recalled = np.where(recalled <= now, recalled, LONG_AGO)  # asked as of an earlier time, it had not happened yet
+        recalled = np.where(recalled <= now, recalled, LONG_AGO)  # recalls after the time of the query do not count
         last_seen = np.maximum(columns["occurred_at"][slots], recalled)
         ageing = self._by_type(query.ageing, 1.0)[slots] if query.ageing else 1.0
         return Candidates(
@@ -214,15 +214,15 @@ class UserIndex:
             keyword=leg(self._keyword_match(query)),
             text=leg(text),
             semantic=leg(semantic),
-            near=leg(episodes.lent(semantic, limited)),
+            near=leg(episodes.smoothed(semantic, limited)),
             coverage=leg(self._coverage(query)),
             last_text=None if query.last_terms is None else leg(self._bm25(query.last_terms)),
             last_semantic=leg(self._cosine(query.turns[-1])) if query.turns else None,
             whole_semantic=leg(self._cosine(query.vector)) if query.turns else None,
             episode=leg(self._episode_bm25(query.terms, limited)) if episodes.count and query.terms else None,
             before=leg(self._before(text)) if episodes.count else None,
-            gist=leg(self._gists.lent(semantic, in_scope)) if len(self._gists) else None,
-            over=None if succession is None else succession.over[slots],
+            gist=leg(self._derivations.best(semantic, in_scope)) if len(self._derivations) else None,
+            over=None if succession is None else succession.outdated[slots],
             succeeds=None if succession is None else succession.succeeds[slots],
             phrase=leg(self._holds_phrase(query.phrases)) if query.phrases else None,
             speaker=self._said_by(query.named)[slots] if query.named else None,
@@ -231,7 +231,7 @@ class UserIndex:
             asks=columns["asks"][slots],
             weak_kind=np.isin(columns["kind"][slots], weak),
             successions=_positions(succession, slots, self._size),
-            statement=self._gists.statements(self._size, alive=columns["alive"])[slots],
+            statement=self._derivations.statements(self._size, alive=columns["alive"])[slots],
             derived=columns["derived"][slots] if self._derived else None,
             priority=self._by_type(query.priorities, 0.0)[slots] if query.priorities else None,
             age_days=np.maximum(now - last_seen, 0) / DAY * ageing,
@@ -275,21 +275,20 @@ class UserIndex:
             previous_vectors=self._vectors.rows(previous),
         )
 
-    def _in_scope(self, where: Filter) -> NDArray[np.bool_]:
-        columns = {name: column[: self._size] for name, column in self._columns.items()}
-        return in_scope(columns, self._codes, self._tagged, where)
+    def _used(self) -> dict[str, NDArray[Any]]:
+        """Return the columns without reserved room."""
+        return {name: column[: self._size] for name, column in self._columns.items()}
 
-    def _mortal(self, lifetimes: Lifetimes) -> Iterator[tuple[NDArray[np.bool_], int]]:
-        columns = {name: column[: self._size] for name, column in self._columns.items()}
-        return with_lifetime(columns, self._codes, lifetimes)
+    def _in_scope(self, where: Filter) -> Mask:
+        return in_scope(self._used(), self._codes, self._tagged, where)
 
     def _episodes(self) -> Episodes:
         if self._found_episodes is None:
-            columns = {name: column[: self._size] for name, column in self._columns.items()}
+            columns = self._used()
             is_message = columns["memory_type"] == self._codes["memory_type"].get("message", -1)
             has_session = columns["session_id"] != self._codes["session_id"].get(None, -1)
             said = np.flatnonzero(columns["alive"] & is_message & has_session)
-            self._found_episodes = episodes(
+            self._found_episodes = find_episodes(
                 said, columns["session_id"], columns["occurred_at"], columns["length"], columns["alone"]
             )
         return self._found_episodes
@@ -304,7 +303,7 @@ class UserIndex:
         return said.astype(np.float32)
 
     def _keyword_match(self, query: IndexQuery) -> Floats:
-        """The share of the query's keywords that a memory carries, by weight, rare ones counting more."""
+        """Return the share of the query's keywords that each memory has, by their weight and rarity."""
         scores = np.zeros(self._size, np.float32)
         whole = 0.0
         for keyword in dict.fromkeys(query.keywords):
@@ -341,7 +340,7 @@ class UserIndex:
         return slots, counts.astype(np.float32)
 
     def _bm25(self, terms: Sequence[str]) -> Floats:
-        """BM25 over the user's memories; 1.0 = every term of the query once in a memory of average length."""
+        """Return BM25 scores; 1.0 means every term of the query once in a memory of average length."""
         scores = np.zeros(self._size, np.float32)
         lengths = self._columns["of_passage"]
         average = max(self._total_length / max(len(self._slots) - self._derived, 1), 1.0)
@@ -354,8 +353,8 @@ class UserIndex:
             scores[slots] += (worth * (K1 + 1)) * counts / saturation
         return scores / np.float32(best_possible) if best_possible else scores
 
-    def _episode_bm25(self, terms: Sequence[str], limited: NDArray[np.bool_] | None) -> Floats:
-        """BM25 of each message's episode, as if it were one long message."""
+    def _episode_bm25(self, terms: Sequence[str], limited: Mask | None) -> Floats:
+        """Return the BM25 score of each message's episode, as if it were one long message."""
         found = self._episodes()
         scores = np.zeros(found.count, np.float32)
         norm = K1 * (1 - B + B * found.lengths / max(float(found.lengths.mean()), 1.0))
@@ -410,18 +409,18 @@ class UserIndex:
         return found
 
     def _meaning(self, query: IndexQuery) -> Floats:
-        """Similarity to the query; to a dialogue: to the nearest turn."""
+        """Return the similarity to the query; for a dialogue, to the nearest turn."""
         return reduce(np.maximum, map(self._cosine, query.turns or (query.vector,)))
 
     def _cosine(self, vector: NDArray[np.float32] | None) -> Floats:
         return self._vectors.cosine(vector, self._size, slice(0, self._size))
 
     def _succession(self, query: IndexQuery, semantic: Floats, text: Floats) -> Succession | None:
-        if not query.current or not len(self._gists):
+        if not query.current or not len(self._derivations):
             return None
         alive = self._columns["alive"][: self._size]
         ended = self._columns["valid_to"][: self._size] <= to_micros(query.filter.as_of or query.filter.now)
-        return self._gists.succession(semantic.clip(0, None) + text, alive, ended)
+        return self._derivations.succession(semantic.clip(0, None) + text, alive, ended)
 
     def _happened_in(self, spans: Sequence[tuple[datetime, datetime]]) -> Floats:
         happened = np.zeros(self._size, np.bool_)

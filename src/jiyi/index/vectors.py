@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..store.types import VECTOR
-from .legs import Scope, Slots
-from .passages import Spans
-from .query import Floats
-from .row import IndexRow
+from .legs import IndexRow
+from .query import Floats, Scope, Slots
 
 
 class RamVectors:
@@ -20,11 +18,11 @@ class RamVectors:
     def __init__(self, dimension: int = 0) -> None:
         self.dimension = dimension  # 0 until there is one
         self._all: NDArray[np.float32] = np.empty((0, dimension), np.float32)
-        self._spans = Spans()
+        self._passages = PassageVectors()
 
     @property
     def nbytes(self) -> int:
-        return self._all.nbytes + self._spans.nbytes
+        return self._all.nbytes + self._passages.nbytes
 
     def grow(self, size: int, capacity: int) -> None:
         grown = np.zeros((capacity, self.dimension), np.float32)
@@ -37,7 +35,7 @@ class RamVectors:
             self.dimension = given[0]
             self._all = np.zeros((len(self._all), self.dimension), np.float32)
         fitting = [row.dimension == self.dimension for row in rows]
-        _add_passages(self._spans, self.dimension, first, rows)
+        self._passages.add(self.dimension, first, rows)
         if any(fitting):
             blank = bytes(4 * self.dimension)
             joined = b"".join(row.vector or blank if fits else blank for row, fits in zip(rows, fitting, strict=True))
@@ -48,8 +46,8 @@ class RamVectors:
         if vector is None or not self.dimension:
             return np.zeros(size, np.float32)[slots]
         # A scan of everything is faster than gathering rows, unless few are wanted.
-        if isinstance(slots, slice) or len(self._spans) or len(slots) > size // 4:
-            return np.asarray(self._spans.raised(self._all[:size] @ vector, vector)[slots])
+        if isinstance(slots, slice) or len(self._passages) or len(slots) > size // 4:
+            return np.asarray(self._passages.raised(self._all[:size] @ vector, vector)[slots])
         return np.asarray(self._all[slots] @ vector)
 
     def rows(self, slots: Slots) -> NDArray[np.float32]:
@@ -60,24 +58,23 @@ class RamVectors:
 
 
 class LoadedVectors:
-    """The vectors that the next query needs, loaded from an engine that has all of them. Passages stay in RAM because
-    there are few."""
+    """Vectors that the next query needs, loaded from an engine that has all of them. The few passages stay in RAM."""
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
         self._slots: Slots = np.empty(0, np.int64)
         self._vectors: NDArray[np.float32] = np.empty((0, dimension), np.float32)
-        self._spans = Spans()
+        self._passages = PassageVectors()
 
     @property
     def nbytes(self) -> int:
-        return self._spans.nbytes
+        return self._passages.nbytes
 
     def grow(self, size: int, capacity: int) -> None:
         """Do nothing: vectors are not kept by slot."""
 
     def put(self, first: int, rows: Sequence[IndexRow]) -> list[bool]:
-        _add_passages(self._spans, self.dimension, first, rows)
+        self._passages.add(self.dimension, first, rows)
         return [row.dimension == self.dimension for row in rows]
 
     def load(self, slots: Slots, vectors: NDArray[np.float32]) -> None:
@@ -89,7 +86,7 @@ class LoadedVectors:
         if vector is None or not self.dimension:
             return similarity[slots]
         similarity[self._slots] = self._vectors @ vector
-        return self._spans.raised(similarity, vector)[slots]
+        return self._passages.raised(similarity, vector)[slots]
 
     def rows(self, slots: Slots) -> NDArray[np.float32]:
         found = np.zeros((len(slots), self.dimension), np.float32)
@@ -100,5 +97,32 @@ class LoadedVectors:
         return found
 
 
-def _add_passages(spans: Spans, dimension: int, first: int, rows: Sequence[IndexRow]) -> None:
-    spans.add(dimension, [(slot, vector) for slot, row in enumerate(rows, first) for vector in row.passages])
+class PassageVectors:
+    """Vectors of passages: a long memory is as similar to a query as its most similar passage."""
+
+    def __init__(self) -> None:
+        self._slot: Slots = np.empty(0, np.int32)
+        self._vectors: NDArray[np.float32] = np.empty((0, 0), np.float32)
+
+    def __len__(self) -> int:
+        return len(self._slot)
+
+    @property
+    def nbytes(self) -> int:
+        return self._slot.nbytes + self._vectors.nbytes
+
+    def add(self, dimension: int, first: int, rows: Sequence[IndexRow]) -> None:
+        """Add the passages of new memories, from slot `first` on; other dimensions are ignored."""
+        given = [(slot, vector) for slot, row in enumerate(rows, first) for vector in row.passages]
+        fitting = [(slot, vector) for slot, vector in given if dimension and len(vector) == 4 * dimension]
+        if not fitting:
+            return
+        new = np.frombuffer(b"".join(vector for _, vector in fitting), VECTOR).reshape(len(fitting), dimension)
+        self._vectors = np.vstack([self._vectors.reshape(-1, dimension), new]).astype(np.float32, copy=False)
+        self._slot = np.append(self._slot, np.array([slot for slot, _ in fitting], np.int32))
+
+    def raised(self, similarity: Floats, vector: NDArray[np.float32]) -> Floats:
+        """Return each memory's similarity, or that of its most similar passage."""
+        if len(self._slot):
+            np.maximum.at(similarity, self._slot, self._vectors @ vector)
+        return similarity

@@ -22,8 +22,7 @@ from ..ids import identity, new_id
 from ..models import ReceiptState, Time, Value, layer_of
 from ..store.contract import Addition, Change, ChangedMemory, Effects, NewMemory, NewRelation, Source, Stale
 from ..store.maintenance import Aged, Held
-from ..text.passages import COMPRESSED, passages, width
-from ..text.summary import summarise
+from ..text.passages import COMPRESSED, passages, summarise, width
 from ..write.index import KeywordRules, embed_entries, index_entries
 from .condense import DatedText, condense
 from .retention import LEVEL_FACTOR, Group, Retention, groups

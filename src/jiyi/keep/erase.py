@@ -11,7 +11,7 @@ from ..errors import EmbeddingError
 from ..ids import identity
 from ..models import Deletion
 from ..store.deletions import Erasure, Held, Rewrite, Rewritten
-from ..text.summary import summarise
+from ..text.passages import summarise
 from ..write.index import KeywordRules, embed_each, index_entry
 
 if TYPE_CHECKING:

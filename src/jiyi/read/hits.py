@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 from ..languages.terms import tokens
 from ..models import Explanation, Hit, MemoryItem
-from ..text.passages import COMPRESSED, passages, width
-from ..text.summary import summarise
+from ..text.passages import COMPRESSED, passages, summarise, width
 
 PREVIEW = 200
 MOST = 450  # width of one memory in a prompt; a Chinese character counts as three
@@ -61,8 +60,10 @@ def to_the_point(memory: MemoryItem, query: str, most: int = MOST) -> MemoryItem
 
     Their order is kept. Other memories are returned unchanged.
     """
+    if COMPRESSED not in memory.data or width(memory.content) <= most:
+        return memory
     dated = _dated_passages(memory)
-    if not dated or width(memory.content) <= most:
+    if not dated:
         return memory
     asked = set(tokens(query))
     shared = [len(asked.intersection(tokens(passage))) for passage in dated]

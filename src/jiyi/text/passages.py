@@ -1,12 +1,12 @@
-"""Passages of a compressed memory, each of which is searched by its own meaning."""
+"""Passages of compressed memories, each with its own vector, and one-line summaries."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 
-COMPRESSED = "compressed"  # in the data of a memory that stands for others
-LONGEST = 160  # letters; a longer line is taken apart between sentences
+COMPRESSED = "compressed"  # key in the data of a memory that replaced others
+LONGEST = 160  # letters of a line; a longer one is divided between sentences
 MOST = 200
 
 _END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])")
@@ -42,3 +42,12 @@ def _pieces(line: str) -> Iterator[str]:
         piece += (" " if piece and piece[-1].isascii() else "") + sentence
     if piece:
         yield piece
+
+
+SUMMARY_LENGTH = 120
+
+
+def summarise(text: str) -> str:
+    """Return the beginning of a text in one line."""
+    line = " ".join(text[: SUMMARY_LENGTH * 4].split())
+    return line if len(line) <= SUMMARY_LENGTH else line[: SUMMARY_LENGTH - 1].rstrip() + "…"

@@ -17,7 +17,7 @@ from ..models import CandidateMemory, layer_of
 from ..scope import Scope
 from ..store.contract import EXTRACTED, PAST, SAID, NewMemory, NewMessage, Source
 from ..text.fence import strip_context
-from ..text.summary import summarise
+from ..text.passages import summarise
 from .accept import INSTRUCTIONS
 from .drafts import Draft, Evidence
 from .extract import with_dates_of

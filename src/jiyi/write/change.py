@@ -16,7 +16,7 @@ from ..embed import Embedder
 from ..errors import InvalidInput, NotFound, VersionConflict
 from ..models import MemoryItem, Revision, Status, Unset, layer_of, utc_now
 from ..store.contract import EXTRACTED, Change
-from ..text.summary import summarise
+from ..text.passages import summarise
 from .build import statement_hash
 from .index import KeywordRules, embed_entries, index_entry
 

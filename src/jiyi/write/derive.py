@@ -22,7 +22,7 @@ from ..languages.terms import content_hash, tokens
 from ..scope import Scope
 from ..store.contract import StoredMessage, UnitPart
 from ..text.fence import blank_context
-from ..text.summary import summarise
+from ..text.passages import summarise
 from ..text_cache import text_cache
 from .accept import INSTRUCTIONS
 from .drafts import Draft, Extracted, Extractor, Said, Unit

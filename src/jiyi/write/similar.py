@@ -20,7 +20,7 @@ from ..languages.terms import hamming
 from ..models import MemoryItem
 from ..scope import Filter, Scope
 from ..store.contract import BY_A_PERSON, Change, ChangedMemory, Effects, NewMemory, NewRelation, Source
-from ..text.summary import summarise
+from ..text.passages import summarise
 from .index import embed_entries, index_entry
 from .reconcile import ACTOR
 
