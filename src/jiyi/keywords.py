@@ -1,10 +1,10 @@
-"""Keywords in public: those of a memory, and other words for them.
+"""Keyword extraction and expansion as a public API.
 
     from jiyi.keywords import KeywordExtractor
 
     await KeywordExtractor().extract_keywords("我对花生过敏", memory_type="preference")
 
-A language model can help and is never needed: what it says is checked, and when it fails the rules stand.
+A language model is optional: its replies are checked, and the rules apply if it fails.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ MOST_KEYWORDS = 50
 LONGEST_REPLY = 20_000
 LONGEST_IN_PROMPT = 8_000
 
-# What a memory of a type is about, besides its own words: (Chinese, English).
+# Keywords that a memory type adds: (Chinese, English).
 TYPE_WORDS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "preference": (("偏好",), ("preference",)),
-    "fact": ((), ()),  # nothing that sets it apart
+    "fact": ((), ()),  # too general
     "task": (("任务", "待办"), ("task", "todo")),
     "event": (("事件",), ("event",)),
     "episode": (("经历",), ("episode",)),
@@ -56,11 +56,11 @@ logger = logging.getLogger(__name__)
 
 
 class KeywordExtractor:
-    """Finds the keywords of a memory, and the other words for them.
+    """Finds the keywords of a memory, and synonyms and related words for them.
 
-    With a `memory` and a `user_id`, expansion knows this user's synonyms and which words go together in the user's
-    memories, and the language model of the memory's settings is asked. `llm` is any async function from a prompt to a
-    reply, and takes its place.
+    With a `memory` and a `user_id`, expansion uses the user's synonyms and the words that occur together in the user's
+    memories, and the language model of the memory's settings is asked. `llm`, an async function from a prompt to a
+    reply, replaces that model.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class KeywordExtractor:
         min_weight: float = LIGHTEST,
     ) -> None:
         if (memory is None) != (user_id is None):
-            raise InvalidInput("user_id", "memory and user_id belong together: give both, or none")
+            raise InvalidInput("user_id", "memory and user_id belong together: pass both or none")
         self._memory = memory
         self._user_id = None if user_id is None else validation.name("user_id", user_id)
         self._llm = llm
@@ -88,7 +88,7 @@ class KeywordExtractor:
         max_keywords: int = 5,
         tags: Sequence[str] = (),
     ) -> list[tuple[str, float]]:
-        """The keywords of a memory with weights in (0, 1], heaviest first.
+        """Return the keywords of a memory with weights in (0, 1], heaviest first.
 
         Tags are all kept, at weight 1; the other words fill up to `max_keywords`.
 
@@ -118,10 +118,10 @@ class KeywordExtractor:
     async def expand_keywords(
         self, keywords: Sequence[str], include_synonyms: bool = True, include_semantic: bool = True
     ) -> dict[str, list[str]]:
-        """Other words for the keywords: `{"original": […], "synonyms": […], "related": […]}`.
+        """Return other words for the keywords: `{"original": […], "synonyms": […], "related": […]}`.
 
-        Synonyms are the user's own, the shared and the built-in ones; related are words that often stand in the same
-        memories of this user, so without a `memory` there are none.
+        Synonyms are the user's own, the shared and the built-in ones; related words often occur in the same memories of
+        this user, so without a `memory` there are none.
         """
         words = validation.names("keywords", keywords)
         if self._memory is None or self._user_id is None:
@@ -159,7 +159,7 @@ class KeywordExtractor:
             if word in allowed or there.contain(word)
         }
         if not found:
-            logger.warning("the language model gave no usable keywords: those by rule stand")
+            logger.warning("the language model gave no usable keywords: using those by rule")
         return sorted(found.items(), key=lambda entry: -entry[1])[:most]
 
     async def _expansion_by_llm(self, known: Expansion) -> tuple[list[str], list[str]]:
@@ -186,7 +186,7 @@ class KeywordExtractor:
             if not isinstance(said, str) or len(said) > LONGEST_REPLY:
                 raise LlmBadReply(f"the reply is no text of up to {LONGEST_REPLY:,} characters")
             return read_object(said, schema["required"][0]).value
-        except Exception as error:  # noqa: BLE001 - a foreign function; whatever it does, the rules stand
+        except Exception as error:  # noqa: BLE001 - a user's function may raise anything
             logger.warning("the language model could not be asked for keywords: %s", error)
             return {}
 
@@ -199,6 +199,6 @@ class KeywordExtractor:
 
 
 def type_words(memory_type: str, text: str) -> tuple[str, ...]:
-    """The words that a type lends to its memories, in the language of the text."""
+    """Return the keywords that a type adds to its memories, in the language of the text."""
     chinese, english = TYPE_WORDS.get(memory_type, ((), ()))
     return english if prompt_language(text) == "en" else chinese

@@ -18,14 +18,14 @@ from pydantic import Field
 
 from .models import CacheUse, Value
 
-# From 0.1 ms to more than a minute, each bound half as far again: quantiles are right to about a tenth of themselves.
+# From 0.1 ms to more than a minute, in steps of √2: quantiles are accurate to about 10 %.
 SECONDS = tuple(round(0.0001 * 2 ** (step / 2), 7) for step in range(40))
 SHARES = tuple(step / 20 for step in range(1, 21))
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Something that is counted; with `bounds`, how values spread over them."""
+    """A metric: a counter, or with `bounds` a histogram."""
 
     help: str
     labels: tuple[str, ...] = ()
@@ -33,27 +33,27 @@ class Measure:
 
 
 MEASURES: Mapping[str, Measure] = {
-    "search_seconds": Measure("How long searches took.", ("mode",), SECONDS),
-    "searches_total": Measure("Searches, by how they ended: found, nothing or degraded.", ("outcome",)),
-    "search_relevance": Measure("The relevance of each search's best hit.", (), SHARES),
-    "add_seconds": Measure("How long it took to take something in, until it was durable.", (), SECONDS),
-    "memories_made_total": Measure("New memories, of messages and of what was worked out of them."),
-    "keyword_extraction_seconds": Measure("How long it took to find what a text is found by.", (), SECONDS),
-    "llm_seconds": Measure("How long a language model took to answer.", ("task",), SECONDS),
-    "llm_tokens_total": Measure("Tokens that went to a language model and came from it.", ("direction",)),
-    "job_seconds": Measure("How long jobs took that were done.", (), SECONDS),
-    "jobs_total": Measure("Attempts at jobs, by how they ended: done, put_off, failed or lost.", ("outcome",)),
+    "search_seconds": Measure("Duration of searches.", ("mode",), SECONDS),
+    "searches_total": Measure("Searches by outcome: found, nothing or degraded.", ("outcome",)),
+    "search_relevance": Measure("Relevance of the best hit of each search.", (), SHARES),
+    "add_seconds": Measure("Duration of adds, until they were durable.", (), SECONDS),
+    "memories_made_total": Measure("New memories, from messages and derived from them."),
+    "keyword_extraction_seconds": Measure("Duration of keyword extraction.", (), SECONDS),
+    "llm_seconds": Measure("Duration of calls to a language model.", ("task",), SECONDS),
+    "llm_tokens_total": Measure("Tokens sent to and received from a language model.", ("direction",)),
+    "job_seconds": Measure("Duration of completed jobs.", (), SECONDS),
+    "jobs_total": Measure("Attempts at jobs by outcome: done, put_off, failed or lost.", ("outcome",)),
     "maintenance_memories_total": Measure(
-        "Memories that upkeep let expire, compressed, made instead, and indexed anew.", ("what",)
+        "Memories that maintenance expired, compressed, created and reindexed.", ("what",)
     ),
     "tool_calls_total": Measure(
-        "Calls of agents' tools, and whether they were ok, failed, limited or repeated.", ("tool", "outcome")
+        "Calls of agents' tools by outcome: ok, failed, limited or repeated.", ("tool", "outcome")
     ),
     "agent_turns_total": Measure("Turns of agents."),
-    "agent_turns_with_calls_total": Measure("Turns in which an agent called a tool by itself."),
-    "agent_recalled_total": Measure("Memories given to agents, asked for or not.", ("asked",)),
+    "agent_turns_with_calls_total": Measure("Turns in which an agent called a tool on its own."),
+    "agent_recalled_total": Measure("Memories given to agents, requested or not.", ("asked",)),
     "agent_used_total": Measure("Recalled memories that an agent then fetched, changed or cited."),
-    "failures_total": Measure("Calls that raised an error, by what was being done.", ("doing", "error")),
+    "failures_total": Measure("Calls that raised an error, by operation.", ("doing", "error")),
 }
 
 
@@ -80,7 +80,7 @@ class Histogram:
         self.total += other.total
 
     def quantile(self, share: float) -> float | None:
-        """Below which value this share of them lies, judged by the bounds around it; None if there are none."""
+        """Return the value below which this share lies, interpolated between bounds; None without values."""
         rest = share * self.count
         if not self.count:
             return None
@@ -111,7 +111,7 @@ class Meter:
 
     @contextmanager
     def timing(self, doing: str, *labels: str) -> Iterator[None]:
-        """Time what is done inside. An error is counted, and its time is not: it would make failing look quick."""
+        """Time the block. An error is counted but not timed, because failing fast would look like speed."""
         began = perf_counter()
         try:
             yield
@@ -135,7 +135,7 @@ class Meter:
         return whole
 
     def samples(self) -> Iterator[Sample]:
-        """Everything that was counted, in the order of `MEASURES`."""
+        """Yield all samples in the order of `MEASURES`."""
         for name, measure in MEASURES.items():
             found = [(its, number) for (one, its), number in self._counts.items() if one == name]
             for its, number in sorted(found):
@@ -147,7 +147,7 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One line of what is exported; a histogram becomes several."""
+    """One exported line, or several for a histogram."""
 
     name: str
     help: str
@@ -157,7 +157,7 @@ class Sample:
 
 
 def prometheus(samples: Sequence[Sample], prefix: str = "jiyi_") -> str:
-    """Prometheus' text format, version 0.0.4. Samples of one name must follow each other."""
+    """Render Prometheus' text format, version 0.0.4. Samples of one name must be adjacent."""
     lines: list[str] = []
     last = ""
     for sample in samples:
@@ -168,11 +168,8 @@ def prometheus(samples: Sequence[Sample], prefix: str = "jiyi_") -> str:
         if isinstance(sample.value, Histogram):
             lines += _buckets(name, sample.labels, sample.value)
         else:
-            lines.append(
-                f"{name}{_braces(sample.labels)} {sample.value:g}"
-                if isinstance(sample.value, float)
-                else f"{name}{_braces(sample.labels)} {sample.value}"
-            )
+            value = f"{sample.value:g}" if isinstance(sample.value, float) else str(sample.value)
+            lines.append(f"{name}{_braces(sample.labels)} {value}")
     return "\n".join([*lines, ""])
 
 
@@ -196,7 +193,7 @@ def _escaped(value: str) -> str:
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
-# -- the same as values ---------------------------------------------------------------------------------------------
+# -- values ---------------------------------------------------------------------------------------------------------
 
 
 class Timing(Value):
@@ -228,26 +225,24 @@ class Metrics(Value):
 
     memories: int
     by_type: dict[str, int]
-    by_importance: tuple[int, ...] = Field(description="how many memories in each tenth of importance, from 0 to 1")
+    by_importance: tuple[int, ...] = Field(description="number of memories in each tenth of importance, from 0 to 1")
     average_importance: float | None
     archived: int
-    added_by_day: dict[str, int] = Field(description="by date (UTC): how many memories were added, in the last 30 days")
-    index_coverage: float | None = Field(description="the share of memories that have keywords")
-    vector_coverage: float | None = Field(description="the share of memories that the present embedder can see")
+    added_by_day: dict[str, int] = Field(description="memories added in the last 30 days, by date (UTC)")
+    index_coverage: float | None = Field(description="share of memories with keywords")
+    vector_coverage: float | None = Field(description="share of memories with a vector of the current embedder")
     search: Timing
     add: Timing
     keyword_extraction: Timing
     llm: Timing
-    jobs: dict[str, int] = Field(description="attempts at jobs, by how they ended")
+    jobs: dict[str, int] = Field(description="attempts at jobs by outcome")
     cache: CacheUse
     cache_hit_rate: float | None
     tool_calls: int
-    tool_use_rate: float | None = Field(description="in which share of their turns agents called a tool by themselves")
-    usefulness: float | None = Field(
-        description="the share of recalled memories that an agent fetched, changed or cited"
-    )
-    relevance: float | None = Field(description="of the best hit of a search, on average")
-    failures: dict[str, int] = Field(description="calls that raised an error, by what was being done")
+    tool_use_rate: float | None = Field(description="share of turns in which agents called a tool on their own")
+    usefulness: float | None = Field(description="share of recalled memories that an agent fetched, changed or cited")
+    relevance: float | None = Field(description="average relevance of the best hit")
+    failures: dict[str, int] = Field(description="calls that raised an error, by operation")
 
 
 class Usage(Protocol):
@@ -262,7 +257,7 @@ class Measured(Protocol):
 
 
 class MemoryMetrics:
-    """The metrics as plain numbers, for dashboards that want a dictionary; times are in milliseconds."""
+    """The metrics as a dictionary of plain numbers for dashboards; times are in milliseconds."""
 
     def __init__(self, memory: Measured) -> None:
         self._memory = memory

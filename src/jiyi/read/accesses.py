@@ -1,6 +1,6 @@
-"""What searches returned: noted in RAM, written in batches by a task in the background.
+"""Records of recalled memories: collected in RAM and written in batches by a background task.
 
-A search pays a few microseconds for it. A crash can lose the accesses of the last moments, and never a memory.
+A crash can lose the last records, but never a memory.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from ..index.search_index import SearchIndex
     from ..store.store import Store
 
-MOST_NOTED = 20  # hits of one search: the best ones
-MOST_PENDING = 10_000  # recalls; while the database cannot be written, the oldest are given up
+MOST_NOTED = 20  # best hits of one search
+MOST_PENDING = 10_000  # recalls; while the database cannot be written, the oldest are dropped
 BATCH = 500
 USERS_AT_ONCE = 20
-PAUSE_S = 1.0  # between a search and the write, in which further searches join it
+PAUSE_S = 1.0  # after a search, so that further searches join the batch
 
 logger = logging.getLogger(__name__)
 
 
 class Accesses:
-    """In scores an access counts from the next period on, by default every ten minutes. So equal searches within a
-    period have equal answers, and a cache of answers is not made void by the very searches that fill it."""
+    """Collects accesses. They count in scores from the next period on (by default of ten minutes), so that equal
+    searches within a period have equal results and do not invalidate their own cached results."""
 
     def __init__(self, store: Store, index: SearchIndex, *, on: bool, keep: int) -> None:
         self._store = store
@@ -45,14 +45,14 @@ class Accesses:
         self._fresh: dict[str, dict[str, datetime]] = {}  # of this period, by user and memory
 
     def settle(self, period: int) -> None:
-        """Before a search: let what was accessed before this period count in scores."""
+        """Let accesses of earlier periods count in scores; called before a search."""
         if period != self._period:
             fresh, self._fresh, self._period = self._fresh, {}, period
             for user_id, accessed in fresh.items():
                 self._index.touch(user_id, accessed)
 
     def note(self, user_id: str, query: str, memory_ids: Sequence[str]) -> None:
-        """After a search."""
+        """Record the hits of a search."""
         if not self._on or not memory_ids:
             return
         now = utc_now()
@@ -65,8 +65,8 @@ class Accesses:
             self._task = asyncio.create_task(self._write_soon())
 
     async def flush(self) -> None:
-        """Write what is pending."""
-        async with self._writing:  # one batch at a time, so that they are written in order
+        """Write pending recalls."""
+        async with self._writing:  # keeps the order of batches
             while self._pending:
                 batch = self._next_batch()
                 try:
@@ -76,7 +76,7 @@ class Accesses:
                     raise
 
     def _next_batch(self) -> list[Recall]:
-        """The oldest ones, of a few users: while they are written, nobody else can write for these."""
+        """Take the oldest recalls, of a few users only: a write locks the users it concerns."""
         batch: list[Recall] = []
         users: set[str] = set()
         while self._pending and len(batch) < BATCH and len(users | {self._pending[0].user_id}) <= USERS_AT_ONCE:
@@ -95,7 +95,7 @@ class Accesses:
         await self._try_to_flush()
 
     async def _try_to_flush(self) -> None:
-        """Nobody waits for this: what cannot be written now is tried again with the next batch."""
+        """Log a failure instead of raising it; the next batch tries again."""
         try:
             await self.flush()
         except StoreError as error:

@@ -1,4 +1,4 @@
-"""The block of memories that goes into a prompt: current, grouped, dated, within a budget, and fenced as data."""
+"""The block of memories for a prompt: current, grouped, dated, within a budget, and fenced as data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 Style = Literal["sections", "bullets"]
 ContextLanguage = Literal["zh", "en"]
-# In the order in which they stand.
+# In the order of the block.
 Section = Literal["preferences", "facts", "patterns", "skills", "tasks", "happened", "other", "weak"]
 
 _SECTION_OF: dict[str, Section] = {
@@ -76,16 +76,16 @@ MAX_LINES = 6
 MAX_WEAK_LINES = 2
 WEAK_BESIDE = 0.15  # least score of a line beside relevant ones
 WEAK_ALONE = 0.12  # least score of a line where nothing is relevant
-_SHARES = 8  # so many long memories find room before one of them may take more
-_LEAST_SHARE = 48  # tokens: a date and a speaker can take half of that
-_LEAST_CUT = 8  # characters: less of a memory says nothing
-_LONGEST_TOKEN = 8  # characters that one token may stand for, on average
-_LONGEST_WORD = 24  # a longer one is cut in its middle
+_SHARES = 8  # long memories that get room before one of them may take more
+_LEAST_SHARE = 48  # tokens; a date and a speaker can take half of that
+_LEAST_CUT = 8  # characters; less of a memory is useless
+_LONGEST_TOKEN = 8  # characters per token, at most, on average
+_LONGEST_WORD = 24  # a longer one may be cut inside
 _LONGEST_SPEAKER = 40
-_COMPARED = 10_000  # characters that tell whether two texts are nearly the same
+_COMPARED = 10_000  # characters compared for similarity
 _NEAR = 3  # bits
 _FEWEST_WORDS = 3
-_REPEATED = 0.9  # share of a text's words that another one holds: it says the same again
+_REPEATED = 0.9  # share of a text's words in another one, from which on it is a repetition
 _DAY = timedelta(days=1)
 
 
@@ -122,21 +122,21 @@ def render_context(
         over = count(block) - max_tokens
         if over <= 0:
             return block
-        budget -= over  # together they cost a little more than one by one
+        budget -= over  # a block costs a little more than its lines
     return ""
 
 
-# -- which memories ---------------------------------------------------------------------------------------------------
+# -- selection --------------------------------------------------------------------------------------------------------
 
 
 def log_degraded(problems: Iterable[str]) -> None:
-    """A prompt has no place for what went wrong with its search, but it must not pass unseen."""
+    """Log the problems of a search, because a prompt has no place for them."""
     for problem in problems:
         logger.warning("a part of the search for a context could not run: %s", problem)
 
 
 def _valid(memories: Iterable[MemoryItem], as_of: datetime | None) -> list[MemoryItem]:
-    """Without what is over; at an earlier time `as_of`, also without what was not known yet."""
+    """Return the memories that hold now, or at `as_of`."""
     at = as_of or utc_now()
     return [
         memory
@@ -146,7 +146,7 @@ def _valid(memories: Iterable[MemoryItem], as_of: datetime | None) -> list[Memor
 
 
 def _newest(memories: Sequence[MemoryItem]) -> list[MemoryItem]:
-    """Each fact once, in its newest form, which takes the place of the older ones."""
+    """Return each fact once, in its newest version, at the place of the first."""
     by_id, by_key = {memory.id: memory for memory in memories}, dict[tuple[str, str], MemoryItem]()
     for memory in memories:
         followed = {memory.id}
@@ -164,8 +164,8 @@ def _age(memory: MemoryItem) -> tuple[datetime, int, datetime]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """A memory with what tells whether another says the same."""
+class _Compared:
+    """A memory with features to find repetitions."""
 
     memory: MemoryItem
     speaker: str | None
@@ -177,7 +177,7 @@ class _Said:
     negations: int
 
     @classmethod
-    def of(cls, memory: MemoryItem) -> _Said:
+    def of(cls, memory: MemoryItem) -> _Compared:
         text = normalise(memory.content).strip(".,;:!。、 ")
         # Numbers weigh little in a SimHash and much in a fact.
         numbers = tuple(re.findall(r"\d+", text))
@@ -186,8 +186,8 @@ class _Said:
         negations = len(cue("negation").findall(memory.content[:_COMPARED]))
         return cls(memory, _speaker(memory), text, exact, near, numbers, words, negations)
 
-    def covers(self, other: _Said) -> bool:
-        """Whether nothing is lost when only this one is told."""
+    def covers(self, other: _Compared) -> bool:
+        """Return True if the other one adds nothing to this one."""
         if self.speaker and other.speaker and self.speaker != other.speaker:
             return False
         if self.exact == other.exact or (self.numbers == other.numbers and hamming(self.near, other.near) <= _NEAR):
@@ -198,16 +198,16 @@ class _Said:
             return len(self.words) > len(other.words) or _age(self.memory) >= _age(other.memory)
         if not other.text or other.text not in self.text:
             return False
-        # As a clause of its own: "likes tea" is not told by "no longer likes tea".
+        # Only as a separate clause: "no longer likes tea" does not cover "likes tea".
         end = r"(?![\w+#])" if other.text[-1].isascii() else ""
         return bool(re.search(rf"(?:^|[.,;:!?。、]\s*){re.escape(other.text)}{end}", self.text))
 
 
 def _distinct(memories: Iterable[MemoryItem], enough: int) -> list[MemoryItem]:
-    """Those that say something of their own, up to about `enough` characters; the better of two takes the place."""
-    kept: list[_Said] = []
-    most = enough // (2 * _SHARES)  # that a long one counts for, as it will be cut
-    for said in map(_Said.of, memories):
+    """Drop repetitions, and stop after about `enough` characters; a longer version replaces the shorter one."""
+    kept: list[_Compared] = []
+    most = enough // (2 * _SHARES)  # a longer one will be cut
+    for said in map(_Compared.of, memories):
         if any(other.covers(said) for other in kept):
             continue
         covered = [place for place, other in enumerate(kept) if said.covers(other)]
@@ -223,7 +223,7 @@ def _distinct(memories: Iterable[MemoryItem], enough: int) -> list[MemoryItem]:
     return [said.memory for said in kept]
 
 
-# -- what is said of each ---------------------------------------------------------------------------------------------
+# -- lines ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ def _line(memory: MemoryItem, frame: _Frame, longest: int, weak: Collection[str]
     speaker = _speaker(memory)
     if speaker and section in ("happened", "weak"):
         known = frame.roles.get(speaker.casefold())
-        # Nobody gets to speak as the system by calling himself so.
+        # A speaker must not pass as a role by choosing its name.
         label += f"{known}: " if known else f"{harmless(f'{speaker[:_LONGEST_SPEAKER]}:')} "
     content = dated_text(memory) or memory.content
     return _Line(section, memory.occurred_at, label, harmless(content[:longest]), whole=len(content) <= longest)
@@ -269,11 +269,11 @@ def _layout(lines: Sequence[_Line], frame: _Frame, style: Style) -> str:
     return "\n".join((*parts, CLOSING))
 
 
-# -- within the budget ------------------------------------------------------------------------------------------------
+# -- budget -----------------------------------------------------------------------------------------------------------
 
 
 def _fill(lines: Sequence[_Line], frame: _Frame, style: Style, max_tokens: int, count: Count) -> list[_Line]:
-    """As many lines as fit, best first: long ones cut to their share, then lengthened by what is left."""
+    """Return as many lines as fit, best first: cut to a share each, then extended into the room that is left."""
 
     def cost(text: object) -> int:
         return count(f"{OPENING}\n{text}") - alone
@@ -286,7 +286,7 @@ def _fill(lines: Sequence[_Line], frame: _Frame, style: Style, max_tokens: int, 
     for line in lines:
         opens = style == "sections" and line.section not in opened
         room = left - (cost(f"\n{frame.headings[line.section]}") if opens else 0)
-        # The last one is not cut to a scrap: a shorter one may follow that fits whole.
+        # Do not cut the last one to a scrap: a shorter one that fits may follow.
         part = _cut(line, min(share, room), cost, whole=bool(shown) and room < share / 2)
         part = part or (None if shown else _cut(line, room, cost))
         if part:
@@ -302,7 +302,7 @@ def _fill(lines: Sequence[_Line], frame: _Frame, style: Style, max_tokens: int, 
 
 
 def _cut(line: _Line, most: int, cost: Callable[[object], int], *, whole: bool = False) -> _Line | None:
-    """The line, or its beginning, for at most so many tokens; nothing if that would say nothing."""
+    """Return the line, or its beginning, for at most so many tokens; None if too little would be left."""
     longest = min(len(line.text), max(0, most) * _LONGEST_TOKEN)
     if longest == len(line.text) and cost(line) <= most:
         return line
@@ -318,7 +318,7 @@ def _cut(line: _Line, most: int, cost: Callable[[object], int], *, whole: bool =
 
 
 def _boundary(text: str, size: int) -> int:
-    """The last place up to `size` that is not inside a word or a composed character."""
+    """Return the last position up to `size` outside of words and composed characters."""
     if size >= len(text):
         return size
     for end in range(size, max(0, size - _LONGEST_WORD), -1):
