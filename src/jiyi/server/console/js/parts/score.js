@@ -90,22 +90,10 @@ const ADJUSTMENTS = new Set(["successor", "keywords", "assistant asked", "outdat
 
 /** The effect of each feature and adjustment on the logit, and the score on the logistic curve below. */
 function evidence(explanation) {
-<<<<<<< HEAD
   const parts = explanation.evidence.filter((part) => Math.abs(part.contribution) >= SMALL);
   const score = Math.min(Math.max(explanation.score, 1e-4), 1 - 1e-4);
   const logit = Math.log(score / (1 - score));
   const ends = [logit, ...parts.map((part) => part.contribution)];
-=======
-  const steps = [];
-  let at = 0;
-  const step = (name, by) => {
-    steps.push({ name, from: at, to: at + by, by });
-    at += by;
-  };
-  for (const part of explanation.evidence) step(part.name, part.contribution);
-  if (at > MOST) step("capped", MOST - at);
-  const ends = steps.flatMap((one) => [one.from, one.to]);
->>>>>>> a7ca7c0 (Describe scores as they are computed now, and use plain words in metrics and contexts)
   const low = Math.min(-4, ...ends) - 0.4;
   const high = Math.max(4, ...ends) + 0.4;
   const x = (value) => `${(100 * (value - low)) / (high - low)}%`;

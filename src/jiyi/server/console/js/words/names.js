@@ -41,20 +41,11 @@ export default {
   part_meaning: ["Learned similarity of the vectors", "学习得到的向量匹配"],
   part_successor: ["Supersedes a matching memory", "取代了匹配的旧记忆"],
   part_keywords: ["Keyword query", "关键词查询"],
-<<<<<<< HEAD
   "part_assistant asked": ["Query asks for the assistant's words", "查询的是助手的话"],
   part_outdated: ["Outdated", "已过时"],
   "part_weak kind": ["Question or small talk", "问句或闲聊"],
   "part_other language": ["Another language", "其他语言"],
   "part_one leg": ["Found by one leg only", "仅一种检索找到"],
-=======
-  "part_assistant asked": ["Assistant asked for", "问的是助手"],
-  part_outdated: ["No longer so", "已经不再如此"],
-  "part_weak kind": ["Says little", "信息不多"],
-  "part_other language": ["Another language", "另一种语言"],
-  part_capped: ["Cut at 3", "封顶于 3"],
-  "part_one leg": ["One leg only", "仅一路找到"],
->>>>>>> a7ca7c0 (Describe scores as they are computed now, and use plain words in metrics and contexts)
 
   attribute_name: ["Name", "名字"],
   attribute_home: ["Home", "住处"],
