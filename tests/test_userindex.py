@@ -166,7 +166,7 @@ def test_every_leg_equals_the_textbook_after_any_edits(
         memory_id = f"id{number:02}"
         if verb == "put":
             index.put([row_of(memory_id, text, vector=vector)])
-            index.learn(word for word, _, _ in index_entry(text, text, (), {}, RULES).keywords)
+            index.words.learn(word for word, _, _ in index_entry(text, text, (), {}, RULES).keywords)
             alive[memory_id] = (text, vector)
         else:
             index.drop([memory_id])

@@ -346,7 +346,7 @@ class SourceMessage(Value):
 
 
 class MessagePage(Value):
-    """A part of a list of messages; hand `next_cursor` back for the following part."""
+    """A page of messages; pass `next_cursor` to get the next one."""
 
     items: tuple[SourceMessage, ...]
     next_cursor: str | None

@@ -135,10 +135,10 @@ class SearchIndex:
         index.drop(changed)
         for some in chunks(changed):
             index.put(await _rows(session, user_id, model, ids=some, external=index.external))
-            index.learn(await _vocabulary(session, user_id, ids=some))
+            index.words.learn(await _vocabulary(session, user_id, ids=some))
             index.link(await _derivations(session, user_id, ids=some))
         if any(action == "delete" for _, _, action in changes):
-            index.unlearn(await _vocabulary(session, user_id))
+            index.words.unlearn(await _vocabulary(session, user_id))
         index.seen = changes[-1][0]
         return index
 
@@ -189,8 +189,8 @@ async def _load(session: AsyncSession, user_id: str, model: str, dimension: int,
     while rows := await _rows(session, user_id, model, after=last, external=external):
         await asyncio.to_thread(index.put, rows)
         last = rows[-1].id
-    await asyncio.to_thread(index.settle)
-    index.learn(await _vocabulary(session, user_id))
+    await asyncio.to_thread(index.words.settle)
+    index.words.learn(await _vocabulary(session, user_id))
     index.link(await _derivations(session, user_id))
     return index
 

@@ -36,7 +36,7 @@ class UserIndex:
         self.seen = seen  # the change feed is applied up to this number
         self._size = 0
         self._slots: dict[str, int] = {}
-        self._words: WordLeg = RamWords()
+        self.words: WordLeg = RamWords()
         self._tagged: defaultdict[str, list[int]] = defaultdict(list)
         self._codes: dict[str, dict[str | None, int]] = {name: {} for name in CODED}
         self._columns: dict[str, NDArray[Any]] = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
@@ -61,7 +61,7 @@ class UserIndex:
     @property
     def nbytes(self) -> int:
         columns = sum(column.nbytes for column in self._columns.values())
-        return columns + self._vectors.nbytes + self._words.nbytes + 200 * len(self._slots)
+        return columns + self._vectors.nbytes + self.words.nbytes + 200 * len(self._slots)
 
     @property
     def mostly_dead(self) -> bool:
@@ -72,21 +72,11 @@ class UserIndex:
         """Names of the speakers."""
         return frozenset(name for name in self._codes["speaker"] if name is not None)
 
-    def reserve(self, size: int) -> None:
+    def reserve(self, capacity: int) -> None:
         """Reserve room for so many memories."""
-        self._grow(size)
-
-    def settle(self) -> None:
-        """Optimise for searching, after a load."""
-        self._words.settle()
-
-    def learn(self, keywords: Iterable[str]) -> None:
-        """Add keywords that can be found by prefix."""
-        self._words.learn(keywords)
-
-    def unlearn(self, keywords: Iterable[str]) -> None:
-        """Keep only these keywords, after a delete."""
-        self._words.unlearn(keywords)
+        for name, column in self._columns.items():
+            self._columns[name] = np.resize(column, capacity) if len(column) else np.zeros(capacity, column.dtype)
+        self._vectors.grow(self._size, capacity)
 
     def put(self, rows: Sequence[IndexRow]) -> None:
         """Add new or changed memories."""
@@ -97,7 +87,7 @@ class UserIndex:
         first, end = self._size, self._size + len(rows)
         capacity = len(self._columns["alive"])
         if end > capacity:
-            self._grow(max(end, capacity * 3 // 2))  # keeps the cost of copying linear
+            self.reserve(max(end, capacity * 3 // 2))  # keeps the cost of copying linear
         for name, column in self._columns.items():
             if name in CODED:
                 codes = self._codes[name]
@@ -112,7 +102,7 @@ class UserIndex:
             self._columns[name][first:end] = [getattr(row, name) for row in rows]
         self._columns["alive"][first:end] = True
         self._columns["embedded"][first:end] = self._vectors.put(first, rows)
-        self._words.put(first, rows)
+        self.words.put(first, rows)
         for slot, row in enumerate(rows, first):
             self._slots[row.id] = slot
             self._count(slot, 1)
@@ -308,9 +298,9 @@ class UserIndex:
         whole = 0.0
         for keyword in dict.fromkeys(query.keywords):
             best = np.zeros(self._size, np.float32)
-            alike = self._words.alike(keyword) + [(word, SYNONYM) for word in query.synonyms.get(keyword, ())]
+            alike = self.words.alike(keyword) + [(word, SYNONYM) for word in query.synonyms.get(keyword, ())]
             for word, quality in alike:
-                slots, weights = self._words.find_keyword(word)
+                slots, weights = self.words.find_keyword(word)
                 best[slots] = np.maximum(best[slots], quality * weights)
             best *= self._columns["alive"][: self._size]
             worth = self._rarity(np.flatnonzero(best))
@@ -333,7 +323,7 @@ class UserIndex:
 
     def _holders(self, term: str) -> tuple[Slots, Floats]:
         """Return the live slots that contain a term, and its counts."""
-        slots, counts = self._words.find(term)
+        slots, counts = self.words.find(term)
         if len(self._slots) < self._size:
             living = self._columns["alive"][slots]
             slots, counts = slots[living], counts[living]
@@ -428,11 +418,6 @@ class UserIndex:
         for start, end in spans:
             happened |= (occurred >= to_micros(start)) & (occurred < to_micros(end))
         return happened.astype(np.float32)
-
-    def _grow(self, capacity: int) -> None:
-        for name, column in self._columns.items():
-            self._columns[name] = np.resize(column, capacity) if len(column) else np.zeros(capacity, column.dtype)
-        self._vectors.grow(self._size, capacity)
 
 
 def _positions(succession: Succession | None, slots: Scope, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

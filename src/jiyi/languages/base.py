@@ -17,6 +17,11 @@ Resolve = Callable[[re.Match[str], Calendar], Part | None]
 Rule = tuple[str, Resolve]
 
 
+def group(match: re.Match[str], name: str) -> str:
+    """Return the text of a group, or "" if it did not match or the rule has no such group."""
+    return match[name] or "" if name in match.re.groupindex else ""
+
+
 class Family(NamedTuple):
     """Rules that share a core: where it is not found in the lower-case text, none of them is tried."""
 

@@ -15,11 +15,12 @@ Only ids and scores are stored. Texts are read from the database, so a deleted m
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -42,6 +43,8 @@ from .rank import RankedHit, rank
 if TYPE_CHECKING:
     from ..index.search_index import SearchIndex
     from ..store.store import Store
+
+T = TypeVar("T")
 
 MOST_USED_S = 3600  # for which the most used memories are cached
 DRIFT = 1000  # a result lives for less than this part of the half-life, in which no freshness moves by 0.1 %
@@ -117,17 +120,33 @@ class Searcher:
             return await self._fresh(query, snapshot)
         self._asked += 1
         key = self._key(query, snapshot.position, self._period.number(now), asked_at)
-        for level, cache in enumerate(self._caches):
-            stored = _read(await cache.get(user_id, key), key, now)
-            result = None if stored is None else await self._restored(query, snapshot, stored)
-            if stored is not None and result is not None:
-                self._answered += 1
-                await _write(self._caches[:level], user_id, stored, now)
-                return result
+        if result := await self._lookup(user_id, key, now, partial(self._restored, query, snapshot)):
+            self._answered += 1
+            return result
         found = await self._fresh(query, snapshot)
         if not found.degraded:  # a later search may be complete again
-            await _write(self._caches, user_id, await self._to_cache(found, query, key, now), now)
+            next_end = await self._index.next_end(user_id, now, query.filter.lifetimes)
+            stored = CachedResult(
+                key=key,
+                until=_earlier(now, self._period.left(now), next_end),
+                hits=tuple((hit.id, hit.relevance_score) for hit in found.hits),
+                total_found=found.total_found,
+                searched=found.searched,
+                expanded=found.expanded_keywords != expanded_keywords(query, {}),
+            )
+            await _write(self._caches, user_id, stored, now)
         return found
+
+    async def _lookup(
+        self, user_id: str, key: str, now: datetime, restore: Callable[[CachedResult], Awaitable[T | None]]
+    ) -> T | None:
+        """Return a cached result that can be restored, and copy it into nearer caches."""
+        for level, cache in enumerate(self._caches):
+            stored = _read(await cache.get(user_id, key), key, now)
+            if stored is not None and (result := await restore(stored)) is not None:
+                await _write(self._caches[:level], user_id, stored, now)
+                return result
+        return None
 
     async def _fresh(self, query: Query, snapshot: SearchSnapshot) -> SearchResult:
         store, embedder = self._store, self._embedder
@@ -165,19 +184,18 @@ class Searcher:
         user_id, now = where.user_id, where.now
         snapshot = await self._index.search_snapshot(user_id, ())
         key = _hash("hot", limit, snapshot.position)
-        for level, cache in enumerate(self._caches):
-            stored = _read(await cache.get(user_id, key), key, now)
-            found = [] if stored is None else await self._store.memories.get(user_id, [one for one, _ in stored.hits])
-            if stored is not None and len(found) == len(stored.hits):
-                await _write(self._caches[:level], user_id, stored, now)
-                return found
+
+        async def restore(stored: CachedResult) -> list[MemoryItem] | None:
+            found = await self._store.memories.get(user_id, [one for one, _ in stored.hits])
+            return found if len(found) == len(stored.hits) else None
+
+        if cached := await self._lookup(user_id, key, now, restore):
+            return cached
         ids = await self._store.memories.most_used(where, limit)
         if len(ids) == limit:  # a shorter list changes with the next recall, and is cheap to make
-            next_end = await self._index.next_end(user_id, now)
-            until = now + timedelta(seconds=MOST_USED_S)
             stored = CachedResult(
                 key=key,
-                until=until if next_end is None else min(until, next_end),
+                until=_earlier(now, MOST_USED_S, await self._index.next_end(user_id, now)),
                 hits=tuple((one, 0.0) for one in ids),
                 total_found=limit,
                 searched=limit,
@@ -207,18 +225,6 @@ class Searcher:
             searched=stored.searched,
             search_strategy_used=query.mode,
             expanded_keywords=expanded_keywords(query, synonyms),
-        )
-
-    async def _to_cache(self, found: SearchResult, query: Query, key: str, now: datetime) -> CachedResult:
-        until = now + timedelta(seconds=self._period.left(now))
-        next_end = await self._index.next_end(query.filter.user_id, now, query.filter.lifetimes)
-        return CachedResult(
-            key=key,
-            until=until if next_end is None else min(until, next_end),
-            hits=tuple((hit.id, hit.relevance_score) for hit in found.hits),
-            total_found=found.total_found,
-            searched=found.searched,
-            expanded=found.expanded_keywords != expanded_keywords(query, {}),
         )
 
     def cache_use(self) -> CacheUse:
@@ -283,6 +289,11 @@ async def _report_unembedded(
     if query.mode == "semantic" and candidates.unembedded == len(candidates):
         raise EmbeddingModelChanged(problem)
     degraded.append(f"these are found by words only: {problem}")
+
+
+def _earlier(now: datetime, seconds: float, next_end: datetime | None) -> datetime:
+    until = now + timedelta(seconds=seconds)
+    return until if next_end is None else min(until, next_end)
 
 
 def _hash(*parts: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..base import Family, Rule
+from ..base import Family, Rule, group
 from ..calendar import DAY, Calendar, Part, one_day
 from ..clock import ClockRules, read_clock
 from ..numeric import YEAR
@@ -61,7 +61,7 @@ _COUNT_BEFORE = (
 
 def direction(match: re.Match[str]) -> str:
     """Return last, this, next or an empty string."""
-    said = " ".join(_said(match, "dir").lower().split())
+    said = " ".join(group(match, "dir").lower().split())
     return {"this past": "last", "past": "last", "this coming": "next", "coming": "next"}.get(said, said)
 
 
@@ -74,15 +74,10 @@ def weekday_number(name: str) -> int:
     return _WEEKDAYS.index(name[:2].lower())
 
 
-def _said(match: re.Match[str], group: str) -> str:
-    # Not every rule has every group.
-    return match[group] or "" if group in match.re.groupindex else ""
-
-
 def _year_of(match: re.Match[str], calendar: Calendar) -> int | None:
-    if year := _said(match, "y"):
+    if year := group(match, "y"):
         return int(year)
-    relative = _said(match, "ry")
+    relative = group(match, "ry")
     return calendar.year + step(relative) if relative else None
 
 
@@ -91,7 +86,7 @@ def _in_year(match: re.Match[str], calendar: Calendar, make: Callable[[int], Par
     year = _year_of(match, calendar)
     if year is None:
         return calendar.yearly(make, direction(match))
-    return make(year)._replace(relative=not _said(match, "y"))
+    return make(year)._replace(relative=not group(match, "y"))
 
 
 def _month_number(match: re.Match[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..base import Family, Rule
+from ..base import Family, Rule, group
 from ..calendar import DAY, Calendar, DayPart, Part, edge, one_day, third
 from ..clock import Clock, ClockRules, read_clock
 
@@ -83,18 +83,13 @@ _LUNAR = {
 }
 
 
-def _said(match: re.Match[str], group: str) -> str:
-    # Not every rule has every group.
-    return match[group] or "" if group in match.re.groupindex else ""
-
-
 def _in_year(match: re.Match[str], calendar: Calendar, make: Callable[[int], Part]) -> Part:
     """Return `make` of the year that is written, or of the year that fits."""
-    if year := _said(match, "y"):
+    if year := group(match, "y"):
         return make(chinese_year(year))
-    if year := _said(match, "yy"):
+    if year := group(match, "yy"):
         return make(int(year) + (1900 if int(year) >= 60 else 2000))
-    if year := _said(match, "ry"):
+    if year := group(match, "ry"):
         return make(calendar.year + _YEARS_AWAY[year])._replace(relative=True)
     return calendar.yearly(make, "")
 
@@ -117,7 +112,7 @@ def part_of_month(month: Part, written: str) -> Part:
 
 
 def _month(match: re.Match[str], calendar: Calendar) -> Part:
-    number, written = chinese_number(match["m"]), _said(match, "third")
+    number, written = chinese_number(match["m"]), group(match, "third")
     return _in_year(match, calendar, lambda year: part_of_month(calendar.months(year, number, 1, "month"), written))
 
 
@@ -157,7 +152,7 @@ def _season(match: re.Match[str], calendar: Calendar) -> Part:
 
 
 def _quarter(match: re.Match[str], calendar: Calendar) -> Part:
-    quarter = chinese_number(match["q"] or _said(match, "qq"))
+    quarter = chinese_number(match["q"] or group(match, "qq"))
     return _in_year(match, calendar, lambda year: calendar.months(year, 3 * quarter - 2, 3, "quarter"))
 
 
