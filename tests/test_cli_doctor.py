@@ -36,7 +36,7 @@ def test_a_healthy_place(path: Path) -> None:
     assert (
         "SQLite 3." in told["database"]
         and f"schema {schema.HEAD}" in told["database"]
-        and "can be written" in told["database"]
+        and "writable" in told["database"]
     )
     assert answer("stats", "--store", path)["users"] == 0, "looking leaves no user behind"
     shown = jiyi("doctor", "--store", path).stdout

@@ -557,7 +557,7 @@ def test_the_command_reports_what_came_of_it(tmp_path: Path) -> None:
     report = answer("import", path, "--user", "mei")
     assert report["new"] == 3 and report["left_out"][records.BRANCH] == 2
     again = jiyi("import", path, "--user", "mei")
-    assert "3 messages: 0 new, 3 known already" in again.stdout and "left out: 2 × replaced" in again.stdout
+    assert "3 messages: 0 new, 3 known already" in again.stdout and "skipped: 2 × replaced" in again.stdout
     assert again.stderr == "", "no bar where there is no terminal"
     refused = jiyi("import", tmp_path / "none", code=2)
     assert refused.stderr.startswith("error: ") and refused.stderr.count("\n") == 1

@@ -197,14 +197,8 @@ def read_plan(reply: str) -> list[PlannedSearch]:
         if search is None:
             continue
         bare = PlannedSearch(part=search.query, query=search.query)
-        narrow = bare.model_copy(
-            update={
-                "keywords": tuple(search.keywords) if search.keywords else None,
-                "memory_types": tuple(search.memory_types) if search.memory_types else None,
-                "time_range": search.time_range,
-                "search_mode": search.search_mode,
-            }
-        )
+        filters = search.model_dump(include={"keywords", "memory_types", "time_range", "search_mode"})
+        narrow = PlannedSearch(part=search.query, query=search.query, **filters)
         planned += [bare] if narrow == bare else [narrow, bare]
     if not planned:
         raise InvalidInput("plan", "has no valid search")

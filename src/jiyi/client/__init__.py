@@ -12,7 +12,6 @@ import re
 from collections.abc import Generator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from .. import memory as engine
@@ -52,6 +51,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Memory"]
 
+ONE = "/v1/memories/{memory_id}"
+COUNTED = {"limit": 1, "include_total": True}
 NO_MEMORIES = Page(items=(), next_cursor=None)
 
 
@@ -115,9 +116,7 @@ class Memory:
         await self._server.open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -125,36 +124,22 @@ class Memory:
 
     search = served(engine.Memory.search, "POST", "/v1/search", SearchResult, repeatable=True)
     context = served(engine.Memory.context, "POST", "/v1/context", str, field="context", repeatable=True)
-    get = served(engine.Memory.get, "GET", "/v1/memories/{memory_id}", MemoryItem)
+    get = served(engine.Memory.get, "GET", ONE, MemoryItem)
     get_many = served(
         engine.Memory.get_many, "POST", "/v1/fetch", tuple[MemoryItem, ...], field="memories", repeatable=True
     )
     list = served(engine.Memory.list, "GET", "/v1/memories", Page, empty=NO_MEMORIES)
     messages = served(engine.Memory.messages, "GET", "/v1/messages", MessagePage)
-    count = served(
-        engine.Memory.count,
-        "GET",
-        "/v1/memories",
-        int,
-        field="total",
-        empty=0,
-        extra={"limit": 1, "include_total": True},
-    )
+    count = served(engine.Memory.count, "GET", "/v1/memories", int, field="total", empty=0, extra=COUNTED)
     timeline = served(engine.Memory.timeline, "GET", "/v1/timeline", Page, empty=NO_MEMORIES)
-    history = served(
-        engine.Memory.history, "GET", "/v1/memories/{memory_id}/history", tuple[Revision, ...], field="items"
-    )
-    sources = served(
-        engine.Memory.sources, "GET", "/v1/memories/{memory_id}/sources", tuple[SourceMessage, ...], field="items"
-    )
-    relations = served(
-        engine.Memory.relations, "GET", "/v1/memories/{memory_id}/relations", tuple[Relation, ...], field="items"
-    )
+    history = served(engine.Memory.history, "GET", f"{ONE}/history", tuple[Revision, ...], field="items")
+    sources = served(engine.Memory.sources, "GET", f"{ONE}/sources", tuple[SourceMessage, ...], field="items")
+    relations = served(engine.Memory.relations, "GET", f"{ONE}/relations", tuple[Relation, ...], field="items")
     users = served(engine.Memory.users, "GET", "/v1/users", tuple[str, ...], field="users")
     stats = served(engine.Memory.stats, "GET", "/v1/stats", Stats, all_users=True)
     health = served(engine.Memory.health, "GET", "/v1/health", Health)
-    restore = served(engine.Memory.restore, "POST", "/v1/memories/{memory_id}/restore", MemoryItem)
-    delete = served(engine.Memory.delete, "DELETE", "/v1/memories/{memory_id}", Deletion)
+    restore = served(engine.Memory.restore, "POST", f"{ONE}/restore", MemoryItem)
+    delete = served(engine.Memory.delete, "DELETE", ONE, Deletion)
     delete_all = served(engine.Memory.delete_all, "DELETE", "/v1/memories", Deletion, extra={"all": True})
 
     @like(engine.Memory.add)

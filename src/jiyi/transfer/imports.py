@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from pydantic import Field, JsonValue
 
@@ -18,11 +18,11 @@ from ..errors import InvalidInput
 from ..models import ImportReport, Receipt, ReceiptState, Value
 from ..store.contract import IndexEntry
 from ..store.record_io import Arriving
-from ..store.records import Line, MemoryRecord
+from ..store.records import Line, MemoryRecord, Record
 from ..write.accept import accept
 from ..write.index import KeywordRules, index_entry
 from .export import Progress
-from .readers import Kind, Reader, Record, UnknownFormat, find_reader
+from .readers import Kind, Reader, UnknownFormat, find_reader
 from .records import Conversation, ImportedMemory
 from .sources import Source, find_sources
 
@@ -35,6 +35,7 @@ JOB_BATCH = 5  # jobs with up to a thousand memories each
 Add = Callable[..., Awaitable[Receipt]]
 Count = Callable[..., Awaitable[int]]
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class MemoryImportReport(Value):
@@ -53,9 +54,13 @@ class Selected:
     files: tuple[tuple[Source, Reader], ...]
     skipped: tuple[str, ...]
 
-    def records(self) -> Iterator[Record]:
+    @property
+    def formats(self) -> str:
+        return ", ".join(sorted({reader.name for _, reader in self.files}))
+
+    def records(self, kind: type[R]) -> Iterator[R]:
         for source, reader in self.files:
-            yield from reader.read(source)
+            yield from (record for record in reader.read(source) if isinstance(record, kind))
 
 
 def select(path: Path, kind: Kind) -> Selected:
@@ -99,7 +104,7 @@ async def import_chats(
     before = await count(user_id=user_id, memory_types=["message"])
     done, waiting = 0, 0
     problems: Counter[str] = Counter()
-    async for conversation in _in_thread(_conversations(selected)):
+    async for conversation in _in_thread(selected.records(Conversation)):
         metadata: dict[str, JsonValue] = {"imported_from": conversation.format}
         if conversation.title:
             metadata["title"] = conversation.title
@@ -141,10 +146,6 @@ async def import_chats(
     )
 
 
-def _conversations(selected: Selected) -> Iterator[Conversation]:
-    return (record for record in selected.records() if isinstance(record, Conversation))
-
-
 @dataclass(slots=True)
 class _Totals:
     sessions: set[str] = field(default_factory=set)
@@ -156,7 +157,7 @@ class _Totals:
 
 def _check_conversations(selected: Selected) -> _Totals:
     totals = _Totals()
-    for conversation in _conversations(selected):
+    for conversation in selected.records(Conversation):
         if conversation.messages:
             totals.sessions.add(conversation.session_id)
         totals.messages += len(conversation.messages)
@@ -190,7 +191,7 @@ async def import_memories(
         done += len(batch)
         progress("importing", done, total)
     return MemoryImportReport(
-        format=_formats(selected),
+        format=selected.formats,
         read={"memory": total},
         new={"memory": new},
         notes=(*selected.skipped, *_with_counts(problems)),
@@ -198,20 +199,12 @@ async def import_memories(
 
 
 def is_jiyi_export(selected: Selected) -> bool:
-    return _formats(selected) == "jiyi"
-
-
-def _formats(selected: Selected) -> str:
-    return ", ".join(sorted({reader.name for _, reader in selected.files}))
-
-
-def _memories(selected: Selected) -> Iterator[ImportedMemory]:
-    return (record for record in selected.records() if isinstance(record, ImportedMemory))
+    return selected.formats == "jiyi"
 
 
 def _check_memories(selected: Selected) -> int:
     count = 0
-    for imported in _memories(selected):
+    for imported in selected.records(ImportedMemory):
         try:
             accept(imported.memory)
             for name, value in zip(("user_id", "agent_id", "session_id"), imported.owner, strict=True):
@@ -226,7 +219,7 @@ def _check_memories(selected: Selected) -> int:
 
 def _memory_batches(selected: Selected) -> Iterator[list[ImportedMemory]]:
     """Yield memories of the same user, agent and session, a batch at a time."""
-    for _, group in groupby(_memories(selected), key=lambda imported: imported.owner):
+    for _, group in groupby(selected.records(ImportedMemory), key=lambda imported: imported.owner):
         batch: list[ImportedMemory] = []
         for imported in group:
             batch.append(imported)
@@ -268,7 +261,7 @@ async def import_export(
 
 
 def _lines(selected: Selected) -> Iterator[Line]:
-    return (record for record in selected.records() if not isinstance(record, (Conversation, ImportedMemory)))
+    return cast(Iterator[Line], selected.records(Record))
 
 
 def _check_lines(selected: Selected, progress: Progress) -> int:
