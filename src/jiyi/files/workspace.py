@@ -26,6 +26,7 @@ MEMORY, LEARNINGS, DAILY = "context/memory.md", "context/learnings.md", "context
 LAYERS: tuple[Layer, ...] = ("semantic", "procedural")
 DAILY_TYPES = ("episode", "event")
 _PLAIN = re.compile(r"[a-z0-9_\-\u4e00-\u9fff][a-z0-9_.\-\u4e00-\u9fff]*")
+_NOT_KEPT = re.compile(r"[^a-z0-9_\-\u4e00-\u9fff]")
 _MAX_NAME = 180  # bytes
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.md")
 _RESERVED = re.compile(r"(?:context|con|prn|aux|nul|com\d|lpt\d)(?:\..*)?|.*\.")
@@ -126,10 +127,7 @@ def folder_name(user_id: str) -> str:
     if _PLAIN.fullmatch(user_id) and not _RESERVED.fullmatch(user_id):
         name = user_id
     else:
-        kept = re.compile(r"[a-z0-9_\-\u4e00-\u9fff]")
-        name = "".join(
-            letter if kept.match(letter) else "".join(f"%{byte:02X}" for byte in letter.encode()) for letter in user_id
-        )
+        name = _NOT_KEPT.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), user_id)
         if _RESERVED.fullmatch(name):
             name = f"%{ord(name[0]):02X}{name[1:]}"
     return name if len(name.encode()) <= _MAX_NAME else "~" + sha256(user_id.encode()).hexdigest()[:32]
@@ -160,14 +158,8 @@ def open_workspace(root: Path) -> Workspace:
                 f" `jiyi workspace init {root}` creates one"
             )
         found = json.loads(data)
-        return Workspace(
-            root=root,
-            id=str(found["id"]),
-            user=found["user"],
-            language=found.get("language", "auto"),
-            daily_notes=bool(found.get("daily_notes", False)),
-            place=found.get("place"),
-        )
+        options = {name: found[name] for name in ("language", "daily_notes", "place") if name in found}
+        return Workspace(root=root, id=str(found["id"]), user=found["user"], **options)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise WorkspaceError(f"{marker} cannot be read: {error}") from error
 

@@ -59,9 +59,8 @@ class WorkspaceFiles:
 
     async def start(self, store: Store, embedder: Embedder, rules: KeywordRules) -> None:
         settings = self._settings.workspace
-        if not await asyncio.to_thread(has_notes, self._folder) and (
-            lines := await store.files.count_lines(self._user)
-        ):
+        empty = not await asyncio.to_thread(has_notes, self._folder)
+        if empty and (lines := await store.files.count_lines(self._user)):
             raise WorkspaceError(
                 f"{self._folder} is empty, but the index has {lines:,} lines of a workspace. Is its disk not mounted,"
                 f" or was it moved? `jiyi workspace init {self._folder}` creates a new one"
@@ -235,7 +234,7 @@ async def watch(files: WorkspaceFiles, report: Report | None) -> None:
             started = False
             async for changes in watchfiles.awatch(
                 files.workspace.root,
-                watch_filter=lambda _, path: _is_note(files.workspace, path),
+                watch_filter=lambda _, path: files.workspace.owner(Path(path)) is not None,
                 debounce=DEBOUNCE_MS,
                 rust_timeout=POLL_MS,
                 yield_on_timeout=True,
@@ -246,18 +245,11 @@ async def watch(files: WorkspaceFiles, report: Report | None) -> None:
                 users = sorted({user for user in edited if user} | set(changed)) if started else await files.users()
                 started = True  # the first round syncs all users, after the watcher has started
                 for user_id in users:
-                    if files.workspace.covers(user_id):
-                        await _sync(files, user_id, report)
+                    if not files.workspace.covers(user_id):
+                        continue
+                    done = await files.sync(user_id)
+                    if report is not None and (done.steps or done.conflicts or done.problems):
+                        report(done)
         except (JiyiError, OSError) as error:
             logger.warning("watching failed, retrying in %.0f s: %s", RETRY_S, error)
         await asyncio.sleep(RETRY_S)
-
-
-async def _sync(files: WorkspaceFiles, user_id: str, report: Report | None) -> None:
-    done = await files.sync(user_id)
-    if report is not None and (done.steps or done.conflicts or done.problems):
-        report(done)
-
-
-def _is_note(workspace: Workspace, path: str) -> bool:
-    return workspace.owner(Path(path)) is not None

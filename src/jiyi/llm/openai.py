@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ..errors import LlmBadReply, LlmError, LlmRefused, LlmUnavailable, MissingExtra, SettingsError
 from ..http_client import limit_response
@@ -114,8 +114,7 @@ class OpenAIChat:
             raise LlmUnavailable(self._message(f"was not reached: {type(cause).__name__} {cause}")) from error
         except self._openai.OpenAIError as error:
             raise LlmBadReply(self._message(f"failed: {type(error).__name__} {error}")) from error
-        body: bytes = raw.http_response.content
-        return body
+        return cast(bytes, raw.http_response.content)
 
     def _options(self, request: LLMRequest) -> dict[str, Any]:
         options: dict[str, Any] = {}
@@ -149,7 +148,7 @@ class OpenAIChat:
 
     def _message(self, what: str) -> str:
         """Return a short message without the key, which some servers repeat."""
-        line = " ".join(what.replace(self._key, "***").split()) if len(self._key) > 4 else " ".join(what.split())
+        line = " ".join((what.replace(self._key, "***") if len(self._key) > 4 else what).split())
         return f"{self.id} {line[:400]}"
 
 
@@ -160,12 +159,9 @@ class _BadRequest(Exception):
 
 def _error_message(error: Any) -> str:
     """Return the message of the server, wherever it is in the body."""
-    body = error.body
+    body = error.body.get("error", error.body) if isinstance(error.body, dict) else error.body
     if isinstance(body, dict):
-        body = body.get("error", body)
-    if isinstance(body, dict):
-        words = [str(body[name]) for name in ("message", "detail", "code", "param") if body.get(name)]
-        return " ".join(words)[:2_000]
+        body = " ".join(str(body[name]) for name in ("message", "detail", "code", "param") if body.get(name))
     return str(body or "")[:2_000]
 
 
@@ -199,10 +195,9 @@ def read_completion(body: bytes, name: str) -> Reply:
     except (AttributeError, KeyError, IndexError, TypeError):
         reason = found.get("error") if isinstance(found, dict) else None
         raise LlmBadReply(f"{name} returned no completion" + (f": {str(reason)[:200]}" if reason else "")) from None
-    if message.get("refusal"):
-        raise LlmRefused(f"{name} refuses: {str(message['refusal'])[:200]}")
-    if finish == "content_filter":
-        raise LlmRefused(f"{name} refuses: its content filter stopped the reply")
+    refusal = message.get("refusal") or (finish == "content_filter" and "its content filter stopped the reply")
+    if refusal:
+        raise LlmRefused(f"{name} refuses: {str(refusal)[:200]}")
     if isinstance(content, list):  # some servers answer in parts
         texts = [part.get("text") for part in content if isinstance(part, dict)]
         content = "".join(text for text in texts if isinstance(text, str)) or None

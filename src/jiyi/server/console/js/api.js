@@ -1,7 +1,7 @@
 // All calls to the server, in one place. Nothing here leaves the page's own origin.
 import { kept } from "./store.js";
 
-/** What went wrong, as the server told it (RFC 9457). */
+/** A problem of the server (RFC 9457). */
 export class Problem extends Error {
   constructor(status, told) {
     super(told.detail || told.title || String(status));
@@ -15,7 +15,7 @@ export class Problem extends Error {
   }
 }
 
-export const asking = { forKey: async () => false }; // how a missing key is asked for; the shell puts it in
+export const asking = { forKey: async () => false }; // set by the shell: asks for a missing key
 
 function address(path, query) {
   const url = new URL(path, document.baseURI);
@@ -53,7 +53,7 @@ async function told(reply) {
   }
 }
 
-/** Asks once more after a key was given. */
+/** Repeats the request after a key was entered. */
 async function call(method, path, options = {}) {
   try {
     return await send(method, path, options);
@@ -95,7 +95,7 @@ export const api = {
   users: (signal) => json("GET", "v1/users", { signal }),
   health: async (reasons, signal) => {
     if (reasons) return json("GET", "v1/health", { signal, quiet: true });
-    return (await fetch(address("readyz"), { signal, cache: "no-store", credentials: "omit" })).json(); // 503 tells it too
+    return (await fetch(address("readyz"), { signal, cache: "no-store", credentials: "omit" })).json(); // a 503 has a body too
   },
 
   search: (wanted, signal) => json("POST", "v1/search", { query: mine(), body: wanted, signal }),

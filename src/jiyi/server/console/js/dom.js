@@ -1,5 +1,4 @@
-// Elements from plain values. Text only ever becomes a text node: nothing that was stored can become markup, a script
-// or a style, because there is no code here that could make it one.
+// Builds elements. Text always becomes a text node, so stored text can never become markup, a script or a style.
 
 const SVG = "http://www.w3.org/2000/svg";
 const NEVER = new Set(["style", "innerHTML", "outerHTML", "srcdoc"]);
@@ -46,12 +45,12 @@ export function fill(element, ...children) {
 
 const HAN = /[\u3400-\u9fff\uf900-\ufaff]/;
 
-/** What somebody wrote, with its language, so that the right glyphs and the right voice are used. */
+/** Text of a user, with its language set for fonts and screen readers. */
 export function said(tag, props, text) {
   return h(tag, { ...props, lang: HAN.test(text) ? "zh" : "en", dir: "auto" }, text);
 }
 
-/** The text with every one of the words marked. */
+/** The text with the given words marked. */
 export function marked(text, words) {
   const wanted = [...new Set(words)].filter((word) => word.length > (HAN.test(word) ? 0 : 1)).sort((a, b) => b.length - a.length);
   if (!wanted.length) return [text];

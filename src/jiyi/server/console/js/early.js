@@ -1,10 +1,10 @@
-// Runs before the first paint, so that a dark page never flashes white. All else is a module.
+// Runs before the first paint, so that a dark page does not flash white.
 (() => {
   let theme = null;
   try {
     theme = localStorage.getItem("jiyi.theme");
   } catch {
-    // storage is switched off: the system's theme holds
+    // storage is disabled: use the theme of the system
   }
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 })();

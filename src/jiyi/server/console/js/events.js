@@ -1,4 +1,4 @@
-// News that several parts of the page want to hear of: "memory" (one was changed or deleted), "user", "shown".
+// Events between parts of the page: "memory" (changed or deleted), "user", "shown".
 const heard = new EventTarget();
 
 export function tell(name, detail) {

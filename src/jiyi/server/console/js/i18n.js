@@ -1,4 +1,4 @@
-// Words, numbers and times in the chosen language.
+// Texts, numbers and times in the chosen language.
 import en from "./words/en.js";
 import names from "./words/names.js";
 import zh from "./words/zh.js";
@@ -14,7 +14,7 @@ function locale() {
   return language() === "zh" ? "zh-CN" : "en-GB";
 }
 
-/** The words of that name; `n` = 1 takes the singular where there is one. */
+/** The text of that name; `n` = 1 uses the singular if there is one. */
 export function t(name, values = {}) {
   const table = TABLES[language()];
   const words = (values.n === 1 && table[`${name}_one`]) || table[name];
@@ -26,7 +26,7 @@ export function t(name, values = {}) {
   });
 }
 
-/** The words for a value of an open set, or the value itself. */
+/** The name of a value, or the value itself. */
 export function named(kind, value) {
   const name = `${kind}_${value}`;
   if (Object.hasOwn(names, name)) return names[name][language() === "zh" ? 1 : 0];
@@ -67,7 +67,7 @@ export function clock(at) {
 
 const STEPS = [["year", 31_536_000], ["month", 2_592_000], ["day", 86_400], ["hour", 3_600], ["minute", 60]];
 
-/** "3 days ago"; a time to the minute stands in the title. */
+/** "3 days ago", with the exact time in the title. */
 export function ago(at, now = Date.now()) {
   const seconds = (new Date(at).getTime() - now) / 1000;
   const [unit, size] = STEPS.find(([, length]) => Math.abs(seconds) >= length) ?? ["second", 1];

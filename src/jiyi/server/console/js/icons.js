@@ -1,4 +1,4 @@
-// Small pictures, drawn here: strokes on a 24 by 24 grid.
+// Icons: strokes on a 24 by 24 grid.
 import { s } from "./dom.js";
 
 const PATHS = {

@@ -1,4 +1,4 @@
-// Keys for those who keep their hands there. Nothing happens while somebody writes, or with Ctrl, Alt or Meta held.
+// Keyboard shortcuts; ignored in text fields and with Ctrl, Alt or Meta.
 import { h } from "./dom.js";
 import { t } from "./i18n.js";
 import { dialog } from "./parts/dialogs.js";
@@ -9,7 +9,7 @@ const WRITING = "input:not([type=radio]):not([type=checkbox]):not([type=range]),
 const PANE_KEYS = { e: "edit", a: "archive", "#": "delete", Delete: "delete", u: "undo", Escape: "close" };
 
 export function listenForKeys(views) {
-  let gone = false; // whether g was pressed just now
+  let gone = false; // g was pressed
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || document.querySelector("dialog[open]")) return;
     const writing = event.target instanceof Element && event.target.closest(WRITING);
@@ -62,7 +62,7 @@ function searchField() {
   return true;
 }
 
-/** The focus to the next or the previous item of the list. */
+/** Moves the focus to the next or previous item of the list. */
 function move(by, fromField = false) {
   const items = [...document.querySelectorAll(".main [data-item]")];
   const at = items.indexOf(document.activeElement);

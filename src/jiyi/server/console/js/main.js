@@ -1,4 +1,4 @@
-// Starts the page: asks the server who this is, builds the frame, and shows the view that the address names.
+// Starts the page: reads the permissions of the key, builds the frame, and shows the view of the address.
 import { h, fill } from "./dom.js";
 import { hear } from "./events.js";
 import { language, t } from "./i18n.js";
@@ -21,7 +21,7 @@ function frame() {
   shownAs = null;
 }
 
-/** Shows what the address names. The pane beside it comes and goes without touching the view. */
+/** Shows the view of the address; the pane opens and closes without redrawing the view. */
 function show() {
   const { view, params } = here();
   const opened = params.get("open");
@@ -45,7 +45,7 @@ function show() {
   showPane(shell, opened);
 }
 
-/** From the beginning: the server says who this is. */
+/** Starts a session: reads the permissions of the key. */
 async function begin() {
   leaving.abort();
   frame();
@@ -59,7 +59,7 @@ async function begin() {
   show();
 }
 
-/** The same session in other words, or of another user. */
+/** Redraws in another language or for another user. */
 function anew() {
   leaving.abort();
   frame();
@@ -73,18 +73,18 @@ addEventListener("hashchange", () => {
 hear("restart", undefined, begin);
 hear("user", undefined, (user) => {
   kept.user = user;
-  note({ open: null }); // what is open is another's
+  note({ open: null }); // the open memory belongs to another user
   anew();
 });
 hear("moved", undefined, () => {
   const { view, params } = here();
   params.delete("open");
-  shownAs = `${view}?${params}`; // the view changed the address itself and shows it already
+  shownAs = `${view}?${params}`; // the view has already drawn this address
 });
 addEventListener("click", (event) => {
   const link = event.target instanceof Element && event.target.closest("a[data-item]");
   if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  event.preventDefault(); // beside the view as it is now, whatever it was when the link was made
+  event.preventDefault(); // keep the current view, not the one of the link
   open(link.dataset.item);
 });
 listenForKeys(VIEWS);

@@ -1,11 +1,11 @@
-// The address after # says what is shown: `#/search?q=tea&open=ID`. `open` lays a memory beside any view.
+// The hash names the view: `#/search?q=tea&open=ID`. `open` shows a memory in the pane beside it.
 
 export function here() {
   const [, path, query] = /^#?\/?([^?]*)\??(.*)$/s.exec(location.hash);
   return { view: path || "search", params: new URLSearchParams(query) };
 }
 
-/** The address of a view; what is null or empty is left out. */
+/** The address of a view, without null and empty parameters. */
 export function address(view, params = {}) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {
@@ -19,13 +19,13 @@ export function go(view, params) {
   location.hash = address(view, params);
 }
 
-/** This view with some of its parameters changed. */
+/** The current view with changed parameters. */
 export function changed(changes) {
   const { view, params } = here();
   return address(view, { ...Object.fromEntries(params), ...changes });
 }
 
-/** Changes the address without a step in the history and without showing anew: the view has done so itself. */
+/** Replaces the address without redrawing the view. */
 export function note(changes) {
   history.replaceState(null, "", changed(changes));
 }

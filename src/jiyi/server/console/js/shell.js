@@ -1,4 +1,4 @@
-// The frame of the page: menu, whose memory it is, language, theme, key.
+// The frame of the page: menu, user, language, theme, key.
 import { api, asking } from "./api.js";
 import { fill, h } from "./dom.js";
 import { tell } from "./events.js";
@@ -9,7 +9,7 @@ import { address } from "./router.js";
 import { kept } from "./store.js";
 import { showHelp } from "./keyboard.js";
 
-/** Who is here, as the server says. */
+/** The permissions of the key, from the server. */
 export const session = {
   ready: false,
   who: null,
@@ -32,7 +32,7 @@ export const session = {
 const THEMES = ["auto", "light", "dark"];
 const THEME_ICONS = { auto: "auto", light: "sun", dark: "moon" };
 
-/** `begin` starts with another key, `anew` draws the page in another language. */
+/** `begin` starts with another key, `anew` redraws the page in another language. */
 export function buildShell(views, begin, anew) {
   const main = h("main", { class: "main", id: "main", tabindex: "-1" });
   const whose = h("div", { class: "whose" });
@@ -148,7 +148,7 @@ function keyButton(begin) {
 
 let pending = null;
 
-/** Asks for a key until the server takes one. */
+/** Asks for a key until the server accepts one. */
 function askKey(must, wrong = Boolean(kept.key) && must) {
   const input = h("input", { class: "input mono", type: "password", autofocus: true, autocomplete: "off", spellcheck: "false" });
   const keep = h("input", { type: "checkbox" });

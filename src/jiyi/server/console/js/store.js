@@ -1,4 +1,4 @@
-// What this browser remembers of its person: key, user, language, theme. Storage may be switched off; then nothing is kept.
+// Values kept in the browser: key, user, language, theme. If storage is disabled, nothing is kept.
 
 function read(where, name) {
   try {
@@ -13,7 +13,7 @@ function write(where, name, value) {
     if (value === null) where().removeItem(`jiyi.${name}`);
     else where().setItem(`jiyi.${name}`, value);
   } catch {
-    // it holds until the page is left
+    // kept until the page is closed
   }
 }
 

@@ -1,4 +1,4 @@
-// What a profile knows, in people's words: `home` is Home, `habit:swim` is Habit · swim. Others stay as they are.
+// Names of attributes: `home` is Home, `habit:swim` is Habit · swim. Unknown ones stay as they are.
 import { named } from "../i18n.js";
 
 export function attributeName(attribute) {

@@ -1,4 +1,4 @@
-// Small charts, drawn with SVG. Each says in words what it shows.
+// Small SVG charts with text alternatives.
 import { h, s } from "../dom.js";
 import { number } from "../i18n.js";
 
@@ -25,7 +25,7 @@ function frame(label, most, names, drawn) {
   return s("svg", { class: "chart", viewBox: `0 -8 ${WIDTH} ${HEIGHT + 8}`, role: "img", "aria-label": label }, lines, drawn, ticks);
 }
 
-/** Bars of [name, value, how much of it was bad]. */
+/** Bars of [name, value, errors among them]. */
 export function barChart(label, entries) {
   const most = top(entries.map(([, value]) => value));
   const step = (WIDTH - LEFT) / entries.length;
@@ -39,7 +39,7 @@ export function barChart(label, entries) {
   }));
 }
 
-/** A line for each series of values, null where there is none, over the same names. */
+/** A line per series; null leaves a gap. */
 export function lineChart(label, names, series) {
   const most = top(series.flat().map((value) => value ?? 0));
   const step = (WIDTH - LEFT) / names.length;
@@ -53,7 +53,7 @@ export function lineChart(label, names, series) {
   }));
 }
 
-/** Named values as lengths. */
+/** Horizontal bars of named values. */
 export function lengths(entries, named) {
   const most = Math.max(...entries.map(([, value]) => value), 1);
   return h("div", { class: "bars numbers" }, entries.map(([name, value]) => [

@@ -1,4 +1,4 @@
-// Days as people pick them, in their own time zone, and the moments that the server knows.
+// Converts days in the local time zone to times of the server and back.
 
 const two = (number) => String(number).padStart(2, "0");
 
@@ -12,6 +12,6 @@ function moment(day, clock) {
   return Number.isNaN(at.getTime()) ? null : at.toISOString();
 }
 
-/** Null for what is no day. */
+/** Null if it is not a day. */
 export const startOf = (day) => moment(day, "00:00:00");
 export const endOf = (day) => moment(day, "23:59:59.999");

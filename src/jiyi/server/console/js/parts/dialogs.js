@@ -1,8 +1,8 @@
-// Dialogs: modal, closed by Escape, giving the focus back to where it was.
+// Modal dialogs; Escape closes them and the focus returns to where it was.
 import { h } from "../dom.js";
 import { t } from "../i18n.js";
 
-/** Shows what `build(close)` makes; the promise holds what `close` was called with, or null. */
+/** Shows the element of `build(close)`; resolves to the value given to `close`, or null. */
 export function dialog(build, { label, large = false, must = false } = {}) {
   return new Promise((resolve) => {
     let answer = null;
@@ -31,7 +31,7 @@ export function dialog(build, { label, large = false, must = false } = {}) {
   });
 }
 
-/** Asks before something is done that cannot be taken back. The safe answer has the focus. */
+/** Asks for confirmation; the cancel button has the focus. */
 export function confirmed({ title, text, quote, action }) {
   return dialog((close) => h("div", { class: "inner" },
     h("h2", null, title), h("p", { class: "soft" }, text),
@@ -62,7 +62,7 @@ export function field(label, input, hint) {
     hint && h("span", { class: "hint", id: `hint-${fields}` }, hint));
 }
 
-/** A choice of few, as a row of which one is pressed in. */
+/** A row of radio buttons. */
 export function segments(label, name, choices, chosen, onchange) {
   return h("fieldset", { class: "segments" }, h("legend", { class: "unseen" }, label),
     choices.map(([value, words]) => h("label", null,

@@ -1,8 +1,8 @@
-// What changed between two texts, word by word; Chinese character by character.
+// The difference of two texts, by word; Chinese by character.
 import { h } from "../dom.js";
 
 const PIECES = /[\u3400-\u9fff\uf900-\ufaff]|[\p{L}\p{N}_]+|\s+|./gsu;
-const MOST = 1500; // pieces; beyond that the two texts are shown one after the other
+const MOST = 1500; // pieces; longer texts are shown one after the other
 
 export function diff(before, after) {
   const [old, fresh] = [before, after].map((text) => text.match(PIECES) ?? []);
@@ -48,9 +48,9 @@ function steps(old, fresh) {
   return made;
 }
 
-const AROUND = 60; // characters of what stayed, on either side of what changed
+const AROUND = 60; // unchanged characters on each side of a change
 
-/** What stayed is cut down to what is needed to find the place. */
+/** Shortens unchanged text to some context. */
 function near(text, first, last) {
   if (text.length <= 2 * AROUND + 20) return text;
   return `${first ? "" : text.slice(0, AROUND)} … ${last ? "" : text.slice(-AROUND)}`;

@@ -1,4 +1,4 @@
-// The filters that searching and listing share. Their state is the address, so a filtered view can be kept and sent on.
+// Filters of search and list. Their state is in the address, so that a filtered view can be shared.
 import { h } from "../dom.js";
 import { named, number, t } from "../i18n.js";
 import { endOf, startOf } from "./days.js";
@@ -6,7 +6,7 @@ import { field } from "./dialogs.js";
 
 export const FILTERS = ["types", "tag", "session", "group", "agent", "since", "until", "as_of"];
 
-/** What the filters of an address say, in the server's words. */
+/** The filters of an address as parameters of the API. */
 export function wanted(params) {
   return {
     memory_types: params.get("types") ? params.get("types").split(",") : null,
@@ -24,7 +24,7 @@ export function some(params) {
   return FILTERS.filter((name) => params.get(name)).length;
 }
 
-/** A chip for each type that there is, with how many; several may be pressed. */
+/** A chip with a count for each type; several can be selected. */
 export function typeChips(byType, params, onchange) {
   const chosen = new Set((params.get("types") ?? "").split(",").filter(Boolean));
   const names = [...new Set([...Object.keys(byType), ...chosen])].sort((a, b) => (byType[b] ?? 0) - (byType[a] ?? 0));

@@ -1,11 +1,11 @@
-// A layout for small graphs: in each connected piece nodes push each other away and edges pull; the pieces are then laid
-// beside each other, the largest first. The same graph always gets the same picture.
+// A force-directed layout for small graphs, by connected component; components are placed side by side, largest first.
+// It is deterministic.
 
-const NEAR = 150; // what an edge would like to be long
+const NEAR = 150; // preferred length of an edge
 const MARGIN = 84;
 const ROUNDS = 260;
 
-/** The place of each node; `shape` is the width of the picture by its height. */
+/** The position of each node; `shape` is width divided by height. */
 export function layout(count, edges, shape) {
   const nodes = Array.from({ length: count }, () => ({ x: 0, y: 0, dx: 0, dy: 0 }));
   const boxes = pieces(count, edges).map((piece) => {
@@ -65,7 +65,7 @@ function move(a, b, force) {
   b.dy -= y * force;
 }
 
-/** Turned so that it is wider than high: the words stand below the nodes, and then beside each other. */
+/** Rotates the component so that it is wider than high. */
 function lying(nodes) {
   const sums = { xx: 0, xy: 0, yy: 0 };
   for (const { x, y } of nodes) {

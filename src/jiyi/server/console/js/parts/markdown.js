@@ -1,5 +1,5 @@
-// A small part of Markdown, as elements: headings, lists, quotes, code, emphasis, links. HTML in it stays text, and a link
-// is a link only if it leads to http, https or mailto. There is no path from text to markup here.
+// A subset of Markdown as elements: headings, lists, quotes, code, emphasis, links. HTML stays text, and only http, https
+// and mailto become links.
 import { h } from "../dom.js";
 
 const FENCE = /^\s*(`{3,}|~{3,})\s*([\w+-]*)\s*$/;

@@ -1,4 +1,4 @@
-// How a memory looks in a list.
+// A memory as an item of a list.
 import { h, said } from "../dom.js";
 import { ago, day, moment, named } from "../i18n.js";
 import { changed } from "../router.js";
@@ -11,7 +11,7 @@ export function tags(memory) {
   return memory.tags.map((tag) => said("span", { class: "chip tag" }, tag));
 }
 
-/** A day for what happened, with the minute in the title. */
+/** The day of a time, with the minute in the title. */
 export function time(at, { relative = false } = {}) {
   return h("time", { datetime: at, title: moment(at) }, relative ? ago(at) : day(at));
 }
@@ -20,12 +20,12 @@ export function opens(id) {
   return changed({ open: id });
 }
 
-/** Without the marks of Markdown, for a place where only a line of it is shown. */
+/** Strips Markdown, for one-line previews. */
 export function plain(text) {
   return text.replace(/(^|\s)(#{1,6}|[>*+-])(?=\s)/g, "$1").replace(/\*\*|~~|`+/g, "").replace(/\[([^\]]*)\]\([^)\s]*\)/g, "$1").trim();
 }
 
-/** One line of a list; a link, so that it can be opened, copied and reached by keyboard. */
+/** An item of a list, as a link. */
 export function row(memory) {
   return h("li", null, h("a", {
     class: memory.status === "archived" ? "row put-aside" : "row", href: opens(memory.id), data: { item: memory.id },
@@ -34,7 +34,7 @@ export function row(memory) {
   said("span", { class: "row-text" }, plain(memory.summary || memory.content))));
 }
 
-/** Marks the row of the memory that is open beside the list. */
+/** Marks the item whose memory is open in the pane. */
 export function markOpen(place, id) {
   for (const one of place.querySelectorAll("[data-item]")) {
     if (one.dataset.item === id) one.setAttribute("aria-current", "true");

@@ -1,4 +1,4 @@
-// Short notes at the foot of the page, read out by screen readers; an error stays longer, and may carry an action.
+// Notifications at the bottom of the page, announced by screen readers; errors stay longer and may have an action.
 import { h } from "../dom.js";
 import { t } from "../i18n.js";
 

@@ -1,4 +1,4 @@
-// What a view shows when it has nothing, waits, or failed. Three different things, and they look it.
+// Empty, loading and failed states of a view.
 import { h } from "../dom.js";
 import { icon } from "../icons.js";
 import { t } from "../i18n.js";
@@ -8,12 +8,12 @@ export function empty(picture, title, text, ...actions) {
     actions.length ? h("div", { class: "line" }, actions) : null);
 }
 
-/** Appears only if it takes long enough to be seen. */
+/** Appears only after a delay. */
 export function loading(rows = 6) {
   return h("div", { class: "skeleton", "aria-hidden": "true" }, Array.from({ length: rows }, () => h("i")));
 }
 
-/** What the server told, with the request's id to look for in its log. */
+/** The problem from the server, with the request id for its log. */
 export function failure(error, again) {
   const offline = error.code === "offline";
   const title = offline ? t("problem_offline") : error.status === 403 ? t("problem_scope") : error.title || t("problem");

@@ -1,4 +1,4 @@
-// The form that changes a memory. It saves the version it was opened on; if somebody was faster, both are kept in sight.
+// The form that edits a memory. If the memory was changed meanwhile, both versions are shown.
 import { api } from "../api.js";
 import { fill, h, said } from "../dom.js";
 import { number, t } from "../i18n.js";
@@ -19,7 +19,7 @@ export function editForm(memory, { done, cancel, newer }) {
     class: "range", type: "range", min: 0, max: 1, step: 0.01, value: memory.importance,
     oninput: () => { shown.textContent = number(Number(importance.value), 2); },
   });
-  const begun = importance.value; // as the slider rounds it: not touching it changes nothing
+  const begun = importance.value; // as rounded by the slider, so that an untouched slider changes nothing
   const reason = h("input", { class: "input", maxlength: 1000, autocomplete: "off" });
   const tags = tagField(memory.tags);
   const problem = h("div");
@@ -84,7 +84,7 @@ export function editForm(memory, { done, cancel, newer }) {
     h("button", { class: "button", type: "button", onclick: cancel }, t("cancel"))));
 }
 
-/** Tags as chips that can be taken away, and a field that makes new ones. */
+/** Tags as removable chips, and a field to add more. */
 function tagField(given) {
   const chosen = [...given];
   const input = h("input", { type: "text", maxlength: 256, autocomplete: "off" });

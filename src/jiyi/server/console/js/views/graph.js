@@ -1,4 +1,4 @@
-// Which memories support, contradict, refine or replace each other; as a picture, and as a list that says the same.
+// Relations between memories, as a graph and as a list.
 import { api } from "../api.js";
 import { fill, h, s, said } from "../dom.js";
 import { hear } from "../events.js";
@@ -9,10 +9,10 @@ import { noteProblem } from "../parts/notes.js";
 import { empty, loading } from "../parts/states.js";
 import { here, open } from "../router.js";
 
-const [LOWEST, HIGHEST] = [260, 620]; // how high the picture is
-const SMALLEST = 0.55; // scale at which words can still be read; what does not fit then is reached by dragging
-const MOST = 300; // memories that are looked at, the newest
-const ALONE = new Set(["message", "episode"]); // types that nothing is related to
+const [LOWEST, HIGHEST] = [260, 620]; // height of the graph in pixels
+const SMALLEST = 0.55; // smallest scale at which labels are readable
+const MOST = 300; // newest memories to read
+const ALONE = new Set(["message", "episode"]); // types without relations
 const AT_ONCE = 6;
 const KINDS = ["supports", "contradicts", "refines", "replaced"];
 
@@ -43,7 +43,7 @@ export async function showGraph(place, params, signal) {
 
 const ending = (memory) => said("a", { href: opens(memory.id), data: { item: memory.id } }, memory.summary || memory.content);
 
-/** Relations as the server has them, and "replaced by" from the memories themselves. */
+/** Relations from the server, and "superseded by" from the memories. */
 async function gathered(signal) {
   const { items: memories } = await api.timeline({ limit: MOST }, signal);
   const items = await relationsOf(memories.filter((memory) => !ALONE.has(memory.memory_type)), signal);
@@ -59,7 +59,7 @@ async function gathered(signal) {
   return { nodes: ids.map((id) => known.get(id)), edges };
 }
 
-/** Each relation once, asked of every memory, a few at a time. */
+/** Reads the relations of all memories, a few at a time, without duplicates. */
 async function relationsOf(memories, signal) {
   const found = new Map();
   const left = [...memories];
@@ -109,12 +109,12 @@ function picture({ nodes, edges }, width, signal) {
 function bent(from, to, by) {
   const [x, y] = [to.x - from.x, to.y - from.y];
   const far = Math.hypot(x, y) || 1;
-  const gap = from.y > to.y && Math.abs(y) > Math.abs(x) ? 32 : 14; // what comes from below stops under the words
+  const gap = from.y > to.y && Math.abs(y) > Math.abs(x) ? 32 : 14; // an edge from below ends below the label
   const end = { x: to.x - (x / far) * gap, y: to.y - (y / far) * gap };
   return `M${from.x.toFixed(1)} ${from.y.toFixed(1)}Q${((from.x + to.x) / 2 - y * by).toFixed(1)} ${((from.y + to.y) / 2 + x * by).toFixed(1)} ${end.x.toFixed(1)} ${end.y.toFixed(1)}`;
 }
 
-/** All of it in sight, if the words can still be read then. */
+/** Fits the graph into the view, if the labels stay readable. */
 function fitted(places, width) {
   const xs = places.map((one) => one.x);
   const ys = places.map((one) => one.y);
@@ -126,7 +126,7 @@ function fitted(places, width) {
 }
 
 function handled({ svg, width, circles, places, view, draw, look }, signal) {
-  let held = null; // { at, moved } of a node, or of the ground
+  let held = null; // { at, moved } of a node or of the background
   const unit = () => width / svg.getBoundingClientRect().width;
   svg.addEventListener("pointerdown", (event) => {
     held = { at: circles.indexOf(event.target.closest("a")), moved: false };
@@ -151,7 +151,7 @@ function handled({ svg, width, circles, places, view, draw, look }, signal) {
     held = null;
   }, { signal });
   svg.addEventListener("click", (event) => {
-    if (event.detail) event.preventDefault(); // a pointer's click was dealt with above; Enter on a link has no detail
+    if (event.detail) event.preventDefault(); // clicks are handled above; Enter on a link has no detail
   }, { signal });
   svg.addEventListener("wheel", (event) => {
     event.preventDefault();

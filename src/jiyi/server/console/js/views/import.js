@@ -1,4 +1,4 @@
-// Past chats from a file: dropped or chosen, sent, and followed until they are memories.
+// Imports a file of chats: choose or drop it, upload it, and follow its progress.
 import { api } from "../api.js";
 import { fill, h } from "../dom.js";
 import { tell } from "../events.js";
@@ -32,7 +32,7 @@ export async function showImport(place, params, signal) {
   place.addEventListener("drop", (event) => take(event.dataTransfer.files));
 
   async function take(files) {
-    for (const file of [...files]) await bring(file); // one after the other: each is a whole
+    for (const file of [...files]) await bring(file); // one after the other
   }
 
   async function bring(file) {
@@ -52,7 +52,7 @@ export async function showImport(place, params, signal) {
     await showPast();
   }
 
-  /** Watches one until it is done: one that was begun here, or before this view was left and opened again. */
+  /** Follows an import until it is done, whether started here or before. */
   async function follow(begun, card) {
     watched.add(begun.id);
     const bar = progress();
@@ -82,7 +82,7 @@ export async function showImport(place, params, signal) {
   async function showPast() {
     asked += 1;
     const own = asked;
-    const { items } = await api.imports(signal).catch(() => ({ items: [] })); // it is an extra: this import is told above
+    const { items } = await api.imports(signal).catch(() => ({ items: [] })); // optional: the current import is shown above
     if (own === asked) fill(past, items.length ? [h("h2", null, t("import_past")), table(items)] : null);
     return items;
   }

@@ -1,4 +1,4 @@
-// What is left to do, what failed and why, and whether the parts of the server work.
+// Jobs with their problems, and the health checks of the server.
 import { api } from "../api.js";
 import { fill, h } from "../dom.js";
 import { ago, moment, named, number, t } from "../i18n.js";
@@ -30,7 +30,7 @@ export async function showJobs(place, params, signal) {
     const wanted = state;
     const { items } = await api.jobs({ state, limit: 100 }, signal);
     const now = JSON.stringify(items);
-    if (now === before || wanted !== state) return; // nothing moves under the pointer for nothing
+    if (now === before || wanted !== state) return; // redraw only if something changed
     before = now;
     fill(list, items.length ? table(items, load) : empty("jobs", t("jobs_none"), t("jobs_none_text")));
   }

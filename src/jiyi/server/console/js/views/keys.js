@@ -1,4 +1,4 @@
-// Keys: who may do what with whose memory. A key's secret is shown once, when it is made.
+// API keys with their permissions and users. The secret of a key is shown once, when it is created.
 import { api } from "../api.js";
 import { fill, h, said } from "../dom.js";
 import { tell } from "../events.js";

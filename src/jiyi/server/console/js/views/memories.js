@@ -1,4 +1,4 @@
-// All memories, newest first, with filters and page after page.
+// All memories, newest first, with filters and pages.
 import { api } from "../api.js";
 import { fill, h } from "../dom.js";
 import { hear, tell } from "../events.js";

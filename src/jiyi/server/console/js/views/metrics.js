@@ -1,4 +1,4 @@
-// Figures and charts. A key for one user sees that user's; one for all sees the server's.
+// Figures and charts: of one user, or of the server with a key for all users.
 import { api } from "../api.js";
 import { fill, h } from "../dom.js";
 import { bytes, clock, moment, named, number, percent, t } from "../i18n.js";
@@ -38,7 +38,7 @@ function ofOne(stats) {
     h("div", { class: "cards" }, card(t("metrics_by_type"), types(stats.by_type)), store(stats))];
 }
 
-/** The last hour, minute by minute; the server leaves out those in which nobody asked anything. */
+/** The last hour by minute; the server omits minutes without requests. */
 function lastHour(minutes) {
   const known = new Map(minutes.map((minute) => [Date.parse(minute.at) / 60_000, minute]));
   const now = Math.floor(Date.now() / 60_000);
@@ -73,7 +73,7 @@ function everything(stats, { memory, requests, minutes: told }) {
       h("div", { class: "across" }, card(t("metrics_routes"), routes(requests.by_route))))];
 }
 
-/** The last thirty days, also those on which nothing was added. */
+/** The last thirty days, including days without additions. */
 function days(added) {
   return Array.from({ length: 30 }, (_, at) => {
     const name = new Date(Date.now() - (29 - at) * 86_400_000).toISOString().slice(0, 10);

@@ -1,4 +1,4 @@
-// One memory beside the view: what it says, where it comes from, what became of it, and what can be done with it.
+// The pane with one memory: content, sources, history, relations and actions.
 import { api } from "../api.js";
 import { fill, h, said } from "../dom.js";
 import { tell } from "../events.js";
@@ -32,7 +32,7 @@ export function showPane(shell, id) {
   const element = h("aside", { class: "pane", "aria-label": t("memory"), tabindex: "-1" });
   current = { id, memory: null, shell, element, leaving: new AbortController() };
   shell.element.append(element);
-  if (matchMedia("(max-width: 1180px)").matches) element.focus(); // there it lies over the list
+  if (matchMedia("(max-width: 1180px)").matches) element.focus(); // here it covers the list
   load();
 }
 
@@ -119,11 +119,11 @@ export async function copy(text) {
     await navigator.clipboard.writeText(text);
     note(t("copied"));
   } catch {
-    note(text); // a page without the right to the clipboard can still show it
+    note(text); // no access to the clipboard: show the text instead
   }
 }
 
-/** What a button or a key asks for; false if there is nothing to do it with. */
+/** Runs the action of a button or key; false if no memory is open. */
 export function paneAction(name) {
   if (!current) return false;
   if (name === "close") return current.element.querySelector("form") ? show(current) : closePane(), true;
@@ -161,7 +161,7 @@ async function archive(own) {
   tell("memory", own.memory);
 }
 
-/** Takes back the last change of it; also after the pane was closed. */
+/** Undoes the last change, even after the pane was closed. */
 async function undo(own) {
   own.memory = await api.restore(own.id, null, own.memory.version);
   if (current === own) show(own);

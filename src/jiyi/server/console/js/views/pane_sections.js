@@ -1,4 +1,4 @@
-// The parts of a memory that are asked for one by one: sources, relations, history.
+// Sections of the pane that are loaded separately: sources, relations, history.
 import { api } from "../api.js";
 import { fill, h, said } from "../dom.js";
 import { moment, named, t } from "../i18n.js";
@@ -8,7 +8,7 @@ import { noteProblem } from "../parts/notes.js";
 import { failure, loading } from "../parts/states.js";
 import { session } from "../shell.js";
 
-/** A section that fills itself; a failure is shown in its place and can be tried again. */
+/** A section that loads its content; a failure is shown with a retry button. */
 function section(title, signal, ask, show) {
   const place = h("div", { class: "stack" });
   const load = async () => {
@@ -33,10 +33,10 @@ export function sourcesSection(memory, signal) {
     : h("p", { class: "small faint" }, t("sources_none")));
 }
 
-/** The message, with the words that the memory was made of marked. */
+/** The source message with the quoted parts marked. */
 function saying({ text, span }) {
   const words = said("p", null, text);
-  const points = [...text]; // spans count characters as Python does
+  const points = [...text]; // spans count code points, as Python does
   if (span && span[0] < span[1] && span[1] <= points.length && span[1] - span[0] < points.length) {
     fill(words, points.slice(0, span[0]).join(""), h("mark", null, points.slice(...span).join("")), points.slice(span[1]).join(""));
   }
@@ -89,7 +89,7 @@ export function historySection(memory, signal, restored) {
 function changes({ before, after }) {
   if (!before) return null;
   const fields = SHOWN.filter((name) => name in after && text(before[name]) !== text(after[name]));
-  if (fields.includes("content") && fields.includes("summary")) fields.splice(fields.indexOf("summary"), 1); // it follows
+  if (fields.includes("content") && fields.includes("summary")) fields.splice(fields.indexOf("summary"), 1); // it is derived from the content
   return fields.map((name) => h("div", { class: "field-change" },
     name === "content" ? null : h("span", { class: "tiny faint" }, label(name)), shownDiff(text(before[name]), text(after[name]))));
 }

@@ -1,4 +1,4 @@
-// Search as you type. Old answers stay until new ones are there; a question that was overtaken is called off.
+// Search as you type. Old results stay until new ones arrive; an outdated request is aborted.
 import { api } from "../api.js";
 import { fill, h, marked, said } from "../dom.js";
 import { hear, tell } from "../events.js";
@@ -39,7 +39,7 @@ export function showSearch(place, params, signal) {
   let asking = null;
   let waiting = null;
   signal.addEventListener("abort", () => asking?.abort());
-  const expanded = new Set(); // whose reasons are shown
+  const expanded = new Set(); // ids of hits whose explanation is shown
 
   async function ask() {
     clearTimeout(waiting);
@@ -122,7 +122,7 @@ export function showSearch(place, params, signal) {
   }
 
   let byType = {};
-  let stored = null; // how many memories there are, once it is known
+  let stored = null; // number of memories, once known
   function drawFilters() {
     const { params: now } = here();
     fill(panel, typeChips(byType, now, change), filterFields(now, change, ["tag", "session", "group", "since", "until", "as_of"]));

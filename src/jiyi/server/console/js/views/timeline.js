@@ -1,4 +1,4 @@
-// What was valid when: a lane for each thing that can change, a bar for each value it had, and a line for a moment.
+// Validity over time: a lane per attribute, a bar per value, and a line for the chosen time.
 import { api } from "../api.js";
 import { fill, h, said } from "../dom.js";
 import { hear, tell } from "../events.js";
@@ -58,7 +58,7 @@ export async function showTimeline(place, params, signal) {
 const begins = (memory) => Date.parse(memory.valid_from);
 const ends = (memory) => (memory.valid_to ? Date.parse(memory.valid_to) : Infinity);
 
-/** Lanes by subject and attribute; what has none stands under its type. */
+/** Lanes by subject and attribute, or by type. */
 function lanesOf(items, shown) {
   const lanes = new Map();
   for (const memory of items) {
@@ -83,7 +83,7 @@ function lanesOf(items, shown) {
     || changes(b) - changes(a) || a.name.localeCompare(b.name));
 }
 
-/** Bars that overlap in time get rows of their own; at most six, then they share. */
+/** Overlapping bars get separate rows, at most six. */
 function packed(items) {
   const rows = [];
   for (const memory of items) {
@@ -155,7 +155,7 @@ function chart(lanes, count) {
   return element;
 }
 
-/** Years, or months where there are few of them, or days. */
+/** Ticks: years, months or days, depending on the range. */
 function ticks(low, high) {
   const days = (high - low) / 86_400_000;
   const every = days > 3650 ? [24, "y"] : days > 900 ? [12, "y"] : days > 420 ? [3, "m"] : days > 60 ? [1, "m"] : [0, "d"];
