@@ -189,8 +189,7 @@ def _show_report(report: SyncReport) -> None:
 
 
 def _drift(drift: Drift) -> str:
-    where = drift.path or ""
-    where += f":{drift.line}" if drift.line else ""
+    where = f"{drift.path or ''}{f':{drift.line}' if drift.line else ''}"
     return "  ".join(plain(part) for part in (f"{drift.kind:<9}", where, drift.memory_id or "", drift.problem) if part)
 
 

@@ -214,13 +214,9 @@ class MemRecallAgent(BaseChatAgent, Component[MemRecallAgentConfig]):
         return Response(chat_message=TextMessage(content=found.text(), source=self.name))
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
-        """Do nothing: the agent keeps no state."""
+        """Do nothing: the agent keeps no state, and its searches are short."""
 
-    async def on_pause(self, cancellation_token: CancellationToken) -> None:
-        """Do nothing: searches are short."""
-
-    async def on_resume(self, cancellation_token: CancellationToken) -> None:
-        """Do nothing: searches are short."""
+    on_pause = on_resume = on_reset
 
     async def close(self) -> None:
         """Close the memory if it was opened here."""

@@ -15,7 +15,9 @@ from ...models import Value
 from ...read.context import render_context
 from ...text.fence import harmless
 from ..tools import MEMORY_TOOLS_SYSTEM_PROMPTS, MemoryTools, Tool, ToolLanguage, ToolResult
-from ..tools.outputs import PHRASES, GetMemoryDetailOutput, ListedMemory, ListMemoriesOutput
+from ..tools.definitions import list_memories
+from ..tools.inputs import ListMemoriesInput
+from ..tools.outputs import PHRASES, GetMemoryDetailOutput
 
 MEMORIES = "jiyi://memories/"
 
@@ -90,7 +92,7 @@ def connector_tools(language: ToolLanguage) -> list[types.Tool]:
     return [
         types.Tool(
             name=name,
-            title={"search": "Search", "fetch": "Fetch"}[name],
+            title=name.title(),
             description=description,
             input_schema={
                 "type": "object",
@@ -225,12 +227,9 @@ async def _profile(tools: MemoryTools) -> str:
 
 
 async def _recent(tools: MemoryTools) -> str:
-    conversation = tools.conversation
-    page = await conversation.memory.list(user_id=conversation.user_id, limit=RECENT_MEMORIES, **conversation.filters)
-    if not page.items:
-        return TEXTS[tools.language]["empty"]
-    listed = ListMemoriesOutput(memories=[ListedMemory.of(memory) for memory in page.items], next_cursor=None)
-    return listed.text(PHRASES[tools.language])
+    listed = await list_memories.run(tools.conversation, ListMemoriesInput(limit=RECENT_MEMORIES))
+    found = listed.model_copy(update={"next_cursor": None})
+    return found.text(PHRASES[tools.language]) if found.memories else TEXTS[tools.language]["empty"]
 
 
 async def _memory(memory_key: str, tools: MemoryTools) -> str:

@@ -113,11 +113,7 @@ def _span(value: object) -> object:
     return start, end
 
 
-def _names(**more: Any) -> Any:
-    return {"type": "array", "items": {"type": "string"}, **more}
-
-
-Names = Annotated[list[str], BeforeValidator(_list), WithJsonSchema(_names())]
+Names = Annotated[list[str], BeforeValidator(_list), WithJsonSchema({"type": "array", "items": {"type": "string"}})]
 Whole = Annotated[int, Field(ge=0, le=100_000), BeforeValidator(_whole)]
 Limit = Annotated[int, Field(ge=1, le=MAX_HITS), BeforeValidator(_clamp)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]

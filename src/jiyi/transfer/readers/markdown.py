@@ -62,7 +62,8 @@ def read_note(text: str, file: str, name: str) -> Iterator[ImportedMemory]:
     title = _one(fields.get("title")) or Path(file).stem
     about: dict[str, JsonValue] = {"file": file, "title": title}
     about |= {key: value for key in ("permalink", "type") if (value := _one(fields.get(key)))}
-    tags = tuple(tag.lstrip("#") for tag in _many(fields.get("tags")))
+    written = ",".join(fields.get("tags", ())).split(",")  # a list, or words separated by commas
+    tags = tuple(tag.strip().lstrip("#") for tag in written if tag.strip())
     at = next((found for key in TIMES if (found := _time(_one(fields.get(key))))), None)
     prefix = "" if _one(fields.get("generator")) == GENERATOR else f"{title}: "
     seen: set[str] = set()
@@ -175,11 +176,6 @@ def _bare(value: str) -> str:
 
 def _one(values: list[str] | None) -> str | None:
     return values[0] if values and values[0].strip() else None
-
-
-def _many(values: list[str] | None) -> list[str]:
-    """Split a list, or words separated by commas."""
-    return [tag.strip() for value in values or () for tag in value.split(",") if tag.strip()]
 
 
 def _time(written: str | None) -> datetime | None:
