@@ -43,9 +43,7 @@ def changed_lines(scan: Scan, agreed: Agreed) -> list[str]:
         if memory_id is None:
             continue
         before = agreed.entries.get(memory_id)
-        if memory_id in there or before is None or before.path != line.path:
-            found[memory_id] = None
-        elif line.digests != before.digests and _differs(line.note, before.digests):
+        if memory_id in there or before is None or before.path != line.path or _line_differs(line, before.digests):
             found[memory_id] = None
         there.add(memory_id)
     found |= dict.fromkeys(memory_id for memory_id in agreed.entries if memory_id not in there)
@@ -393,6 +391,10 @@ class _Planner:
                     continue
                 stays = isinstance(step, Rewrite) and step.to is None
                 yield replace(step, line=copy) if stays else Remove(memory_id=step.memory_id, line=copy)
+
+
+def _line_differs(line: Line, digests: Mapping[str, str]) -> bool:
+    return line.digests != digests and _differs(line.note, digests)
 
 
 def _differs(note: Note, digests: Mapping[str, str]) -> bool:
