@@ -17,15 +17,15 @@ Advance = Callable[[str, int, int], None]  # what is done, how much of it, of ho
 
 CLOSED = "the memory is not open: use it inside `async with Memory.open(…) as memory`"
 
-# A hash that begins so stands for something that is known for ever, not only while it is current:
-SAID = "said:"  # a message, which does not come back when it was edited or archived and is delivered once more
-PAST = "past:"  # a statement that was over already when it was added
-BY_A_PERSON = ("update", "restore")  # actions; what extraction does has other names
-EXTRACTED = "extracted"  # the source of memories that an extractor found
+# Prefixes of hashes that stay known when the memory is no longer current:
+SAID = "said:"  # a message, which is not added again after it was edited or archived
+PAST = "past:"  # a statement that had ended when it was added
+BY_A_PERSON = ("update", "restore")  # actions of people; extraction uses other names
+EXTRACTED = "extracted"  # source of memories that an extractor found
 
 
 class Stale(Exception):
-    """Something this depends on was written meanwhile; nothing was saved."""
+    """Something that this depends on has changed; nothing was saved."""
 
 
 class LeaseLost(Exception):
@@ -77,7 +77,7 @@ class IndexEntry:
     """The searchable form of a memory: a pure function of its text, speaker, tags and the embedding model."""
 
     length: int
-    asks: float  # the share of its sentences that are questions
+    asks: float  # share of sentences that are questions
     hashes: NDArray[np.int64]
     counts: NDArray[np.uint16]
     keywords: tuple[tuple[str, float, str], ...]  # keyword, weight, source
@@ -161,8 +161,8 @@ class SlotEntry:
     valid_from: datetime
     valid_to: datetime | None
     superseded_by: str | None
-    edited_at: datetime | None  # when a person changed it last
-    told: tuple[tuple[datetime, Source], ...] = ()  # by which messages, and when
+    edited_at: datetime | None  # by a person
+    told: tuple[tuple[datetime, Source], ...] = ()  # times and sources of the messages that say it
     importance: float = 0.5
     confidence: float = 1.0
     trust: float = 1.0
@@ -172,7 +172,7 @@ class SlotEntry:
 class ChangedMemory:
     id: str
     change: Change
-    version: int | None = None  # if it is another by now, nothing at all is written
+    version: int | None = None  # if it has another one, nothing is written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,9 +187,9 @@ class NewRelation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """Changes to existing memories that new ones cause. Void if one of these, or a slot, has changed meanwhile."""
+    """Changes of stored memories that new ones cause. Void if one of them, or a slot, has changed meanwhile."""
 
-    slots: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # the versions in each, by id
+    slots: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # versions of their memories, by id
     versions: Mapping[str, int] = field(default_factory=dict)  # of memories
     changes: tuple[ChangedMemory, ...] = ()
     evidence: Mapping[str, tuple[Source, ...]] = field(default_factory=dict)  # further sources of a memory
@@ -279,7 +279,7 @@ class Agreed:
 
     checksums: Mapping[str, str]  # of the files, by path
     entries: Mapping[str, AgreedEntry]  # by memory
-    seen: int | None  # how far the change feed had come then; None: never
+    seen: int | None  # position in the change feed at that time; None: never
     synced_at: datetime | None
 
 
@@ -291,18 +291,18 @@ class FileLook:
     workspace: str
     layers: tuple[Layer, ...]
     types: tuple[str, ...]  # of other layers
-    ids: tuple[str, ...]  # these in any case
-    ended: bool  # and those that have ended by the passing of time
-    seen: int | None  # and those that have changed since; None: all
+    ids: tuple[str, ...]  # always included
+    ended: bool  # include those that have expired or ended
+    seen: int | None  # include those changed after this position; None: all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filed:
-    memories: Mapping[str, FiledMemory]  # by id, in whatever state
-    missing: tuple[str, ...]  # looked for and not there
-    complete: bool  # all that hold are among them
-    tip: int  # how far the change feed had come
-    erased_at: datetime | None  # when everything of this user was deleted
+    memories: Mapping[str, FiledMemory]  # by id, of any status
+    missing: tuple[str, ...]  # ids that do not exist
+    complete: bool  # contains all current memories
+    tip: int  # position in the change feed
+    erased_at: datetime | None  # when all data of this user was deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +312,7 @@ class FileWork:
     user_id: str
     workspace: str
     at: datetime
-    changes: tuple[tuple[ChangedMemory, int], ...] = ()  # with the version that is changed
+    changes: tuple[tuple[ChangedMemory, int], ...] = ()  # with the expected version
     additions: tuple[Addition, ...] = ()  # one for each agent, group and session
     agreed: tuple[AgreedEntry, ...] = ()
 

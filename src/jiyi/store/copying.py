@@ -1,4 +1,4 @@
-"""Copying all rows of a store into another one, and comparing both. Rows go table by table in the order of their
+"""Copy all rows of a store into another one, and compare both. Rows are copied table by table in the order of their
 primary keys, so an interrupted copy continues after the last row that exists."""
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .contract import Advance
 from .database import Database
 from .tables import SHARED, Base, FileRow
 
-AT_ONCE = 500  # rows; what is in RAM is this many and no more
-MARK = "jiyi migrate-store"  # in place of a path: this store is a copy that is not finished
+AT_ONCE = 500  # rows in RAM
+MARK = "jiyi migrate-store"  # path of a file row that marks an unfinished copy
 
 
 async def migrate(source: Database, target: Database, advance: Advance) -> Migration:
@@ -89,7 +89,7 @@ def _is_mark() -> ColumnElement[bool]:
 
 # -- reading --------------------------------------------------------------------------------------------------------
 
-TABLES: Sequence[Table] = Base.metadata.sorted_tables  # what is referred to comes first
+TABLES: Sequence[Table] = Base.metadata.sorted_tables  # parents first
 
 
 def _rows_of(table: Table) -> ColumnElement[bool] | None:
@@ -104,7 +104,7 @@ async def _count(store: Database, table: Table) -> int:
 
 
 async def _last(store: Database, table: Table) -> tuple[Any, ...] | None:
-    """The primary key of the last row that was copied."""
+    """Return the primary key of the last row that was copied."""
     key = table.primary_key.columns
     statement = select(*key).order_by(*(column.desc() for column in key)).limit(1)
     kept = _rows_of(table)
@@ -114,8 +114,7 @@ async def _last(store: Database, table: Table) -> tuple[Any, ...] | None:
 
 
 async def _chunks(store: Database, table: Table, last: tuple[Any, ...] | None) -> AsyncIterator[list[dict[str, Any]]]:
-    """The rows after a primary key, some at a time. Each is read in a session of its own: nothing is held open for the
-    hours that a large copy may take."""
+    """Yield the rows after a primary key in chunks. Each has its own session, because a large copy may take hours."""
     key = list(table.primary_key.columns)
     kept = _rows_of(table)
     while True:
@@ -140,7 +139,7 @@ async def _rows(session: AsyncSession, statement: Select[Any]) -> list[dict[str,
 
 
 async def copy(source: Database, target: Database, advance: Advance) -> dict[str, int]:
-    """Copy every row as it is at one moment into an empty store that nobody else knows of. → how many, by table"""
+    """Copy a snapshot of all rows into an empty store that nobody else uses; return the number by table."""
     counted: dict[str, int] = {}
     async with source.snapshot(None) as session:
         whole = sum([await session.scalar(select(func.count()).select_from(table)) or 0 for table in TABLES])
@@ -155,7 +154,7 @@ async def copy(source: Database, target: Database, advance: Advance) -> dict[str
 
 
 async def replace(source: Database, target: Database, advance: Advance) -> dict[str, int]:
-    """Put the rows of one store in place of those of another, in one transaction. → how many, by table"""
+    """Replace the rows of a store by those of another in one transaction; return the number by table."""
     counts = {table.name: await _count(source, table) for table in TABLES}
 
     async def work(session: AsyncSession) -> None:

@@ -1,4 +1,4 @@
-"""Deleting for good. Each function runs inside a transaction, and counts what it removes."""
+"""Permanent deletion. Each function runs inside a transaction and counts the rows that it removes."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from .tables import (
     erased,
 )
 
-GROWING = ("profile", "group_profile", "episode")  # made of what others say: a line of them may come from what goes
-COMPRESSED = "compressed"  # the source of a memory that stands for others, which it refines
+GROWING = ("profile", "group_profile", "episode")  # made of others: their lines may repeat a deleted memory
+COMPRESSED = "compressed"  # source of memories that replace others and refine them
 ACTOR = "jiyi"
-# What a receipt calls them.
+# Names in a receipt.
 PARTS: dict[str, Any] = {
     "vectors": EmbeddingRow,
     "terms": TermsRow,
@@ -57,12 +57,12 @@ class Held:
     data: dict[str, Any]
     slot: str | None
     source: str
-    messages: frozenset[str]  # that it came from
+    messages: frozenset[str]  # its sources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """The rest of a memory that lost a part; None in its place: nothing is left."""
+    """What is left of a memory that lost a part."""
 
     content: str
     summary: str
@@ -71,8 +71,8 @@ class Rewritten:
     index: IndexEntry
 
 
-# Given a memory that is made of others, those that go, and the messages that go: the same one if it stays as it is,
-# what is left of it, or None.
+# From a memory made of others, the deleted memories and the deleted messages to the same memory, what is left of it, or
+# None if it goes too.
 Rewrite = Callable[[Held, Sequence[Held], frozenset[str]], Held | Rewritten | None]
 
 
@@ -84,7 +84,7 @@ class Erasure:
     derived: list[str] = field(default_factory=list)
     rewritten: list[Unembedded] = field(default_factory=list)
     restored: list[str] = field(default_factory=list)
-    kept_messages: int = 0  # of what was deleted, because other memories came from them
+    kept_messages: int = 0  # sources that stay because other memories came from them
 
 
 async def erase(
@@ -131,7 +131,7 @@ async def erase_all(session: AsyncSession, user_id: str) -> Erasure:
     return done
 
 
-# -- what is touched ------------------------------------------------------------------------------------------------
+# -- affected memories -----------------------------------------------------------------------------------------------
 
 
 async def _held(session: AsyncSession, user_id: str, memory_ids: Sequence[str]) -> list[Held]:
@@ -199,7 +199,7 @@ async def _stand_ins(session: AsyncSession, user_id: str, gone: dict[str, Held])
     return list(again)
 
 
-# -- what is done ---------------------------------------------------------------------------------------------------
+# -- changes ---------------------------------------------------------------------------------------------------------
 
 
 async def _rewrite(session: AsyncSession, user_id: str, held: Held, left: Rewritten) -> Unembedded:
@@ -279,7 +279,7 @@ async def _bring_back(session: AsyncSession, user_id: str, memory_id: str) -> bo
     known = await known_by_hash(session, user_id, [row.dedupe_hash or ""], now)
     if row.valid_to is None and known.get(row.dedupe_hash or "", row.id) != row.id:
         return False
-    await bring_back(session, row, ACTOR, "what stood for it was deleted", now)
+    await bring_back(session, row, ACTOR, "the memory that replaced it was deleted", now)
     return True
 
 
@@ -288,7 +288,7 @@ async def _count(session: AsyncSession, table: Any, where: Any) -> int:
 
 
 class Deletions(Repository):
-    """Deleting for good."""
+    """Permanent deletion."""
 
     async def delete(self, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: Rewrite) -> Erasure:
         return await self._database.write(

@@ -19,8 +19,7 @@ from .memories import items
 from .tables import SHARED, JobMemoryRow, JobRow
 
 OPEN = JobRow.not_before.is_not(None)
-# No pause and no lease is as long as this: what is said to be due, or held, for longer was written by a clock that was
-# ahead, and would wait for the days by which it was set back.
+# Pauses and leases are shorter than this. A longer one was written by a clock that was ahead, and is ignored.
 FAR = timedelta(hours=2)
 
 
@@ -117,7 +116,7 @@ def finish(job: JobRow, now: datetime, state: ReceiptState, problems: Sequence[s
     job.created += created
 
 
-# -- looking at them and changing their course ----------------------------------------------------------------------
+# -- retry, cancel, receipts -----------------------------------------------------------------------------------------
 
 
 async def _row(session: AsyncSession, user_id: str, job_id: str, *, to_change: bool = False) -> JobRow:

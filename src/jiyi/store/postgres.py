@@ -46,11 +46,11 @@ from .types import VECTOR
 OLDEST = 15  # of PostgreSQL
 CONNECT_S = 10.0
 RECYCLE_S = 1800  # a connection that is older is replaced: firewalls forget quiet ones
-ABANDONED_S = 60  # a transaction whose client has vanished ends itself and lets go of its locks
+ABANDONED_S = 60  # a transaction whose client has vanished ends and releases its locks
 
 logger = logging.getLogger(__name__)
 
-# The server's own tables, as far as we look at them.
+# Columns of the server's own tables.
 _catalog = MetaData()
 _extensions = Table("pg_extension", _catalog, *(Column(name, String) for name in ("extname", "extversion")))
 _roles = Table(
@@ -296,9 +296,9 @@ def _scope(user_id: str | None) -> dict[str, str]:
 
 
 def _locks(users: Sequence[str]) -> list[Any]:
-    """One writer at a time for each user: what it checks still holds when it inserts, and the change feed's numbers are
-    in the order of the commits. What is shared by all is written when nobody else writes, for the same reason. They are
-    taken in one order, lest two transactions wait for each other."""
+    """Return the locks of a transaction: one writer at a time for each user, so that its checks still hold when it
+    inserts and the change feed is in the order of commits. Shared rows are written while nobody else writes. Locks are
+    taken in one order, so that two transactions cannot wait for each other."""
     if SHARED in users:
         return [func.pg_advisory_xact_lock(_lock_key("everybody"))]
     keys = sorted(_lock_key(f"user:{user_id}") for user_id in users)

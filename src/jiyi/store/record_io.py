@@ -41,7 +41,7 @@ from .tables import (
 AT_ONCE = 200
 JOBS_AT_ONCE = 5  # each may have led to a thousand memories
 USERS_AT_ONCE = 1000
-OWNING = (MemoryRow, MessageRow, JobRow, RecallRow, SynonymRow)  # who has none of these has nothing
+OWNING = (MemoryRow, MessageRow, JobRow, RecallRow, SynonymRow)  # every user has rows in one of them
 
 Row = RowMapping
 
@@ -188,9 +188,9 @@ class Arriving:
     """The state of an import, for one user."""
 
     user_id: str
-    renamed: dict[str, str] = field(default_factory=dict)  # what is here under another id, by that of the export
+    renamed: dict[str, str] = field(default_factory=dict)  # ids in this store by ids of the export
     new: int = 0
-    left_out: dict[str, int] = field(default_factory=dict)  # why, and how often
+    left_out: dict[str, int] = field(default_factory=dict)  # number by reason
 
     def leave_out(self, why: str, times: int = 1) -> None:
         if times:
@@ -263,7 +263,7 @@ async def _messages(session: AsyncSession, arriving: Arriving, some: Sequence[r.
 async def _import_memories(
     session: AsyncSession, arriving: Arriving, some: Sequence[tuple[r.MemoryRecord, IndexEntry]]
 ) -> None:
-    """A current memory that says the same as one here is that one."""
+    """Add memories; a current one with the text of a stored one is that one."""
     unknown = {one.id for one in await _unknown(session, arriving, MemoryRow, [record for record, _ in some])}
     fresh = {record.id: (record, index) for record, index in some if record.id in unknown}
     hashes = [record.dedupe_hash for record, _ in fresh.values() if record.dedupe_hash and _is_current(record)]
@@ -365,7 +365,7 @@ async def _import_jobs(session: AsyncSession, arriving: Arriving, some: Sequence
     await inserts.run(session)
 
 
-# -- what is here ---------------------------------------------------------------------------------------------------
+# -- stored rows -----------------------------------------------------------------------------------------------------
 
 
 def _plain(record: r.Record) -> dict[str, Any]:
@@ -406,7 +406,7 @@ async def _ids_by(
 
 
 class Records(Repository):
-    """Everything a store holds as records, out and in."""
+    """Export and import of all rows as records."""
 
     async def export(self, user_id: str | None) -> AsyncGenerator[tuple[int, list[r.Line]], None]:
         """Yield all records of one user, or of everybody, from one snapshot, each time with the total number of

@@ -44,7 +44,7 @@ def _numbers(value: str) -> str:
     except (NotBase64, ValueError):
         raise ValueError("is no vector: float32 numbers, little-endian, in base64") from None
     if not len(found) or not np.isfinite(found).all():
-        raise ValueError("is no vector: it is empty, or some of its numbers are none")
+        raise ValueError("is no vector: it is empty or has values that are not finite")
     return value
 
 
@@ -190,7 +190,7 @@ class RecallRecord(Record):
 
 
 class JobRecord(Record):
-    """A job, done or not. Who has it on a lease is not told: nobody has, where it is taken in."""
+    """A job, done or not, without its lease."""
 
     kind: Literal["job"] = "job"
     id: Id

@@ -23,14 +23,14 @@ from .database import Database
 from .tables import MemoryRow
 
 PRAGMAS = (
-    "PRAGMA page_size = 8192",  # for a new file: a page of 4096 would hold one vector and be half empty
+    "PRAGMA page_size = 8192",  # for a new file; a page of 4096 bytes holds only one vector
     "PRAGMA synchronous = FULL",  # an acknowledged write survives a power cut
     "PRAGMA foreign_keys = ON",
     "PRAGMA secure_delete = ON",  # deleted text is overwritten, not only unlinked
     "PRAGMA temp_store = MEMORY",
 )
 WRITE_AHEAD = "PRAGMA journal_mode = WAL"
-BEGIN_TO_READ = "BEGIN"  # from the first look on, all is as it was then
+BEGIN_TO_READ = "BEGIN"  # a snapshot from the first statement on
 BEGIN_TO_WRITE = "BEGIN IMMEDIATE"
 EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
 PATIENCE = "PRAGMA busy_timeout = {:.0f}"  # milliseconds
@@ -38,7 +38,7 @@ SHORT_WAIT_S = 0.2  # for a reader, while writers wait
 LONGEST_PAUSE_S = 30.0
 REWRITE = "VACUUM"
 COPY = "VACUUM INTO ?"
-ROLLBACK_JOURNAL = "PRAGMA journal_mode = DELETE"  # which nobody else may have open
+ROLLBACK_JOURNAL = "PRAGMA journal_mode = DELETE"  # needs exclusive access
 EXAMINE = ("PRAGMA integrity_check", "PRAGMA foreign_key_check")
 REWRITE_UP_TO = 256 << 20  # bytes; a larger file is rewritten when all of a user is deleted
 
@@ -53,8 +53,8 @@ class SqliteDatabase(Database):
         self.path = path
         self._busy_timeout_s = busy_timeout_s
         self._engine: AsyncEngine | None = None
-        self._cleaning: asyncio.Task[None] | None = None  # until a reader lets the log be emptied
-        self._scraps = False  # something was deleted since the file was last rewritten
+        self._cleaning: asyncio.Task[None] | None = None  # retries while a reader keeps the log busy
+        self._scraps = False  # rows were deleted since the file was last rewritten
         # SQLite has one writer at a time; tasks of this process queue here rather than in SQLite's busy loop.
         self._writer = asyncio.Lock()
 
@@ -65,7 +65,7 @@ class SqliteDatabase(Database):
                 self._engine = _engine(self.path, self._busy_timeout_s)
                 async with self._engine.connect() as connection:
                     found = await connection.run_sync(schema.version, self.path)
-                    await connection.exec_driver_sql(WRITE_AHEAD)  # once we know that the file is ours to change
+                    await connection.exec_driver_sql(WRITE_AHEAD)  # only after the file is known to be ours
                 if found != schema.HEAD:
                     async with self._engine.execution_options(begin=BEGIN_TO_WRITE).begin() as connection:
                         await connection.run_sync(schema.prepare, self.path)
@@ -127,7 +127,7 @@ class SqliteDatabase(Database):
                         self._scraps = False
                     await connection.exec_driver_sql(PATIENCE.format(SHORT_WAIT_S * 1000))
                     try:
-                        busy = (await connection.exec_driver_sql(EMPTY_LOG)).scalar()  # it says so and does not raise
+                        busy = (await connection.exec_driver_sql(EMPTY_LOG)).scalar()  # reported, not raised
                     finally:
                         await connection.exec_driver_sql(PATIENCE.format(int(self._busy_timeout_s * 1000)))
                     if busy:
@@ -174,15 +174,15 @@ class SqliteDatabase(Database):
 
 
 def _engine(path: Path, busy_timeout_s: float) -> AsyncEngine:
-    # At DEBUG it logs every statement with its values: memories and queries, which have no place in a log.
+    # At DEBUG it logs every statement with its values: memories and queries, which do not belong in a log.
     logging.getLogger("aiosqlite").setLevel(logging.WARNING)
     url = URL.create("sqlite+aiosqlite", database=str(path))
     engine = create_async_engine(
         url, connect_args={"timeout": busy_timeout_s, "isolation_level": None}, hide_parameters=True
     )
 
-    # The driver is in autocommit mode (isolation_level None): a read sees the newest commit and needs no transaction,
-    # a write takes the writer's right at once, so that what it checks still holds when it inserts.
+    # The driver is in autocommit mode (isolation_level None): a read sees the newest commit without a transaction, and
+    # a write takes the write lock at once, so that its checks still hold when it inserts.
     @event.listens_for(engine.sync_engine, "connect")
     def set_pragmas(connection: Any, _: Any) -> None:
         cursor = connection.cursor()

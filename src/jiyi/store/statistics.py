@@ -89,7 +89,7 @@ KEPT = timedelta(days=30)
 
 
 async def count(session: AsyncSession, user_id: str, hour: datetime, usage: Usage) -> Usage:
-    """Add to an hour's usage; what is negative gives back. → what it is now"""
+    """Add to the usage of an hour, or refund a negative one; return the new usage."""
     row = await session.get(LlmUsageRow, (user_id, hour))
     if row is None:
         row = LlmUsageRow(user_id=user_id, hour=hour, calls=0, input_tokens=0, output_tokens=0)

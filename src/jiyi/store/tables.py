@@ -1,4 +1,4 @@
-"""The tables. Everything is keyed by user first: one user's memory lies together and never mixes with another's."""
+"""The tables. Primary keys start with the user, which keeps the rows of a user together and apart from others'."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .types import COUNTS, HASHES, WEIGHTS, Array, Instant, short_text, vector
 
 NAME = 256  # user, session, agent and group ids are opaque strings up to this length
 ID = 26  # ours are ULIDs
-SHARED: Final = ""  # the user that is everybody; no real user can be called so
+SHARED: Final = ""  # user id of rows that all users share; no user can have it
 
 
 def erased(user_id: str) -> str:
@@ -128,7 +128,7 @@ class MemoryRow(Base):
     trust: Mapped[float]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
-    slot: Mapped[str | None] = mapped_column(short_text(32))  # hashed: whom and what about them it tells
+    slot: Mapped[str | None] = mapped_column(short_text(32))  # hash of subject and attribute
 
     __table_args__ = (
         Index("uq_memories_key", "user_id", "memory_key", unique=True),
@@ -137,7 +137,7 @@ class MemoryRow(Base):
     )
 
 
-# One current memory per text and type: a second writer of the same thing meets this wall, not a duplicate.
+# One current memory per text and type: a second writer of the same text fails instead of making a duplicate.
 _current = and_(MemoryRow.status == "active", MemoryRow.valid_to.is_(None))
 Index(
     "uq_memories_dedupe",
@@ -195,14 +195,14 @@ class TermsRow(Base):
     user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
     memory_id: Mapped[str] = mapped_column(short_text(ID), primary_key=True)
     length: Mapped[int]
-    asks: Mapped[float]  # the share of its sentences that are questions
+    asks: Mapped[float]  # share of sentences that are questions
     kind: Mapped[str] = mapped_column(short_text(32), server_default="")  # of sentence: fact, question, smalltalk, …
     salience: Mapped[float] = mapped_column(server_default="1")  # 0..1
     hashes: Mapped[NDArray[Any]] = mapped_column(Array(HASHES))
     counts: Mapped[NDArray[Any]] = mapped_column(Array(COUNTS))
     keyword_hashes: Mapped[NDArray[Any]] = mapped_column(Array(HASHES))
     keyword_weights: Mapped[NDArray[Any]] = mapped_column(Array(WEIGHTS))
-    words_version: Mapped[int] = mapped_column(SmallInteger, server_default="0")  # see text/version.py
+    words_version: Mapped[int] = mapped_column(SmallInteger, server_default="0")  # WORDS_VERSION of the terms
 
 
 class KeywordRow(Base):
@@ -306,8 +306,8 @@ class JobRow(Base):
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     session_id: Mapped[str | None] = mapped_column(short_text(NAME))
-    payload: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))  # what is left to do
-    not_before: Mapped[datetime | None]  # a worker may take it from then on; none: there is nothing to do
+    payload: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))  # the work left
+    not_before: Mapped[datetime | None]  # a worker may claim it from then on; None: nothing is left
     leased_by: Mapped[str | None] = mapped_column(short_text(64))
 
 
@@ -362,7 +362,7 @@ class ApiKeyRow(Base):
     name: Mapped[str] = mapped_column(short_text(NAME))
     key_hash: Mapped[str] = mapped_column(short_text(64), unique=True)
     scopes: Mapped[list[str]]
-    all_users: Mapped[bool]  # said outright: an empty list of users opens nothing
+    all_users: Mapped[bool]  # explicit, because an empty list of users permits nothing
     user_ids: Mapped[list[str]]
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime | None]
@@ -391,7 +391,7 @@ class FileRow(Base):
     path: Mapped[str] = mapped_column(short_text(1024), primary_key=True)
     checksum: Mapped[str] = mapped_column(short_text(64))
     synced_at: Mapped[datetime]
-    seen: Mapped[int | None] = mapped_column(BigInteger)  # how far the change feed had come then
+    seen: Mapped[int | None] = mapped_column(BigInteger)  # position in the change feed at that time
 
 
 class FileEntryRow(Base):

@@ -1,7 +1,4 @@
-"""From what was handed in or found to memories as they are stored.
-
-A statement becomes one memory, a message becomes a memory that holds it verbatim, and a draft becomes a memory that
-names the messages it came from."""
+"""New memories from statements, messages (verbatim) and drafts of extractors."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from .accept import INSTRUCTIONS
 from .drafts import Draft, Evidence
 from .extract import with_dates_of
 
-LONGEST_DATED = 1000  # characters of a message whose relative dates are also kept as absolute ones
+LONGEST_DATED = 1000  # characters; relative dates of longer messages get no absolute ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +58,7 @@ def statement_hash(
 
 
 def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
-    """A memory that holds what was said as it was said. What an agent is told is no memory of a user, and neither is
-    what an earlier recall put into the conversation."""
+    """Return a memory with the text of a message; None for instructions to the agent and for recalled text."""
     said = strip_context(message.text)
     if message.role in INSTRUCTIONS or not said.strip():
         return None
@@ -94,6 +90,7 @@ def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
 
 
 def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMemory:
+    """Return the memory of a statement."""
     memory_id = new_id()
     memory_type = candidate.type or context.memory_type or "fact"
     occurred_at = candidate.occurred_at or context.occurred_at or at
@@ -126,7 +123,7 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
 
 
 def derived(draft: Draft, context: Context) -> NewMemory:
-    """A memory that an extractor found."""
+    """Return the memory of an extractor's draft."""
     memory_id = new_id()
     return NewMemory(
         id=memory_id,
@@ -166,7 +163,7 @@ def _about(draft: Draft) -> dict[str, JsonValue]:
 
 
 def _sources(evidence: Sequence[Evidence]) -> tuple[Source, ...]:
-    """Each message once; of several spans in one message, the stretch that holds them all."""
+    """Return each message once, with the span that contains all of its evidence."""
     found: dict[str, Source] = {}
     for one in evidence:
         before = found.get(one.message_id)

@@ -23,13 +23,12 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A stretch of conversation about one thing (MemUnit). `history` is what was said before it: it helps to
-    understand, but what it says has been remembered already."""
+    """A stretch of conversation about one thing (MemUnit). `history` is context: memories of it exist already."""
 
     id: str
     messages: tuple[Said, ...]
     history: tuple[Said, ...] = ()
-    user_id: str  # whose memory this is; a speaker of role user without a name is this person
+    user_id: str  # owner; an unnamed speaker of role user is this person
     session_id: str | None = None
     group_id: str | None = None
 
@@ -47,9 +46,9 @@ class Evidence:
 class Draft:
     """A memory that an extractor proposes.
 
-    `subject`, `attribute` and `value` say what it is about in a form that can be compared: ("Mei", "home", "Berlin").
-    Two drafts on the same subject and attribute are about the same thing; whether the newer one takes the older one's
-    place depends on `single` (a person has one home, but many hobbies) and on `ended`.
+    `subject`, `attribute` and `value` make it comparable: ("Mei", "home", "Berlin"). Of two drafts with the same
+    subject and attribute, the newer one supersedes the older one if `single` (a person has one home, but many hobbies)
+    or `ended` says so.
     """
 
     memory_type: str
@@ -61,28 +60,28 @@ class Draft:
     attribute: str | None = None
     value: str | None = None
     single: bool = False  # a new value of this attribute ends the old one
-    ended: bool = False  # says that the value no longer holds: "no longer", 不再, "stopped"
-    replaces: str | None = None  # the value that it says is over: "switched from Vim to Helix"
+    ended: bool = False  # the value no longer holds: "no longer", 不再, "stopped"
+    replaces: str | None = None  # the value that has ended: "switched from Vim to Helix"
     importance: float = 0.5
     confidence: float = 1.0
     valid_from: datetime | None = None  # by default when it occurred
     valid_to: datetime | None = None
     expires_at: datetime | None = None
     tags: tuple[str, ...] = ()
-    data: dict[str, JsonValue] = field(default_factory=dict)  # e.g. who extracted it, with which version of what
+    data: dict[str, JsonValue] = field(default_factory=dict)  # e.g. extractor and version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
-    """Drafts, with what was left out or is missing, and why: it goes to the receipt."""
+    """Drafts, and problems for the receipt."""
 
     drafts: tuple[Draft, ...] = ()
     problems: tuple[str, ...] = ()
 
 
 class Extractor(Protocol):
-    """Works memories out of a stretch of conversation."""
+    """Finds memories in a unit of conversation."""
 
-    id: str  # names it in what it made
+    id: str  # stored with its memories
 
     async def __call__(self, unit: Unit, /) -> Sequence[Draft] | Extracted: ...
