@@ -11,7 +11,7 @@ from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..models import utc_now
-from . import jobs, recalls
+from . import jobs
 from .changes import tell
 from .contract import Change, IndexEntry, Unembedded
 from .database import Repository, chunks, from_row
@@ -31,6 +31,7 @@ from .tables import (
     UnitRow,
     erased,
 )
+from .usage import forget_recalls
 
 GROWING = ("profile", "group_profile", "episode")  # made of others: their lines may repeat a deleted memory
 COMPRESSED = "compressed"  # source of memories that replace others and refine them
@@ -250,7 +251,7 @@ async def _remove(
     await delete_messages(session, user_id, orphans)
     done.removed["units"] += before - await _count(session, UnitRow, UnitRow.user_id == user_id)
     done.removed["messages"] += len(orphans)
-    done.removed["recalls"] += await recalls.forget(session, user_id, ids, words)
+    done.removed["recalls"] += await forget_recalls(session, user_id, ids, words)
     done.removed["job payloads"] += await jobs.forget_messages(session, user_id, orphans, now)
     return set(orphans)
 

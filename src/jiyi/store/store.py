@@ -16,10 +16,9 @@ from .keys import Keys
 from .maintenance import Maintenance
 from .memories import Memories
 from .messages import Messages
-from .recalls import Recalls
 from .record_io import Records
-from .statistics import LlmUsage, Statistics
 from .synonyms import Synonyms
+from .usage import LlmUsage, Recalls, Statistics
 
 
 class Store:
