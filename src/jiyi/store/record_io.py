@@ -204,27 +204,25 @@ async def take_in(
     session: AsyncSession, arriving: Arriving, some: Sequence[r.Line], indexed: Sequence[IndexEntry]
 ) -> None:
     """Write records of one kind of one user, with the index entries of memories."""
-    first = some[0]
-    if isinstance(first, r.MemoryRecord):
-        memories = [record for record in some if isinstance(record, r.MemoryRecord)]
-        await _import_memories(session, arriving, list(zip(memories, indexed, strict=True)))
-    elif isinstance(first, r.MessageRecord):
-        await _messages(session, arriving, [record for record in some if isinstance(record, r.MessageRecord)])
-    elif isinstance(first, r.RelationRecord):
-        await _relations(session, arriving, [record for record in some if isinstance(record, r.RelationRecord)])
-    elif isinstance(first, r.JobRecord):
-        await _import_jobs(session, arriving, [record for record in some if isinstance(record, r.JobRecord)])
-    elif isinstance(first, r.RecallRecord):
-        recalled = [record for record in some if isinstance(record, r.RecallRecord)]
-        new = await _unknown(session, arriving, RecallRow, recalled)
-        values = [{**_plain(one), "memory_ids": [arriving.name(name) for name in one.memory_ids]} for one in new]
-        await _insert(session, arriving, RecallRow, values)
-    elif isinstance(first, r.UnitRecord):
-        units = [record for record in some if isinstance(record, r.UnitRecord)]
-        new_units = await _unknown(session, arriving, UnitRow, units)
-        await _insert(session, arriving, UnitRow, [_plain(one) for one in new_units])
-    else:
-        await _import_synonyms(session, arriving, [record for record in some if isinstance(record, r.SynonymRecord)])
+    kind, records = some[0].kind, cast(Any, some)
+    match kind:
+        case "memory":
+            await _import_memories(session, arriving, list(zip(records, indexed, strict=True)))
+        case "message":
+            await _import_messages(session, arriving, records)
+        case "relation":
+            await _import_relations(session, arriving, records)
+        case "job":
+            await _import_jobs(session, arriving, records)
+        case "recall":
+            new = await _unknown(session, arriving, RecallRow, records)
+            values = [{**_plain(one), "memory_ids": [arriving.name(name) for name in one.memory_ids]} for one in new]
+            await _insert(session, arriving, RecallRow, values)
+        case "unit":
+            units = await _unknown(session, arriving, UnitRow, records)
+            await _insert(session, arriving, UnitRow, [_plain(one) for one in units])
+        case "synonym":
+            await _import_synonyms(session, arriving, records)
 
 
 async def _import_synonyms(session: AsyncSession, arriving: Arriving, some: Sequence[r.SynonymRecord]) -> None:
@@ -236,7 +234,7 @@ async def _import_synonyms(session: AsyncSession, arriving: Arriving, some: Sequ
         await synonyms.tell(session, arriving.user_id)
 
 
-async def _messages(session: AsyncSession, arriving: Arriving, some: Sequence[r.MessageRecord]) -> None:
+async def _import_messages(session: AsyncSession, arriving: Arriving, some: Sequence[r.MessageRecord]) -> None:
     """Add messages; one that was delivered here too has another id and is the same."""
     fresh = await _unknown(session, arriving, MessageRow, some)
     hashes = [one.dedupe_hash for one in fresh if one.dedupe_hash is not None]
@@ -326,7 +324,7 @@ async def _parts(session: AsyncSession, arriving: Arriving, new: Sequence[r.Memo
     await inserts.run(session)
 
 
-async def _relations(session: AsyncSession, arriving: Arriving, some: Sequence[r.RelationRecord]) -> None:
+async def _import_relations(session: AsyncSession, arriving: Arriving, some: Sequence[r.RelationRecord]) -> None:
     new = {
         (one.memory_id, one.target_id, one.relation_type): one
         for each in some
