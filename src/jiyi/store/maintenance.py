@@ -13,7 +13,7 @@ from sqlalchemy import and_, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..languages.terms import WORDS_VERSION
-from ..models import Layer, ReceiptState, layer_of
+from ..models import ReceiptState
 from .contract import LeaseLost, Source
 from .database import Repository, chunks, from_row
 from .entries import vector_of_memory
@@ -47,7 +47,6 @@ class Held:
     id: str
     version: int
     memory_type: str
-    layer: Layer
     content: str
     data: dict[str, Any]
     metadata: dict[str, Any]
@@ -61,10 +60,8 @@ class Held:
     occurred_at: datetime
     valid_from: datetime
     created_at: datetime
-    access_count: int
     last_accessed_at: datetime | None
     slot: str | None
-    source: str
     sources: tuple[Source, ...]
     vector: NDArray[np.float32] | None
 
@@ -87,7 +84,7 @@ async def held(session: AsyncSession, user_id: str, ids: Sequence[str], model: s
             .order_by(MemoryRow.id)
         )
         found += [
-            from_row(Held, row, layer=layer_of(row.memory_type), vector=vector, sources=told.get(row.id, ()))
+            from_row(Held, row, vector=vector, sources=told.get(row.id, ()))
             for row, vector in await session.execute(statement)
         ]
     return found

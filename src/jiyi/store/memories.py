@@ -163,25 +163,6 @@ class Memories(Repository):
         async with self._database.reading(user_id) as session:
             return await known_by_hash(session, user_id, hashes, now)
 
-    async def derived(self, where: Filter, ids: Sequence[str]) -> dict[str, list[MemoryItem]]:
-        """Return the matching memories that were derived from these messages, by message, in order."""
-        async with self._database.reading(where.user_id) as session:
-            pairs: list[tuple[str, str]] = []
-            meant: set[str] = set()
-            for some in chunks(ids):
-                found = await session.execute(worked_out(where.user_id).where(MESSAGE.id.in_(some)))
-                pairs += [(gist, message) for gist, message, _ in found]
-            for some in chunks(sorted({gist for gist, _ in pairs})):
-                meant |= set(
-                    await session.scalars(select(MemoryRow.id).where(*conditions(where), MemoryRow.id.in_(some)))
-                )
-            by_id = {item.id: item for item in await items(session, where.user_id, sorted(meant))}
-            by_message = defaultdict[str, list[MemoryItem]](list)
-            for gist, message in sorted(pairs):
-                if gist in by_id:
-                    by_message[message].append(by_id[gist])
-            return dict(by_message)
-
     async def relations(self, user_id: str, memory_id: str) -> list[Relation]:
         """Return the relations of a memory in both directions, oldest first."""
         async with self._database.reading(user_id) as session:
