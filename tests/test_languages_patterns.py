@@ -27,11 +27,7 @@ def compiled() -> Iterator[tuple[str, re.Pattern[str]]]:
             name = ".".join((package.__name__, *path.relative_to(root).with_suffix("").parts)).removesuffix(".__init__")
             module = import_module(name)
             for attribute, value in vars(module).items():
-                found = (
-                    value()
-                    if attribute in ("_runs", "_pieces", "_patterns", "_phrases") and is_factory(value)
-                    else value
-                )
+                found = value() if attribute in FACTORIES and is_factory(value) else value
                 for pattern in found if isinstance(found, tuple) else (found,):
                     if isinstance(pattern, re.Pattern):
                         yield f"{name}.{attribute}", pattern

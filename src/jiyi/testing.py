@@ -225,12 +225,12 @@ _SHAPES = {"/chat/completions": _as_chat, "/responses": _as_response, "/messages
 
 
 def _pieces(answer: str | dict[str, Any]) -> list[str]:
-    """The text of an answer as a stream brings it."""
+    """Split a text into the pieces of a stream."""
     return [answer[at : at + 4] for at in range(0, len(answer), 4)] if isinstance(answer, str) else []
 
 
 class Clock:
-    """Time that stands still for everything in Jiyi until it is moved, so that a year passes in a moment.
+    """A clock for everything in Jiyi that moves only when told, so that a year can pass in a moment.
 
     with Clock(datetime(2026, 1, 1, tzinfo=UTC)) as clock:
         clock.now += timedelta(days=30)

@@ -287,8 +287,8 @@ def _index_row(*values: Any) -> IndexRow:
     known = (speaker and _normal(speaker), assistant, derived, [normalise(tag) for tag in tags])
     alone = COMPRESSED in data  # a compressed memory is an episode by itself
     own = values[3] or (f"\0{values[0]}" if alone else None)
-    told = data.get("lines") if alone else 1
-    lines = told if isinstance(told, int) and told > 0 else 1
+    count = data.get("lines") if alone else 1
+    lines = count if isinstance(count, int) and count > 0 else 1
     *rest, created_at = values[8:]
     return IndexRow(*(*values[:3], own, *values[4:6], *known, *rest, alone, created_at, lines))
 

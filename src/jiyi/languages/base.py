@@ -1,4 +1,4 @@
-"""What a language provides: words, cues, and rules for its dates."""
+"""The parts of a language: words, cues, and rules for its dates."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ NOTHING = timedelta()
 # What "a few" and 几 may stand for.
 FEWEST, MOST = 2, 6
 
-# Hours since midnight; whoever says "last night" also means the hours after it.
+# Hours since midnight; "last night" includes the hours after it.
 HOURS: dict[DayPart, tuple[int, int]] = {
     "dawn": (0, 6),
     "morning": (5, 12),
@@ -185,7 +185,7 @@ class Calendar:
         """Return a day of the week: 0 is Monday.
 
         "last" is the nearest one before today, "next" the nearest after, "this" the one of this week. Without a
-        direction it is the last, or in the future the next: whoever means today says so.
+        direction it is the last, or in the future the next: for today people say "today".
         """
         if direction == "this":
             this = one_day(self.monday + weekday * DAY)

@@ -114,8 +114,8 @@ def render_context(
     frame = _FRAMES[language]
     longest = max_tokens * _LONGEST_TOKEN
     distinct = _distinct(_newest(_valid(memories, as_of)), longest)
-    told = (line for memory in distinct if (line := _line(memory, frame, longest, weak)).text)
-    lines = list(islice(told, MAX_LINES if style == "bullets" else None))
+    found = (line for memory in distinct if (line := _line(memory, frame, longest, weak)).text)
+    lines = list(islice(found, MAX_LINES if style == "bullets" else None))
     budget, count = max_tokens, cache(count)
     while shown := _fill(lines, frame, style, budget, count):
         block = _layout(shown, frame, style)
