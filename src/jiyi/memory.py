@@ -252,8 +252,9 @@ class Memory:
     async def delete(self, memory_id: str, *, user_id: str, with_sources: bool = False) -> Deletion:
         """Delete a memory with its history. This cannot be undone.
 
-        Profiles lose the lines that repeat it, and episodes that contain it go too. Source messages are deleted with
-        the last memory that needs them; `with_sources` deletes them now, with everything derived from them alone.
+        Messages that state nothing else go with it; `with_sources` deletes all messages that it came from, with
+        everything derived from them alone. What it had superseded holds again. Profiles lose the lines that repeat it,
+        and episodes that contain it go too.
 
             gone = await memory.delete(found.hits[0].id, user_id="mei")
         """

@@ -10,7 +10,7 @@ from ..embed import Embedder
 from ..errors import EmbeddingError
 from ..ids import identity
 from ..models import Deletion
-from ..store.deletions import Erasure, Held, Rewrite, Rewritten
+from ..store.deletions import MESSAGE, Erasure, Held, Rewrite, Rewritten
 from ..text.passages import summarise
 from ..write.index import KeywordRules, embed_each, index_entry
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..store.store import Store
 
 PROFILES = frozenset({"profile", "group_profile"})
-MESSAGE = "message"  # source of memories that repeat a message verbatim
 
 
 async def erase(
@@ -42,8 +41,8 @@ async def erase(
             notes.append(f"rewritten memories have no vectors yet: {error}; run `jiyi reindex --embeddings`")
     if done.kept_messages:
         notes.append(
-            f"{done.kept_messages:,} messages stay because other memories came from them: delete with sources to remove"
-            " them too"
+            f"{done.kept_messages:,} messages stay, and searches find them, because they state more than that: delete"
+            " with sources to remove them too"
         )
     return receipt(done, [*notes, *await store.database.scrub(everything=False)])
 

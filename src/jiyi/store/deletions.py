@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy import and_, delete, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..models import utc_now
@@ -15,7 +15,7 @@ from . import jobs
 from .changes import tell
 from .contract import Change, IndexEntry, Unembedded
 from .database import Repository, chunks, from_row
-from .edits import bring_back, revision_values
+from .edits import bring_back, reopen, revision_values
 from .entries import insert_index
 from .memories import known_by_hash
 from .messages import delete_messages
@@ -34,6 +34,7 @@ from .tables import (
 from .usage import forget_recalls
 
 GROWING = ("profile", "group_profile", "episode")  # made of others: their lines may repeat a deleted memory
+MESSAGE = "message"  # source of memories that repeat a message verbatim
 COMPRESSED = "compressed"  # source of memories that replace others and refine them
 ACTOR = "jiyi"
 # Names in a receipt.
@@ -59,6 +60,7 @@ class Held:
     slot: str | None
     source: str
     messages: frozenset[str]  # its sources
+    superseded_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,14 +93,19 @@ class Erasure:
 async def erase(
     session: AsyncSession, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: Rewrite
 ) -> Erasure:
-    """Remove memories and all that belongs to them. With their sources: also the messages they came from, and
-    everything that came from these only."""
+    """Remove memories and all that belongs to them, with the messages that state nothing else.
+
+    `with_sources` also removes messages that state more, and everything that came from these messages only. What a
+    removed memory had superseded holds again.
+    """
     done = Erasure()
     gone = {one.id: one for one in await _held(session, user_id, memory_ids)}
     asked = set(gone)
     if not gone:
         return done
-    messages = frozenset[str]().union(*(one.messages for one in gone.values())) if with_sources else frozenset[str]()
+    messages = frozenset[str]().union(*(one.messages for one in gone.values()))
+    if not with_sources:
+        messages -= await _stating_more(session, user_id, messages, gone)
     for one in await _from_messages(session, user_id, messages):
         unsupported = one.messages <= messages or bool(one.data.get("joined"))  # joined: it quotes all of its messages
         if one.id not in gone and one.memory_type not in GROWING and unsupported:
@@ -111,6 +118,7 @@ async def erase(
         elif isinstance(left, Rewritten):
             done.rewritten.append(await _rewrite(session, user_id, held, left))
     done.derived = sorted(set(gone) - asked)
+    done.restored = await _reopen(session, user_id, gone)
     orphans = await _remove(session, user_id, gone, messages, done)
     done.kept_messages = len({name for one in asked for name in gone[one].messages} - orphans)
     for memory_id in again:
@@ -159,6 +167,16 @@ async def _from_messages(session: AsyncSession, user_id: str, messages: frozense
         )
         found.update(await session.scalars(statement))
     return await _held(session, user_id, sorted(found))
+
+
+async def _stating_more(
+    session: AsyncSession, user_id: str, messages: frozenset[str], gone: Mapping[str, Held]
+) -> frozenset[str]:
+    """Return the messages from which memories were derived that stay."""
+    staying = [
+        one for one in await _from_messages(session, user_id, messages) if one.id not in gone and one.source != MESSAGE
+    ]
+    return frozenset[str]().union(*(one.messages for one in staying))
 
 
 async def _made_of(session: AsyncSession, user_id: str, gone: dict[str, Held], messages: frozenset[str]) -> list[Held]:
@@ -239,8 +257,6 @@ async def _remove(
         related = and_(RelationRow.user_id == user_id, either)
         done.removed["relations"] += await _count(session, RelationRow, related)
         await session.execute(delete(RelationRow).where(related))
-        dangling = and_(MemoryRow.user_id == user_id, MemoryRow.superseded_by.in_(some))
-        await session.execute(update(MemoryRow).where(dangling).values(superseded_by=None))
         await session.execute(delete(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some)))
         await tell(session, user_id, some, "delete")
     done.removed["memories"] += len(ids)
@@ -254,6 +270,32 @@ async def _remove(
     done.removed["recalls"] += await forget_recalls(session, user_id, ids, words)
     done.removed["job payloads"] += await jobs.forget_messages(session, user_id, orphans, now)
     return set(orphans)
+
+
+async def _reopen(session: AsyncSession, user_id: str, gone: Mapping[str, Held]) -> list[str]:
+    """Let memories that were superseded by removed ones hold again, or be superseded by the successors of these."""
+    rows = [
+        row
+        for some in chunks(list(gone))
+        for row in await session.scalars(
+            select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.superseded_by.in_(some))
+        )
+        if row.id not in gone
+    ]
+    now, reopened = utc_now(), []
+    for row in rows:
+        successor = row.superseded_by
+        while successor is not None and successor in gone:
+            successor = gone[successor].superseded_by
+        said = row.dedupe_hash or ""
+        twin = (await known_by_hash(session, user_id, [said], now)).get(said, row.id)
+        if successor is None and (twin == row.id or twin in gone):
+            await reopen(session, row, ACTOR, "its successor was deleted", now)
+            reopened.append(row.id)
+        else:
+            row.superseded_by = successor
+    await session.flush()
+    return reopened
 
 
 async def _only_here(session: AsyncSession, user_id: str, ids: Sequence[str]) -> list[str]:

@@ -153,6 +153,12 @@ async def bring_back(session: AsyncSession, row: MemoryRow, actor: str, reason: 
     await _apply(session, row, change)
 
 
+async def reopen(session: AsyncSession, row: MemoryRow, actor: str, reason: str, at: datetime) -> None:
+    """Let an ended memory hold again."""
+    values = {"valid_to": None, "superseded_by": None}
+    await _apply(session, row, Change(values=values, action="restore", actor=actor, reason=reason, at=at))
+
+
 class Edits(Repository):
     """Changes of memories."""
 

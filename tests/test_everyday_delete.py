@@ -1,0 +1,71 @@
+"""Deleting a fact that somebody no longer wants to be remembered, as a user sees it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from conftest import WordEmbedder
+from jiyi import Memory, MemoryItem
+
+MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+async def memory(place: str | Path) -> AsyncIterator[Memory]:
+    async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
+        yield memory
+
+
+async def said(memory: Memory, *texts: str) -> None:
+    for day, text in enumerate(texts):
+        message = {"role": "user", "content": text, "sent_at": MONDAY + timedelta(days=day)}
+        await memory.add([message], user_id="mei", session_id=f"s{day}")
+
+
+async def facts(memory: Memory) -> list[MemoryItem]:
+    return [one for one in (await memory.list(user_id="mei")).items if one.memory_type != "message"]
+
+
+async def fact(memory: Memory, word: str) -> str:
+    return next(one.id for one in await facts(memory) if word in one.content)
+
+
+async def found(memory: Memory, query: str) -> list[str]:
+    return [hit.content for hit in (await memory.search(query, user_id="mei")).hits]
+
+
+async def test_a_deleted_fact_is_not_found_by_its_message(memory: Memory) -> None:
+    await said(memory, "My dog is called Rex.", "I drink oolong tea.")
+    gone = await memory.delete(await fact(memory, "Rex"), user_id="mei")
+    assert gone.messages == 1
+    assert not [text for text in await found(memory, "what is my dog called?") if "Rex" in text]
+    assert await found(memory, "what tea do I drink?")
+
+
+async def test_a_message_that_states_more_stays_and_the_receipt_says_so(memory: Memory) -> None:
+    await said(memory, "My dog is called Rex. I live in Rome.")
+    gone = await memory.delete(await fact(memory, "Rex"), user_id="mei")
+    assert gone.messages == 0
+    assert "state more" in " ".join(gone.notes)
+    assert any("Rome" in text for text in await found(memory, "where do I live?"))
+
+
+async def test_deleting_the_successor_lets_the_earlier_fact_hold_again(memory: Memory) -> None:
+    await said(memory, "I live in Paris.", "I moved to Rome.")
+    gone = await memory.delete(await fact(memory, "Rome"), user_id="mei")
+    assert len(gone.restored) == 1
+    assert [one.content for one in await facts(memory)] == ["I live in Paris."]
+    history = await memory.history(gone.restored[0], user_id="mei")
+    assert history[-1].action == "restore"
+
+
+async def test_deleting_a_fact_between_two_others_leaves_the_first_superseded(memory: Memory) -> None:
+    await said(memory, "I live in Paris.", "I moved to Rome.", "I moved to Oslo.")
+    rome = next(one for one in (await memory.timeline(user_id="mei")).items if "Rome" in one.content)
+    gone = await memory.delete(rome.id, user_id="mei")
+    assert not gone.restored
+    assert [one.content for one in await facts(memory)] == ["I moved to Oslo."]
