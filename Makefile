@@ -67,17 +67,17 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 
-$(VENV)/core: pyproject.toml | $(BIN)/python
+$(VENV)/core: pyproject.toml rerank/pyproject.toml | $(BIN)/python
 	@echo "Installing Jiyi into $(VENV) …"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . --editable rerank
 	@touch $@
 
-$(VENV)/dev: pyproject.toml | $(BIN)/python
+$(VENV)/dev: pyproject.toml rerank/pyproject.toml | $(BIN)/python
 	@echo "Installing Jiyi and its test tools into $(VENV) …"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . --group dev
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . --editable rerank --group dev
 	@touch $@ $(VENV)/core
 
-$(VENV)/bench: pyproject.toml | $(BIN)/python
+$(VENV)/bench: pyproject.toml rerank/pyproject.toml | $(BIN)/python
 	@echo "Installing Jiyi and its benchmark tools into $(VENV) …"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . --group bench
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . --editable rerank --group bench
 	@touch $@ $(VENV)/core

@@ -39,6 +39,7 @@ def nobodys_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = tmp_path / "here"
     home.mkdir()
     here.mkdir()
+    monkeypatch.setenv("JIYI_SEARCH__RERANK", "false")  # scores in tests don't depend on an optional package
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))

@@ -92,7 +92,8 @@ async def test_the_timeline_goes_page_by_page_through_what_was_valid(memory: Mem
 async def test_health_is_good_and_tells_what_is_not(memory: Memory, deaf_memory: Memory) -> None:
     await memory.add("likes tea", user_id="mei")
     healthy = await memory.health()
-    assert healthy.ready and [check.name for check in healthy.checks] == ["store", "jobs", "embedder", "cache"]
+    names = [check.name for check in healthy.checks]
+    assert healthy.ready and names == ["store", "jobs", "embedder", "cache", "reranker"]
     assert (await memory.jobs.counts()).by_state == {"indexed": 1}
     deaf = await deaf_memory.health()
     assert not deaf.ready and [check.name for check in deaf.checks if not check.ok] == ["embedder"]

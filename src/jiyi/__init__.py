@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         SourceMessage,
         Stats,
     )
+    from .read.rerank import RerankCandidate, Reranker
     from .settings import Settings
     from .synonyms import Synonym
     from .transfer.backup import BackupReport, migrate_store, restore_backup
@@ -102,6 +103,7 @@ _HOMES = (
     "keep.compress",
     "keep.maintain",
     "keep.undo",
+    "read.rerank",
 )  # the cheap ones first
 
 __all__ = [
@@ -164,6 +166,8 @@ __all__ = [
     "Receipt",
     "ReceiptState",
     "Relation",
+    "RerankCandidate",
+    "Reranker",
     "Revision",
     "Said",
     "SchemaTooNew",

@@ -17,6 +17,8 @@ from .metrics import Meter
 from .models import Deletion
 from .read.accesses import Accesses
 from .read.presets import PRESETS, TYPE_PRIORITIES, Ranking
+from .read.rerank import Reranker
+from .read.rerank import resolve as resolve_reranker
 from .read.search import Period, Searcher
 from .scope import Lifetimes
 from .text_cache import clear_text_caches
@@ -77,6 +79,7 @@ class Engine:
         llm: LLM | None = None,
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
+        reranker: Reranker | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
     ) -> Engine:
@@ -123,7 +126,16 @@ class Engine:
             meter=meter,
             rules=rules,
             pipeline=pipeline,
-            searcher=Searcher(store, index, embedder, ranking, accesses, resolve_caches(settings), period),
+            searcher=Searcher(
+                store,
+                index,
+                embedder,
+                ranking,
+                accesses,
+                resolve_caches(settings),
+                period,
+                resolve_reranker(settings, reranker),
+            ),
             accesses=accesses,
             lifetimes=tuple(sorted(Retention(settings=settings.maintenance).lifetimes.items())),
             llm=client,

@@ -10,6 +10,7 @@ from .embed import embed_documents
 from .engine import Engine
 from .errors import JiyiError
 from .models import Check, Health, JobCounts, utc_now
+from .read.rerank import problem as reranker_problem
 
 FAILED_JOBS_S = 900.0  # for which a failed job counts
 MIN_STALLED_S = 120.0  # a due job that no worker has taken for longer is stalled
@@ -33,6 +34,8 @@ class HealthCheck:
         cache = self._engine.searcher.cache_use()
         # Without a cache searches are slower, not wrong.
         checks.append(Check(name="cache", ok=True, problem="; ".join(cache.problems) or None))
+        missing = reranker_problem(self._engine.settings, self._engine.searcher.reranker)
+        checks.append(Check(name="reranker", ok=True, problem=missing))
         return Health(ready=all(check.ok for check in checks), checks=tuple(checks))
 
     def _check_jobs(self, counts: JobCounts) -> Check:

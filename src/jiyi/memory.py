@@ -47,6 +47,7 @@ from .write.change import Changes, change, changed_fields, existing, restore
 if TYPE_CHECKING:
     from .embed import Embedder
     from .llm import LLM
+    from .read.rerank import Reranker
     from .settings import Settings
     from .write.drafts import Extractor
 
@@ -91,6 +92,7 @@ class Memory:
         llm: LLM | None = None,
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
+        reranker: Reranker | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
         key: str | None = None,
@@ -99,8 +101,8 @@ class Memory:
         URL names a server (`jiyi serve`); `key` is its API key. With a `workspace`, a folder, memories are also files:
         DIR/context/memory.md of the `workspace_user`, or DIR/<user>/context/memory.md of each user.
 
-        `embedder` and `llm` replace those of the settings. `extractors` run inside `add`, beside the built-in one; a
-        slow `extractor`, such as one that asks a model, runs in a job after it and replaces them.
+        `embedder`, `llm` and `reranker` replace those of the settings. `extractors` run inside `add`, beside the
+        built-in one; a slow `extractor`, such as one that asks a model, runs in a job after it and replaces them.
 
         Use it as `async with Memory.open() as memory:`, or as `memory = await Memory.open()` with a later
         `await memory.close()`.
@@ -108,8 +110,9 @@ class Memory:
         from .settings import load_settings
 
         settings = settings or load_settings()
-        parts: dict[str, Any] = {"settings": settings, "embedder": embedder, "llm": llm, "extractor": extractor}
-        parts |= {"extractors": extractors, "workspace": workspace, "workspace_user": workspace_user}
+        parts: dict[str, Any] = {"settings": settings, "embedder": embedder, "llm": llm, "reranker": reranker}
+        parts |= {"extractor": extractor, "extractors": extractors}
+        parts |= {"workspace": workspace, "workspace_user": workspace_user}
         if str(where or settings.url or "").lower().startswith(("http://", "https://")):
             from .client import Memory as Client
 
@@ -432,7 +435,7 @@ class Memory:
         """Count what the store holds, of one user or of all."""
         engine = self._engine
         held = await engine.store.statistics.stats(engine.embedder.id, validation.optional_name("user_id", user_id))
-        return held.model_copy(update={"cache": engine.searcher.cache_use()})
+        return held.model_copy(update={"cache": engine.searcher.cache_use(), "reranker": engine.searcher.reranker_id})
 
     async def health(self) -> Health:
         """Check that the store answers, that jobs get done, and that texts can be embedded."""

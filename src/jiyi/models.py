@@ -412,6 +412,7 @@ class Stats(Value):
     by_type: dict[str, int]
     coverage: Coverage
     embedder: str
+    reranker: str | None = None  # None: hits are ranked without reading them
     store: str
     schema_version: str
     size_bytes: int

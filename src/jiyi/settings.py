@@ -97,6 +97,9 @@ class SearchSettings(Section):
     half_life_days: float | None = Field(
         default=None, gt=0, description="age at which recency has halved; default: the preset's, usually 30"
     )
+    rerank: bool = Field(
+        default=True, description="let a reranker read the best candidates, if `jiyi-rerank` is installed"
+    )
     expand_with_llm: bool = Field(default=False, description="ask the language model for synonyms of query words")
 
 

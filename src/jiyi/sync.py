@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .embed import Embedder
     from .engine import Runtime
     from .llm import LLM
+    from .read.rerank import Reranker
     from .settings import Settings
     from .write.drafts import Extractor
 
@@ -160,6 +161,7 @@ class Memory:
         llm: LLM | None = None,
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
+        reranker: Reranker | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
         key: str | None = None,
@@ -172,6 +174,7 @@ class Memory:
             llm=llm,
             extractor=extractor,
             extractors=extractors,
+            reranker=reranker,
             workspace=workspace,
             workspace_user=workspace_user,
             key=key,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
 from threading import Lock
+from typing import Protocol
 
 from .inputs import UNKNOWN_AGE, age_bucket, rank_buckets
 from .model import Message, Model
@@ -20,41 +22,51 @@ class Candidate:
     text: str
     age_days: float | None = None  # None: unknown
 
-    def digest(self) -> bytes:
-        return _digest(f"{self.speaker}\0{self.text}")
+
+class Readable(Protocol):
+    """Anything with the attributes of a `Candidate`."""
+
+    @property
+    def speaker(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def age_days(self) -> float | None: ...
 
 
 class LocalReranker:
     """Scores candidates on this machine, on one thread; calls from several threads are fine.
 
     The states of recently read messages (about 4 kB per token) and recent scores are cached. Keys of both caches are
-    hashes of the texts, so a changed text never gets an old score.
+    hashes of the texts, so a changed text never gets an old score. The model is loaded at first use, once per process.
     """
 
     id = "jiyi-rerank-1"
 
     def __init__(self, cache_mb: float = 64.0) -> None:
-        self._model = Model()
         self._limit = int(cache_mb * 2**20)
         self._size = 0
         self._messages: OrderedDict[bytes, Message] = OrderedDict()
         self._scores: OrderedDict[tuple[bytes, bytes, int, int], float] = OrderedDict()
         self._lock = Lock()
 
-    def logits(self, question: str, candidates: Sequence[Candidate]) -> list[float]:
+    def logits(self, question: str, candidates: Sequence[Readable]) -> list[float]:
         """Return a logit for each candidate: that it answers, or bears on, the question.
 
         The age counts absolutely and relative to the other candidates."""
         if not candidates:
             return []
         asked, ages = _digest(question), _buckets(candidates)
-        keys = [(asked, candidate.digest(), *age) for candidate, age in zip(candidates, ages, strict=True)]
+        keys = [
+            (asked, _digest(f"{candidate.speaker}\0{candidate.text}"), *age)
+            for candidate, age in zip(candidates, ages, strict=True)
+        ]
         with self._lock:
             known = {key: self._scores[key] for key in keys if key in self._scores}
         new = [at for at, key in enumerate(keys) if key not in known]
         if new:
             messages = self._encoded([candidates[at] for at in new], [keys[at][1] for at in new])
-            found = self._model.logits(question, messages, [ages[at] for at in new])
+            found = loaded_model().logits(question, messages, [ages[at] for at in new])
             known.update((keys[at], float(logit)) for at, logit in zip(new, found, strict=True))
         with self._lock:
             for key in keys:
@@ -75,11 +87,11 @@ class LocalReranker:
     def cache_bytes(self) -> int:
         return self._size
 
-    def _encoded(self, candidates: Sequence[Candidate], keys: Sequence[bytes]) -> list[Message]:
+    def _encoded(self, candidates: Sequence[Readable], keys: Sequence[bytes]) -> list[Message]:
         with self._lock:
             known = {key: self._messages[key] for key in keys if key in self._messages}
         new = {key: candidate for key, candidate in zip(keys, candidates, strict=True) if key not in known}
-        states = self._model.encode([(candidate.speaker, candidate.text) for candidate in new.values()])
+        states = loaded_model().encode([(candidate.speaker, candidate.text) for candidate in new.values()])
         known.update(zip(new, states, strict=True))
         with self._lock:
             for key, message in known.items():
@@ -92,7 +104,20 @@ class LocalReranker:
         return [known[key] for key in keys]
 
 
-def _buckets(candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
+_loading = Lock()
+
+
+def loaded_model() -> Model:
+    with _loading:
+        return _model()
+
+
+@cache
+def _model() -> Model:
+    return Model()
+
+
+def _buckets(candidates: Sequence[Readable]) -> list[tuple[int, int]]:
     """Return the age of each candidate in buckets, absolute and relative to those of known age."""
     days = [candidate.age_days for candidate in candidates if candidate.age_days is not None]
     recency = iter(rank_buckets([-age for age in days]))

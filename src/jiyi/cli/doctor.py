@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import re
@@ -26,6 +27,9 @@ from ..errors import JiyiError, SettingsError
 from ..ids import new_id
 from ..llm import resolve as resolve_llm
 from ..memory import Memory
+from ..read.rerank import RerankCandidate
+from ..read.rerank import problem as reranker_problem
+from ..read.rerank import resolve as resolve_reranker
 from ..settings import SHARED_VARIABLES, Settings, config_files, load_settings
 from .session import counted, plain
 
@@ -71,6 +75,7 @@ async def examine(where: str | None) -> list[Check]:
         Check(State.WORKS, "settings", ", ".join(map(str, config_files())) or "no settings file"),
         *_environment(),
         *embedding,
+        await _reranker(settings),
         _language_model(settings),
         *(await _cache(settings)),
         *(await _store(where, usable, embedder)),
@@ -134,6 +139,16 @@ async def _embedder(settings: Settings) -> tuple[Embedder | None, list[Check]]:
     once = (time.perf_counter() - loaded) * 1000
     finding = f"{embedder.id}, {len(vector)} dimensions; {loaded - start:.1f} s to load, {once:.0f} ms per sentence"
     return embedder, [Check(State.WORKS, "embedder", finding)]
+
+
+async def _reranker(settings: Settings) -> Check:
+    """Read one sentence. Without a reranker everything works, so none is never a fault."""
+    reranker = resolve_reranker(settings, None)
+    if reranker is None:
+        return Check(State.WORKS, "reranker", reranker_problem(settings, None) or "")
+    start = time.perf_counter()
+    await asyncio.to_thread(reranker.logits, "where does she live?", [RerankCandidate("Mei", "我住在柏林")])
+    return Check(State.WORKS, "reranker", f"{reranker.id}; {time.perf_counter() - start:.1f} s to load")
 
 
 async def _cache(settings: Settings) -> list[Check]:

@@ -297,6 +297,7 @@ def stats_table(held: Stats, user: str | None) -> Table:
         "users" if user is None else "user": str(held.users) if user is None else user,
         "memories": f"{held.memories:,}",
         "embedder": held.embedder,
+        "reranker": held.reranker or "none",
         "keywords": f"{covered.with_keywords:,} of {covered.memories:,} memories",
         "vectors": f"{covered.embedded:,} of {covered.memories:,} memories",
     }

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ..areas.jobs import Jobs
     from ..embed import Embedder
     from ..llm import LLM
+    from ..read.rerank import Reranker
     from ..settings import Settings
     from ..write.drafts import Extractor
 
@@ -85,6 +86,7 @@ class Memory:
         llm: LLM | None = None,
         extractor: Extractor | None = None,
         extractors: Sequence[Extractor] = (),
+        reranker: Reranker | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
         key: str | None = None,
@@ -99,6 +101,7 @@ class Memory:
             "llm": llm,
             "extractor": extractor,
             "extractors": extractors or None,
+            "reranker": reranker,
             "workspace": workspace,
             "workspace_user": workspace_user,
         }

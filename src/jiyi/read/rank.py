@@ -31,15 +31,21 @@ class RankedHit:
 
     id: str
     score: float
+    logit: float = 0.0  # of the score, by the relevance model
     parts: tuple[ScorePart, ...] = ()
     evidence: tuple[ScorePart, ...] = ()
     factors: tuple[ScorePart, ...] = ()
 
     def in_other_language(self) -> RankedHit:
         """Return the hit with a score that makes up for the words it cannot share with the query."""
-        odds = self.score / max(1 - self.score, 1e-9) * math.exp(OTHER_LANGUAGE)
-        part = ScorePart(name="other language", value=1.0, weight=1.0, contribution=OTHER_LANGUAGE)
-        return replace(self, score=odds / (1 + odds), evidence=(*self.evidence, part) if self.evidence else ())
+        return self.rescored("other language", 1.0, self.logit + OTHER_LANGUAGE)
+
+    def rescored(self, name: str, value: float, logit: float, weight: float = 1.0) -> RankedHit:
+        """Return the hit with another logit, and the named evidence for it."""
+        part = ScorePart(name=name, value=value, weight=weight, contribution=logit - self.logit)
+        evidence = tuple(sorted((*self.evidence, part), key=lambda one: -abs(one.contribution)))
+        score = round(1 / (1 + math.exp(-logit)), DIGITS)
+        return replace(self, logit=logit, score=score, evidence=evidence if self.evidence else ())
 
     def explanation(self, matched_terms: tuple[str, ...]) -> Explanation:
         return Explanation(
@@ -77,6 +83,7 @@ def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking:
         RankedHit(
             id=str(candidates.ids[places[at]]),
             score=float(values[first]),
+            logit=float(relevance.logits[first]),
             parts=_parts(scores, int(places[first])) if query.explain else (),
             evidence=relevance.explain(int(first)) if query.explain else (),
         )

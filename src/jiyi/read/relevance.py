@@ -132,10 +132,10 @@ class RelevanceModel:
         kind = evidence.vectors @ self.kind_message
         return np.hstack([match, before, kind, np.tile(query_vector @ self.kind_query, (rows, 1))])
 
-    def scores(self, logits: Floats) -> Floats:
-        """Turn logits into scores between 0 and 1."""
-        scores: Floats = 1 / (1 + np.exp(-(self.scale[0] * (logits - self.line[0]) + np.log(0.6 / 0.4))))
-        return scores
+    def calibrated(self, logits: Floats) -> Floats:
+        """Scale logits so that the score 0.6 is the line from which on a memory should be used."""
+        calibrated: Floats = self.scale[0] * (logits - self.line[0]) + np.log(0.6 / 0.4)
+        return calibrated
 
 
 @cache
@@ -175,8 +175,11 @@ class Relevance:
             "derived": np.zeros(len(places)) if candidates.derived is None else DERIVED * candidates.derived[places],
         }
 
+        self.logits = self._model.calibrated(self._logits + sum(self._adjustments.values()))
+
     def scores(self) -> Floats:
-        return self._model.scores(self._logits + sum(self._adjustments.values()))
+        scores: Floats = 1 / (1 + np.exp(-self.logits))
+        return scores
 
     def _inherited(self, candidates: Candidates, places: Places) -> Floats:
         """Raise the successor of an outdated statement to that statement's logit: it answers the same queries."""

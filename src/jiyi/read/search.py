@@ -3,7 +3,7 @@
 A cached result is stored under a hash of everything it depends on:
 
 - the query: text, mode, filter, keywords, limit, and what its relative dates ("yesterday") mean today;
-- the engine: version, weights, embedder;
+- the engine: version, weights, embedder, reranker;
 - the user's memories and synonyms: the newest entry of the change feed for the user, read from the database before
   each search. It covers everything committed until then, by any process;
 - the time: results live until the end of a short period, and not beyond the moment at which a memory of the user
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
@@ -39,6 +39,7 @@ from .hits import as_they_were, hit, matched_terms
 from .presets import Ranking
 from .query import LEGS, Query, build_index_query, expanded_keywords, query_texts, synonyms_of
 from .rank import RankedHit, rank
+from .rerank import MOST_READ, Reranker, is_question, reranked
 
 if TYPE_CHECKING:
     from ..index.search_index import SearchIndex
@@ -92,6 +93,7 @@ class Searcher:
         accesses: Accesses,
         caches: Sequence[Cache],
         period: Period,
+        reranker: Reranker | None = None,
     ) -> None:
         self._store = store
         self._index = index
@@ -100,6 +102,7 @@ class Searcher:
         self._accesses = accesses
         self._caches = caches
         self._period = period
+        self.reranker = reranker
         self._asked = self._answered = 0
 
     async def search(self, query: Query, *, asked_at: datetime | None = None, cacheable: bool = True) -> SearchResult:
@@ -156,11 +159,17 @@ class Searcher:
         index_query = build_index_query(query, people, vectors, snapshot, embedder.id, self._ranking)
         candidates = await self._index.gather(index_query)
         await _report_unembedded(query, candidates, store, embedder, degraded)
-        ranked = rank(candidates, query, index_query, self._ranking, embedder.id)
+        reranker = self.reranker if is_question(query) else None
+        asked = query if reranker is None else replace(query, limit=max(query.limit, MOST_READ), min_score=0.0)
+        ranked = rank(candidates, asked, index_query, self._ranking, embedder.id)
         memories = await store.memories.get(query.filter.user_id, [one.id for one in ranked.hits])
         found = {memory.id: memory for memory in as_they_were(memories, query.filter.as_of)}
+        best, total = _across_languages(query, ranked.hits, found, self._ranking), ranked.total
+        if reranker is not None:
+            best = [one for one in await reranked(reranker, query, best, found) if one.score >= query.min_score]
+            total = len(best) if query.min_score else total
         hits = []
-        for one in _across_languages(query, ranked.hits, found, self._ranking):
+        for one in best[: query.limit]:
             memory = found.get(one.id)
             if memory is not None:  # None if it was just deleted, or is a profile without content at that time
                 terms = matched_terms(memory, index_query.terms) if query.explain else ()
@@ -168,7 +177,7 @@ class Searcher:
         return SearchResult(
             query=query.text,
             hits=tuple(hits),
-            total_found=ranked.total,
+            total_found=total,
             searched=len(candidates),
             search_strategy_used=query.mode,
             expanded_keywords=expanded_keywords(query, index_query.synonyms),
@@ -208,7 +217,7 @@ class Searcher:
         asked = asdict(query)
         del asked["filter"]["now"]
         spans = [(span.start, span.end) for span in dates(query.text, query.filter.now) if span.relative]
-        engine = (__version__, asdict(self._ranking), self._embedder.id)
+        engine = (__version__, asdict(self._ranking), self._embedder.id, self.reranker_id)
         return _hash(asked, spans, engine, position, period, asked_at)
 
     async def _restored(self, query: Query, snapshot: SearchSnapshot, stored: CachedResult) -> SearchResult | None:
@@ -227,6 +236,10 @@ class Searcher:
             expanded_keywords=expanded_keywords(query, synonyms),
         )
 
+    @property
+    def reranker_id(self) -> str | None:
+        return None if self.reranker is None else self.reranker.id
+
     def cache_use(self) -> CacheUse:
         problems = [f"{cache.name}: {cache.problem}" for cache in self._caches if cache.problem]
         return CacheUse(
@@ -238,6 +251,8 @@ class Searcher:
 
     async def forget(self, user_id: str) -> int:
         """Remove the cached results of a user and return their number."""
+        if self.reranker is not None:
+            self.reranker.clear()
         return sum([await cache.forget(user_id) for cache in self._caches])
 
     async def close(self) -> None:

@@ -105,6 +105,7 @@ export default {
   check_llm: ["Language model", "语言模型"],
   check_disk: ["Disk", "磁盘"],
   check_cache: ["Cache", "缓存"],
+  check_reranker: ["Reranker", "重排模型"],
 
   timing_search: ["Search", "搜索"],
   timing_add: ["Add", "写入"],

@@ -1,0 +1,108 @@
+"""Reranking: a second model reads the best candidates together with the query.
+
+The relevance model compares vectors and words; a reranker reads both texts. It comes with the package `jiyi-rerank`, or
+is passed to `Memory.open(reranker=…)`. The final logit is a weighted sum of both models' logits, fitted by
+`bench/reranker/fusion.py` on stories that neither model was trained on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from ..models import MemoryItem
+from ..text.passages import width
+from .query import Query
+from .rank import RankedHit
+
+if TYPE_CHECKING:
+    from ..settings import Settings
+
+PACKAGE = "jiyi_rerank"
+NOT_INSTALLED = "not installed: hits are ranked without reading them (pip install jiyi-rerank)"
+MOST_READ = 25  # candidates of a search
+BASE, READ, SHIFT = 0.65, 0.24, 0.47  # weights of the relevance model's and the reranker's logit
+UNREAD = -5.0  # logit of candidates that were not read, as of most that don't answer
+LONGEST_QUERY = 150  # characters; longer ones are no questions
+# Widths of memories (a Chinese character counts as three): up to the first one rerankers know their like and are
+# trusted fully, then less and less; above the second one they don't read them.
+USUAL, LONGEST = 120, 400
+
+
+@dataclass(frozen=True, slots=True)
+class RerankCandidate:
+    """A memory as a reranker reads it."""
+
+    speaker: str
+    text: str
+    age_days: float | None = None
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    @property
+    def id(self) -> str: ...
+
+    def logits(self, question: str, candidates: Sequence[RerankCandidate]) -> Sequence[float]:
+        """Return for each candidate the logit that it answers, or bears on, the question. Runs in a thread."""
+        ...
+
+    def clear(self) -> None:
+        """Forget texts and everything computed from them, because some were deleted."""
+        ...
+
+
+def resolve(settings: Settings, given: Reranker | None) -> Reranker | None:
+    """Return the reranker to use: the given one, else the installed one unless the settings turn it off."""
+    if settings.search.preset != "measured":
+        return None
+    if given is not None or not settings.search.rerank or find_spec(PACKAGE) is None:
+        return given
+    from jiyi_rerank import LocalReranker
+
+    return LocalReranker()
+
+
+def problem(settings: Settings, reranker: Reranker | None) -> str | None:
+    """Return the reason why hits are not reranked, if there is one."""
+    if reranker is not None:
+        return None
+    if not settings.search.rerank:
+        return "turned off by search.rerank"
+    if settings.search.preset != "measured":
+        return f"not used by the preset {settings.search.preset}"
+    return NOT_INSTALLED
+
+
+def is_question(query: Query) -> bool:
+    """Return True for the queries that rerankers are made for: not dialogues, long texts or searches by words only."""
+    return not query.turns and query.mode != "keyword" and len(query.text) <= LONGEST_QUERY
+
+
+async def reranked(
+    reranker: Reranker, query: Query, hits: Sequence[RankedHit], found: Mapping[str, MemoryItem]
+) -> list[RankedHit]:
+    """Return the hits with scores by both models, best first."""
+    present = [one for one in hits if one.id in found]
+    read = [one for one in present if width(found[one.id].content) <= LONGEST][:MOST_READ]
+    texts = [candidate(found[one.id], query.filter.now) for one in read]
+    logits = await asyncio.to_thread(reranker.logits, query.text, texts) if texts else ()
+    by_id = {one.id: logit for one, logit in zip(read, logits, strict=True)}
+    fused = [_fused(one, by_id.get(one.id, UNREAD), width(found[one.id].content)) for one in present]
+    return sorted(fused, key=lambda one: -one.score)
+
+
+def _fused(one: RankedHit, logit: float, size: int) -> RankedHit:
+    trust = 0.0 if size > LONGEST else min(1.0, USUAL / max(size, 1))
+    both = BASE * one.logit + READ * logit + SHIFT
+    return one.rescored("reranker", logit, trust * both + (1 - trust) * one.logit, READ * trust)
+
+
+def candidate(memory: MemoryItem, now: datetime) -> RerankCandidate:
+    speaker = memory.data.get("speaker") or memory.data.get("role")
+    age = (now - memory.occurred_at).total_seconds() / 86_400
+    return RerankCandidate(speaker if isinstance(speaker, str) else "", memory.content, age)

@@ -1,0 +1,147 @@
+"""Searches with a reranker: the best candidates are read together with the question."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+import jiyi_rerank
+from jiyi import Memory
+from jiyi.embed import BuiltinEmbedder
+from jiyi.read import rerank
+from jiyi.settings import load_settings
+from jiyi.testing import WordEmbedder, WordReranker
+
+ON = load_settings(search={"rerank": True})
+SAID = (
+    "Pho for lunch again, that place is too good.",
+    "The landlord finally fixed the heating.",
+    "My sister Ana just got her pilot licence!",
+    "We signed the lease, so from May on I'm in Lisbon.",
+    "周末和同事去爬了香山，腿到现在还酸。",
+    "医生让我把咖啡戒了，换成了低因的。",
+    "Totally forgot my umbrella on the tram.",
+    "We watched that heist film, it was fine.",
+)
+QUESTION = "Which city will Mei live in?"
+ABSENT = "What is the name of Mei's dentist?"
+
+
+async def say(memory: Memory, texts: Sequence[str] = SAID) -> None:
+    await memory.add([{"role": "user", "name": "Mei", "content": text} for text in texts], user_id="mei")
+
+
+@pytest.fixture
+async def reading(path: Path, builtin: BuiltinEmbedder) -> AsyncIterator[Memory]:
+    async with Memory.open(path, settings=ON, embedder=builtin) as memory:
+        await say(memory)
+        yield memory
+
+
+async def test_an_answer_without_common_words_is_found(reading: Memory) -> None:
+    found = await reading.search(QUESTION, user_id="mei")
+    assert "Lisbon" in found.hits[0].content and found.hits[0].relevance_score >= 0.6
+    assert all(hit.relevance_score < 0.6 for hit in found.hits[1:])
+
+
+async def test_a_question_without_an_answer_gets_none(reading: Memory) -> None:
+    found = await reading.search(ABSENT, user_id="mei")
+    assert all(hit.relevance_score < 0.6 for hit in found.hits)
+
+
+async def test_the_reranker_is_named_where_a_score_is_explained(reading: Memory) -> None:
+    found = await reading.search(QUESTION, user_id="mei", explain=True)
+    part = next(part for part in found.hits[0].explanation.evidence if part.name == "reranker")
+    assert part.value > 0 and part.contribution
+
+
+async def test_stats_and_health_name_the_reranker(reading: Memory) -> None:
+    assert (await reading.stats()).reranker == "jiyi-rerank-1"
+    check = next(check for check in (await reading.health()).checks if check.name == "reranker")
+    assert check.ok and check.problem is None
+
+
+async def test_the_setting_turns_it_off(path: Path, builtin: BuiltinEmbedder) -> None:
+    off = load_settings(search={"rerank": False})
+    async with Memory.open(path, settings=off, embedder=builtin) as memory:
+        await say(memory)
+        found = await memory.search(QUESTION, user_id="mei", explain=True)
+        assert not [part for hit in found.hits for part in hit.explanation.evidence if part.name == "reranker"]
+        assert (await memory.stats()).reranker is None
+        check = next(check for check in (await memory.health()).checks if check.name == "reranker")
+        assert check.ok and "turned off" in (check.problem or "")
+
+
+async def test_without_the_package_everything_works_and_health_says_so(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rerank, "PACKAGE", "jiyi_rerank_that_nobody_installed")
+    async with Memory.open(path, settings=ON, embedder=WordEmbedder(512)) as memory:
+        await say(memory)
+        assert "umbrella" in (await memory.search("forgot my umbrella?", user_id="mei")).hits[0].content
+        health = await memory.health()
+        check = next(check for check in health.checks if check.name == "reranker")
+        assert health.ready and check.ok and "pip install jiyi-rerank" in (check.problem or "")
+
+
+async def test_a_reranker_of_your_own_decides(path: Path) -> None:
+    reader = WordReranker("umbrella")
+    async with Memory.open(path, embedder=WordEmbedder(512), reranker=reader) as memory:
+        await say(memory)
+        found = await memory.search("did we watch the film on the tram?", user_id="mei", limit=3)
+        assert "umbrella" in found.hits[0].content and len(found.hits) > 1
+        question, candidates = reader.asked[0]
+        assert question == "did we watch the film on the tram?" and {one.speaker for one in candidates} == {"Mei"}
+        assert len(candidates) <= rerank.MOST_READ and all(one.age_days is not None for one in candidates)
+        sure = await memory.search("what about the tram?", user_id="mei", min_relevance_score=0.6)
+        assert [hit.relevance_score >= 0.6 for hit in sure.hits] == [True] and sure.total_found == 1
+        before = reader.cleared
+        await memory.delete(found.hits[0].id, user_id="mei")
+        assert reader.cleared > before
+
+
+@pytest.mark.parametrize(
+    ("query", "options"),
+    [
+        ("Mei: I was out all day\nTom: where did you leave your umbrella?", {}),
+        ("umbrella " * 40, {}),
+        ("where is my umbrella?", {"search_mode": "keyword"}),
+    ],
+)
+async def test_dialogues_long_texts_and_words_alone_are_not_read(path: Path, query: str, options: dict) -> None:
+    reader = WordReranker("film")
+    async with Memory.open(path, settings=ON, embedder=WordEmbedder(512), reranker=reader) as memory:
+        await say(memory)
+        assert "umbrella" in (await memory.search(query, user_id="mei", **options)).hits[0].content
+        assert not reader.asked
+
+
+async def test_presets_with_a_formula_are_not_reranked(path: Path) -> None:
+    reader = WordReranker("film")
+    settings = load_settings(search={"rerank": True, "preset": "two_legs"})
+    async with Memory.open(path, settings=settings, embedder=WordEmbedder(512), reranker=reader) as memory:
+        await say(memory)
+        await memory.search("where is my umbrella?", user_id="mei")
+        assert not reader.asked
+
+
+def test_scores_depend_on_nothing_but_question_and_candidate() -> None:
+    """Batches and caches change no score; a changed text gets a new one."""
+    candidates = [jiyi_rerank.Candidate("Mei", text) for text in SAID]
+    together = jiyi_rerank.LocalReranker().logits(QUESTION, candidates)
+    one = jiyi_rerank.LocalReranker()
+    alone = [one.logits(QUESTION, [candidate])[0] for candidate in candidates]
+    assert alone == pytest.approx(together, abs=1e-3)
+    assert one.logits(QUESTION, candidates) == alone  # from the cache
+    assert max(range(len(SAID)), key=lambda at: together[at]) == 3
+    assert one.logits(QUESTION, [jiyi_rerank.Candidate("Mei", SAID[3].replace("Lisbon", "bed"))])[0] != alone[3]
+    one.clear()
+    assert one.cache_bytes == 0
+
+
+def test_the_cache_of_messages_stays_within_its_limit() -> None:
+    reader = jiyi_rerank.LocalReranker(cache_mb=1)
+    reader.logits(QUESTION, [jiyi_rerank.Candidate("Mei", f"{text} {number}") for text in SAID for number in range(5)])
+    assert 0 < reader.cache_bytes <= 2**20
