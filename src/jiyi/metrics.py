@@ -193,9 +193,6 @@ def _escaped(value: str) -> str:
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
-# -- values ---------------------------------------------------------------------------------------------------------
-
-
 class Timing(Value):
     """Durations in seconds; None while there are none."""
 

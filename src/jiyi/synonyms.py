@@ -64,8 +64,6 @@ def in_order(one: str, other: str) -> Pair:
     return (one, other) if one < other else (other, one)
 
 
-# -- files ----------------------------------------------------------------------------------------------------------
-
 MAX_GROUP = 50
 MAX_PAIRS = 200_000
 _HEADER = ["keyword", "synonym"]

@@ -37,9 +37,6 @@ REFRESH_AFTER = 0.01  # share of the TTL that must pass before a read refreshes 
 TEXT_NAMES = frozenset({"text", "content", "memory", "data", "value", "fact"})
 
 
-# -- names ----------------------------------------------------------------------------------------------------------
-
-
 def group_of(namespace: Namespace) -> str:
     """Return the group of a namespace; labels hold no dots."""
     return validation.name("namespace", GROUP + ".".join(namespace))
@@ -68,9 +65,6 @@ def matches(condition: MatchCondition, namespace: Namespace) -> bool:
     else:
         raise InvalidInput("match_type", f"must be prefix or suffix, not {condition.match_type!r}")
     return all(wanted in ("*", label) for wanted, label in zip(path, part, strict=True))
-
-
-# -- values ---------------------------------------------------------------------------------------------------------
 
 
 def render(value: Mapping[str, Any], fields: Sequence[str] | None) -> str:
@@ -124,9 +118,6 @@ def _compare(value: Any, operator: str, operand: Any) -> bool:
         except (TypeError, ValueError):
             return False  # not a number
     return bool(OPERATORS[operator](value, operand))
-
-
-# -- memories -------------------------------------------------------------------------------------------------------
 
 
 def _candidate(op: PutOp, fields: Sequence[str] | None, now: datetime) -> CandidateMemory:

@@ -155,8 +155,6 @@ class MemoryFolder:
         await asyncio.to_thread(_move, old, new)
         return f"Successfully renamed {old_path} to {new_path}" + await self._sync(gone=old_path)
 
-    # -- paths and files ----------------------------------------------------------------------------------------------
-
     @property
     def _workspace(self) -> Workspace:
         return self._memory.workspace.files.workspace
@@ -216,8 +214,6 @@ class MemoryFolder:
         except OSError as error:
             raise WorkspaceError(f"{path} could not be written: {error.strerror}") from error
         return note
-
-    # -- files and memories -------------------------------------------------------------------------------------------
 
     async def _sync(self, gone: str | None = None) -> str:
         """Sync files and memories; `gone` was removed on purpose. Return notes for the model."""

@@ -119,9 +119,6 @@ class RememberingClient:
         await self._target.__aexit__(*error)
 
 
-# -- turns ------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Turn:
     """The user's last message; `new` unless an earlier request had it and this one brings results of tools."""
@@ -182,9 +179,6 @@ def _text(reply: Any) -> str:
         return text_of_reply(reply)
     except InvalidInput:  # a raw response, or a reply without text
         return ""
-
-
-# -- streams ----------------------------------------------------------------------------------------------------------
 
 
 class Collector:

@@ -170,9 +170,6 @@ def _message(item: TResponseInputItem) -> tuple[str | None, str]:
     return parts.get("role"), strip_context(content).strip()[: validation.MAX_TEXT]
 
 
-# -- recall -----------------------------------------------------------------------------------------------------------
-
-
 def recall(
     memory: Memory | sync.Memory,
     *,
@@ -199,9 +196,6 @@ def recall(
         return replace(data.model_data, instructions=instructions)
 
     return with_memories
-
-
-# -- tools ------------------------------------------------------------------------------------------------------------
 
 
 def function_tools(tools: MemoryTools) -> list[FunctionTool]:

@@ -186,8 +186,6 @@ class Show:
         self._end()
         return played
 
-    # -- scenes -----------------------------------------------------------------------------------------------------
-
     async def _talk(self, conversation: Sequence[tuple[str, str]], begins: datetime) -> list[Receipt]:
         receipts = []
         for minute, (speaker, text) in enumerate(conversation):
@@ -281,8 +279,6 @@ class Show:
         for command, what in NEXT:
             grid.add_row(Text(command, style="bold green"), Text(self._says[what], style="dim"))
         self._show(grid)
-
-    # -- output -----------------------------------------------------------------------------------------------------
 
     async def _search(self, query: str) -> SearchResult:
         return await self._memory.search(query, user_id=WHO, limit=3, asked_at=NOW)

@@ -83,9 +83,6 @@ async def examine(where: str | None) -> list[Check]:
     ]
 
 
-# -- configuration --------------------------------------------------------------------------------------------------
-
-
 def _environment() -> list[Check]:
     unknown = unknown_variables(os.environ.keys())
     if not unknown:
@@ -120,9 +117,6 @@ def _language_model(settings: Settings) -> Check:
 def hidden(url: str) -> str:
     """Replace the password in a URL."""
     return re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", url)
-
-
-# -- parts ----------------------------------------------------------------------------------------------------------
 
 
 async def _embedder(settings: Settings) -> tuple[Embedder | None, list[Check]]:
@@ -217,9 +211,6 @@ async def _self_test(settings: Settings, embedder: Embedder | None) -> Check:
         found = f"did not find {', '.join(missed)}"
         return Check(State.BROKEN, "search", found, "please report this, with jiyi version --json")
     return Check(State.WORKS, "search", f"works in Chinese and English, {took:.0f} ms per search")
-
-
-# -- output ---------------------------------------------------------------------------------------------------------
 
 
 def report(checks: list[Check], healthy: bool) -> Table:

@@ -71,8 +71,6 @@ Session = Annotated[str | None, _belongs("--session", "A session.")]
 Agent = Annotated[str | None, _belongs("--agent", "An agent.")]
 Group = Annotated[str | None, _belongs("--group", "A group.")]
 
-# -- finding --------------------------------------------------------------------------------------------------------
-
 Query = Annotated[str, typer.Argument(metavar="QUERY", help="A question or keywords.")]
 Mode = Annotated[
     str | None, _option("--mode", "-m", metavar="MODE", help="hybrid (words and meaning), keyword or semantic.")
@@ -99,8 +97,6 @@ Trust = Annotated[float, _option("--trust", metavar="0..1", help=TRUST)]
 AsOf = Annotated[datetime | None, _time("--as-of", "Only what was valid at that time")]
 AskedAt = Annotated[datetime | None, _time("--asked-at", "The time that counts as now")]
 Status = Annotated[str, _option("--status", metavar="STATUS", help="active or archived.")]
-
-# -- changing -------------------------------------------------------------------------------------------------------
 
 Text = Annotated[
     list[str] | None, typer.Argument(metavar="TEXT", help="A statement; - reads stdin.", show_default=False)

@@ -161,9 +161,6 @@ def backup_line(done: BackupReport) -> str:
     return f"{done.path} ({done.size_bytes / 1e6:,.1f} MB) and {done.store} are equal: {held}"
 
 
-# -- why a score ----------------------------------------------------------------------------------------------------
-
-
 def explanations(found: SearchResult) -> Group:
     return Group(*(_explained_hit(place, hit) for place, hit in enumerate(found.hits, 1)))
 
@@ -206,9 +203,6 @@ def explanation(why: Explanation) -> Group:
 def _bar(part: ScorePart, colour: str) -> Text:
     filled = round(BAR * min(max(part.value, 0.0), 1.0))
     return Text.assemble(("█" * filled, colour), ("░" * (BAR - filled), "dim"))
-
-
-# -- one memory -----------------------------------------------------------------------------------------------------
 
 
 def memory_card(memory: MemoryItem) -> Group:
@@ -254,9 +248,6 @@ def _value(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-# -- history --------------------------------------------------------------------------------------------------------
-
-
 def timeline(changes: Sequence[Revision], *, with_times: bool = True) -> Table:
     grid = pairs(style="cyan")
     for change in changes:
@@ -286,9 +277,6 @@ def _shown(value: JsonValue) -> str:
     return "—" if value in (None, "", [], {}) else _value(value)
 
 
-# -- the store ------------------------------------------------------------------------------------------------------
-
-
 def stats_table(held: Stats, user: str | None) -> Table:
     covered = held.coverage
     rows: dict[str, RenderableType] = {
@@ -305,8 +293,6 @@ def stats_table(held: Stats, user: str | None) -> Table:
         rows["to reindex"] = f"{covered.outdated:,} memories of an earlier version: `jiyi maintain`"
     return pairs(rows)
 
-
-# -- metrics --------------------------------------------------------------------------------------------------------
 
 STEPS = " ▁▂▃▄▅▆▇█"
 PARTS = " ▏▎▍▌▋▊▉█"

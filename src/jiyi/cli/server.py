@@ -114,8 +114,6 @@ def mcp(
     call(run)
 
 
-# -- keys -----------------------------------------------------------------------------------------------------------
-
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
 

@@ -110,8 +110,6 @@ def call(verb: Callable[[Memory, Any], Awaitable[T]], *, user: str | None = None
     return asyncio.run(work())
 
 
-# -- output ---------------------------------------------------------------------------------------------------------
-
 # Memories are untrusted text: control characters are replaced, except tab and newline.
 _CONTROLS = {
     code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"

@@ -142,8 +142,6 @@ class CachedQueries:
         self._vectors.clear()
 
 
-# -- built-in ---------------------------------------------------------------------------------------------------------
-
 MAX_CHARACTERS = 2000  # the model averages over a text, so more would only blur the vector
 BATCH = 64
 LONG = 1000

@@ -100,9 +100,6 @@ class Document:
         return lone or "\n"
 
 
-# -- parsing --------------------------------------------------------------------------------------------------------
-
-
 def parse(text: str, before: Document | None = None) -> Document:
     """Parse a file; raise `CannotParse` if it is ambiguous what is a bullet.
 
@@ -267,9 +264,6 @@ def _bare(line: str) -> str:
 def _eol(text: str) -> str:
     found = re.search(r"\r\n|\r|\n", text)
     return found[0] if found else ""
-
-
-# -- editing --------------------------------------------------------------------------------------------------------
 
 
 def bullet_text(bullet: str, memory_id: str, note: Note, labels: Labels, eol: str) -> str:

@@ -113,9 +113,6 @@ def labels_of(memory: FiledMemory) -> Labels:
     )
 
 
-# -- writing --------------------------------------------------------------------------------------------------------
-
-
 def mark(memory_id: str, note: Note, labels: Labels = NO_LABELS, more: Mapping[str, str] | None = None) -> str:
     """Return the comment at the end of a line. `more`: fields in it that are not ours."""
     fields: dict[str, str] = {}
@@ -140,9 +137,6 @@ def item_text(bullet: str, width: int, content: str, comment: str, eol: str) -> 
     first, *rest = (_COMMENT.sub(r"<\\\1!--", line) for line in content.split("\n"))
     indent = " " * width
     return eol.join((f"{bullet}{first} {comment}", *(indent + line if line else "" for line in rest)))
-
-
-# -- reading --------------------------------------------------------------------------------------------------------
 
 
 def has_mark(line: str) -> bool:
@@ -232,8 +226,6 @@ def _read_time(text: str) -> datetime:
 def _digest(text: str) -> str:
     return blake2b(text.encode(), digest_size=10).hexdigest()
 
-
-# -- headings -------------------------------------------------------------------------------------------------------
 
 Language = Literal["zh", "en"]
 

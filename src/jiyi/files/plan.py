@@ -203,8 +203,6 @@ class _Planner:
         else:
             self._both(memory, line, self._written_state(memory, line, before))
 
-    # -- the four cases -------------------------------------------------------------------------------------------
-
     def _without_line(self, memory_id: str, memory: FiledMemory | None, before: AgreedEntry | None) -> None:
         if before is not None and before.path in self.held - self.lost:
             return
@@ -326,8 +324,6 @@ class _Planner:
         labels = replace(labels_of(memory), memory_key=None)
         note = replace(stored, tags=tuple(dict.fromkeys((*stored.tags, "conflict"))))
         self.steps.append(Create(memory_id=copy, note=note, labels=labels, path=line.path, instead_of=memory.id))
-
-    # -- helpers --------------------------------------------------------------------------------------------------
 
     def _write(self, memory: FiledMemory, note: Note) -> None:
         path = self.workspace.file_for(self.user_id, note.memory_type, memory.occurred_at)

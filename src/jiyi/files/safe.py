@@ -44,9 +44,6 @@ def checksum(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-# -- reading --------------------------------------------------------------------------------------------------------
-
-
 def check_path(root: Path, relative: str) -> Path:
     """Return the path of a file in the workspace; raise if a part of it leads elsewhere."""
     path = root
@@ -82,9 +79,6 @@ def read(path: Path) -> bytes | None:
 def _flag(name: str) -> int:
     """Return a flag of `os.open`, or 0 on systems without it."""
     return int(getattr(os, name, 0))
-
-
-# -- replacing ------------------------------------------------------------------------------------------------------
 
 
 def replace_file(path: Path, data: bytes, *, expected: str | None) -> None:
@@ -203,9 +197,6 @@ def _exchange(one: Path, other: Path) -> bool:
     raise OSError(problem, os.strerror(problem), str(other))
 
 
-# -- after a crash --------------------------------------------------------------------------------------------------
-
-
 def clean(folder: Path) -> list[str]:
     """Remove files that a crash left behind; put back an interrupted save. Return messages about those."""
     messages = []
@@ -237,9 +228,6 @@ def _read_swap_name(name: str) -> tuple[str, str, str]:
     target, _, sums = name.removeprefix(".").removesuffix(SWAP).rpartition(".")
     old, _, ours = sums.partition("-")
     return target, old or "?", ours or "?"
-
-
-# -- locking --------------------------------------------------------------------------------------------------------
 
 
 @contextmanager

@@ -218,9 +218,6 @@ def checksums(workspace: Workspace, user_id: str) -> dict[str, str]:
     return found
 
 
-# -- watching -------------------------------------------------------------------------------------------------
-
-
 async def watch(files: WorkspaceFiles, report: Report | None) -> None:
     """Sync edits as they happen, until cancelled; wait for a folder that is gone."""
     try:

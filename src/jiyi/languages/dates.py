@@ -124,8 +124,6 @@ def _existing(part: Part) -> tuple[datetime, datetime]:
     return start, end if start < end else start + (part.end - part.start)
 
 
-# -- search by rules --------------------------------------------------------------------------------------------------
-
 # No match, with all that it looks at before and after itself, goes further than this from a core it holds.
 REACH = 72
 
@@ -202,8 +200,6 @@ def _windows(text: str, core: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     if high >= 0:
         yield low, high
 
-
-# -- ranges -----------------------------------------------------------------------------------------------------------
 
 # How far back the words before a time are looked at.
 _LONGEST_BEFORE = 40

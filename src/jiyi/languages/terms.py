@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# -- search terms -----------------------------------------------------------------------------------------------------
-
 # Raise it with every change that gives a text other terms, keywords or hashes: memories with a lower number are then
 # indexed again in the background. 0 means unknown.
 WORDS_VERSION = 1
@@ -129,8 +127,6 @@ def _unspaced() -> Callable[[str], re.Match[str] | None]:
     return re.compile(f"[{HAN}{UNSPACED}]").match
 
 
-# -- hashes -----------------------------------------------------------------------------------------------------------
-
 # Marks that shape a sentence. Not among them: ? + # % $ = < > / and the minus of a number, which change what is said.
 _MARK = r"(?:[.,;:!'\"()\[\]{}*~`^|。、「」『』《》〈〉【】〔〕“”‘’„«»‹›–—·•・¡]|-(?!\d))"
 # One mark inside a word belongs to it: v2.1 is not v21. Any other stands for a pause.
@@ -204,8 +200,6 @@ def term_counts(terms: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.uin
 def _encoded(text: str) -> bytes:
     return text.encode(errors="surrogatepass")
 
-
-# -- keywords ---------------------------------------------------------------------------------------------------------
 
 _LONGEST = 64
 _MOST_IN_QUERY = 32
@@ -336,8 +330,6 @@ def _words_inside(word: str) -> Iterator[str]:
             if 1 < len(part) < len(word) and not is_stop_word(part):
                 yield part
 
-
-# -- built-in synonyms ------------------------------------------------------------------------------------------------
 
 _SEPARATOR = re.compile(r"[,，、]")
 _HAN_PHRASE = 3  # characters; shorter words the segmenter finds by itself

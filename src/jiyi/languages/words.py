@@ -105,8 +105,6 @@ FUNCTION_WORDS = word_set("""
 """)
 
 
-# -- normal form ------------------------------------------------------------------------------------------------------
-
 # Characters nobody sees: soft hyphen, zero-width space, word joiner, byte order mark, direction marks,
 # variation selectors ("❤" and "❤️" are one). The joiners U+200C and U+200D carry meaning and stay.
 _INVISIBLE = "\u00ad\u200b\u200e\u200f\u2060\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069" + "".join(
@@ -188,8 +186,6 @@ def normalise(text: str) -> str:
     """
     return " ".join(fold_case(plain(text)).split())
 
-
-# -- division into words ----------------------------------------------------------------------------------------------
 
 # Combining marks, which \w leaves out: without them Hindi or pointed Hebrew would fall apart.
 _MARKS = (

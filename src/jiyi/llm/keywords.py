@@ -97,9 +97,6 @@ def read_expansion(reply: dict[str, Any], query: str) -> QueryWords:
     return QueryWords(tuple(dict.fromkeys((*original, *synonyms))), synonyms, tuple(related[:MAX_RELATED]))
 
 
-# -- validation -------------------------------------------------------------------------------------------------------
-
-
 class WordsOf:
     """Finds words in a text, also in another form: allergies in "any allergy"."""
 

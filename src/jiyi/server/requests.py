@@ -247,8 +247,6 @@ class KeyBody(Body):
     expires_at: Time | None = None
 
 
-# -- MemUnit API -----------------------------------------------------------------------------------------------------
-
 RetrieveMethod = Literal["KEYWORD", "VECTOR", "HYBRID"]
 
 

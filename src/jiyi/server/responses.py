@@ -104,9 +104,6 @@ class Alive(BaseModel):
     status: Literal["ok"] = "ok"
 
 
-# -- MemUnit API -----------------------------------------------------------------------------------------------------
-
-
 class MemoryModel(BaseModel):
     event_id: str
     user_id: str

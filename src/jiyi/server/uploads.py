@@ -121,8 +121,6 @@ class Uploads:
             del self._uploads[upload.id]
             await asyncio.to_thread(shutil.rmtree, self._dir(upload), ignore_errors=True)
 
-    # -- one import -----------------------------------------------------------------------------------------------
-
     def _start_task(self, upload: Upload) -> None:
         task = self._tasks[upload.id] = asyncio.create_task(self._run(upload), name="jiyi-import")
         task.add_done_callback(lambda _: self._tasks.pop(upload.id, None))
@@ -171,8 +169,6 @@ class Uploads:
         finished = sorted(one.id for one in self._uploads.values() if one.state != "running")
         for old in finished[:-MAX_FINISHED]:
             del self._uploads[old]
-
-    # -- the disk -------------------------------------------------------------------------------------------------
 
     def _dir(self, upload: Upload) -> Path:
         return self._folder / upload.id

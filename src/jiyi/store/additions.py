@@ -195,9 +195,6 @@ def _resolvable(effects: Effects, saved: set[str]) -> tuple[Effects, list[str]]:
     return replace(effects, relations=tuple(relations), evidence=evidence, changes=tuple(changes)), problems
 
 
-# -- rows ------------------------------------------------------------------------------------------------------------
-
-
 def _scope(addition: Addition) -> Values:
     return {name: getattr(addition, name) for name in ("user_id", "session_id", "agent_id", "group_id")}
 

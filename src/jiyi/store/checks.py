@@ -193,9 +193,6 @@ async def _set_hash(session: AsyncSession, row: MemoryRow, said: str) -> bool:
     return True
 
 
-# -- rows that belong to nothing ------------------------------------------------------------------------------------
-
-
 def _orphans(user_id: str | None) -> list[tuple[Table, ColumnElement[bool]]]:
     """Return each table that refers to another, with the condition that the parent is missing."""
     found: list[tuple[Table, ColumnElement[bool]]] = []

@@ -87,8 +87,6 @@ def _is_mark() -> ColumnElement[bool]:
     return and_(FileRow.user_id == SHARED, FileRow.path == MARK)
 
 
-# -- reading --------------------------------------------------------------------------------------------------------
-
 TABLES: Sequence[Table] = Base.metadata.sorted_tables  # parents first
 
 
@@ -133,9 +131,6 @@ async def _chunks(store: Database, table: Table, last: tuple[Any, ...] | None) -
 
 async def _rows(session: AsyncSession, statement: Select[Any]) -> list[dict[str, Any]]:
     return [dict(row) for row in (await (await session.connection()).execute(statement)).mappings()]
-
-
-# -- all at once ----------------------------------------------------------------------------------------------------
 
 
 async def copy(source: Database, target: Database, advance: Advance) -> dict[str, int]:
@@ -183,9 +178,6 @@ async def _pages(session: AsyncSession, table: Table) -> AsyncIterator[list[dict
         yield rows
         last = [rows[-1][column.name] for column in key]
         page = statement.where(tuple_(*key) > tuple_(*last) if len(key) > 1 else key[0] > last[0])
-
-
-# -- comparing ------------------------------------------------------------------------------------------------------
 
 
 async def _compare(source: Database, target: Database, advance: Advance, whole: int) -> dict[str, tuple[int, str]]:

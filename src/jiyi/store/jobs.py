@@ -116,9 +116,6 @@ def finish(job: JobRow, now: datetime, state: ReceiptState, problems: Sequence[s
     job.created += created
 
 
-# -- retry, cancel, receipts -----------------------------------------------------------------------------------------
-
-
 async def _row(session: AsyncSession, user_id: str, job_id: str, *, to_change: bool = False) -> JobRow:
     statement = select(JobRow).where(JobRow.user_id == user_id, JobRow.id == job_id)
     job = await session.scalar(statement.with_for_update() if to_change else statement)

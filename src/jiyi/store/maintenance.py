@@ -99,7 +99,6 @@ async def _sources(session: AsyncSession, user_id: str, ids: Sequence[str]) -> d
     return found
 
 
-# -- one process at a time ---------------------------------------------------------------------------------------------
 # The lease stands among the jobs, under no user's name; no worker can claim it, because it is never due.
 
 ROUND = "upkeep"

@@ -178,8 +178,6 @@ async def _beside(session: AsyncSession, table: type[Base], rows: Sequence[Row],
     return (await (await session.connection()).execute(in_order)).mappings().all()
 
 
-# -- import ----------------------------------------------------------------------------------------------------------
-
 _NESTED = {"kind", "keywords", "sources", "vectors", "revisions", "unit_id", "memory_ids", "job"}
 
 
@@ -361,9 +359,6 @@ async def _import_jobs(session: AsyncSession, arriving: Arriving, some: Sequence
     inserts = Inserts()
     inserts.add(JobMemoryRow, led_to)
     await inserts.run(session)
-
-
-# -- stored rows -----------------------------------------------------------------------------------------------------
 
 
 def _plain(record: r.Record) -> dict[str, Any]:

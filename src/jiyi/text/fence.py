@@ -51,8 +51,6 @@ def harmless(text: str) -> str:
     return _CODE_FENCE.sub(lambda found: "".join("\\" + mark for mark in found[0]), folded)
 
 
-# -- known again ------------------------------------------------------------------------------------------------------
-
 # On a line of its own; a prompt that was put into JSON has \n for the end of the line.
 _FENCE = re.compile(rf"{OPENING}(?=[ \t]{{0,80}}\r?(?:\n|\\n))|{CLOSING}")
 _LINE_END = re.compile(r"(?:[ \t]{0,80}\r?(?:\n|\\n))?")

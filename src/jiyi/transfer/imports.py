@@ -83,9 +83,6 @@ def select(path: Path, kind: Kind) -> Selected:
     return Selected(tuple(files), tuple(skipped))
 
 
-# -- conversations --------------------------------------------------------------------------------------------------
-
-
 async def import_chats(
     path: Path,
     add: Add,
@@ -167,9 +164,6 @@ def _check_conversations(selected: Selected) -> _Totals:
     return totals
 
 
-# -- memories -------------------------------------------------------------------------------------------------------
-
-
 async def import_memories(
     selected: Selected, add: Add, *, user_id: str | None, default_user: str, actor: str, progress: Progress
 ) -> MemoryImportReport:
@@ -228,9 +222,6 @@ def _memory_batches(selected: Selected) -> Iterator[list[ImportedMemory]]:
                 batch = []
         if batch:
             yield batch
-
-
-# -- exports of Jiyi ------------------------------------------------------------------------------------------------
 
 
 async def import_export(
@@ -297,9 +288,6 @@ def _index_entries(batch: Sequence[Line], rules: KeywordRules) -> list[IndexEntr
             entry = index_entry(record.content, record.summary, record.tags, record.data, rules)
             entries.append(replace(entry, keywords=tuple(sorted(keywords, key=lambda one: (-one[1], one[0])))))
     return entries
-
-
-# -- helpers --------------------------------------------------------------------------------------------------------
 
 
 def _with_counts(problems: Counter[str]) -> list[str]:

@@ -138,9 +138,6 @@ def _storable(text: str) -> str:
     )
 
 
-# -- foreign values -------------------------------------------------------------------------------------------------
-
-
 class ForeignModel(BaseModel):
     """A part of a foreign file. Unknown fields are ignored."""
 

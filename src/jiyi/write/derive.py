@@ -123,9 +123,6 @@ def _part(unit: Unit, in_a_unit: set[str]) -> UnitPart | None:
     )
 
 
-# -- units -----------------------------------------------------------------------------------------------------------
-
-
 def segment(
     messages: Sequence[Said], open_unit: Sequence[Said], *, most: int = UNIT_MESSAGES
 ) -> tuple[bool, list[list[Said]]]:
@@ -168,9 +165,6 @@ def _is_another_topic(message: Said, before: Sequence[Said]) -> bool:
 def _words(text: str) -> frozenset[str]:
     """Return the words of a text without single Chinese characters, which everything shares."""
     return frozenset(term for term in tokens(text) if len(term) > 1)
-
-
-# -- drafts ----------------------------------------------------------------------------------------------------------
 
 
 def _checked(

@@ -219,8 +219,6 @@ def _occurred_at(text: str, said_at: datetime, *, future: bool | None) -> dateti
     return fitting[0] if fitting else said_at
 
 
-# -- statements --------------------------------------------------------------------------------------------------------
-
 WORTH = 0.45  # salience from which a statement becomes a memory
 MAX_STATEMENTS = 200  # of one message
 LONGEST = 600  # characters of a statement; a longer one is text that was pasted
@@ -275,8 +273,6 @@ def statements(text: str, role: str) -> list[Statement]:
         for start, end, dependent in parts
     ]
 
-
-# -- absolute dates in brackets ----------------------------------------------------------------------------------------
 
 _KEPT = re.compile(
     r"\d+(?:[.,:]\d+)*|\b[A-Z][\w'-]*|\b(?:not|no|never|none|nobody|nothing|without|cannot)\b|n['’]t\b|[不没未无非别]"

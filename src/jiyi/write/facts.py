@@ -103,9 +103,6 @@ def _is_part(short: str, long: str) -> bool:
     return short in long if _HAN.search(short) else f" {short} " in f" {long} ".replace(",", " ")
 
 
-# -- timelines ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(slots=True, kw_only=True)
 class Line:
     """One memory on a timeline: stored, or new."""

@@ -161,8 +161,6 @@ def _patterns(*, ended: bool) -> list[tuple[str, re.Pattern[str]]]:
     ]
 
 
-# -- endings of other things -------------------------------------------------------------------------------------------
-
 _NO_ENDING = re.compile(r"\b(?:if|would|never|not|almost|nearly)\b|n['’]t\b|如果|要是|差点|没|别", re.IGNORECASE)
 _LATIN = re.compile(r"[a-zà-öø-ÿ0-9][a-zà-öø-ÿ0-9'&-]*")
 _HAN = re.compile(r"[\u4e00-\u9fff]{2,}")

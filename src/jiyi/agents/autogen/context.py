@@ -113,8 +113,6 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         self._buffer_size = buffer_size
         self._recalled: tuple[Hit, ...] | None = None  # None until this turn has recalled
 
-    # -- AutoGen's interface ------------------------------------------------------------------------------------------
-
     async def add_message(self, message: LLMMessage) -> None:
         """Add a message. The answer to the user ends a turn and stores it."""
         if isinstance(message, FunctionExecutionResultMessage) and self._offload_over is not None:
@@ -158,8 +156,6 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
     def usage(self) -> ToolUsage:
         """Return the counters of the agent; see `MemoryTools.usage`."""
         return self.tools.usage()
-
-    # -- messages for the model ---------------------------------------------------------------------------------------
 
     async def _front(self) -> str:
         parts = [self.tools.system_prompt] if self._guide else []
@@ -222,8 +218,6 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         ]
         return FunctionExecutionResultMessage(content=results)
 
-    # -- tool calls ---------------------------------------------------------------------------------------------------
-
     async def _answer_open_calls(self) -> None:
         """Answer calls of memory tools that an agent without the tools left open."""
         last = self._messages[-1] if self._messages else None
@@ -268,8 +262,6 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         saved = receipt.memories[0]
         text = _OFFLOADED[self.tools.language].format(key=key_of(saved), summary=harmless(saved.summary))
         return result.model_copy(update={"content": text})
-
-    # -- configuration ------------------------------------------------------------------------------------------------
 
     def _to_config(self) -> MemoryContextConfig:
         return MemoryContextConfig(

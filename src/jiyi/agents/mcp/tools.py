@@ -52,9 +52,6 @@ def tool_result(result: ToolResult) -> types.CallToolResult:
     )
 
 
-# -- ChatGPT connectors -----------------------------------------------------------------------------------------------
-
-
 class SearchHit(Value):
     id: str
     title: str
@@ -152,8 +149,6 @@ def _as_json(output: Value) -> types.CallToolResult:
     )
 
 
-# -- resources --------------------------------------------------------------------------------------------------------
-
 PROFILE, RECENT = "jiyi://profile", "jiyi://recent"
 MARKDOWN = "text/markdown"
 PROFILE_TOKENS = 2000
@@ -238,9 +233,6 @@ async def _memory(memory_key: str, tools: MemoryTools) -> str:
     except (NotFound, ValueError):
         raise _unknown(MEMORIES + memory_key) from None
     return GetMemoryDetailOutput.of(memory, 0).text(PHRASES[tools.language])
-
-
-# -- the prompt -------------------------------------------------------------------------------------------------------
 
 
 def prompts(language: ToolLanguage) -> list[types.Prompt]:

@@ -123,8 +123,6 @@ class MemoryTools:
         """Return True if a call of this name is for these tools."""
         return isinstance(name, str) and name in self._tools
 
-    # -- calling ------------------------------------------------------------------------------------------------------
-
     async def call(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> ToolResult:
         """Run a tool. `arguments` are JSON text or an object, as the model wrote them.
 
@@ -213,8 +211,6 @@ class MemoryTools:
             return f"{place}: {self._phrases['not_an_argument'].format(arguments=taken)}"
         return f"{place}: {harmless(problem['msg'])}"
 
-    # -- repeated searches --------------------------------------------------------------------------------------------
-
     def _just_searched(self, given: Search) -> list[str] | None:
         """Return the keys that the same search found earlier in this turn, or None."""
         at, keys = self._searched.get(_fingerprint(given), (None, []))
@@ -237,8 +233,6 @@ class MemoryTools:
         elif isinstance(output, GetMemoryDetailOutput):
             record.use(output.memory_key)
 
-    # -- counting -----------------------------------------------------------------------------------------------------
-
     def turn(self) -> None:
         """Begin a new turn: searches of the previous turn may be repeated."""
         self._searched.clear()
@@ -255,8 +249,6 @@ class MemoryTools:
     def usage(self) -> ToolUsage:
         """Return the counters of this agent and user since the process started."""
         return self._activity.usage()
-
-    # -- rendering ----------------------------------------------------------------------------------------------------
 
     def openai(self, *, strict: bool = False) -> list[dict[str, Any]]:
         """Render for `tools=` of OpenAI's Chat Completions."""
@@ -280,8 +272,6 @@ class MemoryTools:
             {"name": name, "description": tool.description[self.language], "input_schema": tool.schema(self.language)}
             for name, tool in self._tools.items()
         ]
-
-    # -- answering: calls of other tools are ignored ------------------------------------------------------------------
 
     async def answer_openai(self, message: Any) -> list[dict[str, Any]]:
         """Run the calls in an assistant message of Chat Completions; return the messages to append."""

@@ -242,8 +242,6 @@ TOOLS: tuple[Tool, ...] = (
     list_memories,
 )
 
-# -- the tools of LangMem under their own names and arguments, for agents and prompts that know them -------------------
-
 
 class ManageMemoryInput(ToolInput):
     aliases: ClassVar = {"memory_id": "id", "memory_key": "id", "text": "content"}

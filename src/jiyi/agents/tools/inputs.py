@@ -40,9 +40,6 @@ def hidden(**constraints: Any) -> Any:
     return Field(default=None, json_schema_extra={"hidden": True}, **constraints)
 
 
-# -- lenient types ----------------------------------------------------------------------------------------------------
-
-
 def _list(value: object) -> object:
     """Accept a list as JSON text, or as text with commas."""
     if not isinstance(value, str):
@@ -124,9 +121,6 @@ TimeRange = Annotated[
     WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "null"}]}}),
 ]
 Key = Annotated[str, Field(max_length=validation.MAX_NAME)]
-
-
-# -- inputs -----------------------------------------------------------------------------------------------------------
 
 
 class ToolInput(BaseModel):
@@ -237,9 +231,6 @@ class ListMemoriesInput(ToolInput):
     tags: Names | None = hidden()
     limit: Limit | None = field("Most results.", "最多返回几条。", default=None)
     cursor: Key | None = field("For the next page.", "用于翻页。", default=None)
-
-
-# -- JSON schemas -----------------------------------------------------------------------------------------------------
 
 
 def json_schema(model: type[ToolInput], language: ToolLanguage, *, strict: bool = False) -> dict[str, Any]:

@@ -26,8 +26,6 @@ COMMON_KEYWORDS = word_set("""
 """)
 UNITS = "kg|km|cm|mm|mg|ml|kb|mb|gb|tb|hz|khz|mhz|ghz|ms|kw|kwh|mph|usd|rmb|g|m|l"
 
-# -- abbreviations with a full stop -----------------------------------------------------------------------------------
-
 # A name, a number or an explanation follows them.
 NEVER_END = word_set("""
     mr mrs ms dr prof st mt gen col sen rep rev hon capt lt sgt gov pres e.g i.e eg vs cf approx ca fig figs eq ext tel

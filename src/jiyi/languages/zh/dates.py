@@ -230,8 +230,6 @@ FAMILIES = (
 )
 
 
-# -- times of day -----------------------------------------------------------------------------------------------------
-
 _PARTS: dict[str, DayPart] = {
     "凌晨": "dawn", "清晨": "morning", "一大早": "morning", "大清早": "morning", "早上": "morning", "早晨": "morning",
     "上午": "morning", "中午": "noon", "午后": "afternoon", "下午": "afternoon", "傍晚": "dusk", "晚上": "night",

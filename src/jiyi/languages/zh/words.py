@@ -60,8 +60,6 @@ CUES = {
 }
 
 
-# -- search terms and keywords ----------------------------------------------------------------------------------------
-
 NAME = 1.4  # weight of a name as a keyword
 # rjieba's part-of-speech tags, the longest that fits wins; a word with no tag here is no keyword.
 _TAGS = {

@@ -29,7 +29,6 @@ keys = make_router("keys")
 server = make_router("server", prefix="")
 
 
-# -- maintenance ------------------------------------------------------------------------------------------------------
 # A plan is only shown. The server makes it again when it acts: with a plan from outside, a client could write anything.
 
 
@@ -61,9 +60,6 @@ async def plan_undo(caller: UserReader, body: UndoBody) -> UndoPlan:
 @maintenance.post("/undo", summary="Undo a change, everything from a source, or everything since a time")
 async def undo(caller: UserWriter, body: UndoBody) -> UndoReport:
     return await caller.memory.maintenance.undo(user_id=caller.user_id, by=caller.access.actor(None), **dict(body))
-
-
-# -- synonyms ---------------------------------------------------------------------------------------------------------
 
 
 @synonyms.post("/keywords/expand", summary="Synonyms and related words of keywords")
@@ -101,9 +97,6 @@ def _user(caller: UserCaller, shared: bool) -> str | None:
     return None
 
 
-# -- keys: a key manages only keys with at most its own permissions ---------------------------------------------------
-
-
 @keys.get("/keys", summary="The keys with at most the permissions of yours")
 async def list_keys(caller: Admin) -> Listing[ApiKey]:
     return Listing(items=await _visible(caller))
@@ -135,9 +128,6 @@ async def audit(caller: Admin, limit: Limit = 100) -> Listing[AuditEntry]:
 async def _visible(caller: Caller) -> list[ApiKey]:
     own = caller.access.key
     return [key for key in await caller.memory.keys.list() if own is None or key.is_subset_of(own)]
-
-
-# -- the server -------------------------------------------------------------------------------------------------------
 
 
 @server.get("/livez", summary="Liveness: the process answers")

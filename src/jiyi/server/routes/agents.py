@@ -72,9 +72,6 @@ async def record_skill(caller: UserWriter, body: SkillBody) -> Receipt:
     return await caller.memory.sessions.record_skill(user_id=caller.user_id, **dict(body))
 
 
-# -- MemUnit API: users are named in the body; the key still decides --------------------------------------------------
-
-
 @memunits.post("/retrieve", summary="Search memories by words, vectors or both")
 async def retrieve(caller: Reader, body: RetrieveMemoryRequest, user_id: UserId = None) -> RetrieveMemoryResponse:
     user = _user(caller, user_id, body.user_id)

@@ -86,9 +86,6 @@ async def follow_job(caller: UserReader, job_id: Id) -> Response:
     return stream(follow("job", look, lambda job: job.next_attempt_at is None, streams), streams)
 
 
-# -- imports and exports ----------------------------------------------------------------------------------------------
-
-
 @transfer.post(
     "/imports",
     response_model=Import,

@@ -207,9 +207,6 @@ async def get_groups(caller: UserReader, memory_types: Types = None) -> Groups:
     return Groups(groups=await caller.memory.usage.groups(user_id=caller.user_id, memory_types=memory_types))
 
 
-# -- search -----------------------------------------------------------------------------------------------------------
-
-
 @finding.post("/search", summary="Search memories; `explain` adds the parts of each score")
 async def search(caller: UserReader, body: SearchBody) -> SearchResult:
     return await caller.memory.search(user_id=caller.user_id, **dict(body))

@@ -21,8 +21,6 @@ from ..records import (
 )
 from ..sources import Source, Values
 
-# -- LoCoMo: two people, many sessions --------------------------------------------------------------------------------
-
 SESSION = re.compile(r"session_(\d+)")
 
 
@@ -80,8 +78,6 @@ def _is_locomo(value: dict[str, Any]) -> bool:
 
 
 LOCOMO = JsonReader("locomo", "conversations", _is_locomo, read_locomo)
-
-# -- LongMemEval: sessions between a user and an assistant ------------------------------------------------------------
 
 
 class LongMemEvalTurn(ForeignModel):

@@ -136,8 +136,6 @@ def _is_markup(line: str) -> bool:
     return bool(_HEADING.fullmatch(bare)) or bare.startswith(("|", "<!--")) or not bare.strip("-*_= ")
 
 
-# -- front matter ---------------------------------------------------------------------------------------------------
-
 Fields = dict[str, list[str]]
 
 

@@ -177,8 +177,6 @@ class Grounding:
         spoken_of = any(start <= day < end for start, end in self._days(cited))
         return day.replace(hour=0) if spoken_of else None
 
-    # -- facts of the conversation ---------------------------------------------------------------------------------
-
     @cached_property
     def _text(self) -> str:
         return "\n".join(strip_context(said.text) for said in self._all)
@@ -219,8 +217,6 @@ class Grounding:
     def mentions(self, span: TimeSpan, cited: Sequence[Said]) -> bool:
         """Return True if the messages mention a time, or it is relative."""
         return span.relative or any(start < span.end and span.start < end for start, end in self._days(cited))
-
-    # -- checks of a text -------------------------------------------------------------------------------------------
 
     def _check_numbers(self, text: str) -> None:
         for number in _DIGITS.findall(normalize("NFKC", text)):

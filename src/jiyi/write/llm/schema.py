@@ -87,8 +87,6 @@ class ProposedJudgement(ReplyModel):
     merged: Annotated[Annotated[str, Field(min_length=1, max_length=2 * MAX_MEMORY)] | None, _or_default(None)] = None
 
 
-# -- JSON schemas for servers, in the subset that all of them support -------------------------------------------------
-
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXT_OR_NULL: dict[str, Any] = {"type": ["string", "null"]}
 _NUMBERS: dict[str, Any] = {"type": "array", "items": {"type": "integer"}}
