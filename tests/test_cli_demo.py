@@ -31,7 +31,7 @@ def test_the_demo_finds_what_it_says_and_touches_nothing(
     played = answer("demo")
     assert path.read_bytes() == before and list((tmp_path / "home").iterdir()) == []
 
-    assert len(played["receipts"]) == len(demo.CONVERSATION)
+    assert len(played["receipts"]) == len(demo.SCRIPT["conversation"])
     made = {memory["content"] for memory in played["memories"]["items"]}
     for said in ("吃素", "对花生过敏", "住在杭州", "林岚"):
         assert any(said in content for content in made), said
@@ -54,8 +54,9 @@ def test_the_demo_finds_what_it_says_and_touches_nothing(
 
 
 def test_it_is_narrated_in_both_languages() -> None:
-    assert demo.ENGLISH.keys() == demo.CHINESE.keys()
-    for key, english in demo.ENGLISH.items():
-        chinese = demo.CHINESE[key]
+    english_texts, chinese_texts = (demo.SCRIPT["narrations"][lang] for lang in ("en", "zh"))
+    assert english_texts.keys() == chinese_texts.keys()
+    for key, english in english_texts.items():
+        chinese = chinese_texts[key]
         assert any("\u4e00" <= letter <= "\u9fff" for letter in chinese), key
         assert english.count("{") == chinese.count("{"), key

@@ -6,8 +6,7 @@ from unicodedata import normalize
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jiyi.languages.words import fold_traditional, normalise, plain
-from jiyi.languages.zh.traditional import simplified_table
+from jiyi.languages.words import fold_traditional, normalise, plain, simplified_table
 from support import each_case
 
 any_text = st.text(alphabet=st.characters(exclude_categories=()))

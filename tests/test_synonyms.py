@@ -15,7 +15,7 @@ import jiyi.languages.terms
 import jiyi.read.query
 import jiyi.synonyms
 from jiyi import InvalidInput, Memory, NotFound
-from jiyi.languages.terms import _groups, builtin_phrases, builtin_synonyms, query_keywords
+from jiyi.languages.terms import _groups, builtin_synonyms
 from jiyi.languages.words import normalise
 from jiyi.read.query import MOST_RELATED, MOST_SYNONYMS, expand, related_words
 from jiyi.synonyms import Cooccurrence, Synonym, checked, parse_synonyms
@@ -43,12 +43,6 @@ def test_the_set_is_well_formed() -> None:
     assert [word for word in WORDS if normalise(word) != word or not word.isprintable()] == []
     both = [group for group in GROUPS if {word.isascii() for word in group} >= {True, False}]
     assert len(both) == len(GROUPS), "every group speaks both languages"
-
-
-def test_its_words_are_what_a_query_is_cut_into() -> None:
-    """A word that the segmenter takes apart would never be looked up; phrases are found in the text itself."""
-    never = [word for word in WORDS if word not in query_keywords(word) and word not in builtin_phrases(word)]
-    assert never == ["后端", "拿铁", "播客"], "which the segmenter does not know"
 
 
 @each_case("word", WORDS)
@@ -90,15 +84,9 @@ def test_brothers_are_not_the_same() -> None:
     assert "弟弟" not in builtin_synonyms("哥哥")
 
 
-def test_phrases_are_found_in_a_text() -> None:
-    assert builtin_phrases("When is the due date? 远程办公的截止日期") == ["due date", "远程办公", "截止日期"]
-    assert builtin_phrases("residue dates, hot pots") == ["hot pot"]
-
-
 @given(st.text())
 def test_any_text_can_be_looked_up(text: str) -> None:
     assert text not in builtin_synonyms(text)
-    assert set(builtin_phrases(text)) <= set(WORDS)
 
 
 # -- files ----------------------------------------------------------------------------------------------------------

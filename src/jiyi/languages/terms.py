@@ -332,7 +332,6 @@ def _words_inside(word: str) -> Iterator[str]:
 
 
 _SEPARATOR = re.compile(r"[,，、]")
-_HAN_PHRASE = 3  # characters; shorter words the segmenter finds by itself
 
 
 def builtin_synonyms(word: str) -> tuple[str, ...]:
@@ -346,12 +345,6 @@ def builtin_synonyms(word: str) -> tuple[str, ...]:
     word = normalise(word)
     table = _table()
     return next((table[form] for form in _forms(word) if form in table), ())
-
-
-def builtin_phrases(text: str) -> list[str]:
-    """Return the entries in a text that are no single keyword: "business trip", "截止日期"."""
-    found = _phrases().finditer(normalise(text))
-    return list(dict.fromkeys(phrase["english"] or phrase.group() for phrase in found))
 
 
 def words_of_line(line: str) -> list[str]:
@@ -381,14 +374,6 @@ def _table() -> dict[str, tuple[str, ...]]:
         for word in group:
             found.setdefault(word, {}).update(dict.fromkeys(other for other in group if other != word))
     return {word: tuple(others) for word, others in found.items()}
-
-
-@cache
-def _phrases() -> re.Pattern[str]:
-    words = sorted(_table(), key=len, reverse=True)  # of two that begin alike the longer one is meant
-    english = "|".join(re.escape(word) for word in words if " " in word)
-    han = "|".join(re.escape(word) for word in words if not word.isascii() and len(word) >= _HAN_PHRASE)
-    return re.compile(rf"(?<![a-z0-9])(?P<english>{english})s?(?![a-z0-9])|{han}")
 
 
 def _forms(word: str) -> Iterator[str]:

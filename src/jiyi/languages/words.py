@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib.resources import files
 from typing import Literal
 from unicodedata import combining, normalize
 
 from .base import word_set
 from .en.words import STOP_WORDS
-from .zh.traditional import simplified_table
 from .zh.words import PARTICLES
 from .zh.words import STOP_WORDS as CHINESE_STOP_WORDS
 
@@ -123,13 +123,16 @@ _MARK_RUN = re.compile(
 
 
 @cache
-def _traditional() -> dict[int, str]:
-    return simplified_table()
+def simplified_table() -> dict[int, str]:
+    """Return the table that translates traditional characters to simplified ones."""
+    lines = files(__package__).joinpath("zh/traditional.txt").read_text("utf-8").splitlines()
+    pairs = "".join(line for line in lines if not line.startswith("#"))
+    return dict(zip(map(ord, pairs[::2]), pairs[1::2], strict=True))
 
 
 @cache
 def _plain_table() -> dict[int, str | None]:
-    return {**_traditional(), **{ord(c): None for c in _INVISIBLE}, **{ord(c): to for c, to in _TYPEWRITER.items()}}
+    return {**simplified_table(), **{ord(c): None for c in _INVISIBLE}, **{ord(c): to for c, to in _TYPEWRITER.items()}}
 
 
 @cache
@@ -142,7 +145,7 @@ def _to_translate() -> re.Pattern[str]:
 
 def fold_traditional(text: str) -> str:
     """Replace traditional Chinese characters by simplified ones."""
-    return text if text.isascii() else text.translate(_traditional())
+    return text if text.isascii() else text.translate(simplified_table())
 
 
 def _nfkc(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from ..languages.terms import tokens
@@ -89,31 +89,17 @@ def _dated_passages(memory: MemoryItem) -> list[str]:
 
 
 def as_they_were(memories: Iterable[MemoryItem], as_of: datetime | None) -> list[MemoryItem]:
-    """Return the memories as they were at `as_of`, without those that had no content yet.
-
-    Profiles grow line by line and compressed memories day by day: both are cut to what held then.
-    """
+    """Return the memories as they were at `as_of`: compressed ones, which grow day by day, are cut to that day."""
     if as_of is None:
         return list(memories)
-    return [was for memory in memories if (was := _as_it_was(memory, as_of)) is not None]
-
-
-def _as_it_was(memory: MemoryItem, as_of: datetime) -> MemoryItem | None:
-    if COMPRESSED in memory.data and as_of < memory.occurred_at:
-        return _until(memory, as_of)
-    attributes = memory.data.get("attributes")
-    if memory.memory_type not in ("profile", "group_profile") or not isinstance(attributes, list):
-        return memory
-    held = [item for item in attributes if isinstance(item, dict) and _held(item, as_of)]
-    content = "\n".join(str(item["content"]) for item in held if item.get("content"))
-    if not content:
-        return None
-    data = {**memory.data, "attributes": list(held)}
-    return memory.model_copy(update={"content": content, "summary": summarise(content), "data": data})
+    cut = (_until(memory, as_of) if COMPRESSED in memory.data else memory for memory in memories)
+    return [memory for memory in cut if memory is not None]
 
 
 def _until(memory: MemoryItem, as_of: datetime) -> MemoryItem | None:
     """Keep the lines of that day and earlier ones. Text of a language model names no days and is kept whole."""
+    if as_of >= memory.occurred_at:
+        return memory
     last = as_of.astimezone(UTC).date().isoformat()
     lines = memory.content.splitlines()
     kept = [line for line in lines if (day := _DAY.match(line)) is None or day.group(1) <= last]
@@ -121,12 +107,3 @@ def _until(memory: MemoryItem, as_of: datetime) -> MemoryItem | None:
         return memory if kept else None
     content = "\n".join(kept)
     return memory.model_copy(update={"content": content, "summary": summarise(content)})
-
-
-def _held(item: Mapping[str, object], as_of: datetime) -> bool:
-    since, until = (_parse_time(item.get(name)) for name in ("since", "until"))
-    return (since is None or since <= as_of) and (until is None or until > as_of)
-
-
-def _parse_time(written: object) -> datetime | None:
-    return datetime.fromisoformat(written) if isinstance(written, str) else None

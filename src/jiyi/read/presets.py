@@ -1,5 +1,4 @@
-"""Presets of ranking weights. `measured` is the default: its numbers were fitted on public benchmarks by
-`bench/fitting.py` (docs/internals/evaluation.md). The others are common plain formulas."""
+"""Presets of ranking weights: the default `measured`, fitted on public benchmarks, and common formulas."""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
 """The schema of 0.1.0."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.schema import SchemaItem
 
 from jiyi.store.types import Array, Instant, short_text, vector
 
@@ -9,6 +12,18 @@ revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
+
+
+def _user_table(name: str, key: list[str], *parts: SchemaItem, **options: Any) -> None:
+    """Create a table whose primary key is the user and `key`."""
+    user_id = sa.Column("user_id", short_text(256), nullable=False)
+    primary_key = sa.PrimaryKeyConstraint("user_id", *key, name=op.f(f"pk_{name}"))
+    op.create_table(name, user_id, *parts, primary_key, **options)
+
+
+def _reference(column: str, table: str, name: str) -> sa.ForeignKeyConstraint:
+    columns = [f"{table}.user_id", f"{table}.id"]
+    return sa.ForeignKeyConstraint(["user_id", column], columns, name=op.f(name), ondelete="CASCADE")
 
 
 def upgrade() -> None:
@@ -46,29 +61,27 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("seq", name=op.f("pk_changes")),
         sqlite_autoincrement=True,
     )
-    op.create_index("ix_changes_user", "changes", ["user_id", "seq"], unique=False)
-    op.create_table(
+    op.create_index("ix_changes_user", "changes", ["user_id", "seq"])
+    _user_table(
         "file_entries",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["workspace", "memory_id"],
         sa.Column("workspace", short_text(26), nullable=False),
         sa.Column("memory_id", short_text(26), nullable=False),
         sa.Column("path", short_text(1024), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("digests", sa.JSON(), nullable=False),
-        sa.PrimaryKeyConstraint("user_id", "workspace", "memory_id", name=op.f("pk_file_entries")),
     )
-    op.create_table(
+    _user_table(
         "files",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["path"],
         sa.Column("path", short_text(1024), nullable=False),
         sa.Column("checksum", short_text(64), nullable=False),
         sa.Column("synced_at", Instant(), nullable=False),
         sa.Column("seen", sa.BigInteger(), nullable=True),
-        sa.PrimaryKeyConstraint("user_id", "path", name=op.f("pk_files")),
     )
-    op.create_table(
+    _user_table(
         "jobs",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["id"],
         sa.Column("id", short_text(26), nullable=False),
         sa.Column("kind", short_text(32), nullable=False),
         sa.Column("state", short_text(16), nullable=False),
@@ -84,22 +97,20 @@ def upgrade() -> None:
         sa.Column("payload", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("not_before", Instant(), nullable=True),
         sa.Column("leased_by", short_text(64), nullable=True),
-        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_jobs")),
     )
-    op.create_index("ix_jobs_due", "jobs", ["not_before"], unique=False)
+    op.create_index("ix_jobs_due", "jobs", ["not_before"])
     op.create_index("uq_jobs_idempotency", "jobs", ["user_id", "idempotency_key"], unique=True)
-    op.create_table(
+    _user_table(
         "llm_usage",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["hour"],
         sa.Column("hour", Instant(), nullable=False),
         sa.Column("calls", sa.Integer(), nullable=False),
         sa.Column("input_tokens", sa.BigInteger(), nullable=False),
         sa.Column("output_tokens", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("user_id", "hour", name=op.f("pk_llm_usage")),
     )
-    op.create_table(
+    _user_table(
         "memories",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["id"],
         sa.Column("id", short_text(26), nullable=False),
         sa.Column("memory_key", short_text(256), nullable=False),
         sa.Column("agent_id", short_text(256), nullable=True),
@@ -130,10 +141,9 @@ def upgrade() -> None:
         sa.Column("created_at", Instant(), nullable=False),
         sa.Column("updated_at", Instant(), nullable=False),
         sa.Column("slot", short_text(32), nullable=True),
-        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_memories")),
     )
-    op.create_index("ix_memories_session", "memories", ["user_id", "session_id"], unique=False)
-    op.create_index("ix_memories_slot", "memories", ["user_id", "slot"], unique=False)
+    op.create_index("ix_memories_session", "memories", ["user_id", "session_id"])
+    op.create_index("ix_memories_slot", "memories", ["user_id", "slot"])
     op.create_index(
         "uq_memories_dedupe",
         "memories",
@@ -143,9 +153,9 @@ def upgrade() -> None:
         postgresql_where=sa.text("status = 'active' AND valid_to IS NULL"),
     )
     op.create_index("uq_memories_key", "memories", ["user_id", "memory_key"], unique=True)
-    op.create_table(
+    _user_table(
         "messages",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["id"],
         sa.Column("id", short_text(26), nullable=False),
         sa.Column("external_id", short_text(256), nullable=True),
         sa.Column("session_id", short_text(256), nullable=True),
@@ -157,30 +167,27 @@ def upgrade() -> None:
         sa.Column("sent_at", Instant(), nullable=False),
         sa.Column("dedupe_hash", short_text(32), nullable=True),
         sa.Column("created_at", Instant(), nullable=False),
-        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_messages")),
     )
-    op.create_index("ix_messages_session", "messages", ["user_id", "session_id", "id"], unique=False)
+    op.create_index("ix_messages_session", "messages", ["user_id", "session_id", "id"])
     op.create_index("uq_messages_dedupe", "messages", ["user_id", "dedupe_hash"], unique=True)
-    op.create_table(
+    _user_table(
         "recalls",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["id"],
         sa.Column("id", short_text(26), nullable=False),
         sa.Column("query", sa.Text(), nullable=False),
         sa.Column("memory_ids", sa.JSON(), nullable=False),
         sa.Column("recalled_at", Instant(), nullable=False),
-        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_recalls")),
     )
-    op.create_table(
+    _user_table(
         "synonyms",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["keyword", "synonym"],
         sa.Column("keyword", short_text(256), nullable=False),
         sa.Column("synonym", short_text(256), nullable=False),
         sa.Column("similarity", sa.Double(), nullable=False),
-        sa.PrimaryKeyConstraint("user_id", "keyword", "synonym", name=op.f("pk_synonyms")),
     )
-    op.create_table(
+    _user_table(
         "units",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["id"],
         sa.Column("id", short_text(26), nullable=False),
         sa.Column("session_id", short_text(256), nullable=True),
         sa.Column("group_id", short_text(256), nullable=True),
@@ -191,110 +198,67 @@ def upgrade() -> None:
         sa.Column("started_at", Instant(), nullable=False),
         sa.Column("ended_at", Instant(), nullable=False),
         sa.Column("created_at", Instant(), nullable=False),
-        sa.PrimaryKeyConstraint("user_id", "id", name=op.f("pk_units")),
     )
-    op.create_index("ix_units_session", "units", ["user_id", "session_id", "id"], unique=False)
-    op.create_table(
+    op.create_index("ix_units_session", "units", ["user_id", "session_id", "id"])
+    _user_table(
         "embeddings",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["memory_id", "part"],
         sa.Column("memory_id", short_text(26), nullable=False),
         sa.Column("part", sa.SmallInteger(), nullable=False),
         sa.Column("model", short_text(128), nullable=False),
         sa.Column("dimension", sa.Integer(), nullable=False),
         sa.Column("vector", vector(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["user_id", "memory_id"],
-            ["memories.user_id", "memories.id"],
-            name=op.f("fk_embeddings_memories"),
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("user_id", "memory_id", "part", name=op.f("pk_embeddings")),
+        _reference("memory_id", "memories", "fk_embeddings_memories"),
     )
-    op.create_table(
+    _user_table(
         "job_memories",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["job_id", "position"],
         sa.Column("job_id", short_text(26), nullable=False),
         sa.Column("position", sa.Integer(), nullable=False),
         sa.Column("memory_id", short_text(26), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["user_id", "job_id"], ["jobs.user_id", "jobs.id"], name=op.f("fk_job_memories_jobs"), ondelete="CASCADE"
-        ),
-        sa.ForeignKeyConstraint(
-            ["user_id", "memory_id"],
-            ["memories.user_id", "memories.id"],
-            name=op.f("fk_job_memories_memories"),
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("user_id", "job_id", "position", name=op.f("pk_job_memories")),
+        _reference("job_id", "jobs", "fk_job_memories_jobs"),
+        _reference("memory_id", "memories", "fk_job_memories_memories"),
         sqlite_with_rowid=False,
     )
-    op.create_index("ix_job_memories_memory", "job_memories", ["user_id", "memory_id"], unique=False)
-    op.create_table(
+    op.create_index("ix_job_memories_memory", "job_memories", ["user_id", "memory_id"])
+    _user_table(
         "keywords",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["memory_id", "keyword"],
         sa.Column("memory_id", short_text(26), nullable=False),
         sa.Column("keyword", short_text(256), nullable=False),
         sa.Column("weight", sa.Double(), nullable=False),
         sa.Column("source", short_text(16), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["user_id", "memory_id"],
-            ["memories.user_id", "memories.id"],
-            name=op.f("fk_keywords_memories"),
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("user_id", "memory_id", "keyword", name=op.f("pk_keywords")),
+        _reference("memory_id", "memories", "fk_keywords_memories"),
         sqlite_with_rowid=False,
     )
-    op.create_index("ix_keywords_keyword", "keywords", ["user_id", "keyword"], unique=False)
-    op.create_table(
+    op.create_index("ix_keywords_keyword", "keywords", ["user_id", "keyword"])
+    _user_table(
         "memory_sources",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["memory_id", "message_id"],
         sa.Column("memory_id", short_text(26), nullable=False),
         sa.Column("message_id", short_text(26), nullable=False),
         sa.Column("span_start", sa.Integer(), nullable=True),
         sa.Column("span_end", sa.Integer(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["user_id", "memory_id"],
-            ["memories.user_id", "memories.id"],
-            name=op.f("fk_memory_sources_memories"),
-            ondelete="CASCADE",
-        ),
-        sa.ForeignKeyConstraint(
-            ["user_id", "message_id"],
-            ["messages.user_id", "messages.id"],
-            name=op.f("fk_memory_sources_messages"),
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("user_id", "memory_id", "message_id", name=op.f("pk_memory_sources")),
+        _reference("memory_id", "memories", "fk_memory_sources_memories"),
+        _reference("message_id", "messages", "fk_memory_sources_messages"),
         sqlite_with_rowid=False,
     )
-    op.create_index("ix_memory_sources_message", "memory_sources", ["user_id", "message_id"], unique=False)
-    op.create_table(
+    op.create_index("ix_memory_sources_message", "memory_sources", ["user_id", "message_id"])
+    _user_table(
         "relations",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["memory_id", "target_id", "relation_type"],
         sa.Column("memory_id", short_text(26), nullable=False),
         sa.Column("target_id", short_text(26), nullable=False),
         sa.Column("relation_type", short_text(16), nullable=False),
         sa.Column("strength", sa.Double(), nullable=False),
         sa.Column("created_at", Instant(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["user_id", "memory_id"],
-            ["memories.user_id", "memories.id"],
-            name=op.f("fk_relations_memories"),
-            ondelete="CASCADE",
-        ),
-        sa.ForeignKeyConstraint(
-            ["user_id", "target_id"],
-            ["memories.user_id", "memories.id"],
-            name="fk_relations_target",
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("user_id", "memory_id", "target_id", "relation_type", name=op.f("pk_relations")),
+        _reference("memory_id", "memories", "fk_relations_memories"),
+        _reference("target_id", "memories", "fk_relations_target"),
     )
-    op.create_index("ix_relations_target", "relations", ["user_id", "target_id"], unique=False)
-    op.create_table(
+    op.create_index("ix_relations_target", "relations", ["user_id", "target_id"])
+    _user_table(
         "revisions",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["memory_id", "version"],
         sa.Column("memory_id", short_text(26), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("action", short_text(16), nullable=False),
@@ -302,17 +266,11 @@ def upgrade() -> None:
         sa.Column("reason", sa.Text(), nullable=True),
         sa.Column("before", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("changed_at", Instant(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["user_id", "memory_id"],
-            ["memories.user_id", "memories.id"],
-            name=op.f("fk_revisions_memories"),
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("user_id", "memory_id", "version", name=op.f("pk_revisions")),
+        _reference("memory_id", "memories", "fk_revisions_memories"),
     )
-    op.create_table(
+    _user_table(
         "terms",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["memory_id"],
         sa.Column("memory_id", short_text(26), nullable=False),
         sa.Column("length", sa.Integer(), nullable=False),
         sa.Column("asks", sa.Double(), nullable=False),
@@ -323,32 +281,15 @@ def upgrade() -> None:
         sa.Column("keyword_hashes", Array("<i8"), nullable=False),
         sa.Column("keyword_weights", Array("<f4"), nullable=False),
         sa.Column("words_version", sa.SmallInteger(), server_default="0", nullable=False),
-        sa.ForeignKeyConstraint(
-            ["user_id", "memory_id"],
-            ["memories.user_id", "memories.id"],
-            name=op.f("fk_terms_memories"),
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("user_id", "memory_id", name=op.f("pk_terms")),
+        _reference("memory_id", "memories", "fk_terms_memories"),
     )
-    op.create_table(
+    _user_table(
         "unit_messages",
-        sa.Column("user_id", short_text(256), nullable=False),
+        ["message_id"],
         sa.Column("message_id", short_text(26), nullable=False),
         sa.Column("unit_id", short_text(26), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["user_id", "message_id"],
-            ["messages.user_id", "messages.id"],
-            name=op.f("fk_unit_messages_messages"),
-            ondelete="CASCADE",
-        ),
-        sa.ForeignKeyConstraint(
-            ["user_id", "unit_id"],
-            ["units.user_id", "units.id"],
-            name=op.f("fk_unit_messages_units"),
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("user_id", "message_id", name=op.f("pk_unit_messages")),
+        _reference("message_id", "messages", "fk_unit_messages_messages"),
+        _reference("unit_id", "units", "fk_unit_messages_units"),
         sqlite_with_rowid=False,
     )
-    op.create_index("ix_unit_messages_unit", "unit_messages", ["user_id", "unit_id"], unique=False)
+    op.create_index("ix_unit_messages_unit", "unit_messages", ["user_id", "unit_id"])
