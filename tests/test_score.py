@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -197,9 +197,3 @@ async def test_a_quoted_phrase_comes_first(memory: Memory, query: str) -> None:
     assert contents(found)[0] in (said[0], said[2])
     assert found.hits[0].explanation is not None
     assert {part.name: part.value for part in found.hits[0].explanation.parts}["phrase"] == 1.0
-
-
-async def test_old_and_new_of_the_same_worth_are_told_apart_by_recency_only(memory: Memory) -> None:
-    await memory.add("jasmine tea from the market", user_id="mei", occurred_at=AT - timedelta(days=90))
-    await memory.add("jasmine tea from the garden", user_id="mei", occurred_at=AT)
-    assert contents(await memory.search("jasmine tea", user_id="mei", asked_at=AT))[0].endswith("garden")

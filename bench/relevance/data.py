@@ -1,72 +1,82 @@
-"""Questions with the evidence of every message in their store, built with the code that a search runs."""
+"""Questions with the evidence of every candidate in their store: stories are added to a memory as a user would, and
+the evidence is that of a search."""
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
+import random
 import re
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jiyi import Memory, MemoryItem
 from jiyi.embed import BuiltinEmbedder
-from jiyi.index.legs import IndexRow
-from jiyi.index.query import Evidence
-from jiyi.index.user_index import UserIndex
-from jiyi.languages.words import normalise
-from jiyi.models import to_micros
-from jiyi.read.presets import PRESETS, Ranking
-from jiyi.read.query import build_index_query, interpret, query_texts
+from jiyi.read.query import index_query, interpret, query_texts
 from jiyi.read.relevance import candidate_features, query_features
 from jiyi.scope import Filter
 from jiyi.store.contract import SearchSnapshot
-from jiyi.write.index import KeywordRules, index_entry
+from jiyi.text_cache import clear_text_caches
+from jiyi.write import classify
 
-RULES = KeywordRules(most=12, lightest=0.1)
-RANKING = Ranking(preset="measured", weights=PRESETS["measured"], priorities={})
+from .. import sentences
+
+USER = "u"
 MODEL = BuiltinEmbedder.id
+KEPT = 300  # candidates of a question in a large store: the answers and the most similar others
+NON_ANSWERS = {
+    "en": ("I'm not sure, I don't think you told me.", "I don't know that yet.", "I'm not sure about that."),
+    "zh": ("我不太清楚，你好像没告诉过我。", "这个我还不知道。", "不确定，你没提过。"),
+}
 
 
 @dataclass
 class Question:
-    """One question with the evidence of every message in its store."""
+    """One question with its candidates."""
 
-    rows: np.ndarray  # features of candidates and query
+    text: str
+    story: str
+    rows: np.ndarray  # features of candidate and query
     query: np.ndarray
     vectors: np.ndarray
     previous: np.ndarray
-    gold: np.ndarray
-    ignored: np.ndarray  # also hold the answer, without being named
-    story: str
-    language: str = ""
-    must: set[int] = field(default_factory=set)
-    never: set[int] = field(default_factory=set)
+    statement: np.ndarray
+    successions: tuple[np.ndarray, np.ndarray]
+    gold: np.ndarray  # answers
+    ignored: np.ndarray  # hold the answer too, without being named
+    stale: np.ndarray  # say what is false or no longer so
+    answerable: bool
     weight: float = 1.0
 
 
-class Embeddings:
-    """Vectors by text, embedded once and kept in a file."""
+class CachedEmbedder:
+    """The built-in embedder with vectors kept in a file."""
+
+    id = MODEL
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._known: dict[str, np.ndarray] = {}
+        self._path, self._known = path, dict[str, np.ndarray]()
         if path.exists():
             with np.load(path, allow_pickle=True) as stored:
                 self._known = dict(zip(stored["texts"], stored["vectors"], strict=True))
 
-    def __getitem__(self, text: str) -> np.ndarray:
-        return self._known[text]
-
-    def add(self, texts: list[str]) -> None:
+    async def embed_documents(self, texts: Sequence[str]) -> np.ndarray:
         missing = [text for text in dict.fromkeys(texts) if text not in self._known]
-        for at in range(0, len(missing), 256):
-            some = missing[at : at + 256]
-            vectors = np.asarray(asyncio.run(BuiltinEmbedder().embed_documents(some)))
-            self._known |= dict(zip(some, vectors, strict=True))
+        if missing:
+            vectors = await BuiltinEmbedder().embed_documents(missing)
+            self._known |= dict(zip(missing, vectors, strict=True))
+        return np.stack([np.asarray(self._known[text], np.float32) for text in texts])
+
+    async def embed_query(self, text: str) -> np.ndarray:
+        vector: np.ndarray = (await self.embed_documents([text]))[0]
+        return vector
 
     def save(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,237 +84,227 @@ class Embeddings:
         np.savez(self._path, texts=np.array(texts, object), vectors=np.stack([self._known[text] for text in texts]))
 
 
-def build(messages: list[dict[str, Any]], embeddings: Embeddings) -> UserIndex:
-    """Index messages the way a store does."""
-    rows = []
-    for at, message in enumerate(messages):
-        data = {"speaker": str(message["speaker"] or ""), "role": message["role"]}
-        entry = index_entry(message["text"], message["text"], (), data, RULES)
-        sent = to_micros(message["at"])
-        rows.append(
-            IndexRow(
-                id=f"{at:06d}",
-                memory_type="message",
-                layer="episodic",
-                session_id=message["session"],
-                agent_id=None,
-                group_id=None,
-                speaker=normalise(str(message["speaker"] or "")),
-                assistant=message["role"] == "assistant",
-                derived=False,
-                tags=(),
-                occurred_at=sent,
-                valid_from=sent,
-                valid_to=None,
-                expires_at=None,
-                last_accessed_at=None,
-                access_count=0,
-                importance=0.5,
-                trust=1.0,
-                length=entry.length,
-                asks=entry.asks,
-                kind="",
-                salience=1.0,
-                hashes=entry.hashes.tobytes(),
-                counts=entry.counts.tobytes(),
-                keyword_hashes=b"",
-                keyword_weights=b"",
-                vector=embeddings[message["text"]].astype(np.float32).tobytes(),
-                dimension=512,
-            )
-        )
-    index = UserIndex(MODEL, 512, seen=0)
-    index.put(rows)
-    return index
-
-
-def ask(
-    index: UserIndex, text: str, asked_at: datetime, embeddings: Embeddings
-) -> tuple[np.ndarray, np.ndarray, Evidence]:
-    query = interpret(
-        text,
-        Filter.parse(user_id="u", asked_at=asked_at),
-        mode="hybrid",
-        keywords=None,
-        min_score=0,
-        limit=5,
-        explain=False,
-        with_synonyms=False,
-    )
-    people = index.people
-    texts = query_texts(query, people)
-    embeddings.add(texts)
-    asked = build_index_query(
-        query, people, [embeddings[one] for one in texts], SearchSnapshot(None, {}), MODEL, RANKING
-    )
-    candidates = index.gather(asked)
-    evidence = candidates.evidence(np.arange(len(candidates)))
-    return query_features(query, asked), embeddings[texts[0]], evidence
-
-
-def question(index: UserIndex, text: str, asked_at: datetime, embeddings: Embeddings, **labels: Any) -> Question:
-    row, vector, evidence = ask(index, text, asked_at, embeddings)
-    rows = np.hstack([candidate_features(evidence), np.tile(row, (len(evidence.vectors), 1))]).astype(np.float32)
-    return Question(rows=rows, query=vector, vectors=evidence.vectors, previous=evidence.previous_vectors, **labels)
-
-
-def read_stories(path: Path) -> list[dict[str, Any]]:
+def read(path: Path) -> dict[str, Any]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        told: list[dict[str, Any]] = json.load(file)["stories"]
-    return told
-
-
-def stories(
-    path: Path, embeddings: Embeddings, *, asked_before: float = 0.0, weight: float = 1.0, seed: int = 0
-) -> list[Question]:
-    told = read_stories(path)
-    found, rng = [], np.random.default_rng(seed)
-    for story in told:
-        messages, place = [], {}
-        for number, session in enumerate(story["sessions"]):
-            began = datetime.fromisoformat(session["at"])
-            for at, message in enumerate(session["messages"]):
-                place[number, at] = len(messages)
-                speaker = message.get("name") or (story["user"] if message["role"] == "user" else None)
-                messages.append(
-                    {
-                        "role": message["role"],
-                        "speaker": speaker,
-                        "text": message["text"],
-                        "session": str(number),
-                        "at": began + timedelta(seconds=40 * at),
-                    }
-                )
-        began += timedelta(days=2)
-        for one in story["questions"]:
-            if rng.random() < asked_before:
-                replies = NON_ANSWERS["zh" if re.search("[\u4e00-\u9fff]", one["q"]) else "en"]
-                began += timedelta(hours=5)
-                messages.append(_message("user", one["q"], began, 0) | {"speaker": story["user"]})
-                messages.append(_message("assistant", str(rng.choice(replies)), began, 1))
-        embeddings.add([message["text"] for message in messages])
-        embeddings.add([one["q"] for one in story["questions"]])
-        index = build(messages, embeddings)
-        asked_at = datetime.fromisoformat(story["asked_at"].split()[-1])
-        texts = [f"{message['speaker'] or ''}: {message['text']}" for message in messages]
-        for one in story["questions"]:
-            gold = [place[tuple(where)] for where in one.get("gold", [])]
-            must = {at for at, text in enumerate(texts) if any(_matches(some, text) for some in one["must"])}
-            never = {at for at, text in enumerate(texts) if any(re.search(p, text, re.I) for p in one.get("never", []))}
-            labels, ignored = np.zeros(len(messages), np.float32), np.zeros(len(messages), bool)
-            labels[gold or sorted(must)] = 1
-            ignored[[at for at in must if not labels[at]]] = True
-            found.append(
-                question(
-                    index,
-                    one["q"],
-                    asked_at,
-                    embeddings,
-                    gold=labels,
-                    ignored=ignored,
-                    story=story["id"],
-                    language=story["language"],
-                    must=must,
-                    never=never,
-                    weight=weight,
-                )
-            )
+        found: dict[str, Any] = json.load(file)
     return found
 
 
-NON_ANSWERS = {
-    "en": ("I'm not sure, I don't think you told me.", "I don't know that yet.", "I'm not sure about that."),
-    "zh": ("我不太清楚，你好像没告诉过我。", "这个我还不知道。", "不确定，你没提过。"),
-}
+async def stories(
+    path: Path, embedder: CachedEmbedder, *, asked_before: float = 0.0, held_out: bool = True, weight: float = 1.0
+) -> list[Question]:
+    """Ask the questions of stories, some of which were asked before and not answered.
+
+    `held_out`: sentences are classified by a model that has not seen their story, as in use.
+    """
+    told, found = read(path)["stories"], list[Question]()
+    names = sorted(story["id"] for story in told)
+    random.Random(7).shuffle(names)
+    fold = {name: at % 5 for at, name in enumerate(names)}
+    examples = sentences.examples() if held_out else []
+    for number in range(5):
+        if held_out:
+            weights, bias = sentences.fit([one for one in examples if fold.get(one.story) != number])
+            classify.use_weights(weights.astype(np.float16), bias)
+            clear_text_caches()
+        rng = np.random.default_rng(number)
+        for story in told:
+            if fold[story["id"]] == number:
+                found += await _story(story, embedder, asked_before, rng, weight)
+    classify.use_weights()
+    clear_text_caches()
+    return found
 
 
-def plain_facts(
-    path: Path, embeddings: Embeddings, stores: int = 400, weight: float = 1.0, seed: int = 0
+async def _story(
+    story: dict[str, Any], embedder: CachedEmbedder, asked_before: float, rng: np.random.Generator, weight: float
+) -> list[Question]:
+    places: dict[tuple[str, str], set[tuple[int, int]]] = {}
+    async with _memory(embedder) as memory:
+        for number, session in enumerate(story["sessions"]):
+            began, messages = datetime.fromisoformat(session["at"]), []
+            for at, one in enumerate(session["messages"]):
+                places.setdefault((str(number), one["text"]), set()).add((number, at))
+                name = one.get("name") or (story["user"] if one["role"] == "user" else None)
+                messages.append(_message(one["role"], one["text"], began + timedelta(seconds=40 * at), name))
+            await memory.add(messages, user_id=USER, session_id=str(number))
+        for number, one in enumerate(story["questions"]):
+            if rng.random() < asked_before:
+                began += timedelta(days=1)
+                replies = NON_ANSWERS["zh" if re.search("[\u4e00-\u9fff]", one["q"]) else "en"]
+                asked = [_message("user", one["q"], began, story["user"])]
+                asked.append(_message("assistant", str(rng.choice(replies)), began + timedelta(seconds=40)))
+                await memory.add(asked, user_id=USER, session_id=f"asked {number}")
+        items = await _items(memory)
+        origins = {
+            one.id: places.get((one.session_id or "", one.content), set())
+            for one in items.values()
+            if one.memory_type == "message"
+        }
+        asked_at = datetime.fromisoformat(story["asked_at"].split()[-1])
+        found = []
+        for one in story["questions"]:
+            named = {tuple(place) for place in one.get("gold", [])}
+            question, ids = await _ask(memory, one["q"], asked_at)
+            texts = [f"{items[name].data.get('speaker') or ''}: {items[name].content}" for name in ids]
+            gold = np.array([bool(named & origins.get(name, set())) for name in ids])
+            holds = np.array([any(_matches(some, text) for some in one["must"]) for text in texts])
+            stale = [any(re.search(some, text, re.IGNORECASE) for some in one.get("never", [])) for text in texts]
+            found.append(_labelled(question, gold, holds, np.array(stale), story["id"], weight, bool(one["must"])))
+    return found
+
+
+async def retrieval(path: Path, embedder: CachedEmbedder, weight: float = 1.0) -> list[Question]:
+    """Ask the questions of a set in the shape of docs/internals/evaluation.md."""
+    found = []
+    for store in read(path)["stores"]:
+        sessions: dict[str, list[dict[str, Any]]] = {}
+        names: dict[tuple[str, str], set[str]] = {}
+        for one in store["messages"]:
+            speaker = str(one["speaker"]) if one["speaker"] and one["role"] == "user" else None
+            message = _message(one["role"], one["text"], _time(one["sent_at"]), speaker)
+            sessions.setdefault(str(one["session"]), []).append(message)
+            names.setdefault((str(one["session"]), one["text"]), set()).add(one["id"])
+        async with _memory(embedder) as memory:
+            for session, messages in sessions.items():
+                await memory.add(messages, user_id=USER, session_id=session)
+            items = await _items(memory)
+            last = max(_time(one["sent_at"]) for one in store["messages"]) + timedelta(days=1)
+            for one in store["queries"]:
+                asked_at = _time(one["asked_at"]) if one.get("asked_at") else last
+                question, ids = await _ask(memory, one["text"], asked_at)
+                gold = np.array(
+                    [
+                        items[name].memory_type == "message"
+                        and bool(
+                            set(one["gold"]) & names.get((items[name].session_id or "", items[name].content), set())
+                        )
+                        for name in ids
+                    ]
+                )
+                if gold.any():
+                    nothing = np.zeros(len(gold), bool)
+                    label = f"{path.name}:{store['id']}"
+                    found.append(_labelled(question, gold, gold, nothing, label, weight, answerable=True))
+    return found
+
+
+async def plain_facts(
+    path: Path, embedder: CachedEmbedder, stores: int = 300, weight: float = 1.0, seed: int = 0
 ) -> list[Question]:
     """Make small stores of plain facts: a few statements in either language, some asked about before, some absent."""
     rng = np.random.default_rng(seed)
-    facts = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
-    embeddings.add([text for fact in facts for text in fact] + [text for some in NON_ANSWERS.values() for text in some])
+    facts = _lines(path)
     found = []
     for number in range(stores):
-        chosen = rng.choice(len(facts), rng.integers(2, 14), replace=False)
-        began = datetime(2025, 1, 6, 9, tzinfo=UTC)
-        messages: list[dict[str, Any]] = []
-        place: dict[int, int] = {}
-        language = [0 if rng.random() < 0.5 else 2 for _ in chosen]
-        for fact, side in zip(chosen, language, strict=True):
-            if rng.random() < 0.6:
-                began += timedelta(days=int(rng.integers(1, 20)))
-            place[int(fact)] = len(messages)
-            messages.append(_message("user", facts[fact][side], began, len(messages)))
-        asked = [int(fact) for fact in chosen if rng.random() < 0.3]
-        for fact in asked:
-            side = 0 if rng.random() < 0.5 else 2
-            began += timedelta(days=3)
-            messages.append(_message("user", facts[fact][side + 1], began, len(messages)))
-            replies = NON_ANSWERS["en" if side == 0 else "zh"]
-            messages.append(_message("assistant", str(rng.choice(replies)), began, len(messages)))
-        index = build(messages, embeddings)
-        others = [fact for fact in range(len(facts)) if fact not in place]
-        for fact in [*rng.choice(chosen, min(3, len(chosen)), replace=False), *rng.choice(others, 2, replace=False)]:
-            gold = np.zeros(len(messages), np.float32)
-            if int(fact) in place:
-                gold[place[int(fact)]] = 1
-            text = facts[fact][1 if rng.random() < 0.5 else 3]
-            nothing = np.zeros(len(messages), bool)
-            must = set(np.flatnonzero(gold).tolist())
-            asked_at = began + timedelta(days=int(rng.integers(0, 60)))
-            found.append(
-                question(
-                    index, text, asked_at, embeddings, gold=gold, ignored=nothing, story=f"plain-{number}", must=must
+        chosen = [int(fact) for fact in rng.choice(len(facts), rng.integers(2, 14), replace=False)]
+        began, stated = datetime(2025, 1, 6, 9, tzinfo=UTC), dict[str, int]()
+        async with _memory(embedder) as memory:
+            for fact in chosen:
+                if rng.random() < 0.6:
+                    began += timedelta(days=int(rng.integers(1, 20)))
+                text = facts[fact][0 if rng.random() < 0.5 else 2]
+                stated[text] = fact
+                began += timedelta(seconds=40)
+                await memory.add([_message("user", text, began, USER)], user_id=USER, session_id=str(began.date()))
+            for fact in chosen:
+                if rng.random() < 0.3:
+                    side, began = (0 if rng.random() < 0.5 else 2), began + timedelta(days=3)
+                    reply = str(rng.choice(NON_ANSWERS["en" if side == 0 else "zh"]))
+                    asked = [_message("user", facts[fact][side + 1], began, USER)]
+                    asked.append(_message("assistant", reply, began + timedelta(seconds=40)))
+                    await memory.add(asked, user_id=USER, session_id=str(began.date()))
+            items = await _items(memory)
+            others = [fact for fact in range(len(facts)) if fact not in chosen]
+            for fact in [
+                *rng.choice(chosen, min(3, len(chosen)), replace=False),
+                *rng.choice(others, 2, replace=False),
+            ]:
+                text = facts[fact][1 if rng.random() < 0.5 else 3]
+                question, ids = await _ask(memory, text, began + timedelta(days=int(rng.integers(0, 60))))
+                gold = np.array(
+                    [
+                        items[name].memory_type == "message" and stated.get(items[name].content) == int(fact)
+                        for name in ids
+                    ]
                 )
-            )
+                nothing = np.zeros(len(gold), bool)
+                label = f"plain-{number}"
+                found.append(_labelled(question, gold, gold, nothing, label, weight, answerable=bool(gold.any())))
     return found
 
 
-def _message(role: str, text: str, began: datetime, at: int) -> dict[str, Any]:
-    return {
-        "role": role,
-        "speaker": "u" if role == "user" else None,
-        "text": text,
-        "session": str(began.date()),
-        "at": began + timedelta(seconds=40 * at),
-    }
+@asynccontextmanager
+async def _memory(embedder: CachedEmbedder) -> AsyncIterator[Memory]:
+    with tempfile.TemporaryDirectory() as folder:
+        async with Memory.open(Path(folder) / "memory.db", embedder=embedder) as memory:
+            yield memory
+
+
+def _lines(path: Path) -> list[list[str]]:
+    return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _message(role: str, text: str, at: datetime, name: str | None = None) -> dict[str, Any]:
+    return {"role": role, "content": text, "sent_at": at} | ({"name": name} if name else {})
+
+
+async def _items(memory: Memory) -> dict[str, MemoryItem]:
+    store, found, cursor = memory._engine.store, dict[str, MemoryItem](), None
+    while page := await store.memories.page(Filter.parse(user_id=USER), cursor=cursor, limit=500):
+        found |= {one.id: one for one in page.items}
+        if (cursor := page.next_cursor) is None:
+            break
+    return found
+
+
+async def _ask(memory: Memory, text: str, asked_at: datetime) -> tuple[Question, list[str]]:
+    engine = memory._engine
+    where = Filter.parse(user_id=USER, asked_at=asked_at)
+    query = interpret(
+        text, where, mode="hybrid", keywords=None, min_score=0, limit=5, explain=False, with_synonyms=False
+    )
+    people = await engine.index.people(USER, engine.embedder.id)
+    vectors = [await engine.embedder.embed_query(one) for one in query_texts(query, people)]
+    asked = index_query(query, people, vectors, SearchSnapshot(None, {}), engine.embedder.id, engine.searcher._ranking)
+    candidates = await engine.index.gather(asked)
+    evidence, rows = candidate_features(candidates, np.arange(len(candidates)))
+    question = Question(
+        text=text,
+        story="",
+        rows=np.hstack([rows, np.tile(query_features(query, asked), (len(rows), 1))]).astype(np.float32),
+        query=vectors[0].astype(np.float16),
+        vectors=evidence.vectors.astype(np.float16),
+        previous=evidence.previous_vectors.astype(np.float16),
+        statement=candidates.statement,
+        successions=candidates.successions,
+        gold=np.zeros(0),
+        ignored=np.zeros(0),
+        stale=np.zeros(0),
+        answerable=False,
+    )
+    return question, list(candidates.ids)
+
+
+def _labelled(
+    question: Question,
+    gold: np.ndarray,
+    holds: np.ndarray,
+    stale: np.ndarray,
+    story: str,
+    weight: float,
+    answerable: bool,
+) -> Question:
+    """Count derived memories that hold the answer as answers, and leave out the other members of their statements."""
+    member = np.isin(question.statement, question.statement[gold])
+    answers = gold | (member & holds)
+    question.gold, question.ignored = answers.astype(np.float32), ~answers & (holds | member)
+    question.stale, question.story, question.weight, question.answerable = stale, story, weight, answerable
+    return question
 
 
 def _matches(patterns: list[str], text: str) -> bool:
-    return all(re.search(pattern, text, re.I) for pattern in patterns)
-
-
-def retrieval(path: Path, embeddings: Embeddings, weight: float) -> list[Question]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        stores = json.load(file)["stores"]
-    found = []
-    for store in stores:
-        place = {message["id"]: at for at, message in enumerate(store["messages"])}
-        messages = [
-            {
-                "role": one["role"],
-                "speaker": one["speaker"],
-                "text": one["text"],
-                "session": str(one["session"]),
-                "at": _time(one["sent_at"]),
-            }
-            for one in store["messages"]
-        ]
-        embeddings.add([message["text"] for message in messages])
-        index = build(messages, embeddings)
-        last = max(message["at"] for message in messages) + timedelta(days=1)
-        asked = [(one["text"], one["gold"], one.get("asked_at")) for one in store["queries"]]
-        asked = [one for one in asked if any(name in place for name in one[1])]
-        for text, names, when in asked:
-            gold = np.zeros(len(messages), np.float32)
-            gold[[place[name] for name in names if name in place]] = 1
-            labels = {"gold": gold, "ignored": np.zeros(len(messages), bool), "story": f"{path.name}:{store['id']}"}
-            one = question(index, text, _time(when) if when else last, embeddings, weight=weight, **labels)
-            one.vectors, one.previous = one.vectors.astype(np.float16), one.previous.astype(np.float16)
-            found.append(one)
-    return found
+    return all(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
 
 
 def _time(written: str | None) -> datetime:

@@ -20,6 +20,7 @@ QUESTIONS = 24  # in a batch
 RATE = 2e-3
 DROPOUT = 0.2
 DECAY = 1e-3
+STALE = 2.0  # weight of candidates that say what is no longer so
 DIMENSIONS = {"match": 48, "before": 16, "kind_message": 12, "kind_query": 12, "hidden": 48}
 WORDS = [
     CANDIDATE_FEATURES.index(name) for name in ("coverage", "previous_coverage", "rarest_word", "proper_words", "bm25")
@@ -45,8 +46,8 @@ class Standard:
         return (rows - self.mean) / self.spread
 
 
-def fit(questions: list[Question], standard: Standard, *, epochs: int, seed: int) -> Weights:
-    """Train one network with Adam and a linear decay of the rate."""
+def fit(questions: list[tuple[Question, ...]], standard: Standard, *, epochs: int, seed: int) -> Weights:
+    """Train one network with Adam and a linear decay of the rate; of variants of a question, one is taken at random."""
     rng = np.random.default_rng(seed)
     weights = _initial(jax.random.PRNGKey(seed), len(standard.mean))
     first, second = jax.tree.map(jnp.zeros_like, weights), jax.tree.map(jnp.zeros_like, weights)
@@ -56,7 +57,8 @@ def fit(questions: list[Question], standard: Standard, *, epochs: int, seed: int
         order = rng.permutation(len(questions))
         for at in range(0, len(order) - QUESTIONS + 1, QUESTIONS):
             step += 1
-            batch = _batch([questions[one] for one in order[at : at + QUESTIONS]], standard, rng)
+            chosen = [questions[one][rng.integers(len(questions[one]))] for one in order[at : at + QUESTIONS]]
+            batch = _batch(chosen, standard, rng)
             rate = RATE * min(1, step / 60) * max(0.0, 1 - step / steps)
             key = jax.random.PRNGKey(step + 100_000 * seed)
             weights, first, second = _update(weights, first, second, step, rate, batch, key)
@@ -153,7 +155,7 @@ def _batch(questions: list[Question], standard: Standard, rng: np.random.Generat
             raw[:, MEANING] = 0
         rows[at, :end] = standard(raw)
         gold[at, :end] = one.gold[chosen]
-        counted[at, :end] = ~one.ignored[chosen] | (one.gold[chosen] > 0)
+        counted[at, :end] = ~one.ignored[chosen] * np.where(one.stale[chosen] & (one.gold[chosen] == 0), STALE, 1)
         if not 0.06 <= loses < 0.22:
             vectors[at, :end], previous[at, :end], query[at] = one.vectors[chosen], one.previous[chosen], one.query
     return rows, vectors, previous, query, gold, counted, np.array([one.weight for one in questions], np.float32)
@@ -164,7 +166,8 @@ def _chosen(question: Question, rng: np.random.Generator) -> np.ndarray:
     if size <= MOST:
         return np.arange(size)
     hardest = np.argsort(-(2 * question.rows[:, 0] + question.rows[:, 4]))[:HARDEST]
-    order = [*np.flatnonzero(question.gold)[:20], *hardest, *rng.choice(size, MOST, replace=False)]
+    answers, stale = np.flatnonzero(question.gold)[:20], np.flatnonzero(question.stale)[:10]
+    order = [*answers, *stale, *hardest, *rng.choice(size, MOST, replace=False)]
     return np.array(list(dict.fromkeys(order))[:MOST])
 
 

@@ -43,9 +43,20 @@ class IndexQuery:
     seen: int | None = None  # newest change of the user that the search must include, if it was looked up
 
 
+STATED = 0.45  # salience from which on a message counts as a statement
+KIND_GROUPS = {
+    "asking": ("question", "request"),
+    "small_talk": ("smalltalk",),
+    "non_answer": ("nonanswer",),
+    "unreal": ("joke", "quote"),
+    "knowledge": ("knowledge", "answer"),
+    "change": ("change", "correction", "end"),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Features of some candidates for the relevance model, independent of filters and other candidates."""
+    """Features of some candidates for the relevance model."""
 
     columns: Mapping[str, Floats]  # one value per candidate, by feature name
     vectors: NDArray[np.float32]

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .query import Floats, Mask, Slots
+from .query import Floats, Mask, Scope, Slots
 
 SILENCE = 4 * 3_600_000_000  # microseconds; a longer pause begins a new episode
 NEIGHBOUR = 0.5  # weight of a neighbouring message against the message itself
+SAME_TOPIC = 0.3  # similarity of a change and the statement that it changes
 NONE = -1  # slot that stands for no memory
 ABOUT = 0.3  # share of a message's match that its ended part must reach: else the query is about another part of it
 LONGEST = 100  # changes of one fact that are followed
@@ -192,3 +193,34 @@ def _joined(left: Slots, old: Slots, right: Slots, new: Slots) -> tuple[Slots, S
     times = end - start
     within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
     return old[np.repeat(start, times) + within], np.repeat(new, times)
+
+
+def similar_statements(
+    vectors: NDArray[np.float32], statement: NDArray[np.intp], stated: Mask, changes: Mask, at: NDArray[np.int64]
+) -> tuple[dict[str, Floats], NDArray[np.intp]]:
+    """Compare memories with the statements before and after them: what was changed later is probably outdated.
+
+    Returns the highest similarities, by name, and for each change the statement that it probably changes, or -1.
+    """
+    similarity = np.where((statement[:, None] != statement) & stated, vectors @ vectors.T, 0)
+    later, earlier = np.where(at > at[:, None], similarity, 0), np.where(at < at[:, None], similarity, 0)
+    older = earlier.max(1, initial=0)
+    found = {
+        "newer": later.max(1, initial=0),
+        "older": older,
+        "newer_change": np.where(changes, 0, (later * changes).max(1, initial=0)),
+        "older_of_change": np.where(changes, older, 0),
+    }
+    return found, np.where(changes & (older > SAME_TOPIC), earlier.argmax(1), NONE)
+
+
+def positions(succession: Succession | None, slots: Scope, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return a succession's pairs as positions among the slots in scope."""
+    if succession is None:
+        return np.empty(0, np.intp), np.empty(0, np.intp)
+    position = np.full(size, -1, np.intp)
+    chosen = np.arange(size)[slots]
+    position[chosen] = np.arange(len(chosen))
+    old, new = position[succession.old], position[succession.new]
+    both = (old >= 0) & (new >= 0)
+    return old[both], new[both]

@@ -18,8 +18,21 @@ from numpy.typing import NDArray
 from ..models import from_micros, to_micros
 from ..scope import Filter, Lifetimes
 from .legs import CODED, COLUMNS, TIMES, IndexRow, VectorLeg, WordLeg
-from .query import NEVER, Candidates, Evidence, Floats, IndexQuery, Mask, Scope, Slots, in_scope, with_lifetime
-from .relations import NONE, Derivations, Episodes, Succession, find_episodes
+from .query import (
+    KIND_GROUPS,
+    NEVER,
+    STATED,
+    Candidates,
+    Evidence,
+    Floats,
+    IndexQuery,
+    Mask,
+    Scope,
+    Slots,
+    in_scope,
+    with_lifetime,
+)
+from .relations import NONE, Derivations, Episodes, Succession, find_episodes, positions, similar_statements
 from .vectors import LoadedVectors, RamVectors
 from .words import RamWords, rarity, weighted
 
@@ -205,7 +218,7 @@ class UserIndex:
             text=leg(text),
             semantic=leg(semantic),
             near=leg(episodes.smoothed(semantic, limited)),
-            coverage=leg(self._coverage(query)),
+            coverage=leg(self._coverage_of(query.words, query.named, self._size)[0]),
             last_text=None if query.last_terms is None else leg(self._bm25(query.last_terms)),
             last_semantic=leg(self._cosine(query.turns[-1])) if query.turns else None,
             whole_semantic=leg(self._cosine(query.vector)) if query.turns else None,
@@ -220,7 +233,7 @@ class UserIndex:
             assistant=columns["assistant"][slots].astype(np.float32),
             asks=columns["asks"][slots],
             weak_kind=np.isin(columns["kind"][slots], weak),
-            successions=_positions(succession, slots, self._size),
+            successions=positions(succession, slots, self._size),
             statement=self._derivations.statements(self._size, alive=columns["alive"])[slots],
             derived=columns["derived"][slots] if self._derived else None,
             priority=self._by_type(query.priorities, 0.0)[slots] if query.priorities else None,
@@ -242,6 +255,16 @@ class UserIndex:
             return np.where(where >= 0, values[where], 0).astype(np.float32)
 
         age = (to_micros(query.filter.now) - columns["occurred_at"][chosen]) / DAY
+        vectors = self._vectors.rows(chosen)
+        statement = self._derivations.statements(size, alive=columns["alive"][:size])[chosen]
+        stated = ~columns["assistant"][chosen] & (columns["salience"][chosen] > STATED)
+        kinds = {
+            name: np.isin(columns["kind"][chosen], [self._codes["kind"].get(kind, -1) for kind in some])
+            for name, some in KIND_GROUPS.items()
+        }
+        similar, changed = similar_statements(
+            vectors, statement, stated, kinds["change"], columns["occurred_at"][chosen]
+        )
         return Evidence(
             columns={
                 "cosine": cosine[chosen],
@@ -260,8 +283,13 @@ class UserIndex:
                 "previous_asks": at(columns["asks"], previous),
                 "length": np.log1p(columns["length"][chosen]) / 5,
                 "age": np.log1p(np.maximum(age, 0)) / 6,
+                "salience": columns["salience"][chosen],
+                **{name: values.astype(np.float32) for name, values in kinds.items()},
+                **similar,
+                "changed_cosine": at(cosine[chosen], changed),
+                "changed_coverage": at(coverage[chosen], changed),
             },
-            vectors=self._vectors.rows(chosen),
+            vectors=vectors,
             previous_vectors=self._vectors.rows(previous),
         )
 
@@ -360,9 +388,6 @@ class UserIndex:
         scores /= best_possible or 1.0
         return np.where(found.number >= 0, scores[found.number], 0)
 
-    def _coverage(self, query: IndexQuery) -> Floats:
-        return self._coverage_of(query.words, query.named, self._size)[0]
-
     def _coverage_of(self, words: Sequence[str], named: frozenset[str], size: int) -> tuple[Floats, Floats]:
         """Return the share of the words that each memory holds, weighted by rarity, and its rarest word's share of the
         rarest one. A person who is named counts as a word, held by the messages they sent."""
@@ -418,15 +443,3 @@ class UserIndex:
         for start, end in spans:
             happened |= (occurred >= to_micros(start)) & (occurred < to_micros(end))
         return happened.astype(np.float32)
-
-
-def _positions(succession: Succession | None, slots: Scope, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return a succession's pairs as positions among the slots in scope."""
-    if succession is None:
-        return np.empty(0, np.intp), np.empty(0, np.intp)
-    position = np.full(size, -1, np.intp)
-    chosen = np.arange(size)[slots]
-    position[chosen] = np.arange(len(chosen))
-    old, new = position[succession.old], position[succession.new]
-    both = (old >= 0) & (new >= 0)
-    return old[both], new[both]

@@ -33,7 +33,7 @@ LEGS: dict[SearchMode, tuple[str, ...]] = {
     "semantic": ("semantic",),
 }
 MOST_TURNS = 20  # of a dialogue, the last ones
-WEAK_KINDS = ("question", "request", "smalltalk", "nonanswer")
+WEAK_KINDS = ("smalltalk", "nonanswer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,9 @@
 """The relevance model: the probability that a candidate answers the query, from that candidate's own evidence.
 
 A small network on the features below and on the built-in embedder's vectors: the query's and the message's vectors are
-projected and multiplied, which lets it learn what differences of wording and kinds of sentences mean. Its output does
-not depend on filters, on the number of memories or on other candidates. Fitted by `bench/relevance` on exactly these
-functions; the score is calibrated so that a memory should be used from 0.6 on.
+projected and multiplied, which lets it learn what differences of wording and kinds of sentences mean. Of other
+candidates it sees only how similar the most similar earlier and later statements are. Fitted by `bench/relevance` on
+exactly these functions; the score is calibrated so that a memory should be used from 0.6 on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from io import BytesIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..index.query import Candidates, Evidence, Floats, IndexQuery
+from ..index.query import KIND_GROUPS, Candidates, Evidence, Floats, IndexQuery
 from ..languages.en.words import CUES as ENGLISH_CUES
 from ..languages.words import language
 from ..languages.zh.words import CUES as CHINESE_CUES
@@ -28,14 +28,15 @@ Matrix = NDArray[np.float32]
 Places = NDArray[np.intp]
 
 OUTDATED = 3.0  # subtracted from the logit of a superseded statement when the query is about the present
-WEAK_KIND = 1.5  # subtracted from the logit of questions, small talk and non-answers
+SMALL_TALK = 1.5  # subtracted from the logit of small talk and non-answers
 KEYWORDS = 4.0  # added to the logit of a candidate with all words of a keyword query, subtracted if it has none
 MAX_KEYWORDS = 6
 HELD = 0.5  # share of the words that some candidate must have
 ASSISTANT = 2.0  # subtracted there from messages of the assistant, added where the query asks for those
 WHOLE = 0.8  # share of a message's words from which on a derived memory is shown in its place
-DERIVED = 0.1  # added to the logit of derived memories: of two equal wordings, the one with subject and date wins
 
+LEGS = ("keyword", "text", "near", "episode", "before", "gist", "time", "last_text", "last_semantic")
+MOST = 5.0  # larger values of a leg count as this
 CANDIDATE_FEATURES = (
     "cosine",
     "previous_cosine",
@@ -53,6 +54,18 @@ CANDIDATE_FEATURES = (
     "previous_asks",
     "length",
     "age",
+    "salience",
+    "over",
+    "succeeds",
+    "derived",
+    *KIND_GROUPS,
+    *LEGS,
+    "newer",
+    "older",
+    "newer_change",
+    "older_of_change",
+    "changed_cosine",
+    "changed_coverage",
 )
 CUES = {name: re.compile(f"{ENGLISH_CUES[name]}|{CHINESE_CUES[name]}", re.IGNORECASE) for name in ENGLISH_CUES}
 QUERY_FEATURES = (*CUES, "chinese", "words", "has_proper_words", "names_a_speaker", "dialogue")
@@ -68,9 +81,17 @@ def query_features(query: Query, index_query: IndexQuery) -> Floats:
     return np.array([*cues, *map(float, others)], np.float32)
 
 
-def candidate_features(evidence: Evidence) -> Floats:
-    """Return one row per candidate, in the order of `CANDIDATE_FEATURES`."""
-    return np.stack([evidence.columns[name] for name in CANDIDATE_FEATURES], axis=1).astype(np.float32)
+def candidate_features(candidates: Candidates, places: Places) -> tuple[Evidence, Floats]:
+    """Return the evidence of some candidates, and a row of features for each in the order of `CANDIDATE_FEATURES`."""
+    evidence, nothing = candidates.evidence(places), np.zeros(len(places), np.float32)
+    columns = []
+    for name in CANDIDATE_FEATURES:
+        found = evidence.columns.get(name)
+        if found is None:
+            values = getattr(candidates, name)
+            found = nothing if values is None else np.clip(values[places], -MOST, MOST)
+        columns.append(found)
+    return evidence, np.stack(columns, axis=1).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,30 +115,23 @@ class RelevanceModel:
     line: Matrix
     embedder: str
 
-    def logits(self, query_vector: Matrix | None, query: Floats, evidence: Evidence) -> Floats:
-        """Return one value per candidate; `query_vector` is None where vectors of the model's embedder are missing."""
-        return self._forward(self._inputs(query_vector, query, evidence))
+    def inputs(self, query_vector: Matrix | None, query: Floats, rows: Floats, evidence: Evidence) -> Matrix:
+        """Return standardised features; `query_vector` is None where vectors of the model's embedder are missing."""
+        scalars = np.hstack([rows, np.tile(query, (len(rows), 1))])
+        return np.hstack([(scalars - self.mean) / self.spread, self._vector_features(query_vector, evidence)])
 
-    def contributions(
-        self, query_vector: Matrix | None, query: Floats, evidence: Evidence, place: int
-    ) -> dict[str, tuple[float, float]]:
-        """Explain one candidate: each feature's value, and how much the logit would fall if it were average."""
-        row = self._inputs(query_vector, query, evidence)[place]
+    def contributions(self, row: Matrix) -> dict[str, float]:
+        """Explain one candidate: how much the logit would fall if each feature were average."""
         groups = {name: [at] for at, name in enumerate(CANDIDATE_FEATURES)}
         groups["query"] = list(range(len(CANDIDATE_FEATURES), len(self.mean)))
         groups["meaning"] = list(range(len(self.mean), len(row)))
         variants = np.tile(row, (len(groups) + 1, 1))
         for at, columns in enumerate(groups.values(), 1):
             variants[at, columns] = 0  # inputs are standardised: 0 is the average
-        logits = self._forward(variants)
-        values = {name: float(evidence.columns[name][place]) for name in CANDIDATE_FEATURES}
-        return {name: (values.get(name, 1.0), float(logits[0] - logits[at])) for at, name in enumerate(groups, 1)}
+        logits = self.logits(variants)
+        return {name: float(logits[0] - logits[at]) for at, name in enumerate(groups, 1)}
 
-    def _inputs(self, query_vector: Matrix | None, query: Floats, evidence: Evidence) -> Matrix:
-        scalars = np.hstack([candidate_features(evidence), np.tile(query, (len(evidence.vectors), 1))])
-        return np.hstack([(scalars - self.mean) / self.spread, self._vector_features(query_vector, evidence)])
-
-    def _forward(self, inputs: Matrix) -> Floats:
+    def logits(self, inputs: Matrix) -> Floats:
         hidden = _gelu(inputs @ self.hidden + self.hidden_bias)
         logits: Floats = (hidden @ self.output + inputs @ self.direct)[:, 0] + self.bias[0]
         return logits
@@ -164,15 +178,16 @@ class Relevance:
         self._model = relevance_model()
         self._vector = index_query.vector if embedder == self._model.embedder else None
         self._query = query_features(query, index_query)
-        self._evidence = candidates.evidence(places)
-        self._logits = self._model.logits(self._vector, self._query, self._evidence)
+        evidence, self._rows = candidate_features(candidates, places)
+        self._columns = evidence.columns
+        self._inputs = self._model.inputs(self._vector, self._query, self._rows, evidence)
+        self._logits = self._model.logits(self._inputs)
         self._adjustments = {
             "successor": self._inherited(candidates, places),
             "keywords": self._keyword_bonus(index_query),
-            "assistant asked": ASSISTANT * asks_assistant(query.text) * self._evidence.columns["assistant"],
+            "assistant asked": ASSISTANT * asks_assistant(query.text) * self._columns["assistant"],
             "outdated": np.zeros(len(places)) if candidates.over is None else -OUTDATED * candidates.over[places],
-            "weak kind": -WEAK_KIND * candidates.weak_kind[places],
-            "derived": np.zeros(len(places)) if candidates.derived is None else DERIVED * candidates.derived[places],
+            "small talk": -SMALL_TALK * candidates.weak_kind[places],
         }
 
         self.logits = self._model.calibrated(self._logits + sum(self._adjustments.values()))
@@ -192,8 +207,8 @@ class Relevance:
         return best - self._logits
 
     def _keyword_bonus(self, index_query: IndexQuery) -> Floats:
-        """Let words decide for queries that are a few keywords and no index_query."""
-        columns = self._evidence.columns
+        """Let words decide for queries that are a few keywords and no question."""
+        columns = self._columns
         keywords = 0 < len(index_query.words) <= MAX_KEYWORDS and not self._query[: len(CUES)].any()
         if not keywords or columns["coverage"].max() < HELD:  # words that no candidate has decide nothing
             return np.zeros(len(self._logits))
@@ -204,7 +219,7 @@ class Relevance:
         if candidates.derived is None:
             return list(firsts)
         derived, statement = candidates.derived[places], candidates.statement[places]
-        words = np.expm1(5 * self._evidence.columns["length"])
+        words = np.expm1(5 * self._columns["length"])
         shown = []
         for first in firsts:
             members = np.flatnonzero(statement == statement[first])
@@ -219,8 +234,10 @@ class Relevance:
 
     def explain(self, place: int) -> tuple[ScorePart, ...]:
         """Return the evidence for and against one candidate, strongest first."""
-        found = self._model.contributions(self._vector, self._query, self._evidence, place)
-        found |= {name: (1.0, float(values[place])) for name, values in self._adjustments.items() if values[place]}
+        values = dict(zip(CANDIDATE_FEATURES, map(float, self._rows[place]), strict=True))
+        changes = self._model.contributions(self._inputs[place])
+        found = {name: (values.get(name, 1.0), change) for name, change in changes.items()}
+        found |= {name: (1.0, float(change[place])) for name, change in self._adjustments.items() if change[place]}
         parts = [
             ScorePart(name=name, value=value, weight=1.0, contribution=contribution)
             for name, (value, contribution) in found.items()

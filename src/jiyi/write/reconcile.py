@@ -31,6 +31,7 @@ from ..store.contract import (
     Source,
 )
 from .build import Context
+from .classify import classify
 from .facts import Fact, Line, Timeline, fact_in, fact_of, line_of, placed
 from .slots import SlotValue, ended_things, names, slot_values
 
@@ -47,7 +48,8 @@ ENDING = frozenset({"change", "end", "correction"})
 LASTING = frozenset({"instruction", "plan"})  # to stop something later is no ending
 PLACES = frozenset({"home", "hometown", "birthday", "name"})  # a cancelled Berlin marathon ends no home in Berlin
 CAN_END = ("fact", "preference", "pattern", "task", "event")
-ENOUGH = 0.17  # weight of the shared words, relative to both statements
+SURE = 0.6  # probability of a change
+ENOUGH = 0.25  # weight of the shared words, relative to both statements
 RECENT = 200  # statements that are compared
 COMMON = 20  # smooths the rarity of words while there are few statements
 
@@ -211,11 +213,7 @@ async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store)
     settled = {one.change.values.get("superseded_by") for one in found.effects.changes}
     settled |= {memory.superseded_by for memory in found.memories}
     things = {one.id: ended_things(one.content) for one in found.memories if one.data.get("kind") not in LASTING}
-    news = [
-        one
-        for one in found.memories
-        if (one.data.get("kind") in ENDING or things.get(one.id)) and one.id not in settled
-    ]
+    news = [one for one in found.memories if (_changes_something(one) or things.get(one.id)) and one.id not in settled]
     if not news:
         return found
     where = Filter(
@@ -241,6 +239,11 @@ async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store)
         there.remove(old)
         found = _ended(found, old, new, at)
     return found
+
+
+def _changes_something(new: NewMemory) -> bool:
+    """Return True if a sentence is surely a change, an ending or a correction: a story of something new is none."""
+    return new.data.get("kind") in ENDING and classify(new.content, "user").probability(*ENDING) >= SURE
 
 
 def _nearest(
