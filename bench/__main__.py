@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 
@@ -20,6 +22,7 @@ from .add import AddTimes, measure_adds
 from .cache import CacheTimes, measure_caching
 from .fill import Advance, PerturbedEmbedder, Plan, fill
 from .hostile_queries import HOSTILE, HostileTimes, measure_hostile
+from .rerank import measure_reranking
 from .search import SearchTimes, measure_searches, searches_of
 from .startup import Start, measure_starts
 
@@ -78,6 +81,8 @@ async def measure(
 
 def main() -> int:
     given = arguments()
+    os.environ["JIYI_SEARCH__RERANK"] = "false"  # the floor reads no candidates; the reranker has lines of its own
+    reranking = measure_reranking()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with (
         tempfile.TemporaryDirectory(prefix="jiyi-bench-") as temporary,
@@ -85,15 +90,18 @@ def main() -> int:
     ):
         times, adds, caching, hostile, starts, store = asyncio.run(measure(given, Path(temporary), progress))
     report.print_searches(times, store)
+    report.print_reranking(reranking)
     report.print_caching(caching)
     report.print_hostile(hostile)
     report.print_adds(adds)
     report.print_starts(starts)
     report.print_footprint(store, times, adds)
     if given.json:
-        given.json.write_text(json.dumps(report.as_json(times, adds, caching, hostile, starts, store), indent=2) + "\n")
+        figures = report.as_json(times, adds, caching, hostile, starts, store) | {"reranking": asdict(reranking)}
+        given.json.write_text(json.dumps(figures, indent=2) + "\n")
     missed = [
         *(f"search at {each.size:,}" for each in times if not each.passes),
+        *(["reranker"] if not reranking.passes else []),
         *(["repeated traffic"] if not caching.passes else []),
         *(["hostile queries"] if not hostile.passes else []),
         *(["bulk add"] if not adds.passes else []),

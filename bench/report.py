@@ -12,6 +12,7 @@ from .cache import SHARE as CACHE_SHARE
 from .cache import CacheTimes
 from .hostile_queries import FACTOR as HOSTILE_FACTOR
 from .hostile_queries import HostileTimes
+from .rerank import BOUND_MS, CANDIDATES, RerankTimes
 from .search import SearchTimes
 from .startup import FACTOR, Start
 
@@ -165,6 +166,23 @@ def print_starts(starts: Sequence[Start]) -> None:
         [
             (each.name, ms(each.seconds), ms(each.libraries), f"{each.ratio:.2f}", f"≤ {FACTOR}", verdict(each.passes))
             for each in starts
+        ],
+    ))  # fmt: skip
+
+
+def print_reranking(times: RerankTimes) -> None:
+    print(table(
+        f"Reranker, {CANDIDATES} candidates, median CPU time in ms on one core",
+        ("", "cold", "read before", "same question", "load", "RSS MB", "kB per message", "bound", ""),
+        [
+            (
+                "jiyi-rerank",
+                *(ms(each) for each in (times.cold, times.warm, times.repeated, times.load)),
+                f"{times.rss_mb:.0f}",
+                f"{times.cache_kb:.0f}",
+                f"≤ {BOUND_MS:.0f}",
+                verdict(times.passes),
+            )
         ],
     ))  # fmt: skip
 

@@ -62,7 +62,7 @@ async def _measure(
     reports = []
     everything: list[Asked] = []
     # Recorded recalls would let one question change the answer to the next.
-    settings = settings.model_copy(update={"recalls": settings.recalls.model_copy(update={"record": False})})
+    settings = settings.model_copy(update={"recalls": settings.recalls.model_copy(update={"enabled": False})})
     async with Memory.open(folder / "memory.db", settings=settings) as memory:
         for one in sets:
             await fill(memory, one, report)
