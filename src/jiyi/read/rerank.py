@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PACKAGE = "jiyi_rerank"
 NOT_INSTALLED = "not installed: hits are ranked without reading them (pip install jiyi-rerank)"
 MOST_READ = 25  # candidates of a search
+NEAR = 6.0  # distance to the best logit up to which a candidate is read: no reading makes up for more
 BASE, READ, SHIFT = 0.71, 0.28, 0.56  # weights of the relevance model's and the reranker's logit
 UNREAD = -5.0  # logit of candidates that were not read, as of most that don't answer
 LONGEST_QUERY = 150  # characters; longer ones are no questions
@@ -88,18 +89,22 @@ async def reranked(
 ) -> list[RankedHit]:
     """Return the hits with scores by both models, best first."""
     present = [one for one in hits if one.id in found]
-    read = [one for one in present if width(found[one.id].content) <= LONGEST][:MOST_READ]
+    least = max((one.logit for one in present), default=0.0) - NEAR
+    read = [one for one in present[:MOST_READ] if one.logit >= least and width(found[one.id].content) <= LONGEST]
     texts = [candidate(found[one.id], query.filter.now) for one in read]
     logits = await asyncio.to_thread(reranker.logits, query.text, texts) if texts else ()
     by_id = {one.id: logit for one, logit in zip(read, logits, strict=True)}
-    fused = [_fused(one, by_id.get(one.id, UNREAD), width(found[one.id].content)) for one in present]
+    fused = [_fused(one, by_id.get(one.id), width(found[one.id].content)) for one in present]
     return sorted(fused, key=lambda one: -one.score)
 
 
-def _fused(one: RankedHit, logit: float, size: int) -> RankedHit:
-    trust = 0.0 if size > LONGEST else min(1.0, USUAL / max(size, 1))
-    both = BASE * one.logit + READ * logit + SHIFT
-    return one.rescored("reranker", logit, trust * both + (1 - trust) * one.logit, READ * trust)
+def _fused(one: RankedHit, logit: float | None, size: int) -> RankedHit:
+    if size > LONGEST:
+        return one
+    name, value = ("not read", UNREAD) if logit is None else ("reranker", logit)
+    trust = min(1.0, USUAL / max(size, 1))
+    both = BASE * one.logit + READ * value + SHIFT
+    return one.rescored(name, value, trust * both + (1 - trust) * one.logit, READ * trust)
 
 
 def candidate(memory: MemoryItem, now: datetime) -> RerankCandidate:
