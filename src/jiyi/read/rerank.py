@@ -26,7 +26,7 @@ PACKAGE = "jiyi_rerank"
 NOT_INSTALLED = "not installed: hits are ranked without reading them (pip install jiyi-rerank)"
 MOST_READ = 25  # candidates of a search
 NEAR = 6.0  # distance to the best logit up to which a candidate is read: no reading makes up for more
-BASE, READ, SHIFT = 0.71, 0.28, 0.56  # weights of the relevance model's and the reranker's logit
+BASE, READ, SHIFT = 0.56, 0.28, 1.05  # weights of the relevance model's and the reranker's logit
 UNREAD = -5.0  # logit of candidates that were not read, as of most that don't answer
 LONGEST_QUERY = 150  # characters; longer ones are no questions
 # Widths of memories (a Chinese character counts as three): up to the first one rerankers know their like and are
