@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jiyi import Memory
-from jiyi.areas.jobs import maintain as run_maintenance
+from jiyi.areas.background import maintain as run_maintenance
 from jiyi.areas.maintenance import maintainer_of
 from jiyi.keep import maintain
 from jiyi.settings import load_settings

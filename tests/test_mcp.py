@@ -14,7 +14,8 @@ from jsonschema import Draft202012Validator
 from mcp import Client, MCPError
 
 from jiyi import InvalidInput, Memory
-from jiyi.agents.mcp.server import http_app, make_server
+from jiyi.agents.mcp.serve import http_app
+from jiyi.agents.mcp.server import make_server
 from jiyi.agents.tools import TOOLS
 from jiyi.cli.app import app
 from jiyi.http_server import is_loopback

@@ -378,7 +378,7 @@ def test_secrets_are_taken_out_of_the_log(text: str, told: str) -> None:
 
 
 def test_pages_come_with_a_strict_policy(server: Running) -> None:
-    from jiyi.server.app import FOLDER
+    from jiyi.server.console_files import FOLDER
 
     if not FOLDER.is_dir():
         pytest.skip("the console is not built in")

@@ -77,9 +77,10 @@ if TYPE_CHECKING:
     from .read.rerank import RerankCandidate, Reranker
     from .settings import Settings
     from .synonyms import Synonym
-    from .transfer.backup import BackupReport, migrate_store, restore_backup
+    from .transfer.backup import BackupReport, restore_backup
     from .transfer.export import ExportReport
     from .transfer.imports import MemoryImportReport
+    from .transfer.migrate import migrate_store
     from .write.drafts import Draft, Evidence, Extracted, Extractor, Said, Unit
 
 __version__ = "0.1.0"
@@ -100,6 +101,7 @@ _HOMES = (
     "transfer.imports",
     "metrics",
     "transfer.backup",
+    "transfer.migrate",
     "keep.compress",
     "keep.maintain",
     "keep.undo",

@@ -1,6 +1,7 @@
 """The areas of a `Memory`: groups of less common operations."""
 
-from .jobs import BackgroundJobs, Jobs
+from .background import BackgroundJobs
+from .jobs import Jobs
 from .keys import Keys
 from .maintenance import Maintenance
 from .sessions import Sessions, TurnQueue

@@ -16,8 +16,9 @@ from ..keep.verify import VerifyReport
 from ..models import utc_now
 from ..store.contract import LeaseLost
 from ..store.edits import Undoing
-from ..write.index import Progress as ReindexProgress
-from ..write.index import reindex_embeddings
+from ..transfer.export import no_progress
+from ..write.reindex import Progress as ReindexProgress
+from ..write.reindex import reindex_embeddings
 
 
 class Maintenance:
@@ -160,7 +161,7 @@ class Maintenance:
             validation.optional_name("user_id", user_id),
             repair=repair,
             vectors=vectors,
-            progress=progress or (lambda what, done, whole: None),
+            progress=progress or no_progress,
         )
 
     async def vacuum(self) -> Sequence[str]:

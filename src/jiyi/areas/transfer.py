@@ -10,7 +10,7 @@ from .. import validation
 from ..engine import Engine
 from ..models import ImportReport
 from ..transfer.backup import BackupReport
-from ..transfer.export import ExportReport
+from ..transfer.export import ExportReport, no_progress
 from ..transfer.export import Progress as Advance
 from ..transfer.imports import (
     Add,
@@ -57,7 +57,7 @@ class Transfer:
         write = export_jsonl if validation.choice("format", format, FORMATS) == "jsonl" else export_markdown
         target = check_target("path", Path(path), overwrite=overwrite)
         await self._engine.accesses.flush()
-        counted = await write(self._engine.store, target, user_id, progress or _quiet)
+        counted = await write(self._engine.store, target, user_id, progress or no_progress)
         return ExportReport(path=str(target), format=format, records=counted, size_bytes=target.stat().st_size)
 
     async def backup(
@@ -75,7 +75,7 @@ class Transfer:
 
         target = check_target("path", Path(path), overwrite=overwrite)
         await self._engine.accesses.flush()
-        return await back_up(self._engine.store, target, progress or _quiet)
+        return await back_up(self._engine.store, target, progress or no_progress)
 
     async def import_chats(
         self,
@@ -125,7 +125,7 @@ class Transfer:
         """
         validation.optional_name("user_id", user_id)
         validation.name("actor", actor)
-        advance = progress or _quiet
+        advance = progress or no_progress
         engine = self._engine
         selected = await asyncio.to_thread(select, Path(path), "memories")
         if is_jiyi_export(selected):
@@ -133,7 +133,3 @@ class Transfer:
         return await import_memories(
             selected, self._add, user_id=user_id, default_user=engine.settings.user, actor=actor, progress=advance
         )
-
-
-def _quiet(what: str, done: int, whole: int) -> None:
-    """Ignore progress."""

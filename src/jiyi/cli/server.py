@@ -91,7 +91,8 @@ def mcp(
     name another one. Several servers may share one store.
     """
     logging.basicConfig(stream=sys.stderr, level=logging.INFO if verbose else logging.WARNING)  # stdout is the wire
-    from ..agents.mcp.server import make_server, serve_http, serve_stdio
+    from ..agents.mcp.serve import serve_http, serve_stdio
+    from ..agents.mcp.server import make_server
     from ..engine import runtime
 
     async def run(memory: Any, user_id: str) -> None:

@@ -128,7 +128,7 @@ def migrate_store(source: SourceStore, target: TargetStore) -> None:
     Stop all writers first. A run that was interrupted, by Ctrl-C or a
     crash, continues the next time.
     """
-    from ..transfer.backup import migrate_store as migrate
+    from ..transfer.migrate import migrate_store as migrate
 
     with progress("copying") as advance:
         moved = asyncio.run(migrate(source, target, progress=advance))

@@ -27,7 +27,7 @@ from ..read.query import Expansion
 from ..settings import Settings
 from ..store.records import EXPORT
 from ..synonyms import GivenPair, Synonym, checked
-from ..transfer.export import ExportReport, check_target, open_new
+from ..transfer.export import ExportReport, check_target, no_progress, open_new
 from ..transfer.export import Progress as Advance
 from ..transfer.imports import (
     Add,
@@ -240,7 +240,7 @@ class Transfer(Area):
     ) -> MemoryImportReport:
         validation.optional_name("user_id", user_id)
         validation.name("actor", actor)
-        advance = progress or (lambda what, done, whole: None)
+        advance = progress or no_progress
         selected = await asyncio.to_thread(select, Path(path), "memories")
         if is_jiyi_export(selected):
             return await self._upload(selected.files[0][0].path, user_id, advance)

@@ -50,22 +50,16 @@ class Scan:
     problems: tuple[str, ...]
 
 
-class FileCache:
-    """Parsed files; an unchanged file is not parsed again."""
+class FileCache(dict[str, ScannedFile]):
+    """Parsed files by path; an unchanged file is not parsed again."""
 
     MAX_FILES = 64
 
-    def __init__(self) -> None:
-        self._files: dict[str, ScannedFile] = {}
-
-    def get(self, path: str) -> ScannedFile | None:
-        return self._files.get(path)
-
     def put(self, file: ScannedFile) -> None:
-        self._files.pop(file.path, None)
-        self._files[file.path] = file
-        if len(self._files) > self.MAX_FILES:
-            del self._files[next(iter(self._files))]
+        self.pop(file.path, None)
+        self[file.path] = file
+        if len(self) > self.MAX_FILES:
+            del self[next(iter(self))]
 
 
 def scan(workspace: Workspace, user_id: str, cache: FileCache) -> Scan:
@@ -80,11 +74,9 @@ def scan(workspace: Workspace, user_id: str, cache: FileCache) -> Scan:
     files = {path: scan_file(workspace.root, path, cache) for path in workspace.files(user_id)}
     lines: list[Line] = []
     held: set[str] = set()
-    mentioned: set[str] = set()
     for path, file in files.items():
         if file.problem:
             problems.append(f"{path}: skipped: {file.problem}")
-        mentioned |= file.mentioned
         for line in file.lines:
             entry = line.entry
             if line.problem and entry.memory_id:
@@ -98,7 +90,7 @@ def scan(workspace: Workspace, user_id: str, cache: FileCache) -> Scan:
     return Scan(
         files=files,
         lines=tuple(lines),
-        mentioned=frozenset(mentioned),
+        mentioned=frozenset[str]().union(*(file.mentioned for file in files.values())),
         held=frozenset(held),
         problems=tuple(problems),
     )

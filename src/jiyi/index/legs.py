@@ -1,13 +1,8 @@
 """The rows that a `UserIndex` takes in, and the protocols of its word leg and vector leg: the seam for other engines.
 
-A `UserIndex` gives each memory a slot, its position in every column, and applies filters. It asks its legs which slots
-contain a term and how similar slots are to a vector. Add an engine by implementing one of these:
-
-- `WordLeg`: postings and keywords. `words.RamWords` keeps them in RAM.
-- `VectorLeg`: vectors by slot. `vectors.RamVectors` keeps all of them in RAM; `vectors.LoadedVectors` has only those
-  that a query needs.
-- `ExternalVectors`: a vector engine that fills `LoadedVectors` before each query. `pgvector.PgVectors` does it for
-  users with very many memories; Milvus or Elasticsearch would be further ones, chosen in `index.open_index`.
+A `UserIndex` gives each memory a slot, its position in every column, and asks its legs which slots contain a term and
+how similar slots are to a vector. Further engines, such as Milvus or Elasticsearch, implement one of the protocols and
+are chosen in `index.open_index`.
 """
 
 from __future__ import annotations
@@ -140,7 +135,7 @@ class VectorLeg(Protocol):
 
 
 class ExternalVectors(Protocol):
-    """A vector engine outside of this process, for users with very many memories."""
+    """A vector engine that fills `vectors.LoadedVectors` before each query, for users with very many memories."""
 
     async def dimension(self, session: AsyncSession, user_id: str, model: str) -> int | None:
         """Return the dimension of the user's vectors in the engine, or None if it has none."""

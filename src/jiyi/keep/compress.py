@@ -25,7 +25,8 @@ from ..store.maintenance import Aged, Held
 from ..text.passages import COMPRESSED, passages, summarise, width
 from ..write.index import KeywordRules, embed_entries, index_entries
 from .condense import DatedText, condense
-from .retention import LEVEL_FACTOR, Group, Retention, groups
+from .groups import Group, groups
+from .retention import LEVEL_FACTOR, Retention
 
 if TYPE_CHECKING:
     from ..llm.client import LLMClient

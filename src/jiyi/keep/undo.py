@@ -1,12 +1,10 @@
-"""Undo: revert everything from a source, or everything after a time. Nothing is deleted, so an undo can be undone.
-
-Only the selected changes are reverted: a field that was set to another value since keeps it.
-"""
+"""Undo: revert everything from a source, or after a time, except fields that were set to another value since."""
 
 from __future__ import annotations
 
 import asyncio
 from datetime import datetime
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, JsonValue
@@ -124,9 +122,8 @@ async def apply(plan: UndoPlan, *, actor: str, store: Store, embedder: Embedder,
         current |= {memory.id: memory for memory in await store.memories.get(plan.user_id, batch)}
     steps = [step for step in plan.steps if step.memory_id in current]
     memories = [current[step.memory_id] for step in steps]
-    changes = await asyncio.to_thread(
-        lambda: [_change(step, current[step.memory_id], actor, plan.why, rules) for step in steps]
-    )
+    given = [(step, current[step.memory_id], actor, plan.why, rules) for step in steps]
+    changes = await asyncio.to_thread(lambda: list(starmap(_change, given)))
     changes, _ = await embed_changes(changes, memories, embedder)
     wanted = [
         ChangedMemory(id=step.memory_id, change=change, version=step.version)

@@ -1,12 +1,9 @@
-"""The FastAPI application, its middleware, and the static files of the console."""
+"""The FastAPI application and its middleware."""
 
 from __future__ import annotations
 
 import asyncio
-import mimetypes
 from collections.abc import Sequence
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -23,10 +20,11 @@ from ..memory import Memory
 from ..models import Health
 from . import errors
 from .auth import AppState, Requires
+from .console_files import add_console
 from .events import Streams
 from .metrics import RequestMetrics
 from .middleware import Authentication, Limits, RequestLog
-from .routes import admin, agents, jobs, json_response, memories
+from .routes import admin, agents, jobs, json_response, memories, transfer
 from .uploads import Uploads
 
 ROUTERS = (
@@ -35,7 +33,7 @@ ROUTERS = (
     admin.synonyms,
     agents.sessions,
     jobs.router,
-    jobs.transfer,
+    transfer.router,
     agents.memunits,
     admin.maintenance,
     admin.server,
@@ -90,7 +88,7 @@ def _routes(shared: AppState) -> FastAPI:
             return Response(to_json(await asyncio.to_thread(app.openapi)), media_type="application/json")
 
     lock = asyncio.Lock()
-    _add_console(app)
+    add_console(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 
@@ -131,44 +129,3 @@ def requirement_of(route: APIRoute) -> Requires | None:
     """Return the permission that a route requires; None if it needs no key."""
     calls = [dependency.call for dependency in route.dependant.dependencies]
     return next((call for call in calls if isinstance(call, Requires)), None)
-
-
-FOLDER = Path(__file__).parent / "console"
-INDEX = "index.html"
-HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self';"
-        " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "X-Frame-Options": "DENY",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-cache",
-}
-TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-}
-
-
-def _add_console(app: FastAPI) -> None:
-    """Add a route for each file: paths of requests are never looked up on the disk."""
-    for file in sorted(FOLDER.rglob("*")):
-        if file.is_file() and not file.name.startswith("."):
-            inside = file.relative_to(FOLDER).as_posix()
-            _serve(app, "/" if inside == INDEX else f"/{inside}", file)
-
-
-def _serve(app: FastAPI, path: str, file: Path) -> None:
-    kind = TYPES.get(file.suffix) or mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-
-    async def send(request: Request) -> Response:
-        content = await asyncio.to_thread(file.read_bytes)
-        tag = f'"{sha256(content).hexdigest()[:16]}"'
-        headers = {**HEADERS, "ETag": tag}
-        if request.headers.get("if-none-match") == tag:
-            return Response(status_code=304, headers=headers)
-        return Response(content, 200, headers, kind)
-
-    app.add_api_route(path, send, methods=["GET", "HEAD"], include_in_schema=False)

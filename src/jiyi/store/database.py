@@ -43,8 +43,7 @@ class Database(ABC):
 
     @abstractmethod
     async def scrub(self, *, everything: bool) -> list[str]:
-        """Remove traces of deleted rows as far as nobody has to wait for it; return what is left, and what removes
-        it."""
+        """Remove traces of deleted rows without making anybody wait; return what is left, and what removes it."""
 
     @abstractmethod
     async def backup(self, path: Path, advance: Advance) -> None:
@@ -139,14 +138,8 @@ class Inserts:
 
     def tell(self, user_id: str, memory_ids: Sequence[str], action: str, at: datetime | None = None) -> None:
         """Add changes to the change feed."""
-        at = at or utc_now()
-        self.add(
-            ChangeRow,
-            (
-                {"user_id": user_id, "memory_id": memory_id, "action": action, "changed_at": at}
-                for memory_id in memory_ids
-            ),
-        )
+        change = {"user_id": user_id, "action": action, "changed_at": at or utc_now()}
+        self.add(ChangeRow, ({**change, "memory_id": memory_id} for memory_id in memory_ids))
 
     async def run(self, session: AsyncSession) -> None:
         """Insert everything, referenced tables first."""

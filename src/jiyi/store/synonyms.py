@@ -1,7 +1,4 @@
-"""Synonyms, and keywords that occur together.
-
-A pair is stored in both directions, so that a look-up uses the primary key.
-"""
+"""Synonyms, stored in both directions so that a look-up uses the primary key, and keywords that occur together."""
 
 from __future__ import annotations
 
@@ -22,7 +19,6 @@ from .tables import SHARED, ChangeRow, KeywordRow, MemoryRow, SynonymRow
 
 NEWEST = 200  # of the memories that have a word; a word's company is counted in these
 COMPANIONS = 30  # words; of those that are often together with it
-
 
 _DELETE = delete(SynonymRow).where(
     SynonymRow.user_id == bindparam("whose"),

@@ -1,9 +1,8 @@
-"""Whole stores: back up to one SQLite file, restore, and copy into another database."""
+"""Back up a whole store to one SQLite file, and restore it."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import shutil
 import tempfile
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from ..errors import InvalidInput, StoreUnavailable
-from ..models import Migration, Value
-from .export import Progress, check_target, replace_file
+from ..models import Value
+from .export import Progress, check_target, no_progress, replace_file
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -59,7 +58,7 @@ async def restore_backup(
     from ..store.sqlite import SqliteDatabase, examine
 
     settings = settings or load_settings()
-    report = progress or _ignore
+    report = progress or no_progress
     source = Path(backup)
     report("checking", 0, 0)
     await asyncio.to_thread(examine, source)
@@ -97,8 +96,7 @@ def _replace_store_file(copy: Path, target: Path, force: bool) -> None:
     if target.exists() and target.stat().st_size:
         take_away_log(target)
     for suffix in SQLITE_LOGS:  # SQLite would apply the old store's log to the new file
-        with contextlib.suppress(FileNotFoundError):
-            target.with_name(target.name + suffix).unlink()
+        target.with_name(target.name + suffix).unlink(missing_ok=True)
     with replace_file(target) as part:
         shutil.copyfile(copy, part)
 
@@ -125,42 +123,3 @@ def _report(path: Path, store: str) -> BackupReport:
 
     users, memories = counted(path)
     return BackupReport(path=str(path), store=store, users=users, memories=memories, size_bytes=path.stat().st_size)
-
-
-async def migrate_store(
-    source: str | Path, target: str | Path, *, settings: Settings | None = None, progress: Progress | None = None
-) -> Migration:
-    """Copy every row of every user into an empty store, and compare the two.
-
-    It can be interrupted at any point and resumes when it is called again with the same two stores. Nobody should
-    write to either store meanwhile; if somebody does, the comparison fails.
-
-        await migrate_store("memory.db", "postgresql://localhost/jiyi")
-    """
-    from ..settings import load_settings
-    from ..store import open_store
-    from ..store.copying import migrate
-
-    settings = settings or load_settings()
-    old, new = open_store(source, settings), open_store(target, settings)
-    if isinstance(source, Path) or "://" not in source:
-        _check_exists(Path(source))
-    try:
-        await old.start()
-        await new.start()
-        if (await old.info()).url == (await new.info()).url:
-            raise InvalidInput("target", "is the source")
-        return await migrate(old.database, new.database, progress or _ignore)
-    finally:
-        await old.close()
-        await new.close()
-
-
-def _check_exists(path: Path) -> None:
-    """Opening a store creates it: a misspelt source would be an empty one."""
-    if not path.expanduser().is_file():
-        raise InvalidInput("source", f"{path} is not a file")
-
-
-def _ignore(step: str, done: int, total: int) -> None:
-    """Ignore progress."""

@@ -1,12 +1,8 @@
-"""Write the memories of a store to a file: JSON lines without loss, or Markdown for reading.
-
-Files appear complete or not at all: they are written under a temporary name and then renamed.
-"""
+"""Write the memories of a store to a file: JSON lines without loss, or Markdown for reading."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gzip
 import json
 import os
@@ -30,6 +26,12 @@ from ..store.records import EXPORT, VERSION, Line, MemoryRecord, MessageRecord
 if TYPE_CHECKING:
     from ..store.store import Store
 
+Progress = Callable[[str, int, int], None]  # step, done, total
+
+
+def no_progress(step: str, done: int, total: int) -> None:
+    """Ignore progress."""
+
 
 def check_target(argument: str, path: Path, *, overwrite: bool) -> Path:
     """Return the path if a file may be written there."""
@@ -45,8 +47,7 @@ def check_target(argument: str, path: Path, *, overwrite: bool) -> Path:
 
 @contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path next to `path`, private to its owner. It replaces `path` at the end, or is removed after
-    an error."""
+    """Yield a temporary path, private to its owner, that replaces `path` at the end or is removed after an error."""
     part = path.with_name(f".{path.name}.{new_id()}.part")
     try:
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -57,8 +58,7 @@ def replace_file(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise InvalidInput(str(path), f"cannot be written: {error.strerror or error}") from error
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            part.unlink()
+        part.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -71,8 +71,6 @@ def open_new(path: Path) -> Iterator[IO[bytes]]:
         else:
             yield file
 
-
-Progress = Callable[[str, int, int], None]  # step, done, total
 
 PAGE = 200
 FRONT_MATTER = b"---\ngenerator: jiyi\n---\n"  # tells the import that the lines are complete statements
@@ -92,9 +90,8 @@ async def export_jsonl(store: Store, path: Path, user_id: str | None, progress: 
     """Write all records of one user or of all; return their number by kind. Equal memories give equal bytes."""
     counts: Counter[str] = Counter()
     done = 0
-    header = {"kind": EXPORT, "version": VERSION, "user_id": user_id}
     with open_new(path) as file:
-        file.write(json.dumps(header).encode() + b"\n")
+        file.write(json.dumps({"kind": EXPORT, "version": VERSION, "user_id": user_id}).encode() + b"\n")
         async with aclosing(store.records.export(user_id)) as batches:  # releases the snapshot after an error too
             async for total, batch in batches:
                 await asyncio.to_thread(file.writelines, map(to_line, batch))

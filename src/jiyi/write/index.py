@@ -1,8 +1,8 @@
-"""Index entries: what a memory is found by. `add`, `update` and re-indexing make them here."""
+"""Index entries: what a memory is found by."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from time import perf_counter
@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from ..embed import Embedder, Vectors, embed_documents, embed_query
+from ..embed import Embedder, Vectors, embed_documents
 from ..errors import EmbeddingError
 from ..languages.sentences import question_share
 from ..languages.terms import keywords, near_hash, simhash, term_counts, tokens
 from ..languages.words import normalise
 from ..llm.keywords import words_in_text
-from ..store.contract import IndexEntry, Unembedded
+from ..store.contract import IndexEntry
 from ..text.passages import passages
 from .classify import classify
 
 if TYPE_CHECKING:
-    from ..store.store import Store
+    pass
 
 
 FIRST_BY_MODEL = 0.9  # weight of the first word that a language model names; each further one has 0.1 less
@@ -119,59 +119,3 @@ async def embed_each(embedder: Embedder, texts: Sequence[Sequence[str]]) -> list
     vectors = await embed_documents(embedder, [text for some in texts for text in some])
     ends = accumulate(len(some) for some in texts)
     return [vectors[end - len(some) : end] for some, end in zip(texts, ends, strict=True)]
-
-
-Progress = Callable[[int, int], None]  # called with the number done and the total
-AT_ONCE = 256
-GIVE_UP_AFTER = 3  # failures in a row: then it is the embedder, not the text
-
-
-async def reindex_embeddings(store: Store, embedder: Embedder, progress: Progress | None) -> int:
-    """Embed all memories without a vector of this model; return their number.
-
-    Each batch is a transaction of its own, so that a run can be interrupted and resumed. A text that cannot be embedded
-    does not stop the others; it is named at the end.
-    """
-    dimension = len(await embed_query(embedder, "dimension"))
-    coverage = await store.entries.coverage(embedder.id)
-    done, whole = 0, coverage.memories - coverage.embedded
-    failed: list[str] = []
-    after = ("", "")
-    while found := await store.entries.unembedded(embedder.id, dimension, after=after, limit=AT_ONCE):
-        if progress is not None:
-            progress(done, max(whole, done + len(found)))
-        memories, vectors = await _embed(embedder, found, failed)
-        written = await store.entries.save_vectors(embedder.id, memories, vectors) if memories else 0
-        done += written
-        if written == len(memories):  # else some were changed meanwhile: look at these again
-            after = (found[-1].user_id, found[-1].memory_id)
-    if progress is not None:
-        progress(done, done)
-    if failed:
-        raise EmbeddingError(f"{done} memories were embedded, {len(failed)} could not be: {failed[0]}")
-    return done
-
-
-async def _embed(
-    embedder: Embedder, found: Sequence[Unembedded], failed: list[str]
-) -> tuple[list[Unembedded], list[Vectors]]:
-    """Embed all at once; if that fails, one by one, to find those that cannot be embedded."""
-    try:
-        return list(found), await embed_each(embedder, [memory.texts for memory in found])
-    except EmbeddingError:
-        if len(found) == 1:
-            raise
-    memories: list[Unembedded] = []
-    vectors: list[Vectors] = []
-    in_a_row = 0
-    for memory in found:
-        try:
-            vectors += await embed_each(embedder, [memory.texts])
-            memories.append(memory)
-            in_a_row = 0
-        except EmbeddingError as error:
-            failed.append(f"{memory.memory_id} of user {memory.user_id!r}: {error}")
-            in_a_row += 1
-            if in_a_row == GIVE_UP_AFTER:
-                raise
-    return memories, vectors

@@ -1,7 +1,4 @@
-"""ChatGPT's export, `conversations.json`.
-
-Each conversation is a tree of edited and regenerated messages; only the path from the root to `current_node` is read.
-"""
+"""ChatGPT's export, `conversations.json`: trees of edited and regenerated messages, of which one path is read."""
 
 from __future__ import annotations
 
@@ -88,8 +85,7 @@ def read(values: Values, source: Source) -> Iterator[Conversation]:
             if message is None:  # the root
                 continue
             sent_at = message.create_time or sent_at
-            reason = _skip_reason(message)
-            if reason is not None:
+            if (reason := _skip_reason(message)) is not None:
                 builder.skip(reason)
                 continue
             builder.add(
@@ -101,25 +97,22 @@ def read(values: Values, source: Source) -> Iterator[Conversation]:
                     sent_at=sent_at,
                 )
             )
-        seen = set(path)
         for node_id, node in chat.mapping.items():
-            if node_id not in seen and node.message is not None and _skip_reason(node.message) is None:
+            if node_id not in path and node.message is not None and _skip_reason(node.message) is None:
                 builder.skip(BRANCH)
         yield builder.build()
 
 
-def _path(place: str, chat: ChatGptChat) -> list[str]:
+def _path(place: str, chat: ChatGptChat) -> dict[str, None]:
     """Path from the root to `current_node`, or to the newest leaf if the file does not name it."""
     end = chat.current_node if chat.current_node in chat.mapping else _newest_leaf(chat)
-    path: list[str] = []
-    seen: set[str] = set()
+    path: dict[str, None] = {}
     while end is not None and end in chat.mapping:
-        if end in seen:
+        if end in path:
             raise InvalidInput(f"{place}.mapping.{end}", "is its own ancestor: the conversation is damaged")
-        seen.add(end)
-        path.append(end)
+        path[end] = None
         end = chat.mapping[end].parent
-    return path[::-1]
+    return dict(reversed(path.items()))
 
 
 def _newest_leaf(chat: ChatGptChat) -> str | None:

@@ -30,8 +30,9 @@ from .grounding import (
     said_by_people,
     well_formed,
 )
-from .schema import EPISODES, MEMORIES, ProposedEpisode, ProposedMemory, plain_value
+from .schema import EPISODES, MEMORIES, ProposedEpisode, ProposedMemory
 from .transcript import LABELS, Transcript, transcript
+from .values import plain_value
 
 SCHEMAS: dict[str, dict[str, Any]] = {"memories": MEMORIES, "episodes": EPISODES}
 NO_USAGE = Usage()

@@ -1,0 +1,66 @@
+"""Jobs and maintenance that run in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from functools import partial
+
+from ..engine import Engine
+from ..errors import JiyiError
+from ..store.contract import LeaseLost
+from ..write.worker import Worker, run_job
+from .maintenance import maintainer_of
+
+MAINTENANCE_POLL_S = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+class BackgroundJobs:
+    """Runs pending jobs in this process, as long as there are any."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._enabled = engine.settings.jobs.in_process
+        self._worker: Worker | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        if not self._enabled:
+            return
+        if self._task is None or self._task.done() or self._worker is None:
+            self._worker = new_worker(self._engine)
+            self._task = asyncio.create_task(self._worker.run(until_idle=True), name="jiyi-worker")
+        self._worker.wake()
+
+    async def resume(self) -> None:
+        """Continue jobs that an earlier process left unfinished."""
+        if self._enabled and await self._engine.store.jobs.next_due() is not None:
+            self.wake()
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+
+def new_worker(engine: Engine) -> Worker:
+    run = partial(run_job, flow=engine.pipeline, max_attempts=engine.settings.jobs.max_attempts)
+    return Worker(engine.store, run, engine.settings.jobs, engine.meter)
+
+
+async def maintain(engine: Engine) -> None:
+    """Run maintenance whenever it is due. The store decides which of several workers does it."""
+    maintainer = maintainer_of(engine)
+    while engine.settings.maintenance.interval_hours is not None:
+        try:
+            done = await maintainer.run_all(forced=False)
+            if done is not None:
+                logger.info("maintenance: %s", done)
+        except (JiyiError, LeaseLost) as error:
+            logger.warning("maintenance continues later: %s", error)
+        await asyncio.sleep(MAINTENANCE_POLL_S)

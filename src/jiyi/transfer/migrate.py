@@ -1,0 +1,48 @@
+"""Copy a whole store into another database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import InvalidInput
+from ..models import Migration
+from .export import Progress, no_progress
+
+if TYPE_CHECKING:
+    from ..settings import Settings
+
+
+async def migrate_store(
+    source: str | Path, target: str | Path, *, settings: Settings | None = None, progress: Progress | None = None
+) -> Migration:
+    """Copy every row of every user into an empty store, and compare the two.
+
+    It can be interrupted at any point and resumes when it is called again with the same two stores. Nobody should
+    write to either store meanwhile; if somebody does, the comparison fails.
+
+        await migrate_store("memory.db", "postgresql://localhost/jiyi")
+    """
+    from ..settings import load_settings
+    from ..store import open_store
+    from ..store.copying import migrate
+
+    settings = settings or load_settings()
+    old, new = open_store(source, settings), open_store(target, settings)
+    if isinstance(source, Path) or "://" not in source:
+        _check_exists(Path(source))
+    try:
+        await old.start()
+        await new.start()
+        if (await old.info()).url == (await new.info()).url:
+            raise InvalidInput("target", "is the source")
+        return await migrate(old.database, new.database, progress or no_progress)
+    finally:
+        await old.close()
+        await new.close()
+
+
+def _check_exists(path: Path) -> None:
+    """Opening a store creates it: a misspelt source would be an empty one."""
+    if not path.expanduser().is_file():
+        raise InvalidInput("source", f"{path} is not a file")
