@@ -42,10 +42,6 @@ def group_of(namespace: Namespace) -> str:
     return validation.name("namespace", GROUP + ".".join(namespace))
 
 
-def namespace_of(group_id: str) -> Namespace:
-    return tuple(group_id.removeprefix(GROUP).split("."))
-
-
 def memory_key_of(namespace: Namespace, key: str) -> str:
     """Return the memory key of an item, a hash: keys of items may be empty, long, and hold any characters."""
     if not isinstance(key, str):
@@ -183,7 +179,7 @@ class Items:
 
     async def namespaces(self, user_id: str) -> list[Namespace]:
         groups = await self._memory.usage.groups(user_id=user_id, memory_types=TYPES)
-        return sorted(namespace_of(group) for group in groups if group.startswith(GROUP))
+        return sorted(tuple(group.removeprefix(GROUP).split(".")) for group in groups if group.startswith(GROUP))
 
     async def get(self, user_id: str, ops: Sequence[GetOp]) -> list[Item | None]:
         there = await self._by_key(user_id, [memory_key_of(op.namespace, op.key) for op in ops])

@@ -43,7 +43,7 @@ async def migrate(source: Database, target: Database, advance: Advance) -> Migra
         done += counts[table.name]
     equal = await _compare(source, target, advance, whole)
     await target.finish_copy()
-    await target.write([SHARED], _take_mark_away)
+    await target.write([SHARED], lambda session: session.execute(delete(FileRow).where(_is_mark())))
     return Migration(
         rows={name: count for name, (count, _) in equal.items()},
         checksums={name: checksum for name, (_, checksum) in equal.items()},
@@ -71,10 +71,6 @@ async def _claim(source: Database, target: Database) -> bool:
 
 async def _insert(session: AsyncSession, table: FromClause, rows: list[dict[str, Any]]) -> None:
     await (await session.connection()).execute(insert(cast(Table, table)), rows)
-
-
-async def _take_mark_away(session: AsyncSession) -> None:
-    await session.execute(delete(FileRow).where(_is_mark()))
 
 
 async def _mark(store: Database) -> str | None:

@@ -134,15 +134,11 @@ class ToolInput(BaseModel):
     def _normalise(cls, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
-        given = {name: value for name, value in data.items() if not _absent(value)}
+        given = {name: value for name, value in data.items() if value not in (None, "", [], {})}
         for other, name in cls.aliases.items():
             if other in given and other not in cls.model_fields and name not in given:
                 given[name] = given.pop(other)
         return given
-
-
-def _absent(value: object) -> bool:
-    return value is None or (isinstance(value, (str, list, dict)) and not value)
 
 
 class SearchMemoriesInput(ToolInput):

@@ -145,7 +145,7 @@ class GetMemoryDetailOutput(ToolOutput):
             memory_key=key_of(memory),
             memory_type=harmless(memory.memory_type),
             summary=harmless(memory.summary),
-            content=harmless_lines(part),
+            content="\n".join(map(harmless, part.splitlines())),
             offset=offset,
             total_characters=len(memory.content),
             next_offset=end if end < len(memory.content) else None,
@@ -188,11 +188,6 @@ def key_of(memory: Hit | MemoryItem) -> str:
     """Return the key to show to a model: the memory key, or the id if the key could be mistaken for markup."""
     key = memory.memory_key
     return key if harmless(key) == key and not set(key) & set("[]()") else memory.id
-
-
-def harmless_lines(text: str) -> str:
-    """Escape each line of a text."""
-    return "\n".join(map(harmless, text.splitlines()))
 
 
 def harmless_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -76,14 +76,6 @@ def _ahead_if_said(match: re.Match[str], calendar: Calendar) -> Part | None:
     return _ahead(match, calendar) if re.search(_WILL_BE, before, re.IGNORECASE) else None
 
 
-def _last_so_many(match: re.Match[str], calendar: Calendar) -> Part:
-    return calendar.rolling(amount(match), -1)
-
-
-def _next_so_many(match: re.Match[str], calendar: Calendar) -> Part:
-    return calendar.rolling(amount(match), 1)
-
-
 def _last_one(match: re.Match[str], calendar: Calendar) -> Part:
     return calendar.rolling(Amount(1, _UNITS[match["unit"].lower()]), -1)
 
@@ -108,10 +100,6 @@ def _directed(match: re.Match[str], calendar: Calendar) -> Part:
     return _unit(match["unit"], step(direction(match)), calendar)
 
 
-def _before_last(match: re.Match[str], calendar: Calendar) -> Part:
-    return _unit(match["unit"], -2, calendar)
-
-
 def _weekend(_match: re.Match[str], calendar: Calendar) -> Part:
     return calendar.nearest_weekend()
 
@@ -131,10 +119,6 @@ def _day(match: re.Match[str], calendar: Calendar) -> Part:
 def _part_of_today(match: re.Match[str], calendar: Calendar) -> Part:
     part: DayPart = match["part"].lower()  # type: ignore[assignment]
     return in_day(calendar.unit("day", 0), part)
-
-
-def _tonight(match: re.Match[str], calendar: Calendar) -> Part:
-    return in_day(calendar.unit("day", 0), "night")
 
 
 def _last_night(match: re.Match[str], calendar: Calendar) -> Part:
@@ -181,7 +165,7 @@ _FREE = rf"(?! (?:before|after) (?:[0-9]|christmas|{MONTH_NAMES}))"
 _DAY_RULES: tuple[Rule, ...] = (
     (r"(?:the )?(?P<day>day before yesterday|day after tomorrow)", _day),
     (r"(?<!usa\s)(?P<day>yesterday|today|tomorrow)", _day),
-    (r"tonight", _tonight),
+    (r"tonight", lambda _, calendar: in_day(calendar.unit("day", 0), "night")),
     (r"last (?P<part>night|evening)", _last_night),
     (r"this (?P<part>morning|afternoon|evening)", _part_of_today),
     (r"(?:earlier|so far) (?P<unit>)today", _so_far),
@@ -199,15 +183,18 @@ _UNIT_RULES: tuple[Rule, ...] = (
     (rf"{DIRECTION} (?P<unit>weekend){_FREE}", _directed),
     (rf"(?P<dir>last|this past|this|next|this coming) (?P<unit>week|month|year|quarter)(?! of){_FREE}", _directed),
     (r"the end of the (?P<unit>week|month|year)(?! of)", _end_of),
-    (r"the (?P<unit>night|week|weekend|month|year|quarter) before last", _before_last),
+    (
+        r"the (?P<unit>night|week|weekend|month|year|quarter) before last",
+        lambda match, calendar: _unit(match["unit"], -2, calendar),
+    ),
     (r"(?:over|during|on|at) (?P<t>the weekend)(?! (?:of|before|after))", _weekend),
     (rf"{AMOUNT} ago(?P<today> today)?", _ago),
     (rf"{AMOUNT} from (?:now|today)", _ahead),
     (rf"in (?!a min){AMOUNT}(?:'? time)?(?! of| ago)", _ahead_if_said),  # but "moved in three months ago"
-    (rf"(?:the )?(?:last|past) {AMOUNT}(?! of)", _last_so_many),
+    (rf"(?:the )?(?:last|past) {AMOUNT}(?! of)", lambda match, calendar: calendar.rolling(amount(match), -1)),
     (rf"(?:the|this) past {_BARE_UNIT}(?! of)", _last_one),
     (rf"(?:in|over|during|within|for) (?P<t>the last {_BARE_UNIT})(?! of)", _last_one),
-    (rf"(?:the )?(?:next|coming) {AMOUNT}(?! of)", _next_so_many),
+    (rf"(?:the )?(?:next|coming) {AMOUNT}(?! of)", lambda match, calendar: calendar.rolling(amount(match), 1)),
     (rf"(?:in|over|during|within|for) (?P<t>the (?:next|coming) {_BARE_UNIT})(?! of)", _next_one),
     (r"(?:earlier|so far) this (?P<unit>week|month|year|quarter)", _so_far),
     (r"this (?P<unit>week|month|year|quarter) so far", _so_far),

@@ -60,10 +60,6 @@ def _up_to_now(match: re.Match[str], calendar: Calendar) -> Part:
     return calendar.rolling(amount(match), -1)
 
 
-def _from_now(match: re.Match[str], calendar: Calendar) -> Part:
-    return calendar.rolling(amount(match), 1)
-
-
 def _before_now(match: re.Match[str], calendar: Calendar) -> Part:
     """前几天, 前两年: without today, without this year."""
     count, unit = amount(match)
@@ -171,7 +167,10 @@ _UNIT_RULES: tuple[Rule, ...] = (
     (f"(?:最近|过去|(?<![最附接靠邻远])近)(?:的|这)? {AMOUNT}(?:以来|之内|[来里内间])?(?![前后了])", _up_to_now),
     (f"这(?=好?几|两|一(?:周|个?星期|个?礼拜|个月|年)){AMOUNT}(?:以来|之内|[来里内间])?(?![前后])", _up_to_now),
     (f"(?<![以之提目])前(?=好?几|两|些){AMOUNT}", _before_now),
-    (f"(?:未来|接下来|今后|往后)(?:的|这)? {AMOUNT}(?:之内|[里内间])?", _from_now),
+    (
+        f"(?:未来|接下来|今后|往后)(?:的|这)? {AMOUNT}(?:之内|[里内间])?",
+        lambda match, calendar: calendar.rolling(amount(match), 1),
+    ),
     ("(?P<dir>[去前明])年的?(?:(?P<day>今天|今日|同一天)|这个?时候|此时|同期)", _same_time),
     ("(?:[今本]|这个?)(?P<unit>[年月周天])早些时候", _so_far),
 )
