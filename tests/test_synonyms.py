@@ -351,7 +351,7 @@ def test_the_commands_do_what_they_say(tmp_path: Path) -> None:
     assert listed[3] == {"keyword": "k8s", "synonym": "kubernetes", "similarity": 0.95, "shared": False}
     assert len(answer("synonyms", "list", "--user", "li")) == len(answer("synonyms", "list", "--shared")) == 3
     shown = run("synonyms", "list").stdout
-    assert "own" in shown and "shared" in shown and "目标管理" in shown
+    assert "user" in shown and "shared" in shown and "目标管理" in shown
     assert answer("synonyms", "remove", "K8S") == {"removed": 1}
     assert "2 pairs removed" in run("synonyms", "remove", "a", "--shared").stdout
     assert "has no synonyms" in run("synonyms", "remove", "b", "c", code=3).stderr
