@@ -1,7 +1,7 @@
 """Fit the weights with which a search joins the logits of the relevance model and of the reranker.
 
     python -m bench.reranker.fusion --data DATA --folds fold0.json fold1.json fold2.json --base FILE
-    python -m bench.reranker.fusion --stories everyday-dev.json.gz --weights 0.65 0.24
+    python -m bench.reranker.fusion --stories everyday-dev.json.gz --weights 0.56 0.28
 
 The first form prints the weights, fitted on scores of stories held out of training: `--folds` are written by
 `bench.reranker.train --fold`, `--base` is a pickle {(story, question): logits of the story's messages}. The second form

@@ -21,6 +21,7 @@ from .query import LEGS, Query, asks_assistant
 from .relevance import Relevance
 
 SHORTLIST = 100
+SIMILARITY = 2.0  # weight of the cosine against the share of the query's words
 OTHER_LANGUAGE = 1.2  # added to the logit of a memory in another language, which cannot share the query's words
 DIGITS = 6  # of a sum that count for the order: the rest depends on how floats happened to be added
 
@@ -73,6 +74,7 @@ def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking:
     places = best(candidates, scores, max(SHORTLIST, query.limit))
     if not len(places):
         return Ranked((), 0)
+    places = _with_similar(candidates, scores, places)
     relevance = Relevance(candidates, places, query, index_query, embedder)
     values = np.round(relevance.scores(), DIGITS)  # so that equals stay equal, and newest first
     order = np.argsort(-values, kind="stable")
@@ -91,6 +93,16 @@ def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking:
     ]
     beyond = 0 if query.min_score else int(np.count_nonzero(scores.matched)) - len(places)
     return Ranked(hits, len(firsts) + beyond)
+
+
+def _with_similar(candidates: Candidates, scores: Scores, places: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Add the candidates that are most similar by themselves, which in a large store others can crowd out."""
+    matched = np.flatnonzero(scores.matched)
+    if len(matched) <= len(places):
+        return places
+    alone = SIMILARITY * candidates.semantic[matched] + candidates.coverage[matched]
+    nearest = matched[np.argpartition(-alone, min(SHORTLIST, len(matched) - 1))[:SHORTLIST]]
+    return np.concatenate([places, nearest[~np.isin(nearest, places)]])
 
 
 def _one_per_statement(statements: NDArray[np.intp]) -> NDArray[np.intp]:

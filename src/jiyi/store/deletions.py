@@ -60,6 +60,8 @@ class Held:
     slot: str | None
     source: str
     messages: frozenset[str]  # its sources
+    agent_id: str | None = None
+    group_id: str | None = None
     superseded_by: str | None = None
 
 
@@ -172,9 +174,12 @@ async def _from_messages(session: AsyncSession, user_id: str, messages: frozense
 async def _stating_more(
     session: AsyncSession, user_id: str, messages: frozenset[str], gone: Mapping[str, Held]
 ) -> frozenset[str]:
-    """Return the messages from which memories were derived that stay."""
+    """Return the messages of memories that stay: others derived from them, and the same message of another agent."""
+    derived = {(one.agent_id, one.group_id) for one in gone.values() if one.source != MESSAGE}
     staying = [
-        one for one in await _from_messages(session, user_id, messages) if one.id not in gone and one.source != MESSAGE
+        one
+        for one in await _from_messages(session, user_id, messages)
+        if one.id not in gone and (one.source != MESSAGE or (one.agent_id, one.group_id) not in derived)
     ]
     return frozenset[str]().union(*(one.messages for one in staying))
 
