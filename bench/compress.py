@@ -80,8 +80,11 @@ async def measure(
                 _count(kept, plan)
                 done = await memory.maintenance.compress(user_id=one.user_id, plan=plan)
                 assert done.bundles == plan.bundles, "compress did not follow its plan"
-                page = await memory.list(user_id=one.user_id, limit=1000)
-        _count_marked(kept, one, "\n".join(item.content for item in page.items))
+                pages = [
+                    await memory.list(user_id=one.user_id, memory_types=types, limit=1000)
+                    for types in (None, ["message"])
+                ]
+        _count_marked(kept, one, "\n".join(item.content for page in pages for item in page.items))
     return kept
 
 

@@ -149,14 +149,15 @@ async def _measure(
     old: list[bool] = []
     right: list[bool] = []
     for number, user in enumerate(so_far.users):
-        cursor = None
-        while True:
-            page = await memory.list(user_id=user, limit=1000, cursor=cursor)
-            memories += len(page.items)
-            characters += sum(len(item.content) for item in page.items)
-            cursor = page.next_cursor
-            if cursor is None:
-                break
+        for types in (None, ["message"]):
+            cursor = None
+            while True:
+                page = await memory.list(user_id=user, memory_types=types, limit=1000, cursor=cursor)
+                memories += len(page.items)
+                characters += sum(len(item.content) for item in page.items)
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
         planted = so_far.planted[user]
         for one in rng.sample(planted, min(asked, len(planted))):
             hit = await _hit(memory, user, one.question, one.answer)

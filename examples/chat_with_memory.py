@@ -40,7 +40,7 @@ async def main(file: Path) -> None:
             print(f"--- {session_id}")
             for said in lines:
                 await turn(memory, said, session_id=session_id)
-        print(f"{await memory.count(user_id='mei')} messages are kept.")
+        print(f"{await memory.count(user_id='mei', memory_types=['message'])} messages are kept.")
 
 
 if __name__ == "__main__":

@@ -211,7 +211,7 @@ async def test_lists_of_statements_and_candidates_may_be_mixed(memory: Memory) -
 async def test_messages_and_statements_in_one_call_are_refused(memory: Memory) -> None:
     with pytest.raises(InvalidInput, match="what: mixes messages with statements"):
         await memory.add(["likes tea", {"role": "user", "content": "hi"}], user_id="mei")
-    assert await memory.count(user_id="mei") == 0
+    assert await stored(memory) == []
 
 
 async def test_nothing_is_stored_when_one_of_many_is_bad(memory: Memory) -> None:
@@ -361,7 +361,7 @@ async def test_messages_delivered_twice_are_kept_once(memory: Memory, mark: dict
     assert (again.created, len(again.memories)) == (1, 3)
     assert again.memories[:2] == first.memories
     assert (await stored(memory))[0].content == "bye"
-    assert await memory.count(user_id="mei") == 3
+    assert len(await stored(memory)) == 3
 
 
 async def test_an_edited_or_archived_message_does_not_come_back_with_the_next_delivery(memory: Memory) -> None:
@@ -381,7 +381,7 @@ async def test_what_is_said_twice_in_a_conversation_is_kept_twice(memory: Memory
     said = [{"role": "user", "content": "ok"}, {"role": "user", "content": "ok"}]
     for _ in range(2):
         await memory.add(said, user_id="mei")
-    assert await memory.count(user_id="mei") == 2
+    assert len(await stored(memory)) == 2
 
 
 async def test_the_same_words_at_the_same_time_in_one_delivery_are_kept_as_often(memory: Memory) -> None:
@@ -441,7 +441,7 @@ async def test_calls_at_the_same_time_make_one_memory(memory: Memory) -> None:
     assert len({receipt.id for receipt in keyed}) == 1
     stated = await asyncio.gather(*(memory.add("likes tea", user_id="mei") for _ in range(8)))
     assert sorted(receipt.created for receipt in stated) == [0] * 7 + [1]
-    assert await memory.count(user_id="mei") == 2
+    assert len(await stored(memory)) == 2
 
 
 async def test_hundreds_of_calls_at_once_all_get_their_answer(memory: Memory) -> None:

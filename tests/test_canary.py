@@ -41,9 +41,10 @@ async def main():
         for user in ("mei", "bo"):
             for query in ("chess 下棋", "where does somebody live", "what is new"):
                 await memory.search(query, user_id=user)
-            page = await memory.list(user_id=user, limit=1000)
-            for one in page.items[:20]:
-                await memory.history(one.id, user_id=user)
+            for types in (None, ["message"]):
+                page = await memory.list(user_id=user, memory_types=types, limit=1000)
+                for one in page.items[:20]:
+                    await memory.history(one.id, user_id=user)
         print("ready", flush=True)
         sys.stdin.readline()
 

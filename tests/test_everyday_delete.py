@@ -10,6 +10,7 @@ import pytest
 
 from conftest import WordEmbedder
 from jiyi import Memory, MemoryItem
+from jiyi.agents.tools import MemoryTools
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -27,7 +28,7 @@ async def said(memory: Memory, *texts: str) -> None:
 
 
 async def facts(memory: Memory) -> list[MemoryItem]:
-    return [one for one in (await memory.list(user_id="mei")).items if one.memory_type != "message"]
+    return list((await memory.list(user_id="mei")).items)
 
 
 async def fact(memory: Memory, word: str) -> str:
@@ -69,3 +70,34 @@ async def test_deleting_a_fact_between_two_others_leaves_the_first_superseded(me
     gone = await memory.delete(rome.id, user_id="mei")
     assert not gone.restored
     assert [one.content for one in await facts(memory)] == ["I moved to Oslo."]
+
+
+async def test_an_agent_that_erases_a_fact_is_told_which_messages_stay(memory: Memory) -> None:
+    await said(memory, "My dog is called Rex. I live in Rome.", "I drink oolong tea.")
+    tools = MemoryTools(memory, user_id="mei")
+    dog = await tools.call("forget_memory", {"memory_key": await fact(memory, "Rex"), "permanently": True})
+    assert "state more" in dog.text
+    assert "state more" in " ".join(dog.data["notes"])
+    tea = await tools.call("forget_memory", {"memory_key": await fact(memory, "oolong"), "permanently": True})
+    assert "messages" not in tea.text
+    assert not tea.data["notes"]
+
+
+async def test_an_agent_that_archives_a_fact_is_told_that_its_message_stays(memory: Memory) -> None:
+    await said(memory, "My dog is called Rex.")
+    await memory.add("I drink oolong tea.", user_id="mei")
+    tools = MemoryTools(memory, user_id="mei")
+    dog = await tools.call("forget_memory", {"memory_key": await fact(memory, "Rex")})
+    assert await found(memory, "what is my dog called?") == ["My dog is called Rex."]
+    assert "searches find them" in dog.text
+    tea = await tools.call("forget_memory", {"memory_key": await fact(memory, "oolong")})
+    assert await found(memory, "what tea do I drink?") == []
+    assert not tea.data["notes"]
+
+
+async def test_list_and_count_leave_out_messages_unless_asked(memory: Memory) -> None:
+    await said(memory, "My dog is called Rex.", "lol")
+    assert [one.memory_type for one in (await memory.list(user_id="mei")).items] == ["fact"]
+    assert await memory.count(user_id="mei") == 1
+    assert len((await memory.list(user_id="mei", memory_types=["message"])).items) == 2
+    assert len((await memory.messages(user_id="mei")).items) == 2

@@ -366,7 +366,7 @@ async def test_a_bad_file_is_named_with_its_place_and_nothing_is_stored(
     with pytest.raises(InvalidInput, match=problem) as refused:
         await memory.transfer.import_chats(path, user_id="mei")
     assert "bad.json" in str(refused.value)
-    assert await memory.count(user_id="mei") == 0
+    assert await stored(memory) == []
 
 
 async def test_files_that_cannot_be_opened(tmp_path: Path, memory: Memory) -> None:
@@ -394,7 +394,7 @@ async def test_files_that_cannot_be_opened(tmp_path: Path, memory: Memory) -> No
         await memory.transfer.import_chats(tmp_path / "empty", user_id="mei")
     with pytest.raises(InvalidInput):  # one that is damaged stops the folder, before anything is stored
         await memory.transfer.import_chats(tmp_path, user_id="mei")
-    assert await memory.count(user_id="mei") == 0
+    assert await stored(memory) == []
 
 
 def newer_zip(whole: bytes) -> bytes:

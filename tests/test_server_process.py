@@ -129,7 +129,7 @@ def test_an_upload_that_was_acknowledged_survives_a_kill(path: Path, monkeypatch
         while (now := web.get(told.headers["location"]).json())["state"] == "running" and time.monotonic() < until:
             time.sleep(0.2)
         assert now["state"] == "done", now
-        assert web.get("/v1/memories?limit=1&include_total=true").json()["total"] == 100
+        assert web.get("/v1/memories?memory_types=message&limit=1&include_total=true").json()["total"] == 100
 
 
 def test_without_a_key_it_listens_to_this_machine_only(path: Path) -> None:

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -157,10 +158,10 @@ class TwoDatabases(RuleBasedStateMachine):
 
         async def pages(memory: Memory) -> list[list[tuple[str, int]]]:
             found = []
-            for user in USERS:
+            for user, types in product(USERS, (None, ["message"])):
                 cursor = None
                 while True:
-                    page = await memory.list(user_id=user, limit=3, cursor=cursor)
+                    page = await memory.list(user_id=user, memory_types=types, limit=3, cursor=cursor)
                     found.append([(item.content, item.version) for item in page.items])
                     cursor = page.next_cursor
                     if cursor is None:

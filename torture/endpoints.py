@@ -127,7 +127,7 @@ async def _said(memory: Memory) -> list[str]:
 
 async def _made(memory: Memory) -> list[str]:
     page = await memory.list(user_id="mei")
-    return [item.content for item in page.items if item.memory_type not in ("message", "profile")]
+    return [item.content for item in page.items if item.memory_type != "profile"]
 
 
 # -- embeddings -------------------------------------------------------------------------------------------------------

@@ -102,6 +102,14 @@ async def _exported(memory: Memory, user: str, theirs: Theirs) -> str:
     return (theirs.folder / "mine.jsonl").read_text("utf-8")
 
 
+async def _listed(memory: Memory, user: str, theirs: Theirs) -> list[Any]:
+    """List memories, then messages, of the owner's session after a cursor."""
+    return [
+        await memory.list(user_id=user, session_id=theirs.session_id, memory_types=types, cursor="z" * 26)
+        for types in (None, ["message"])
+    ]
+
+
 async def _messages(memory: Memory, user: str, theirs: Theirs) -> list[Any]:
     """List all messages, those of the owner's session, and those after a cursor."""
     return [
@@ -119,7 +127,7 @@ BY_NAME: dict[str, Call] = {
     "sessions.record_skill": lambda memory, user, theirs: memory.sessions.record_skill("chess", ["open"], user_id=user),
     "search": lambda memory, user, theirs: memory.search("what sings", user_id=user, session_id=theirs.session_id),
     "context": lambda memory, user, theirs: memory.context("what sings", user_id=user),
-    "list": lambda memory, user, theirs: memory.list(user_id=user, session_id=theirs.session_id, cursor="z" * 26),
+    "list": _listed,
     "messages": _messages,
     "count": lambda memory, user, theirs: memory.count(user_id=user, session_id=theirs.session_id, tags=["bird"]),
     "usage.groups": lambda memory, user, theirs: memory.usage.groups(user_id=user),

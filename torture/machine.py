@@ -220,21 +220,23 @@ class Machine(RuleBasedStateMachine):
         other = next(user for user in USERS if user != one.user)
         assert not self.do(self.memory.get_many([changes[0].memory_id], user_id=other))
 
-    @rule(user=users, status=st.sampled_from(["active", "archived"]), limit=st.integers(1, 4))
-    def pages(self, user: str, status: str, limit: int) -> None:
-        expected = [one.content for one in self.mine(user, status) if one.valid_to is None]
+    @rule(user=users, status=st.sampled_from(["active", "archived"]), limit=st.integers(1, 4), told=st.booleans())
+    def pages(self, user: str, status: str, limit: int, told: bool) -> None:
+        current = [one for one in self.mine(user, status) if one.valid_to is None and one.told == told]
+        expected = [one.content for one in current]
+        filters: dict[str, Any] = {"user_id": user, "status": status, "memory_types": ["message"] if told else None}
         found: list[str] = []
         cursor = None
         while True:
-            page = self.do(self.memory.list(user_id=user, status=status, limit=limit, cursor=cursor))
+            page = self.do(self.memory.list(**filters, limit=limit, cursor=cursor))
             found += [item.content for item in page.items]
             cursor = page.next_cursor
             if cursor is None:
                 break
         assert Counter(found) == Counter(expected)
-        assert self.do(self.memory.count(user_id=user, status=status)) == len(expected)
-        tagged = [one for one in self.mine(user, status) if one.valid_to is None and "drink" in one.tags]
-        assert self.do(self.memory.count(user_id=user, status=status, tags=["Drink"])) == len(tagged)
+        assert self.do(self.memory.count(**filters)) == len(expected)
+        tagged = [one for one in current if "drink" in one.tags]
+        assert self.do(self.memory.count(**filters, tags=["Drink"])) == len(tagged)
         assert set(self.do(self.memory.users())) <= set(USERS)
 
     @precondition(lambda self: self.kept)

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
+from typing import Any
 from unittest.mock import patch
 
 from jiyi import Memory
@@ -139,15 +140,24 @@ def loose(shown: str) -> str | None:
     return None
 
 
+async def _contents(memory: Memory, **filters: Any) -> list[str]:
+    """Return the texts of memories and messages."""
+    return [
+        item.content
+        for types in (None, ["message"])
+        for item in (await memory.list(user_id="mei", memory_types=types, limit=1000, **filters)).items
+    ]
+
+
 async def _rolled_back(trial: Trial, memory: Memory, kind: str) -> None:
     """Facts from the user stay current despite the web; then everything from the web is undone in one call."""
     await memory.add("I live in Berlin.", user_id="mei", session_id="talk")
     await memory.add("I live in Paris now.", user_id="mei", session_id="web", trust=BLUNT)
-    trusted = await memory.list(user_id="mei", min_trust=0.5, limit=1000)
-    if [item.content for item in trusted.items] != ["I live in Berlin."]:
-        trial.breaks("other", f"{kind}: trusted memories are now {[item.content for item in trusted.items]}")
+    trusted = await _contents(memory, min_trust=0.5)
+    if trusted != ["I live in Berlin."]:
+        trial.breaks("other", f"{kind}: trusted memories are now {trusted}")
     await memory.maintenance.undo(session_id="web", user_id="mei")
-    left = [item.content for item in (await memory.list(user_id="mei", limit=1000)).items]
+    left = await _contents(memory)
     if left != ["I live in Berlin."]:
         trial.breaks("leak", f"{kind}: after the undo there is still {left[:3]}")
     if (await memory.search("zq1x zq2x PIN obey 服从", user_id="mei")).total_found > 1:

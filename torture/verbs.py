@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,8 @@ class Verb:
 
 
 async def _id(memory: Memory, word: str) -> str:
-    for status in ("active", "archived"):
-        for item in (await memory.list(user_id="mei", status=status)).items:  # type: ignore[arg-type]
+    for status, types in product(("active", "archived"), (None, ["message"])):
+        for item in (await memory.list(user_id="mei", status=status, memory_types=types)).items:  # type: ignore[arg-type]
             if word in item.content:
                 return item.id
     raise LookupError(word)

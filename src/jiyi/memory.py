@@ -255,9 +255,8 @@ class Memory:
     async def delete(self, memory_id: str, *, user_id: str, with_sources: bool = False) -> Deletion:
         """Delete a memory with its history. This cannot be undone.
 
-        Messages that state nothing else go with it; `with_sources` deletes all messages that it came from, with
-        everything derived from them alone. What it had superseded holds again. Profiles lose the lines that repeat it,
-        and episodes that contain it go too.
+        Messages that state nothing else go with it; `with_sources` deletes all its messages, with everything derived
+        from them alone. What it superseded holds again. Profiles lose its lines; episodes that contain it go too.
 
             gone = await memory.delete(found.hits[0].id, user_id="mei")
         """
@@ -359,6 +358,10 @@ class Memory:
             where = replace(where, min_trust=self._engine.settings.search.min_trust)
         return where
 
+    def _list_filter(self, user_id: str, status: Status, filters: Filters) -> Filter:
+        lifetimes = self._engine.lifetimes
+        return Filter.parse(user_id=user_id, status=status, lifetimes=lifetimes, with_messages=False, **filters)
+
     async def get(self, memory_id: str, *, user_id: str) -> MemoryItem:
         """Return one memory by its id or `memory_key`."""
         await self._engine.sync_files(validation.name("user_id", user_id))
@@ -379,8 +382,9 @@ class Memory:
         cursor: str | None = None,
         **filters: Unpack[Filters],
     ) -> Page:
-        """List memories, newest first, with the filters of `search`. The next page is `cursor=page.next_cursor`."""
-        where = Filter.parse(user_id=user_id, status=status, lifetimes=self._engine.lifetimes, **filters)
+        """List memories, newest first, with the filters of `search`. The next page is `cursor=page.next_cursor`.
+        Messages are left out unless `memory_types` names them."""
+        where = self._list_filter(user_id, status, filters)
         cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
         await self._engine.sync_files(where.user_id)
         page = await self._engine.store.memories.page(where, cursor=cursor, limit=limit)
@@ -396,7 +400,7 @@ class Memory:
 
     async def count(self, *, user_id: str, status: Status = "active", **filters: Unpack[Filters]) -> int:
         """Count memories; the filters are those of `list`."""
-        where = Filter.parse(user_id=user_id, status=status, lifetimes=self._engine.lifetimes, **filters)
+        where = self._list_filter(user_id, status, filters)
         await self._engine.sync_files(where.user_id)
         return await self._engine.store.memories.count(where)
 
@@ -411,7 +415,7 @@ class Memory:
     ) -> Page:
         """List memories that were valid at some time in `time_range`, also ended ones, latest start first.
         Messages are left out unless `memory_types` names them."""
-        where = Filter.parse(user_id=user_id, memory_types=memory_types, time_range=time_range)
+        where = Filter.parse(user_id=user_id, memory_types=memory_types, time_range=time_range, with_messages=False)
         cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
         return await self._engine.store.memories.timeline(where, cursor=cursor, limit=limit)
 

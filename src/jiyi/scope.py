@@ -45,6 +45,7 @@ class Filter(Scope):
     """Validated filters. None does not restrict."""
 
     memory_types: tuple[str, ...] | None = None
+    with_messages: bool = True  # False: without the type "message"
     layers: tuple[Layer, ...] | None = None
     tags: tuple[str, ...] | None = None  # any of them, normalised
     occurred_from: datetime | None = None
@@ -73,6 +74,7 @@ class Filter(Scope):
         status: Status = "active",
         min_trust: float | None = None,
         lifetimes: Lifetimes = (),
+        with_messages: bool = True,
     ) -> Filter:
         now = utc_now() if asked_at is None else validation.time("asked_at", asked_at)
         start, end = validation.time_span(time_range, time_range_days, now)
@@ -82,6 +84,7 @@ class Filter(Scope):
             agent_id=validation.optional_name("agent_id", agent_id),
             group_id=validation.optional_name("group_id", group_id),
             memory_types=None if memory_types is None else validation.names("memory_types", memory_types),
+            with_messages=with_messages,
             layers=None if layers is None else validation.layers("layers", layers),
             tags=None if tags is None else tuple(normalise(tag) for tag in validation.tags("tags", tags)),
             occurred_from=start,

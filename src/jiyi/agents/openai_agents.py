@@ -128,11 +128,17 @@ class JiyiSession:
         key = latest[0].metadata[METADATA]["key"]  # type: ignore[index, call-overload]
         await self._engine.delete(latest[0].id, user_id=self._user_id)
         cursor = None
-        while True:  # newest first, so the first page usually has them
-            page = await self._engine.list(user_id=self._user_id, session_id=self.session_id, limit=PAGE, cursor=cursor)
+        while True:  # newest first, so the first page usually has its message
+            page = await self._engine.list(
+                user_id=self._user_id,
+                session_id=self.session_id,
+                memory_types=["message"],
+                limit=PAGE,
+                cursor=cursor,
+            )
             for memory in page.items:
                 if memory.source_ids == (key,):
-                    await self._engine.delete(memory.id, user_id=self._user_id)
+                    await self._engine.delete(memory.id, user_id=self._user_id, with_sources=True)
             cursor = page.next_cursor
             if cursor is None or (page.items and page.items[-1].created_at < latest[0].created_at):
                 return _item(latest[0])

@@ -106,8 +106,11 @@ def list_(
 ) -> None:
     """List memories, newest first.
 
+    Messages are listed with `--type message`.
+
     Examples:
     $ jiyi list --type preference --tag 饮食
+    $ jiyi list --type message --session monday
     $ jiyi list --limit 50 --since 2025-05-01
     $ jiyi list --status archived --json
     """

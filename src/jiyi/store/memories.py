@@ -221,8 +221,8 @@ class Memories(Repository):
             )
             if where.memory_types is not None:
                 statement = statement.where(memory.memory_type.in_(where.memory_types))
-            else:
-                statement = statement.where(memory.memory_type != "message")  # what was said is not true for a time
+            elif not where.with_messages:
+                statement = statement.where(memory.memory_type != "message")
             if where.occurred_from is not None:
                 statement = statement.where(or_(memory.valid_to.is_(None), memory.valid_to > where.occurred_from))
             if where.occurred_to is not None:
@@ -284,14 +284,16 @@ def conditions(where: Filter) -> list[ColumnElement[bool]]:
         found.append(memory.valid_from <= where.as_of)
     if where.min_trust:
         found.append(memory.trust >= where.min_trust)
-    if where.session_id is not None:
-        found.append(memory.session_id == where.session_id)
-    if where.agent_id is not None:
-        found.append(memory.agent_id == where.agent_id)
-    if where.group_id is not None:
-        found.append(memory.group_id == where.group_id)
+    places = (memory.session_id, memory.agent_id, memory.group_id)
+    found += [
+        column == value
+        for column, value in zip(places, (where.session_id, where.agent_id, where.group_id), strict=True)
+        if value is not None
+    ]
     if where.memory_types is not None:
         found.append(memory.memory_type.in_(where.memory_types))
+    elif not where.with_messages:
+        found.append(memory.memory_type != "message")
     if where.layers is not None:
         found.append(memory.layer.in_(where.layers))
     if where.occurred_from is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, get_type_hints
 
@@ -124,8 +124,16 @@ async def search_memories(conversation: Conversation, given: SearchMemoriesInput
         expanded_keywords=list(map(harmless, found.expanded_keywords)) or None,
         degraded=list(map(harmless, found.degraded)),
         # A filter that matches nothing also searches 0 memories.
-        nothing_stored=not found.searched and not await memory.count(user_id=user_id, **conversation.filters),
+        nothing_stored=not found.searched and not await _has_any(conversation),
     )
+
+
+async def _has_any(conversation: Conversation) -> bool:
+    """Return True if the conversation can reach a memory or a message."""
+    for types in (None, ["message"]):
+        if await conversation.memory.count(user_id=conversation.user_id, memory_types=types, **conversation.filters):
+            return True
+    return False
 
 
 @tool(
@@ -183,6 +191,12 @@ async def update_memory(conversation: Conversation, given: UpdateMemoryInput) ->
     return WrittenMemory.of(changed, "updated")
 
 
+MESSAGES_STAY = (
+    "the messages that it came from stay, and searches find them: forget it permanently to remove those that state"
+    " nothing else"
+)
+
+
 @tool(
     {"en": "Forget a memory", "zh": "忘记记忆"},
     {
@@ -193,8 +207,9 @@ async def update_memory(conversation: Conversation, given: UpdateMemoryInput) ->
 )
 async def forget_memory(conversation: Conversation, given: ForgetMemoryInput) -> WrittenMemory:
     memory = await conversation.get(given.memory_key)
+    notes: Sequence[str] = ()
     if given.permanently:
-        await conversation.memory.delete(memory.id, user_id=conversation.user_id)
+        notes = (await conversation.memory.delete(memory.id, user_id=conversation.user_id)).notes
     elif memory.status == "active":
         await conversation.memory.update(
             memory.id,
@@ -203,7 +218,9 @@ async def forget_memory(conversation: Conversation, given: ForgetMemoryInput) ->
             actor=conversation.actor,
             reason=given.reason,
         )
-    return WrittenMemory.of(memory, "erased" if given.permanently else "archived")
+        if memory.source_ids and memory.memory_type != "message":
+            notes = (MESSAGES_STAY,)
+    return WrittenMemory.of(memory, "erased" if given.permanently else "archived", notes)
 
 
 @tool(

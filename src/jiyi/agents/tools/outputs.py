@@ -6,7 +6,7 @@ A model may see the data as JSON, so the text of memories is escaped in it; in t
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from importlib.resources import files
 from typing import Literal
@@ -175,13 +175,21 @@ class WrittenMemory(ToolOutput):
     outcome: Outcome
     summary: str
     version: int
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, memory: MemoryItem, outcome: Outcome) -> WrittenMemory:
-        return cls(memory_key=key_of(memory), outcome=outcome, summary=harmless(memory.summary), version=memory.version)
+    def of(cls, memory: MemoryItem, outcome: Outcome, notes: Sequence[str] = ()) -> WrittenMemory:
+        return cls(
+            memory_key=key_of(memory),
+            outcome=outcome,
+            summary=harmless(memory.summary),
+            version=memory.version,
+            notes=tuple(notes),
+        )
 
     def text(self, phrases: Phrases) -> str:
-        return f"{phrases[self.outcome]}\n{fenced([f'- [{self.memory_key}] {self.summary}'], phrases)}"
+        told = [phrases[self.outcome], *(phrases["note"].format(note=note) for note in self.notes)]
+        return "\n".join([*told, fenced([f"- [{self.memory_key}] {self.summary}"], phrases)])
 
 
 def key_of(memory: Hit | MemoryItem) -> str:

@@ -51,7 +51,7 @@ ACCEPTED: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/memories", summary="List memories, newest first")
+@router.get("/memories", summary="List memories, newest first; messages only if `memory_types` names them")
 async def list_memories(
     caller: UserReader,
     filters: Annotated[dict[str, Any], Depends(filter_query)],
