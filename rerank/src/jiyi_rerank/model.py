@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -122,8 +123,10 @@ def _gathered(messages: Sequence[Message]) -> tuple[NDArray[np.int8], Floats, Fl
 
 
 def _session(path: Path) -> Any:
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # it would write a device id to the home folder, and upload events
     import onnxruntime as ort
 
+    ort.disable_telemetry_events()
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     # Higher levels would join additions and normalisations to an operator that is four times as slow.
