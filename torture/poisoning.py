@@ -63,8 +63,8 @@ def _switch_off(what: str | None, off: ExitStack) -> None:
     elif what == "the filter":
         off.enter_context(patch("jiyi.validation.share", lambda argument, value: 0.0))
     elif what == "the limit of trust":
-        for module in ("build", "facts", "hashes"):
-            off.enter_context(patch(f"jiyi.write.{module}.apart", lambda trust: ()))
+        for module in ("build", "facts"):
+            off.enter_context(patch(f"jiyi.write.{module}.trust_parts", lambda trust: ()))
 
 
 async def _one(trial: Trial, memory: Memory, kind: str, text: str, mark: str, number: int) -> None:
