@@ -26,6 +26,9 @@ from redis_server import own_redis, redis_url, shared_redis  # noqa: F401 - fixt
 settings.register_profile("jiyi", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("jiyi")
 
+# Scores in tests don't depend on an optional package; here too, for settings that modules and their fixtures load.
+os.environ["JIYI_SEARCH__RERANK"] = "false"
+
 FOREIGN = ("JIYI_", "LLM_", "EMBEDDING_", "MONGODB_", "ELASTICSEARCH_", "MILVUS_", "OPENAI_")
 
 
@@ -39,7 +42,7 @@ def nobodys_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = tmp_path / "here"
     home.mkdir()
     here.mkdir()
-    monkeypatch.setenv("JIYI_SEARCH__RERANK", "false")  # scores in tests don't depend on an optional package
+    monkeypatch.setenv("JIYI_SEARCH__RERANK", "false")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))

@@ -12,7 +12,7 @@ from jiyi.models import LAYERS, RelationType, Revision
 from jiyi.read.presets import PRESETS, Weights
 from jiyi.read.relevance import CANDIDATE_FEATURES
 
-ADJUSTMENTS = ("successor", "keywords", "assistant asked", "outdated", "weak kind", "derived", "other language")
+ADJUSTMENTS = ("successor", "keywords", "assistant asked", "outdated", "small talk", "derived", "other language")
 FOLDER = Path(jiyi.server.__file__).parent / "console"
 
 

@@ -86,7 +86,7 @@ function plain(explanation) {
 }
 
 // Fixed terms that the server adds to the output of the relevance model.
-const ADJUSTMENTS = new Set(["successor", "keywords", "assistant asked", "outdated", "weak kind", "derived", "other language"]);
+const ADJUSTMENTS = new Set(["successor", "keywords", "assistant asked", "outdated", "small talk", "other language", "reranker"]);
 
 /** The effect of each feature and adjustment on the logit, and the score on the logistic curve below. */
 function evidence(explanation) {
