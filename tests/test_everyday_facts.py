@@ -68,6 +68,7 @@ async def test_a_memory_is_the_speakers_own_sentence(text: str, parts: list[str]
             ["heron", "trout"],
         ),
         (["My phone number is 555-0199.", "My phone number is 555-0142 now."], ["555-0142"]),
+        (["We're flying to Lisbon on June 3.", "Actually the Lisbon flight is June 5, not June 3."], ["June 5"]),
         (["I live in Rome.", ("Bob", "I live in Oslo.")], ["Rome", "Oslo"]),
     ],
 )

@@ -19,7 +19,7 @@ import numpy as np
 
 from jiyi import Memory, MemoryItem
 from jiyi.embed import BuiltinEmbedder
-from jiyi.read.query import index_query, interpret, query_texts
+from jiyi.read.query import build_index_query, interpret, query_texts
 from jiyi.read.relevance import candidate_features, query_features
 from jiyi.scope import Filter
 from jiyi.store.contract import SearchSnapshot
@@ -266,7 +266,9 @@ async def _ask(memory: Memory, text: str, asked_at: datetime) -> tuple[Question,
     )
     people = await engine.index.people(USER, engine.embedder.id)
     vectors = [await engine.embedder.embed_query(one) for one in query_texts(query, people)]
-    asked = index_query(query, people, vectors, SearchSnapshot(None, {}), engine.embedder.id, engine.searcher._ranking)
+    asked = build_index_query(
+        query, people, vectors, SearchSnapshot(None, {}), engine.embedder.id, engine.searcher._ranking
+    )
     candidates = await engine.index.gather(asked)
     evidence, rows = candidate_features(candidates, np.arange(len(candidates)))
     question = Question(

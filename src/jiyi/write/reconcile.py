@@ -49,7 +49,7 @@ LASTING = frozenset({"instruction", "plan"})  # to stop something later is no en
 PLACES = frozenset({"home", "hometown", "birthday", "name"})  # a cancelled Berlin marathon ends no home in Berlin
 CAN_END = ("fact", "preference", "pattern", "task", "event")
 SURE = 0.6  # probability of a change
-ENOUGH = 0.25  # weight of the shared words, relative to both statements
+ENOUGH = (0.17, 0.25)  # weight of the shared words, relative to both statements: of others, of changes
 RECENT = 200  # statements that are compared
 COMMON = 20  # smooths the rarity of words while there are few statements
 
@@ -242,8 +242,9 @@ async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store)
 
 
 def _changes_something(new: NewMemory) -> bool:
-    """Return True if a sentence is surely a change, an ending or a correction: a story of something new is none."""
-    return new.data.get("kind") in ENDING and classify(new.content, "user").probability(*ENDING) >= SURE
+    """Return True for endings, corrections and sure changes: a story of something new is easily taken for a change."""
+    kind = new.data.get("kind")
+    return kind in ENDING and (kind != "change" or classify(new.content, "user").probability(*ENDING) >= SURE)
 
 
 def _nearest(
@@ -255,7 +256,7 @@ def _nearest(
 ) -> Told | None:
     rarity = {word: log((len(words) + COMMON) / count) for word, count in common.items()}
     own = sum(rarity[word] for word in words[new.id])
-    best, most = None, ENOUGH
+    best, most = None, ENOUGH[new.data.get("kind") == "change"]
     for old in there:
         if old.id == new.id or old.valid_from >= new.valid_from or old.trust != new.trust:
             continue
