@@ -14,7 +14,6 @@ from functools import cache
 from importlib.resources import files
 from io import BytesIO
 from itertools import pairwise
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -87,7 +86,7 @@ def classify(text: str, role: str = "user") -> Classification:
     >>> classify("I'm allergic to peanuts.").kind, classify("哈哈哈").kind
     ('fact', 'smalltalk')
     """
-    weights, bias = _chosen or _weights()
+    weights, bias = _weights()
     columns, values = features(text, role)
     scores = values @ weights[columns].astype(np.float32) + bias
     kinds, about = _softmax(scores[: len(KINDS)]), _softmax(scores[len(KINDS) :])
@@ -127,14 +126,6 @@ def _softmax(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     shares: NDArray[np.float32] = np.exp(scores - scores.max())
     shares /= shares.sum()
     return shares
-
-
-def use_weights(*others: NDArray[np.floating[Any]]) -> None:
-    """Use other weights and bias than those of the package, to evaluate them; without any, use those again."""
-    _chosen[:] = others
-
-
-_chosen: list[NDArray[np.floating[Any]]] = []
 
 
 @cache

@@ -49,7 +49,8 @@ LASTING = frozenset({"instruction", "plan"})  # to stop something later is no en
 PLACES = frozenset({"home", "hometown", "birthday", "name"})  # a cancelled Berlin marathon ends no home in Berlin
 CAN_END = ("fact", "preference", "pattern", "task", "event")
 SURE = 0.6  # probability of a change
-ENOUGH = (0.17, 0.25)  # weight of the shared words, relative to both statements: of others, of changes
+ENOUGH = 0.17  # weight of the shared words, relative to both statements
+ENOUGH_FOR_CHANGE = 0.25  # the same for changes, which are harder to tell from news
 RECENT = 200  # statements that are compared
 COMMON = 20  # smooths the rarity of words while there are few statements
 
@@ -256,7 +257,7 @@ def _nearest(
 ) -> Told | None:
     rarity = {word: log((len(words) + COMMON) / count) for word, count in common.items()}
     own = sum(rarity[word] for word in words[new.id])
-    best, most = None, ENOUGH[new.data.get("kind") == "change"]
+    best, most = None, ENOUGH_FOR_CHANGE if new.data.get("kind") == "change" else ENOUGH
     for old in there:
         if old.id == new.id or old.valid_from >= new.valid_from or old.trust != new.trust:
             continue
