@@ -83,7 +83,7 @@ async def test_without_the_package_everything_works_and_health_says_so(
         assert "umbrella" in (await memory.search("forgot my umbrella?", user_id="mei")).hits[0].content
         health = await memory.health()
         check = next(check for check in health.checks if check.name == "reranker")
-        assert health.ready and check.ok and "pip install jiyi-rerank" in (check.problem or "")
+        assert health.ready and check.ok and "pip install ./rerank" in (check.problem or "")
 
 
 async def test_a_reranker_of_your_own_decides(path: Path) -> None:

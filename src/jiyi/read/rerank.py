@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..settings import Settings
 
 PACKAGE = "jiyi_rerank"
-NOT_INSTALLED = "not installed: hits are ranked without reading them (pip install jiyi-rerank)"
+NOT_INSTALLED = "not installed: hits are ranked without reading them (run pip install ./rerank in the checkout of Jiyi)"
 MOST_READ = 25  # candidates of a search
 NEAR = 6.0  # distance to the best logit up to which a candidate is read: no reading makes up for more
 BASE, READ, SHIFT = 0.56, 0.28, 1.05  # weights of the relevance model's and the reranker's logit

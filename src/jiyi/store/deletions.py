@@ -67,7 +67,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """What is left of a memory that lost a part."""
+    """The rest of a memory that lost a part."""
 
     content: str
     summary: str

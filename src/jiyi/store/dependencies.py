@@ -1,4 +1,4 @@
-"""What an `add` depends on: read before it is derived, and looked up once more in its transaction."""
+"""State that an `add` depends on: read before it is derived, and checked again in its transaction."""
 
 from __future__ import annotations
 
