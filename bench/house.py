@@ -109,6 +109,7 @@ class Tracer:
 async def trace_verbs(path: Path) -> dict[str, Trace]:
     """Trace a warm `add`, one that supersedes a memory, a warm `search` and the same `search` again."""
     from jiyi import Memory
+    from jiyi.read.accesses import PAUSE_S
 
     traces: dict[str, Trace] = {}
     tracer = Tracer()
@@ -123,7 +124,7 @@ async def trace_verbs(path: Path) -> dict[str, Trace]:
             with tracer.record() as traces["superseding add"]:
                 await memory.add([{"role": "user", "content": SUPERSEDING}], user_id="u")
             await memory.search("does Anna work?", user_id="u")
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(PAUSE_S + 0.5)  # the records of earlier recalls are written
             with tracer.record() as traces["search"]:
                 await memory.search(QUERY, user_id="u")
             with tracer.record() as traces["repeated search"]:

@@ -25,12 +25,13 @@ from jiyi import (
     StoreUnavailable,
     VectorSearchError,
 )
+from jiyi.ids import erased
 from jiyi.index import search_index
 from jiyi.settings import load_settings
 from jiyi.store import schema
 from jiyi.store.migrations import postgres as ddl
 from jiyi.store.postgres import USERS_TABLES, Address
-from jiyi.store.tables import Base, erased
+from jiyi.store.tables import Base
 from jiyi.testing import WordEmbedder
 from postgres_server import PASSWORD, ROLE, Databases, unused_port
 from support import ask, contents, dump

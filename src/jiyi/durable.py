@@ -1,7 +1,5 @@
 """Files and folders that survive a power failure."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

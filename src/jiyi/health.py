@@ -1,7 +1,5 @@
 """Health checks of a running memory."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import timedelta
 from time import monotonic

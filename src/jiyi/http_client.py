@@ -1,7 +1,5 @@
 """Response hook for HTTP clients that limits the size of replies."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from typing import Any

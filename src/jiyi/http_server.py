@@ -4,8 +4,6 @@ A page that resolves its own name to this machine (DNS rebinding) sends that nam
 its own Origin. Both are rejected before the request is parsed.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import os

@@ -3,13 +3,11 @@
 A ULID has 26 lower-case characters. They sort by creation time and strictly increase within a process.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time
 from datetime import UTC, datetime, timedelta
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
@@ -59,3 +57,8 @@ def identity(*parts: str | None) -> str:
 def trust_parts(trust: float) -> tuple[str, ...]:
     """Return the parts of an identity that separate less trusted memories from trusted ones."""
     return () if trust >= 1 else (f"trust {trust:g}",)
+
+
+def erased(user_id: str) -> str:
+    """Return the name under which the change feed records that a user was deleted, without keeping the user's id."""
+    return "erased:" + sha256(user_id.encode()).hexdigest()

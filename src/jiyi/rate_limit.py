@@ -1,7 +1,5 @@
 """Rate limits."""
 
-from __future__ import annotations
-
 
 class TokenBucket:
     """Allows `burst` calls at once and `per_minute` in the long run."""

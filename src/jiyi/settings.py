@@ -4,8 +4,6 @@ An argument wins over an environment variable, that over `jiyi.toml`, that over 
 `config.json`. `docs/settings.md` is generated from this file by `make docs`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Doubles for tests of programs that use Jiyi: quick, deterministic, without a model."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

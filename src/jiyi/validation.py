@@ -1,7 +1,5 @@
 """Checks of arguments. Each raises `InvalidInput` with the name of the argument and what would be valid."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Agents with memory: agents in plain Python here, one module per framework beside them."""
 
-from __future__ import annotations
-
 from .agent import AgentReply, AgentWithMemory, MemoryHooks
 from .conversation import Chat, Conversation
 from .memory_folder import MemoryFolder

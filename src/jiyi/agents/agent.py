@@ -3,8 +3,6 @@
 A failing memory is logged and never breaks the caller. Calling a hook twice with the same data stores nothing new.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

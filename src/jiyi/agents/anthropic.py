@@ -6,8 +6,6 @@ async with Memory.open(workspace="notes", workspace_user="mei") as memory:
     runner = client.beta.messages.tool_runner(tools=[AsyncMemoryTool(memory, user_id="mei")], …)
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -5,8 +5,6 @@ block, _ = await conversation.context("晚饭吃什么？")
 await conversation.observe([Message(role="user", text="晚饭吃什么？"), Message(role="assistant", text=answer)])
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import logging

@@ -5,8 +5,6 @@ from jiyi.agents.langchain import langchain_tools
 agent = create_agent(model, tools=langchain_tools(memory, user_id="mei"))
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from .. import sync

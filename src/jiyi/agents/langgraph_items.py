@@ -1,7 +1,5 @@
 """Items of a LangGraph store as memories: names, text, filters, reading and writing."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections import defaultdict

@@ -4,8 +4,6 @@ Lines of `memory.md` and `learnings.md` are memories. Any other file is one memo
 path. Removed lines and files are archived, not deleted.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import os

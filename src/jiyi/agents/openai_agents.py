@@ -6,8 +6,6 @@ session = JiyiSession("monday", memory, user_id="mei")
 result = await Runner.run(agent, "我对花生过敏", session=session)
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """An agent that plans several searches for a need, merges their hits, and names the parts without any."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

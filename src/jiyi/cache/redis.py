@@ -4,8 +4,6 @@ If Redis is down, slow or full, searches become slower but neither fail nor retu
 server that failed is skipped for a while, and its replies are validated by the reader.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable

@@ -3,8 +3,6 @@
 Nothing heavy is imported before a command runs, so that `jiyi --help` and shell completion are quick.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """The command table, exit codes, and the commands about the installation: demo, doctor, version."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Annotated, Any
 

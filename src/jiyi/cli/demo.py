@@ -1,7 +1,5 @@
 """`jiyi demo`: play a scripted conversation on the real engine and print its results."""
 
-from __future__ import annotations
-
 import tempfile
 import tomllib
 from collections.abc import Sequence

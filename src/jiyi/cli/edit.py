@@ -1,7 +1,5 @@
 """Commands that change memories: add, update, restore, delete."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -1,7 +1,5 @@
 """Commands about background jobs: jobs list, show, retry, cancel; and worker."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

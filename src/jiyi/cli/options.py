@@ -1,7 +1,5 @@
 """Options and arguments of the commands."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Commands about synonyms: synonyms import, list, remove."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The areas of a memory on a server."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

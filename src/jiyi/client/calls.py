@@ -1,7 +1,5 @@
 """Verbs as HTTP calls: a verb of the engine, its route, and the type of its result."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Coroutine, Mapping

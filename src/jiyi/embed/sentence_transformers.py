@@ -1,7 +1,5 @@
 """Embedder for models of the sentence-transformers library, by name or folder."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Memories are the bullets under a heading that names a type, and those with an id
 other headings, front matter, comments, tables, code. `parse(text).text == text` for any text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ The comment is invisible in a Markdown viewer and moves with the line. Fields th
 What `item_text` writes, `read_item` reads back.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

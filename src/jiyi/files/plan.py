@@ -4,8 +4,6 @@ For each memory its line, the index and the last agreed state are compared. The 
 has changed. If both have, a person's edit wins over extraction, and of two persons' changes both are kept.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ the old content is checked again after that, so an editor's save in between is p
 crash left behind.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

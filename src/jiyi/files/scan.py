@@ -1,7 +1,5 @@
 """Read a user's files: the first step of a sync."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -2,8 +2,6 @@
 
 DIR/.jiyi/workspace.json marks a workspace; without it, the disk may not be mounted."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

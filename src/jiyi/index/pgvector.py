@@ -4,8 +4,6 @@ An index over all users' vectors would walk through other users' rows, so each s
 finds nearly all of the nearest; their similarity is computed exactly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import md5, sha256

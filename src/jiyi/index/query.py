@@ -1,7 +1,5 @@
 """Queries to the index: the query itself, its filter as a mask, and the candidates it returns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Relations between memories of one user: episodes of a conversation, derived memories, and their successors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The indexes in RAM, within a budget; the least recently searched user is dropped first."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +10,7 @@ from typing import Any, TypeGuard
 from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, null, or_, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from ..ids import erased
 from ..languages.words import normalise
 from ..scope import Lifetimes
 from ..store.contract import SearchSnapshot
@@ -19,7 +18,7 @@ from ..store.database import chunks
 from ..store.entries import vector_of_memory
 from ..store.memories import GIST, MESSAGE, worked_out
 from ..store.store import Store
-from ..store.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow, erased
+from ..store.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow
 from ..text.passages import COMPRESSED
 from ..text_cache import text_cache
 from .legs import ExternalVectors, IndexRow

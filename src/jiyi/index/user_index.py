@@ -4,8 +4,6 @@ The database is the source of truth. A memory has a slot, its position in every 
 and the old one is dead.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Vector legs: all vectors of a user in RAM, or those that a query needs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The word leg in RAM: postings of terms and keywords, and the vocabulary."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter

@@ -19,10 +19,11 @@ from pydantic import Field
 from ..embed import Embedder
 from ..errors import LlmBadReply, LlmError
 from ..ids import identity, new_id
+from ..languages.words import width
 from ..models import ReceiptState, Time, Value, layer_of
 from ..store.contract import Addition, Change, ChangedMemory, Effects, NewMemory, NewRelation, Source, Stale
 from ..store.maintenance import Aged, Held
-from ..text.passages import COMPRESSED, passages, summarise, width
+from ..text.passages import COMPRESSED, passages, summarise
 from ..write.index import KeywordRules, embed_entries, index_entries
 from .condense import DatedText, condense
 from .groups import Group, groups

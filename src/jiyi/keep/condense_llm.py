@@ -4,8 +4,6 @@ Its reply must contain all names, numbers and dates of the originals and no othe
 verbatim condensation is used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

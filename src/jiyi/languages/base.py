@@ -1,7 +1,5 @@
 """The parts of a language: words, cues, and rules for its dates."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ alone, so a day is a day even when summer time starts. An impossible date raises
 OverflowError; `scan` takes both to mean that no time was written there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

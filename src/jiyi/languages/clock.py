@@ -1,7 +1,5 @@
 """Times of day beside a day: yesterday at 7 pm, 昨天下午三点半."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta

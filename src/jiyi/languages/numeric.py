@@ -1,7 +1,5 @@
 """Dates in digits, which all languages write alike."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """The languages that Jiyi knows, and cues of all of them at once."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

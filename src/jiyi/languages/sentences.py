@@ -4,8 +4,6 @@ A full stop ends a sentence only where it is no part of a number, an abbreviatio
 address. Text in quotes or brackets is not divided. Every look at the text around a mark is bounded: linear time.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

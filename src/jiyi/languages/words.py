@@ -1,7 +1,5 @@
 """Words of a text: its scripts and language, its normal form, and its division into words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -43,6 +41,11 @@ _LONGEST_LOOK = 2000
 def _runs() -> re.Pattern[str]:
     # Classes this wide take milliseconds to compile: not at import.
     return re.compile(_RUN)
+
+
+def width(text: str) -> int:
+    """Return the length of a text, with a Chinese character as three letters."""
+    return len(text) + 2 * sum("\u3400" <= char <= "\u9fff" for char in text)
 
 
 def language(text: str) -> Language:

@@ -4,8 +4,6 @@ A reply may be fenced, wrapped in prose, cut off, have extra commas, duplicate k
 the rest is counted. The content is validated elsewhere.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A file has two parts, `# system` and `# user`, with placeholders `{{name}}`. Fil
 the same path here: `en/production/memories.md`, `zh/judge.md`, …
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from hashlib import sha256

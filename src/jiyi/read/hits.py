@@ -1,14 +1,13 @@
 """Hits: memories as a search shows them, cut to the query and as they were at an earlier time."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from ..languages.terms import tokens
+from ..languages.words import width
 from ..models import Explanation, Hit, MemoryItem
-from ..text.passages import COMPRESSED, passages, summarise, width
+from ..text.passages import COMPRESSED, passages, summarise
 
 PREVIEW = 200
 MOST = 450  # width of one memory in a prompt; a Chinese character counts as three

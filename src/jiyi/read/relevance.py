@@ -6,8 +6,6 @@ candidates it sees only how similar the most similar earlier and later statement
 exactly these functions; the score is calibrated so that a memory should be used from 0.6 on.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, fields
 from functools import cache

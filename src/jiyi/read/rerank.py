@@ -14,8 +14,8 @@ from datetime import datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from ..languages.words import width
 from ..models import MemoryItem
-from ..text.passages import width
 from .query import Query
 from .rank import RankedHit
 

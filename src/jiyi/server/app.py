@@ -1,7 +1,5 @@
 """The FastAPI application and its middleware."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Authentication and permissions: the API key of a request decides what it may do, and for whom."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

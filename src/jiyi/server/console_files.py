@@ -1,7 +1,5 @@
 """Routes of the console's files."""
 
-from __future__ import annotations
-
 import asyncio
 import mimetypes
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """Errors as RFC 9457 problem details: the table of exceptions and HTTP status codes."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus

@@ -1,7 +1,5 @@
 """Server-sent events: a value whenever it changes, until it is final."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from time import monotonic

@@ -1,7 +1,5 @@
 """Request metrics of the server: by route, and per minute for the last hours."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Iterator
 from datetime import datetime

@@ -1,8 +1,6 @@
 """Uploaded files of chats or memories. A file is on disk before its upload is acknowledged; after a restart of the
 server its import starts again, which is idempotent."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

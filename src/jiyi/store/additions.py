@@ -1,7 +1,5 @@
 """Writing one `add`: messages, memories, index entries, history, change feed and job, in one transaction."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The change feed: the newest change of a user, and the next time a memory ends."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,12 +20,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from ..ids import erased
 from ..languages.words import normalise
 from ..models import from_micros
 from ..scope import Lifetimes
 from .contract import FeedPosition, SearchSnapshot
 from .database import Inserts, Repository
-from .tables import SHARED, ChangeRow, MemoryRow, SynonymRow, erased
+from .tables import SHARED, ChangeRow, MemoryRow, SynonymRow
 
 # Built once, because every search runs it. Each newest number is one index look-up, and so is the entry behind it.
 _NEWEST = (

@@ -1,7 +1,5 @@
 """Stored memories with their index entries, to be compared with what they should be; and orphaned rows."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Copy all rows of a store into another one, and compare both. Rows are copied table by table in the order of their
 primary keys, so an interrupted copy continues after the last row that exists."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime

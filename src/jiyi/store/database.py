@@ -1,7 +1,5 @@
 """Sessions and transactions of a SQL database, bulk inserts, and values made from rows."""
 
-from __future__ import annotations
-
 import asyncio
 from abc import ABC, abstractmethod
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Permanent deletion. Each function runs inside a transaction and counts the rows that it removes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +8,7 @@ from typing import Any
 from sqlalchemy import and_, delete, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from ..ids import erased
 from ..models import utc_now
 from . import jobs
 from .changes import tell
@@ -29,7 +28,6 @@ from .tables import (
     RevisionRow,
     TermsRow,
     UnitRow,
-    erased,
 )
 from .usage import forget_recalls
 

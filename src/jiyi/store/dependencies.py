@@ -1,7 +1,5 @@
 """State that an `add` depends on: read before it is derived, and checked again in its transaction."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Everything that one `add` changes has the same time, to the microsecond. So the 
 caused are found by the times at which its messages were added.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Index entries: terms, keywords and vectors of memories, as they are stored."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

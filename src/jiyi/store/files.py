@@ -1,7 +1,5 @@
 """Workspace files: the last state that they and the memories shared, and edits in files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -9,12 +7,13 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from ..ids import erased
 from .additions import add_memories
 from .contract import Agreed, AgreedEntry, Filed, FiledMemory, FileLook, FileWork, NewMemory, Stale
 from .database import Inserts, Repository, chunks
 from .edits import apply_changes, retire_expired
 from .memories import known_by_hash
-from .tables import ChangeRow, FileEntryRow, FileRow, MemoryRow, erased
+from .tables import ChangeRow, FileEntryRow, FileRow, MemoryRow
 
 OWN = "own:"  # the hash of a line that says what another says already: both stay
 MOST_CHANGES = 5_000  # from there on, looking at everything is cheaper

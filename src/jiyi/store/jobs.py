@@ -1,8 +1,6 @@
 """Jobs: work that is left after an `add` was accepted. A worker runs a job on a lease, and only the holder of the lease
 can finish it, so a slow worker writes nothing twice."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 

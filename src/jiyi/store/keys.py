@@ -1,7 +1,5 @@
 """API keys of the server and the audit log. They belong to no user."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 

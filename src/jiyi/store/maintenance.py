@@ -1,7 +1,5 @@
 """Memories that are old or expired, and the lease of the process that maintains them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

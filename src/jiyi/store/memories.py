@@ -1,7 +1,5 @@
 """Memories as callers see them: by id, by filter, by time, and what they came from."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Messages and the units they belong to."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """PostgreSQL's errors as Jiyi's: what happened, at which server, and the next step. No message holds a password."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -4,8 +4,6 @@ The order is the same on every database: by user, kind and id. An import skips k
 resumed.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field

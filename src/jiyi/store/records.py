@@ -4,8 +4,6 @@ Terms and hashes are left out because they follow from the text. Vectors are kep
 money.
 """
 
-from __future__ import annotations
-
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from typing import Annotated, Literal, TypeVar

@@ -1,7 +1,5 @@
 """Creating and migrating the schema. A newer schema is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, insert, inspect, select

@@ -1,7 +1,5 @@
 """The store: repositories over one SQL database. Every call names its user; none can reach another user's rows."""
 
-from __future__ import annotations
-
 from .additions import Additions
 from .changes import Changes
 from .checks import Checks

@@ -1,7 +1,5 @@
 """Synonyms, stored in both directions so that a look-up uses the primary key, and keywords that occur together."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 

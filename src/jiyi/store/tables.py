@@ -1,9 +1,6 @@
 """The tables. Primary keys start with the user, which keeps the rows of a user together and apart from others'."""
 
-from __future__ import annotations
-
 from datetime import datetime
-from hashlib import sha256
 from typing import Any, ClassVar, Final
 
 from numpy.typing import NDArray
@@ -15,11 +12,6 @@ from .types import COUNTS, HASHES, WEIGHTS, Array, Instant, short_text, vector
 NAME = 256  # user, session, agent and group ids are opaque strings up to this length
 ID = 26  # ours are ULIDs
 SHARED: Final = ""  # user id of rows that all users share; no user can have it
-
-
-def erased(user_id: str) -> str:
-    """Return the name under which the change feed records that a user was deleted, without keeping the user's id."""
-    return "erased:" + sha256(user_id.encode()).hexdigest()
 
 
 class Base(DeclarativeBase):

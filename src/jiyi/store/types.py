@@ -1,7 +1,5 @@
 """Column types."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

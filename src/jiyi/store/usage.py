@@ -3,8 +3,6 @@
 Recalls are written in batches, and enter neither the change feed nor a memory's history.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The prices were set by measuring the vocabularies of OpenAI (cl100k, o200k), Qwe
 and Claude 2; the table of what came out is in docs/context.md.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from unicodedata import normalize

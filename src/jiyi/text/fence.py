@@ -1,7 +1,5 @@
 """The fence around recalled text in a prompt: escaping the text and recognising the fence later."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,9 +1,9 @@
 """Passages of compressed memories, each with its own vector, and one-line summaries."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
+
+from ..languages.words import width
 
 COMPRESSED = "compressed"  # key in the data of a memory that replaced others
 LONGEST = 160  # letters of a line; a longer one is divided between sentences
@@ -22,11 +22,6 @@ def passages(content: str, data: Mapping[str, object]) -> tuple[str, ...]:
         return ()
     found = tuple(piece for line in content.splitlines() for piece in _pieces(line.strip()))
     return found[:MOST] if len(found) > 1 else ()
-
-
-def width(text: str) -> int:
-    """Return the length of a text, with a Chinese character as three letters."""
-    return len(text) + 2 * sum("\u3400" <= char <= "\u9fff" for char in text)
 
 
 def _pieces(line: str) -> Iterator[str]:

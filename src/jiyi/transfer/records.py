@@ -1,7 +1,5 @@
 """The record stream of every import, the `Reader` protocol, and helpers to build records from foreign files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """New memories from statements, messages (verbatim) and drafts of extractors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

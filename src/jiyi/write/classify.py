@@ -6,8 +6,6 @@ in languages without training data are judged by their surface features. The wei
 `bench/sentences.py`.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache

@@ -5,8 +5,6 @@ ending names a value, or ends whatever holds. Sentences about the past, wishes a
 that are no attribute end too: a pet that died, a car that was sold, a cancelled course.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ agent = build_agent("helper", model_client, memory, user_id="mei")
 await agent.run(task="按照之前的配置再来一次")
 """
 
-from __future__ import annotations
-
 from ...errors import MissingExtra
 
 try:

@@ -1,7 +1,5 @@
 """AutoGen agents with memory, an assistant and an agent that recalls, and the memory tools as AutoGen tools."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Self, Unpack, cast
 

@@ -4,8 +4,6 @@ A configuration holds the address of a memory. A loaded component uses the memor
 the address when it is first used; components with the same address share one memory.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Recalled memories are rendered on each `get_messages`, in one system message in 
 messages, so they do not pile up. A placeholder with their keys replaces results of memory tools from earlier turns.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Mapping, Sequence

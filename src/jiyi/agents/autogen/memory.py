@@ -1,7 +1,5 @@
 """AutoGen's `Memory` protocol over Jiyi, for an agent's `memory=[…]`."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, Self, Unpack
 

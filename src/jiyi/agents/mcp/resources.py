@@ -1,7 +1,5 @@
 """MCP resources (profile, recent memories, single memories) and the prompt."""
 
-from __future__ import annotations
-
 from urllib.parse import unquote
 
 import mcp_types as types

@@ -1,7 +1,5 @@
 """Serve MCP over stdio, or over HTTP with checks of host, origin and key."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from hmac import compare_digest
 from typing import Any

@@ -1,7 +1,5 @@
 """The MCP server of one user."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mcp_types as types

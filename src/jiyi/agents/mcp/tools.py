@@ -1,7 +1,5 @@
 """MCP tools, and the `search` and `fetch` of ChatGPT connectors."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -5,8 +5,6 @@ reply = client.chat.completions.create(model=…, messages=messages, tools=tools
 messages += await tools.answer_openai(reply.choices[0].message)
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import time

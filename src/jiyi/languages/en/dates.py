@@ -1,7 +1,5 @@
 """English times of the calendar (days, months, seasons, quarters, years) and of the day."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """English times seen from now: yesterday, last Friday, three weeks ago, since, from A to B."""
 
-from __future__ import annotations
-
 import re
 
 from ..base import Family, RangeRules, Rule

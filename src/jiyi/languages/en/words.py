@@ -1,7 +1,5 @@
 """English word lists and stems."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Chinese."""
 
-from __future__ import annotations
-
 from ..base import DateRules, Language
 from . import dates, relative_dates
 from .dates import CLOCK, chinese_number

@@ -1,7 +1,5 @@
 """Chinese times seen from now: 昨天, 上周五, 三周前, 以来, 从A到B."""
 
-from __future__ import annotations
-
 import re
 
 from ..base import Family, RangeRules, Rule

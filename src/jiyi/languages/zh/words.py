@@ -1,7 +1,5 @@
 """Chinese words: lists, and the division of text without spaces by rjieba's dictionary."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice, product

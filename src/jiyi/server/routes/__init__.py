@@ -1,7 +1,5 @@
 """The routes of the REST API, and how they read and write JSON. A route checks the key and calls a verb."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
 

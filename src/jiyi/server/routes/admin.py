@@ -1,7 +1,5 @@
 """Routes of administration: maintenance, synonyms, keys, and the state of the server."""
 
-from __future__ import annotations
-
 from fastapi import Response
 from fastapi.responses import PlainTextResponse
 

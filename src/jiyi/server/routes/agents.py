@@ -1,7 +1,5 @@
 """Routes for agents: sessions (turns, summaries, skills) and the MemUnit API (retrieve, fetch, memorize)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fastapi import Response

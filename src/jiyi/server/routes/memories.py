@@ -1,7 +1,5 @@
 """Routes of memories (list, add, read, change, restore, delete) and of search."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any
 

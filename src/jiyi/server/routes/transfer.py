@@ -1,7 +1,5 @@
 """Routes of imports and exports."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import tempfile

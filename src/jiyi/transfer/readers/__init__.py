@@ -1,7 +1,5 @@
 """Import formats. A new one is a file with a `Reader` and a line in `READERS`; applications may append their own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Conversations of the benchmarks LoCoMo and LongMemEval. `bench.datasets` reads their questions."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """ChatGPT's export, `conversations.json`: trees of edited and regenerated messages, of which one path is read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Claude's export, `conversations.json`: conversations with `chat_messages`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

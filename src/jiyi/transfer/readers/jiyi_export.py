@@ -1,7 +1,5 @@
 """Jiyi's own export: one JSON line per record, between a header and a line with the number of records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@ A note has front matter between two lines of three dashes, observations `- [cate
 `- kind [[Target]] (context)`, and prose.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import datetime

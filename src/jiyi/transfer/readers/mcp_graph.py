@@ -1,7 +1,5 @@
 """The `memory.jsonl` of MCP's reference memory server: entities with observations, and relations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The result of mem0's `get_all`: `{"results": [{"id", "memory", "created_at", …}, …]}`, or the list alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

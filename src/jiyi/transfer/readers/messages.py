@@ -1,7 +1,5 @@
 """OpenAI-style messages: a list, one per line, or objects with a list `messages`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Dates in the texts of a model: resolve and correct them, because models are bad at calendars."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace

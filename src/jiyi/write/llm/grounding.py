@@ -4,8 +4,6 @@ This cannot prove that a memory is right. It ensures that its quote exists, that
 that it has no number, name or date that was not said.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Iterable, Sequence

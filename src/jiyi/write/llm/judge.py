@@ -1,7 +1,5 @@
 """Ask a language model how new memories relate to old ones about the same thing, one request per unit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pydantic import ValidationError

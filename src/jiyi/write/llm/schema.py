@@ -4,8 +4,6 @@ Text, type, messages and quote of a memory must be valid. Optional fields (impor
 their default when they are of the wrong type.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, get_args

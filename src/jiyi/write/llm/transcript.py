@@ -1,7 +1,5 @@
 """A unit as text for a model: numbered lines, so that the model can cite its sources."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

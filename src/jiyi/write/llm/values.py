@@ -1,7 +1,5 @@
 """The value of an attribute, without the words around it."""
 
-from __future__ import annotations
-
 import re
 
 _DETERMINER = re.compile(
