@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .cache import resolve as resolve_caches
 from .embed import CachedQueries, Embedder, resolve
 from .errors import JiyiError
+from .files.workspace_files import WorkspaceFiles
+from .index.search_index import SearchIndex
 from .keep.retention import Retention
+from .llm import LLM
 from .llm import resolve as resolve_llm
+from .llm.client import LLMClient
+from .llm.keywords import Expander
 from .metrics import Meter
 from .models import Deletion
 from .read.accesses import Accesses
@@ -21,20 +26,13 @@ from .read.rerank import Reranker
 from .read.rerank import resolve as resolve_reranker
 from .read.search import Period, Searcher
 from .scope import Lifetimes
+from .settings import Settings
+from .store.store import Store
 from .text_cache import clear_text_caches
 from .write.add import Flow
+from .write.drafts import Extractor
 from .write.extract import BuiltinExtractor
 from .write.index import KeywordRules
-
-if TYPE_CHECKING:
-    from .files.workspace_files import WorkspaceFiles
-    from .index.search_index import SearchIndex
-    from .llm import LLM
-    from .llm.client import LLMClient
-    from .llm.keywords import Expander
-    from .settings import Settings
-    from .store.store import Store
-    from .write.drafts import Extractor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

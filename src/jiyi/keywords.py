@@ -7,11 +7,9 @@
 A language model is optional: its replies are checked, and the rules apply if it fails.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from . import validation
 from .engine import runtime
@@ -22,10 +20,8 @@ from .llm import LLMRequest
 from .llm.json_reply import read_object
 from .llm.keywords import EXPANSION, KEYWORDS, WordsOf, usable_words, weighted_words
 from .llm.prompts import Prompts
+from .memory import Memory
 from .read.query import MOST_RELATED, MOST_SYNONYMS, Expansion, expand
-
-if TYPE_CHECKING:
-    from .memory import Memory
 
 Llm = Callable[[str], Awaitable[str]]
 

@@ -1,23 +1,23 @@
 """The class `Memory`: each verb validates its arguments and runs its stages, which are in `write` and `read`."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast, get_args
+from typing import Any, Self, Unpack, cast, get_args
 
 from pydantic import JsonValue
 
 from . import validation
 from .areas import BackgroundJobs, Jobs, Keys, Maintenance, Sessions, Synonyms, Transfer, TurnQueue, Usage, Workspace
+from .embed import Embedder
 from .engine import Engine, Runtime
 from .errors import InvalidInput
 from .health import HealthCheck
 from .keep.erase import erase, erase_all
 from .languages.words import language as language_of
+from .llm import LLM
 from .models import (
     RELEVANT,
     Deletion,
@@ -38,18 +38,14 @@ from .models import (
 from .read.context import MAX_LINES, ContextLanguage, Style, log_degraded, render_context, select_for_context
 from .read.hits import as_they_were, to_the_point
 from .read.query import interpret, with_llm_synonyms
+from .read.rerank import Reranker
 from .scope import Filter, Filters, TimeRange
+from .settings import Settings
 from .write.accept import What, accept
 from .write.add import add
 from .write.build import Context
 from .write.change import Changes, change, changed_fields, existing, restore
-
-if TYPE_CHECKING:
-    from .embed import Embedder
-    from .llm import LLM
-    from .read.rerank import Reranker
-    from .settings import Settings
-    from .write.drafts import Extractor
+from .write.drafts import Extractor
 
 __all__ = ["Memory"]
 

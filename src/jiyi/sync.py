@@ -17,20 +17,18 @@ from concurrent.futures import CancelledError, Future
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from . import memory as engine
 from .areas import jobs, keys, maintenance, sessions, synonyms, transfer, usage, workspace
+from .embed import Embedder
+from .engine import Runtime
 from .errors import StoreError
+from .llm import LLM
+from .read.rerank import Reranker
+from .settings import Settings
 from .store.contract import CLOSED
-
-if TYPE_CHECKING:
-    from .embed import Embedder
-    from .engine import Runtime
-    from .llm import LLM
-    from .read.rerank import Reranker
-    from .settings import Settings
-    from .write.drafts import Extractor
+from .write.drafts import Extractor
 
 P = ParamSpec("P")
 T = TypeVar("T")

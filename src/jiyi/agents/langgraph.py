@@ -9,12 +9,10 @@ An item is a memory: its value is stored in the metadata, its text is searchable
 Overwriting an item makes a new version of the memory, so its history stays.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from .. import sync, validation
 from ..engine import runtime
@@ -37,12 +35,10 @@ try:
 except ImportError as error:
     raise MissingExtra("langgraph", "langgraph") from error
 
+from ..embed import Embedder
+from ..settings import Settings
 from .conversation import await_in, engine_of
 from .langgraph_items import Items, Namespace, matches
-
-if TYPE_CHECKING:
-    from ..embed import Embedder
-    from ..settings import Settings
 
 
 class JiyiStore(BaseStore):

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -14,9 +14,7 @@ from .. import validation
 from ..errors import InvalidInput
 from ..languages.words import language
 from ..models import CandidateMemory, Observed, Receipt
-
-if TYPE_CHECKING:
-    from .jobs import Jobs
+from .jobs import Jobs
 
 MAX_QUEUED = 1_000  # turns; further ones are dropped and counted as failed
 

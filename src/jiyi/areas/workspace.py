@@ -1,17 +1,12 @@
 """The workspace: memories as Markdown files that people edit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from .. import validation
 from ..engine import Engine
 from ..errors import WorkspaceError
 from ..files.steps import Drift, SyncReport, WorkspaceStatus
-
-if TYPE_CHECKING:
-    from ..files.workspace_files import WorkspaceFiles
+from ..files.workspace_files import WorkspaceFiles
 
 
 class Workspace:

@@ -4,14 +4,11 @@ A cache holds small opaque values and may lose any of them at any time. Keys con
 see `read/search.py`.
 """
 
-from __future__ import annotations
-
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from ..settings import Settings
+from ..settings import Settings
 
 
 class Cache(Protocol):

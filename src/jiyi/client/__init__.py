@@ -6,20 +6,21 @@
 `Memory.open("http://…")` returns one, also that of `jiyi.sync`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
 from .. import memory as engine
 from .. import validation
+from ..areas.jobs import Jobs
 from ..areas.sessions import Sessions, TurnQueue
+from ..embed import Embedder
 from ..engine import Runtime
 from ..errors import InvalidInput
 from ..ids import new_id
+from ..llm import LLM
 from ..metrics import Meter
 from ..models import (
     Deletion,
@@ -35,20 +36,14 @@ from ..models import (
     SourceMessage,
     Stats,
 )
-from ..settings import load_settings
+from ..read.rerank import Reranker
+from ..settings import Settings, load_settings
 from ..write.accept import Accepted, What, accept
 from ..write.change import changed_fields
+from ..write.drafts import Extractor
 from . import areas
 from .calls import like, memory_id_of, served
 from .connection import Connection, is_address
-
-if TYPE_CHECKING:
-    from ..areas.jobs import Jobs
-    from ..embed import Embedder
-    from ..llm import LLM
-    from ..read.rerank import Reranker
-    from ..settings import Settings
-    from ..write.drafts import Extractor
 
 __all__ = ["Memory"]
 

@@ -1,22 +1,18 @@
 """Embedders: the built-in one, a cache of query vectors, and `resolve`, which makes one from the settings."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import EmbeddingError, JiyiError, SettingsError
+from ..settings import Settings
 from ..text_cache import text_cache
-
-if TYPE_CHECKING:
-    from ..settings import Settings
 
 Vectors = NDArray[np.float32]
 

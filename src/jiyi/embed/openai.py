@@ -1,19 +1,15 @@
 """Embedder for servers with OpenAI's `/embeddings`."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import EmbeddingError, MissingExtra, SettingsError
 from ..http_client import limit_response
+from ..settings import Settings
 from . import Vectors
-
-if TYPE_CHECKING:
-    from ..settings import Settings
 
 TIMEOUT_S = 60.0  # of one try without data; the client makes three
 TOTAL_TIMEOUT_S = 120.0  # of all tries: a server can send slowly

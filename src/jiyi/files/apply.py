@@ -1,19 +1,18 @@
 """Apply a plan to the index (create, update and archive memories) and to the files (add, change and remove lines)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..embed import Embedder
 from ..ids import new_id, time_of
 from ..languages.words import language as language_of
 from ..models import CandidateMemory, MemoryItem, ReceiptState, utc_now
 from ..store.contract import Addition, AgreedEntry, Change, ChangedMemory, FileWork, NewMemory, Stale
+from ..store.store import Store
 from ..write.add import MOST_COMPARED
 from ..write.build import Context, stated, statement_hash
 from ..write.change import embed_changes, prepare
@@ -25,9 +24,6 @@ from .format import Labels, Language, Note, heading_line
 from .scan import FileCache, Scan, ScannedFile, read_text
 from .steps import BY_HAND, Archive, Create, Mark, Plan, Remove, Rewrite, Update, Write
 from .workspace import LEARNINGS, MEMORY, Workspace
-
-if TYPE_CHECKING:
-    from ..store.store import Store
 
 BATCH = 400  # memories in one transaction
 

@@ -5,15 +5,12 @@ sync completes one that a crash interrupted: a line whose memory exists is recog
 without a line gets one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +19,7 @@ from ..errors import WorkspaceError
 from ..ids import new_id
 from ..models import MemoryItem, utc_now
 from ..store.contract import Agreed, AgreedEntry, FileLook, IndexEntry, Stale
+from ..store.store import Store
 from ..write.build import statement_hash
 from ..write.index import KeywordRules, embed_entries, index_entry
 from . import safe
@@ -44,9 +42,6 @@ from .steps import (
     make_report,
 )
 from .workspace import DAILY_TYPES, LAYERS, Workspace
-
-if TYPE_CHECKING:
-    from ..store.store import Store
 
 SYNCING: ContextVar[bool] = ContextVar("jiyi_syncing", default=False)  # set while a sync writes to the index
 TRIES = 50

@@ -1,26 +1,21 @@
 """The files of an open memory: written shortly after the index changes, read before the index is searched."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
 
+from ..embed import Embedder
 from ..errors import JiyiError, MissingExtra, WorkspaceError
+from ..settings import Settings
+from ..store.store import Store
+from ..write.index import KeywordRules
 from . import safe
 from .steps import Drift, SyncReport, WorkspaceFile, WorkspaceStatus, make_report
 from .sync import SYNCING, SyncContext, plan_sync, rebuild_user, sync_user, verify_user
 from .workspace import Workspace, has_notes, init_workspace
-
-if TYPE_CHECKING:
-    from ..embed import Embedder
-    from ..settings import Settings
-    from ..store.store import Store
-    from ..write.index import KeywordRules
 
 WRITE_DELAY_S = 0.05  # changes within this time are written together
 RETRY_S = 2.0  # after a failed sync

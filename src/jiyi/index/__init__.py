@@ -1,13 +1,8 @@
 """The search index: a copy of each user's memories in RAM, scanned exactly."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ..settings import Settings
-    from ..store.store import Store
-    from .search_index import SearchIndex
+from ..settings import Settings
+from ..store.store import Store
+from .search_index import SearchIndex
 
 
 def open_index(store: Store, settings: Settings) -> SearchIndex:

@@ -6,13 +6,10 @@
 The originals are archived, not deleted. A compressed memory names the source messages and `refines` the originals.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -20,19 +17,17 @@ from ..embed import Embedder
 from ..errors import LlmBadReply, LlmError
 from ..ids import identity, new_id
 from ..languages.words import width
+from ..llm.client import LLMClient
 from ..models import ReceiptState, Time, Value, layer_of
+from ..settings import MaintenanceSettings
 from ..store.contract import Addition, Change, ChangedMemory, Effects, NewMemory, NewRelation, Source, Stale
 from ..store.maintenance import Aged, Held
+from ..store.store import Store
 from ..text.passages import COMPRESSED, passages, summarise
 from ..write.index import KeywordRules, embed_entries, index_entries
 from .condense import DatedText, condense
 from .groups import Group, groups
 from .retention import LEVEL_FACTOR, Retention
-
-if TYPE_CHECKING:
-    from ..llm.client import LLMClient
-    from ..settings import MaintenanceSettings
-    from ..store.store import Store
 
 PAGE = 1000
 MAX_MEMORIES = 4000  # of one user in one plan

@@ -1,22 +1,17 @@
 """Delete memories everywhere: profiles lose the lines that repeat them, and episodes that contain them go too."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from ..embed import Embedder
 from ..errors import EmbeddingError
 from ..ids import identity
+from ..index.search_index import SearchIndex
 from ..models import Deletion
 from ..store.deletions import MESSAGE, Erasure, Held, Rewrite, Rewritten
+from ..store.store import Store
 from ..text.passages import summarise
 from ..write.index import KeywordRules, embed_each, index_entry
-
-if TYPE_CHECKING:
-    from ..index.search_index import SearchIndex
-    from ..store.store import Store
 
 PROFILES = frozenset({"profile", "group_profile"})
 

@@ -1,21 +1,14 @@
 """Groups of old memories that are compressed together."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..store.maintenance import Held
-
-if TYPE_CHECKING:
-    pass
-
 
 MIN_SIMILARITY = 0.45  # cosine; very old memories are grouped with the nearest ones whatever their similarity
 MAX_SPAN = timedelta(days=92)  # between the members of a group, unless they are very old

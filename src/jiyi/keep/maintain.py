@@ -4,8 +4,6 @@ Users take turns with a bounded amount of work each, so that a large one does no
 kept in the store as a hash of the user's id: after a crash another process resumes there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -14,24 +12,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from ..errors import JiyiError, StoreError
 from ..ids import new_id
+from ..index.search_index import SearchIndex
 from ..metrics import Meter
 from ..models import Value, utc_now
+from ..settings import MaintenanceSettings
 from ..store.checks import Checked, Repair
 from ..store.contract import Change, ChangedMemory, IndexEntry, LeaseLost
+from ..store.store import Store
 from ..write.index import KeywordRules, index_entry
 from .compress import Compressor
 from .retention import Retention
-
-if TYPE_CHECKING:
-    from ..index.search_index import SearchIndex
-    from ..settings import MaintenanceSettings
-    from ..store.store import Store
 
 ACTOR = "maintenance"
 # Limits of one user's turn.

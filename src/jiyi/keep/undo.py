@@ -1,11 +1,9 @@
 """Undo: revert everything from a source, or after a time, except fields that were set to another value since."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import datetime
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
@@ -13,11 +11,9 @@ from ..embed import Embedder
 from ..models import MemoryItem, Time, Value
 from ..store.contract import Change, ChangedMemory
 from ..store.edits import Touched, Undoing
+from ..store.store import Store
 from ..write.change import embed_changes, prepare
 from ..write.index import KeywordRules
-
-if TYPE_CHECKING:
-    from ..store.store import Store
 
 EDITS = ("update", "restore")  # actions of people
 TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at")

@@ -1,12 +1,9 @@
 """Verify the index: recompute each memory's entry from its text and compare, and find orphaned rows."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
@@ -18,15 +15,13 @@ from ..languages.words import normalise
 from ..models import Coverage, Value
 from ..store.checks import Checked, Repair
 from ..store.contract import EXTRACTED, PAST, SAID, IndexEntry, Unembedded
+from ..store.store import Store
 from ..text.passages import passages
 from ..write.build import statement_hash
 from ..write.facts import THE_USER
 from ..write.index import KeywordRules, embed_each
 from ..write.reconcile import DATED
 from .maintain import index_entries_of
-
-if TYPE_CHECKING:
-    from ..store.store import Store
 
 BATCH = 200
 MAX_EXAMPLES = 20

@@ -1,23 +1,19 @@
 """A language model with a budget and retries."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random
 from collections import defaultdict
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ..errors import LlmOverBudget, LlmRefused, LlmUnavailable
 from ..metrics import Meter
 from ..models import utc_now
+from ..settings import LLMSettings
 from ..text.budget import token_bound
 from . import LLM, LLMRequest, Reply, Usage
 from .prompts import Prompts
-
-if TYPE_CHECKING:
-    from ..settings import LLMSettings
 
 
 class Ledger(Protocol):

@@ -1,20 +1,16 @@
 """Keywords of a memory and synonyms for a query, from a language model."""
 
-from __future__ import annotations
-
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..languages.terms import tokens
 from ..languages.words import normalise, prompt_language
+from .client import LLMClient
 from .json_reply import read_object
-
-if TYPE_CHECKING:
-    from .client import LLMClient
 
 MAX_WORD = 64
 EXPAND_TIMEOUT_S = 3.0  # a search waits no longer

@@ -6,15 +6,13 @@ import json
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from ..errors import LlmBadReply, LlmError, LlmRefused, LlmUnavailable, MissingExtra, SettingsError
 from ..http_client import limit_response
 from ..models import utc_now
+from ..settings import LLMSettings
 from . import ADDRESSES, KEYLESS, LLMRequest, Reply, Usage
-
-if TYPE_CHECKING:
-    from ..settings import LLMSettings
 
 CONNECT_TIMEOUT_S = 10.0
 MAX_BYTES = 4_000_000  # of an HTTP reply

@@ -3,22 +3,17 @@
 A crash can lose the last records, but never a memory.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from ..errors import StoreError
 from ..ids import new_id
+from ..index.search_index import SearchIndex
 from ..models import Recall, utc_now
-
-if TYPE_CHECKING:
-    from ..index.search_index import SearchIndex
-    from ..store.store import Store
+from ..store.store import Store
 
 MOST_NOTED = 20  # best hits of one search
 MOST_PENDING = 10_000  # recalls; while the database cannot be written, the oldest are dropped

@@ -1,14 +1,13 @@
 """The block of memories for a prompt: current, grouped, dated, within a budget, and fenced as data."""
 
-from __future__ import annotations
-
 import logging
 import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, Self, get_args
 from unicodedata import combining, east_asian_width
 
 from ..languages import cue
@@ -19,15 +18,11 @@ from ..text.budget import token_bound
 from ..text.fence import CLOSING, NOTICES, OPENING, harmless, is_context, strip_context
 from .hits import as_they_were, dated_text
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-
-    Count = Callable[[str], int]
-
 __all__ = ["ContextLanguage", "Style", "is_context", "log_degraded", "render_context", "strip_context"]
 
 logger = logging.getLogger(__name__)
 
+Count = Callable[[str], int]
 Style = Literal["sections", "bullets"]
 ContextLanguage = Literal["zh", "en"]
 # In the order of the block.
@@ -177,7 +172,7 @@ class _Compared:
     negations: int
 
     @classmethod
-    def of(cls, memory: MemoryItem) -> _Compared:
+    def of(cls, memory: MemoryItem) -> Self:
         text = normalise(memory.content).strip(".,;:!。、 ")
         # Numbers weigh little in a SimHash and much in a fact.
         numbers = tuple(re.findall(r"\d+", text))
@@ -186,7 +181,7 @@ class _Compared:
         negations = len(cue("negation").findall(memory.content[:_COMPARED]))
         return cls(memory, _speaker(memory), text, exact, near, numbers, words, negations)
 
-    def covers(self, other: _Compared) -> bool:
+    def covers(self, other: Self) -> bool:
         """Return True if the other one adds nothing to this one."""
         if self.speaker and other.speaker and self.speaker != other.speaker:
             return False

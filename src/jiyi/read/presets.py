@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ..settings import Preset, SearchSettings
+from ..settings import Preset, SearchSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

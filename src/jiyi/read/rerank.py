@@ -5,22 +5,18 @@ is passed to `Memory.open(reranker=…)`. The final logit is a weighted sum of b
 `bench/reranker/fusion.py` on stories that neither model was trained on.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ..languages.words import width
 from ..models import MemoryItem
+from ..settings import Settings
 from .query import Query
 from .rank import RankedHit
-
-if TYPE_CHECKING:
-    from ..settings import Settings
 
 PACKAGE = "jiyi_rerank"
 NOT_INSTALLED = "not installed: hits are ranked without reading them (run pip install ./rerank in the checkout of Jiyi)"

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -29,21 +29,19 @@ from ..cache import Cache
 from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError, EmbeddingModelChanged
 from ..index.query import Candidates
+from ..index.search_index import SearchIndex
 from ..languages.dates import dates
 from ..languages.words import language
 from ..models import RELEVANT, CacheUse, MemoryItem, SearchResult, utc_now
 from ..scope import Filter
 from ..store.contract import FeedPosition, SearchSnapshot
+from ..store.store import Store
 from .accesses import Accesses
 from .hits import as_they_were, hit, matched_terms
 from .presets import Ranking
 from .query import LEGS, Query, build_index_query, expanded_keywords, query_texts, synonyms_of
 from .rank import RankedHit, rank
 from .rerank import MOST_READ, Reranker, is_question, reranked
-
-if TYPE_CHECKING:
-    from ..index.search_index import SearchIndex
-    from ..store.store import Store
 
 T = TypeVar("T")
 

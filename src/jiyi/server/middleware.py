@@ -1,13 +1,10 @@
 """Middleware, from the outside in: request log, limits, authentication."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re
 from collections import OrderedDict
 from time import monotonic, perf_counter
-from typing import TYPE_CHECKING
 
 from fastapi import HTTPException
 
@@ -19,9 +16,7 @@ from ..memory import Memory
 from ..rate_limit import TokenBucket
 from ..settings import ServerSettings
 from .auth import Access, authenticate
-
-if TYPE_CHECKING:
-    from .metrics import RequestMetrics
+from .metrics import RequestMetrics
 
 logger = logging.getLogger("jiyi.server")
 access_log = logging.getLogger("jiyi.server.auth")

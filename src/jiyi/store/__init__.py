@@ -1,15 +1,10 @@
 """SQL repositories: `open_store` turns a path or URL into a `Store`."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import MissingExtra, SettingsError
-
-if TYPE_CHECKING:
-    from ..settings import Settings
-    from .store import Store
+from ..settings import Settings
+from .store import Store
 
 
 def open_store(where: str | Path | None, settings: Settings) -> Store:

@@ -1,22 +1,17 @@
 """Back up a whole store to one SQLite file, and restore it."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from ..errors import InvalidInput, StoreUnavailable
 from ..models import Value
+from ..settings import Settings
+from ..store.store import Store
 from .export import Progress, check_target, no_progress, replace_file
-
-if TYPE_CHECKING:
-    from ..settings import Settings
-    from ..store.store import Store
 
 SQLITE_LOGS = ("-wal", "-shm", "-journal")
 

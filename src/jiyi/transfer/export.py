@@ -1,7 +1,5 @@
 """Write the memories of a store to a file: JSON lines without loss, or Markdown for reading."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json
@@ -11,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, cast
 
 from pydantic import Field
 
@@ -22,9 +20,7 @@ from ..languages.words import normalise
 from ..models import MemoryItem, Value, utc_now
 from ..scope import Filter
 from ..store.records import EXPORT, VERSION, Line, MemoryRecord, MessageRecord
-
-if TYPE_CHECKING:
-    from ..store.store import Store
+from ..store.store import Store
 
 Progress = Callable[[str, int, int], None]  # step, done, total
 

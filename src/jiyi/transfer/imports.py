@@ -1,7 +1,5 @@
 """Add the records of files to a store. Everything is read and checked before anything is written."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -9,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 from pydantic import Field, JsonValue
 
@@ -19,15 +17,13 @@ from ..models import ImportReport, Receipt, ReceiptState, Value
 from ..store.contract import IndexEntry
 from ..store.record_io import Arriving
 from ..store.records import Line, MemoryRecord, Record
+from ..store.store import Store
 from ..write.accept import accept
 from ..write.index import KeywordRules, index_entry
 from .export import Progress
 from .readers import Kind, Reader, UnknownFormat, find_reader
 from .records import Conversation, ImportedMemory
 from .sources import Source, find_sources
-
-if TYPE_CHECKING:
-    from ..store.store import Store
 
 BATCH = 200  # messages, memories or records in one transaction
 JOB_BATCH = 5  # jobs with up to a thousand memories each

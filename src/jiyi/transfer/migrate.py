@@ -1,16 +1,11 @@
 """Copy a whole store into another database."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
 from ..models import Migration
+from ..settings import Settings
 from .export import Progress, no_progress
-
-if TYPE_CHECKING:
-    from ..settings import Settings
 
 
 async def migrate_store(

@@ -6,13 +6,11 @@ are known if the list begins with the end of the session, or if all of it occurs
 says "ok" twice in a conversation has said it twice.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -22,9 +20,7 @@ from ..ids import identity, new_id
 from ..models import SENT_AT_ALIASES, CandidateMemory, Message, Value
 from ..scope import Scope
 from ..store.contract import Follows, NewMessage, StoredMessage
-
-if TYPE_CHECKING:
-    from ..store.store import Store
+from ..store.store import Store
 
 INSTRUCTIONS = frozenset({"system", "developer"})  # roles of messages to the agent, which are no memories of a user
 MESSAGE_KEYS = frozenset({"role", "content", "speaker", "name", "sent_at", *SENT_AT_ALIASES})

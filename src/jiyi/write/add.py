@@ -1,35 +1,30 @@
 """One `add`: read what is stored, derive memories without a lock, and write everything in one transaction."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue, TypeAdapter
 
 from ..embed import Embedder
 from ..errors import StoreError, StoreUnavailable
 from ..ids import identity, new_id
+from ..index.search_index import SearchIndex
 from ..languages.words import normalise
 from ..metrics import Meter
 from ..models import Receipt, ReceiptState, utc_now
+from ..settings import ExtractionSettings
 from ..store.contract import NO_EFFECTS, Addition, Effects, NewMemory, NewMessage, Stale, StoredMessage, UnitPart
+from ..store.store import Store
 from .accept import Accepted, identify
 from .build import Context, derived, stated, verbatim
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import Extractor
 from .index import KeywordRules, embed_entries, index_entries
 from .reconcile import Proposed, fact_told, settle, stated_facts, supersede
-
-if TYPE_CHECKING:
-    from ..index.search_index import SearchIndex
-    from ..settings import ExtractionSettings
-    from ..store.store import Store
-    from .similar import Judge
+from .similar import Judge
 
 TRIES = 100  # another writer was faster each time, so all together make progress
 MOST_COMPARED = 200  # statements in one call; more are an import of ready memories

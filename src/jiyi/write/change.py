@@ -1,13 +1,11 @@
 """Change a stored memory: update, archive, restore."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from pydantic import JsonValue
 
@@ -16,12 +14,10 @@ from ..embed import Embedder
 from ..errors import InvalidInput, NotFound, VersionConflict
 from ..models import MemoryItem, Revision, Status, Unset, layer_of, utc_now
 from ..store.contract import EXTRACTED, Change
+from ..store.store import Store
 from ..text.passages import summarise
 from .build import statement_hash
 from .index import KeywordRules, embed_entries, index_entry
-
-if TYPE_CHECKING:
-    from ..store.store import Store
 
 FOUND_BY = frozenset({"content", "summary", "tags"})  # a change of these changes the index entry
 TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at")

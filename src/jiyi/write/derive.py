@@ -5,31 +5,25 @@ before has grown long. Each message is decided on from the unit so far, so that 
 units as all at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from .. import validation
 from ..errors import InvalidInput
 from ..ids import new_id
 from ..languages.terms import content_hash, tokens
 from ..scope import Scope
-from ..store.contract import StoredMessage, UnitPart
+from ..settings import ExtractionSettings
+from ..store.contract import NewMessage, StoredMessage, UnitPart
 from ..text.fence import blank_context
 from ..text.passages import summarise
 from ..text_cache import text_cache
 from .accept import INSTRUCTIONS
 from .drafts import Draft, Extracted, Extractor, Said, Unit
-
-if TYPE_CHECKING:
-    from ..settings import ExtractionSettings
-    from ..store.contract import NewMessage
 
 UNIT_GAP = timedelta(hours=1)  # a longer pause starts a new unit
 UNIT_MESSAGES = 40  # maximum messages of a unit

@@ -1,12 +1,9 @@
 """Index entries: what a memory is found by."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -19,10 +16,6 @@ from ..llm.keywords import words_in_text
 from ..store.contract import IndexEntry
 from ..text.passages import passages
 from .classify import classify
-
-if TYPE_CHECKING:
-    pass
-
 
 FIRST_BY_MODEL = 0.9  # weight of the first word that a language model names; each further one has 0.1 less
 

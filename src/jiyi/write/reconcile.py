@@ -6,14 +6,11 @@ with them, weighted by rarity, if it shares enough. On the training stories this
 cases above the threshold. When in doubt both are kept.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import log, sqrt
-from typing import TYPE_CHECKING
 
 from ..ids import identity
 from ..languages.terms import tokens
@@ -30,13 +27,11 @@ from ..store.contract import (
     SlotEntry,
     Source,
 )
+from ..store.store import Store
 from .build import Context
 from .classify import classify
 from .facts import Fact, Line, Timeline, fact_in, fact_of, line_of, placed
 from .slots import SlotValue, ended_things, names, slot_values
-
-if TYPE_CHECKING:
-    from ..store.store import Store
 
 ACTOR = "jiyi"
 DATED = frozenset({"event", "task"})  # the same on another day is another one

@@ -1,16 +1,11 @@
 """Embed the memories that have no vector of the current model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError
 from ..store.contract import Unembedded
-
-if TYPE_CHECKING:
-    from ..store.store import Store
+from ..store.store import Store
 from .index import embed_each
 
 Progress = Callable[[int, int], None]  # called with the number done and the total

@@ -1,7 +1,5 @@
 """Extraction jobs, and the worker that runs them, in the process that created them or as `jiyi worker`."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -11,22 +9,19 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import JiyiError, LlmError, LlmOverBudget, StoreError
 from ..ids import new_id
 from ..metrics import Meter
 from ..models import ReceiptState, utc_now
+from ..settings import JobSettings
 from ..store.contract import Addition, Lease, LeaseLost, NewMessage, Stale
+from ..store.store import Store
 from .add import CONTEXT, Flow, Made, index, make
 from .build import Context
 from .drafts import Unit
 from .similar import judge_similar
-
-if TYPE_CHECKING:
-    from ..settings import JobSettings
-    from ..store.store import Store
-
 
 POLL_S = 1.0  # other processes create jobs too
 LONGEST_WAIT_S = 3600.0  # even if a model asks for more

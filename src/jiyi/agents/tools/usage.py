@@ -1,20 +1,15 @@
 """Usage counters and call limits of the tools, per agent and user, in this process."""
 
-from __future__ import annotations
-
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from ...engine import runtime
+from ...memory import Memory
+from ...metrics import Meter
 from ...models import Value
 from ...rate_limit import TokenBucket
-
-if TYPE_CHECKING:
-    from ...memory import Memory
-    from ...metrics import Meter
-    from ...settings import ToolSettings
+from ...settings import ToolSettings
 
 _MAX_AGENTS = 10_000  # per memory; the least recently seen are dropped
 _MAX_KEYS = 10_000
