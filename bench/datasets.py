@@ -18,8 +18,9 @@ from typing import Any
 
 from jiyi import validation
 from jiyi.errors import InvalidInput
-from jiyi.transfer.readers.benchmarks import Haystack, LocomoSample, locomo_turns, longmemeval_turns
 from jiyi.transfer.records import ForeignModel, ForeignName, ForeignTime, Turn, validate_as
+
+from .readers import Haystack, LocomoSample, locomo_turns, longmemeval_turns
 
 SUFFIXES = (".json", ".json.gz")
 UNANSWERABLE = "unanswerable"  # category of questions without evidence

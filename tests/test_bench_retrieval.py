@@ -23,7 +23,9 @@ from jiyi import Memory
 from jiyi.embed import BuiltinEmbedder
 from jiyi.errors import InvalidInput
 from jiyi.testing import WordEmbedder
-from jiyi.transfer.records import parse_time
+from jiyi.transfer.readers import find_reader
+from jiyi.transfer.records import Conversation, parse_time
+from jiyi.transfer.sources import find_sources
 
 NOON = datetime(2024, 4, 1, 12, 0, tzinfo=UTC)
 
@@ -263,6 +265,35 @@ def test_longmemeval_is_read_as_it_is_published(files: dict[str, Path]) -> None:
     assert dog.queries[0].asked_at == datetime(2024, 4, 3, 8, tzinfo=UTC)
     assert tea.queries[0].gold == ("answer_2#0", "answer_2#1"), "all of the session where none is"
     assert (cat.queries[0].gold, cat.queries[0].category, cat.queries[0].separate) == ((), "unanswerable", True)
+
+
+def conversations(path: Path) -> list[Conversation]:
+    (source,) = find_sources(path)
+    return [record for record in find_reader(source).read(source) if isinstance(record, Conversation)]
+
+
+def test_locomo_and_longmemeval_can_be_imported(tmp_path: Path) -> None:
+    sample = {
+        "sample_id": "conv-26",
+        "conversation": {
+            "session_1": [{"speaker": "Caroline", "dia_id": "D1:1", "text": "Hi"}],
+            "session_1_date_time": "1:56 pm on 8 May, 2023",
+            "session_2": [{"speaker": "Melanie", "dia_id": "D2:1", "text": "Hello"}],
+        },
+    }
+    first, second = conversations(write(tmp_path, "locomo.json", [sample]))
+    assert (first.session_id, second.session_id) == ("conv-26/S1", "conv-26/S2")
+    assert first.messages[0].speaker == "Caroline" and first.messages[0].sent_at is not None
+    question = {
+        "question_id": "q",
+        "haystack_dates": ["2023/05/20 (Sat) 02:21"],
+        "haystack_session_ids": ["s"],
+        "haystack_sessions": [[{"role": "user", "content": "I like tea"}, {"role": "assistant", "content": "Nice"}]],
+    }
+    (found,) = conversations(write(tmp_path, "long.json", [question]))
+    assert [(one.role, one.id, one.speaker) for one in found.messages] == [
+        ("user", "s#0", None), ("assistant", "s#1", None),
+    ]  # fmt: skip
 
 
 def test_the_own_shape_is_read(files: dict[str, Path], tmp_path: Path) -> None:

@@ -185,30 +185,6 @@ def test_objects_with_messages_and_messages_with_sessions(tmp_path: Path) -> Non
     assert [chat.session_id for chat in read(written(tmp_path / "y.json", apart))] == ["a", "b"]
 
 
-def test_locomo_and_longmemeval(tmp_path: Path) -> None:
-    sample = {
-        "sample_id": "conv-26",
-        "conversation": {
-            "session_1": [{"speaker": "Caroline", "dia_id": "D1:1", "text": "Hi"}],
-            "session_1_date_time": "1:56 pm on 8 May, 2023",
-            "session_2": [{"speaker": "Melanie", "dia_id": "D2:1", "text": "Hello"}],
-        },
-    }
-    first, second = read(written(tmp_path / "locomo.json", [sample]))
-    assert (first.session_id, second.session_id) == ("conv-26/S1", "conv-26/S2")
-    assert first.messages[0].speaker == "Caroline" and first.messages[0].sent_at is not None
-    question = {
-        "question_id": "q",
-        "haystack_dates": ["2023/05/20 (Sat) 02:21"],
-        "haystack_session_ids": ["s"],
-        "haystack_sessions": [[{"role": "user", "content": "I like tea"}, {"role": "assistant", "content": "Nice"}]],
-    }
-    (found,) = read(written(tmp_path / "long.json", [question]))
-    assert [(one.role, one.id, one.speaker) for one in found.messages] == [
-        ("user", "s#0", None), ("assistant", "s#1", None),
-    ]  # fmt: skip
-
-
 def test_what_cannot_be_stored_is_mended_or_left_out(tmp_path: Path) -> None:
     said = [{"role": "user", "content": c} for c in ("half \ud83d", "nul \x00", "x" * 100_001, "whole 😀")]
     (found,) = read(written(tmp_path / "x.json", said))

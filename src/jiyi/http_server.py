@@ -80,10 +80,8 @@ def header(scope: AsgiScope, name: bytes) -> str | None:
 
 
 class HostOriginGuard:
-    """Reject requests for other hosts or from pages of other sites.
-
-    With `same_origin` the page must come from this server; otherwise any port of the allowed hosts will do.
-    """
+    """Reject requests for other hosts or from pages of other sites. With `same_origin` the page must come from this
+    server; otherwise any port of the allowed hosts will do."""
 
     def __init__(self, app: AsgiApp, names: frozenset[str], *, same_origin: bool) -> None:
         self._app = app

@@ -1,7 +1,5 @@
-"""Ids: ULIDs, and hashes that identify equal things.
-
-A ULID has 26 lower-case characters. They sort by creation time and strictly increase within a process.
-"""
+"""Ids: ULIDs, and hashes that identify equal things. A ULID has 26 lower-case characters. They sort by creation time
+and strictly increase within a process."""
 
 import os
 import threading

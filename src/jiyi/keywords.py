@@ -52,12 +52,9 @@ logger = logging.getLogger(__name__)
 
 
 class KeywordExtractor:
-    """Finds the keywords of a memory, and synonyms and related words for them.
-
-    With a `memory` and a `user_id`, expansion uses the user's synonyms and the words that occur together in the user's
-    memories, and the language model of the memory's settings is asked. `llm`, an async function from a prompt to a
-    reply, replaces that model.
-    """
+    """Finds the keywords of a memory, and synonyms and related words for them. With a `memory` and a `user_id`,
+    expansion uses the user's synonyms and the words that occur together in the user's memories, and the language model
+    of the memory's settings is asked. `llm`, an async function from a prompt to a reply, replaces that model."""
 
     def __init__(
         self,
@@ -114,11 +111,9 @@ class KeywordExtractor:
     async def expand_keywords(
         self, keywords: Sequence[str], include_synonyms: bool = True, include_semantic: bool = True
     ) -> dict[str, list[str]]:
-        """Return other words for the keywords: `{"original": […], "synonyms": […], "related": […]}`.
-
-        Synonyms are the user's own, the shared and the built-in ones; related words often occur in the same memories of
-        this user, so without a `memory` there are none.
-        """
+        """Return other words for the keywords: `{"original": […], "synonyms": […], "related": […]}`. Synonyms are the
+        user's own, the shared and the built-in ones; related words often occur in the same memories of this user, so
+        without a `memory` there are none."""
         words = validation.names("keywords", keywords)
         if self._memory is None or self._user_id is None:
             found = expand(words, {})

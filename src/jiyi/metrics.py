@@ -1,8 +1,5 @@
-"""Counters and timings of a memory since it was opened.
-
-Counting costs less than a microsecond, so every call does it. A meter belongs to one memory and is written to from the
-thread of its event loop only; other threads may read it.
-"""
+"""Counters and timings of a memory since it was opened. Counting costs less than a microsecond, so every call does it.
+A meter belongs to one memory and is written to from the thread of its event loop only; other threads may read it."""
 
 from __future__ import annotations
 
@@ -215,10 +212,8 @@ class Timing(Value):
 
 
 class Metrics(Value):
-    """Contents of a store, for one user or all, and activity of this memory since it was opened, for all users.
-
-    A rate is None while there is nothing to divide by.
-    """
+    """Contents of a store, for one user or all, and activity of this memory since it was opened, for all users. A rate
+    is None while there is nothing to divide by."""
 
     memories: int
     by_type: dict[str, int]

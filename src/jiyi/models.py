@@ -272,11 +272,8 @@ class Hit(Value):
 
 
 class SearchResult(Value):
-    """Result of a search.
-
-    `searched == 0`: nothing is stored in this scope. `searched > 0` without hits: nothing matched.
-    `degraded`: parts of the search that failed, and why.
-    """
+    """Result of a search. `searched == 0`: nothing is stored in this scope. `searched > 0` without hits: nothing
+    matched. `degraded`: parts of the search that failed, and why."""
 
     query: str
     hits: tuple[Hit, ...]

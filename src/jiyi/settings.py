@@ -1,8 +1,5 @@
-"""Settings and their sources.
-
-An argument wins over an environment variable, that over `jiyi.toml`, that over the `memory_system` section of a
-`config.json`. `docs/settings.md` is generated from this file by `make docs`.
-"""
+"""Settings and their sources. An argument wins over an environment variable, that over `jiyi.toml`, that over the
+`memory_system` section of a `config.json`. `docs/settings.md` is generated from this file by `make docs`."""
 
 import json
 import os

@@ -1,7 +1,5 @@
-"""A chat agent with memory in plain Python, and callbacks for other agents.
-
-A failing memory is logged and never breaks the caller. Calling a hook twice with the same data stores nothing new.
-"""
+"""A chat agent with memory in plain Python, and callbacks for other agents. A failing memory is logged and never breaks
+the caller. Calling a hook twice with the same data stores nothing new."""
 
 import hashlib
 import json

@@ -87,11 +87,9 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A conversation of a user with an agent.
-
-    `agent_id`, `session_id` and `group_id` mark what is stored; a `private` conversation reads only the memories of its
-    agent and group. `recall`, `context` and `observe` log a failing memory instead of raising, to not break a chat.
-    """
+    """A conversation of a user with an agent. `agent_id`, `session_id` and `group_id` mark what is stored; a `private`
+    conversation reads only the memories of its agent and group. `recall`, `context` and `observe` log a failing memory
+    instead of raising, to not break a chat."""
 
     memory: Memory
     user_id: str
@@ -146,10 +144,8 @@ class Conversation:
         skip_session: bool = True,
         search: Search | None = None,
     ) -> Recalled:
-        """Find the best memories for a message of the user, weak ones included.
-
-        Messages of this session, and memories derived from them, are left out unless `skip_session` is False.
-        """
+        """Find the best memories for a message of the user, weak ones included. Messages of this session, and memories
+        derived from them, are left out unless `skip_session` is False."""
         query = strip_context(said).strip()[: validation.MAX_QUERY]
         settings = runtime(self.memory).settings.tools
         least = settings.proactive_search_threshold if min_relevance_score is None else min_relevance_score

@@ -21,11 +21,9 @@ LANGMEM_NAMES = tuple(tool.name for tool in LANGMEM_TOOLS)
 
 
 def langchain_tools(memory: Memory | sync.Memory, *, user_id: str, **options: Any) -> list[BaseTool]:
-    """Return the tools for an agent; `options` are those of `MemoryTools`.
-
-    `only=LANGMEM_NAMES` returns `manage_memory` and `search_memory`. A `jiyi.sync.Memory` serves `invoke` and
-    `ainvoke`, a `jiyi.Memory` serves `ainvoke`. The artifact of a tool message is the result as data.
-    """
+    """Return the tools for an agent; `options` are those of `MemoryTools`. `only=LANGMEM_NAMES` returns `manage_memory`
+    and `search_memory`. A `jiyi.sync.Memory` serves `invoke` and `ainvoke`, a `jiyi.Memory` serves `ainvoke`. The
+    artifact of a tool message is the result as data."""
     tools = MemoryTools(memory, user_id=user_id, **options)
     return [_structured(tools, tool) for tool in tools.definitions]
 

@@ -42,11 +42,9 @@ from .langgraph_items import Items, Namespace, matches
 
 
 class JiyiStore(BaseStore):
-    """A LangGraph store whose items are Jiyi memories.
-
-    All items belong to one user, by default that of the settings. With `user_label=1` the second label of a namespace
-    is the user, as in `("memories", "mei")`: items belong to that user then, and a search or list must name one.
-    """
+    """A LangGraph store whose items are Jiyi memories. All items belong to one user, by default that of the settings.
+    With `user_label=1` the second label of a namespace is the user, as in `("memories", "mei")`: items belong to that
+    user then, and a search or list must name one."""
 
     supports_ttl = True
 

@@ -290,9 +290,7 @@ class MemoryFolder:
 
 def _in_section(before: str, after: str, memory_type: str) -> tuple[str, int]:
     """Move new lines that no heading gives a type into the section of a type: elsewhere they would not be memories.
-
-    Return the text and the number of lines moved.
-    """
+    Return the text and the number of lines moved."""
     known = set(before.splitlines())
     try:
         parts = parse(after).parts

@@ -41,11 +41,8 @@ def remember(
     style: Style = "sections",
     observe: bool = True,
 ) -> C:
-    """Wrap a client: `OpenAI` with a `jiyi.sync.Memory`, `AsyncOpenAI` with a `jiyi.Memory`.
-
-    `create` and `parse` of `chat.completions` and `responses` recall and store, streaming included. With
-    `observe=False` they only recall.
-    """
+    """Wrap a client: `OpenAI` with a `jiyi.sync.Memory`, `AsyncOpenAI` with a `jiyi.Memory`. `create` and `parse` of
+    `chat.completions` and `responses` recall and store, streaming included. With `observe=False` they only recall."""
     is_async = any(kind.__name__.startswith("Async") for kind in type(client).__mro__)
     if is_async == isinstance(memory, sync.Memory):
         wanted = "jiyi.Memory" if is_async else "jiyi.sync.Memory"

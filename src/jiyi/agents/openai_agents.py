@@ -38,11 +38,9 @@ PAGE = 200
 
 
 class JiyiSession:
-    """A session of the Agents SDK.
-
-    Its items are stored verbatim as archived memories: no search finds them, and `delete_all` removes them. Messages in
-    them become ordinary memories of the user as well, which other sessions find.
-    """
+    """A session of the Agents SDK. Its items are stored verbatim as archived memories: no search finds them, and
+    `delete_all` removes them. Messages in them become ordinary memories of the user as well, which other sessions
+    find."""
 
     def __init__(
         self,
@@ -182,11 +180,9 @@ def recall(
     max_tokens: int = 800,
     style: Style = "sections",
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
-    """Make a filter for `RunConfig(call_model_input_filter=…)` that recalls before each model call.
-
-    The memories for the user's last message are appended to the instructions of that call only, so they never pile up.
-    Messages of `session_id` are left out: its history is in the input already.
-    """
+    """Make a filter for `RunConfig(call_model_input_filter=…)` that recalls before each model call. The memories for
+    the user's last message are appended to the instructions of that call only, so they never pile up. Messages of
+    `session_id` are left out: its history is in the input already."""
     conversation = Conversation(memory=engine_of(memory), user_id=user_id, session_id=session_id)
 
     async def with_memories(data: CallModelData[Any]) -> ModelInputData:

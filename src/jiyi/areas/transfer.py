@@ -86,7 +86,7 @@ class Transfer:
         actor: str = "import",
     ) -> ImportReport:
         """Import past chats with their original times: exports of ChatGPT and Claude (also the zip as downloaded),
-        OpenAI-style messages in JSON or JSONL, LoCoMo and LongMemEval; a file, or a folder of them.
+        and OpenAI-style messages in JSON or JSONL; a file, or a folder of them.
 
         Everything is read and checked before anything is stored. Known messages are not stored twice, so an import can
         be interrupted and started again.

@@ -1,8 +1,5 @@
-"""Caches of search results: in this process, or in Redis for all processes.
-
-A cache holds small opaque values and may lose any of them at any time. Keys contain everything that a value depends on;
-see `read/search.py`.
-"""
+"""Caches of search results: in this process, or in Redis for all processes. A cache holds small opaque values and may
+lose any of them at any time. Keys contain everything that a value depends on; see `read/search.py`."""
 
 import time
 from collections import OrderedDict

@@ -44,8 +44,8 @@ def import_(path: Chats, agent_id: opt.Agent = None, group_id: opt.Group = None,
     $ jiyi import everything.jsonl
     $ jiyi import ~/basic-memory --user mei
 
-    Chats: exports of ChatGPT and Claude, OpenAI-style messages in JSON or
-    JSONL, LoCoMo and LongMemEval. Memories: an export of Jiyi, mem0's
+    Chats: exports of ChatGPT and Claude, and OpenAI-style messages in JSON
+    or JSONL. Memories: an export of Jiyi, mem0's
     get_all as JSON, the memory.jsonl of MCP's reference server, a folder of
     Markdown notes. Everything is checked before anything is stored. Known
     messages and memories are not stored twice, so an import that was

@@ -161,10 +161,8 @@ async def _additions(
 
 
 def _new(user_id: str, step: Create, now: datetime, rules: KeywordRules, with_facts: bool) -> tuple[Context, NewMemory]:
-    """Build a memory from a line.
-
-    Its slot is stored, so that a later fact can supersede it. It supersedes none itself: a person keeps both lines.
-    """
+    """Build a memory from a line. Its slot is stored, so that a later fact can supersede it. It supersedes none itself:
+    a person keeps both lines."""
     note, labels = step.note, step.labels
     context = Context(
         user_id=user_id,
@@ -230,10 +228,8 @@ class _Edits:
 
 
 def apply_to_files(workspace: Workspace, plan: Plan, scan: Scan, cache: FileCache) -> Written:
-    """Replace the files that the plan changes; report those that cannot be written.
-
-    Raise `Changed` if a file has changed since it was read.
-    """
+    """Replace the files that the plan changes; report those that cannot be written. Raise `Changed` if a file has
+    changed since it was read."""
     written = Written({path: file.checksum for path, file in scan.files.items() if file.checksum})
     edits = _edits(plan, scan)
     for path in sorted(edits, key=lambda path: not edits[path].receives):

@@ -85,10 +85,8 @@ class Document:
 
     @property
     def eol(self) -> str:
-        """Return the line end of the first line; a lone CR only if there is no other.
-
-        A CR and the LF of a following blank line would be read as one line end.
-        """
+        """Return the line end of the first line; a lone CR only if there is no other. A CR and the LF of a following
+        blank line would be read as one line end."""
         lone = ""
         for part in self.parts:
             found = _eol(part.text)
@@ -99,10 +97,8 @@ class Document:
 
 
 def parse(text: str, before: Document | None = None) -> Document:
-    """Parse a file; raise `CannotParse` if it is ambiguous what is a bullet.
-
-    `before` is another version of the file, whose one-line bullets are reused.
-    """
+    """Parse a file; raise `CannotParse` if it is ambiguous what is a bullet. `before` is another version of the file,
+    whose one-line bullets are reused."""
     known = {entry.text: entry for entry in before.entries if entry.lines == 1} if before else {}
     lines = _LINE.findall(text.removeprefix(BOM))
     parts: list[Part] = [Prose(BOM)] if text.startswith(BOM) else []
@@ -318,10 +314,8 @@ def inserted(document: Document, bullets: Sequence[str], memory_type: str, headi
 
 
 def _hanging_end(parts: Sequence[Part], at: int, end: int) -> int:
-    """Skip lines that belong to a bullet: unindented ones right below it, and indented ones after blank lines.
-
-    They would belong to a bullet that is inserted between.
-    """
+    """Skip lines that belong to a bullet: unindented ones right below it, and indented ones after blank lines. They
+    would belong to a bullet that is inserted between."""
     while at < end:
         following = next((later for later in range(at, end) if not _is_blank(parts[later])), end)
         if following > at and (following == end or not parts[following].text.startswith(("  ", "\t"))):

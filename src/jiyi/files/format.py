@@ -142,10 +142,8 @@ def has_mark(line: str) -> bool:
 
 
 def read_item(lines: list[str]) -> Item:
-    """Read the lines of a bullet, without bullet and indentation.
-
-    The comment is in the first line, or in a later one if an editor has wrapped the line. Text behind it is content.
-    """
+    """Read the lines of a bullet, without bullet and indentation. The comment is in the first line, or in a later one
+    if an editor has wrapped the line. Text behind it is content."""
     memory_id, pairs = None, dict[str, str]()
     texts = list(lines)
     for at, line in enumerate(lines):

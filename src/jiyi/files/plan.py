@@ -295,11 +295,8 @@ class _Planner:
         return AgreedEntry(memory_id=memory.id, path="", version=0, digests=note_of(memory).digests())
 
     def _written_state(self, memory: FiledMemory, line: Line, before: AgreedEntry | None) -> AgreedEntry | None:
-        """Return the agreed state of a line.
-
-        A line with an earlier content of its memory was not edited: a crash came after it was written, before the
-        agreed state was stored.
-        """
+        """Return the agreed state of a line. A line with an earlier content of its memory was not edited: a crash came
+        after it was written, before the agreed state was stored."""
         changes = self.index.changes.get(memory.id, ())
         if line.note.content not in {past.said for past in changes}:
             return before

@@ -127,10 +127,8 @@ async def plan_sync(
     files_win: bool = False,
     compare_all: bool = False,
 ) -> PlannedSync:
-    """Scan the files, read the index and make a plan.
-
-    `compare_all`: compare every line, changed or not. `files_win`: the files are right where both differ.
-    """
+    """Scan the files, read the index and make a plan. `compare_all`: compare every line, changed or not. `files_win`:
+    the files are right where both differ."""
     workspace, store, now = context.workspace, context.store, utc_now()
     await asyncio.to_thread(workspace.check)
     scanned = await asyncio.to_thread(scan, workspace, user_id, context.cache)

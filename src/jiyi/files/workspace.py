@@ -1,5 +1,4 @@
 """The layout of a workspace: DIR/context/memory.md and learnings.md of one user, or DIR/<user>/context/… of several.
-
 DIR/.jiyi/workspace.json marks a workspace; without it, the disk may not be mounted."""
 
 import json

@@ -113,10 +113,8 @@ class Succession:
 
 
 class Derivations:
-    """Slots in threes: a derived memory, the message it came from, and the memory that supersedes it.
-
-    A changed memory gets a new slot and is added again; entries with a dead slot are ignored.
-    """
+    """Slots in threes: a derived memory, the message it came from, and the memory that supersedes it. A changed memory
+    gets a new slot and is added again; entries with a dead slot are ignored."""
 
     def __init__(self) -> None:
         self._derived: Slots = np.empty(0, np.int32)
@@ -196,10 +194,8 @@ def _joined(left: Slots, old: Slots, right: Slots, new: Slots) -> tuple[Slots, S
 def similar_statements(
     vectors: NDArray[np.float32], statement: NDArray[np.intp], stated: Mask, changes: Mask, at: NDArray[np.int64]
 ) -> tuple[dict[str, Floats], NDArray[np.intp]]:
-    """Compare memories with the statements before and after them: what was changed later is probably outdated.
-
-    Returns the highest similarities, by name, and for each change the statement that it probably changes, or -1.
-    """
+    """Compare memories with the statements before and after them: what was changed later is probably outdated. Returns
+    the highest similarities, by name, and for each change the statement that it probably changes, or -1."""
     similarity = np.where((statement[:, None] != statement) & stated, vectors @ vectors.T, 0)
     later, earlier = np.where(at > at[:, None], similarity, 0), np.where(at < at[:, None], similarity, 0)
     older = earlier.max(1, initial=0)

@@ -1,6 +1,5 @@
 """Condense memories to their informative sentences, verbatim. Particulars (names, numbers and dates) are neither lost
-nor invented.
-"""
+nor invented."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -54,11 +53,8 @@ class _Sentence:
 
 
 def condense(members: Sequence[DatedText]) -> str:
-    """Return one line per day, oldest first; empty if nothing is informative.
-
-    Repeated sentences are kept once, on the last day. Questions and small talk are dropped, unless a name, number or
-    date would be lost with them.
-    """
+    """Return one line per day, oldest first; empty if nothing is informative. Repeated sentences are kept once, on the
+    last day. Questions and small talk are dropped, unless a name, number or date would be lost with them."""
     kept: list[_Sentence] = []
     for one in sorted(members, key=lambda member: member.at):
         for sentence in _sentences(one):

@@ -1,8 +1,5 @@
-"""Condense memories with a language model.
-
-Its reply must contain all names, numbers and dates of the originals and no others; otherwise it is refused and the
-verbatim condensation is used.
-"""
+"""Condense memories with a language model. Its reply must contain all names, numbers and dates of the originals and no
+others; otherwise it is refused and the verbatim condensation is used."""
 
 from collections.abc import Sequence
 from typing import Any

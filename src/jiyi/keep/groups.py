@@ -33,11 +33,8 @@ def subject_of(memory: Held) -> str | None:
 def groups(
     memories: Sequence[Held], *, smallest: int, max_length: MaxLength, very_old: datetime, size: Size
 ) -> Iterator[Group]:
-    """Yield groups of one type and subject.
-
-    Memories without informative sentences form one group. Very old memories that match no others are grouped across
-    subjects, except messages, which stay with their speaker.
-    """
+    """Yield groups of one type and subject. Memories without informative sentences form one group. Very old memories
+    that match no others are grouped across subjects, except messages, which stay with their speaker."""
     kinds: dict[tuple[str, str | None, str | None, str | None], list[Held]] = defaultdict(list)
     for memory in sorted(memories, key=lambda one: (one.occurred_at, one.id)):
         kinds[memory.memory_type, subject_of(memory), memory.agent_id, memory.group_id].append(memory)
@@ -64,10 +61,8 @@ def groups(
 def _similar(
     left: Sequence[Held], smallest: int, max_length: MaxLength, very_old: datetime, sizes: Mapping[str, int]
 ) -> Iterator[list[Held]]:
-    """Yield the oldest memory with its nearest ones that fit into one text, then the next oldest.
-
-    A memory of a higher compression level does not join a lower one: it would be rewritten again and again.
-    """
+    """Yield the oldest memory with its nearest ones that fit into one text, then the next oldest. A memory of a higher
+    compression level does not join a lower one: it would be rewritten again and again."""
     vectors = _matrix(left)
     free = np.ones(len(left), np.bool_)
     for at, first in enumerate(left):

@@ -35,10 +35,8 @@ def _no_amount(_match: re.Match[str]) -> Amount:
 
 
 class RangeRules(NamedTuple):
-    """Words around a time that make another time of it. A space in a pattern is one blank.
-
-    A pattern for words before a time ends with `\\Z`, one for words after it starts right behind the time.
-    """
+    """Words around a time that make another time of it. A space in a pattern is one blank. A pattern for words before a
+    time ends with `\\Z`, one for words after it starts right behind the time."""
 
     narrowing: str = NEVER  # early, the end of: group `third` (early, mid, late) or `edge` (start, middle, end)
     anchor_before: str = NEVER  # two days before: groups of `amount`, or `one`; and `dir` (before, after, of)
@@ -56,10 +54,8 @@ class RangeRules(NamedTuple):
 
 
 class DateRules(NamedTuple):
-    """Rules for dates, times of day and ranges.
-
-    A space in the patterns of `families` stands for `gap`; `before` and `after` go around each of them.
-    """
+    """Rules for dates, times of day and ranges. A space in the patterns of `families` stands for `gap`; `before` and
+    `after` go around each of them."""
 
     families: tuple[Family, ...] = ()
     gap: str = r"[ \t]{1,3}"
@@ -76,10 +72,8 @@ def word_set(listing: str) -> frozenset[str]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Language:
-    """Words and rules of one language; a field that is left out is neutral and matches nothing.
-
-    Cues are sources of regular expressions. They are matched without regard to case, in texts of any language.
-    """
+    """Words and rules of one language; a field that is left out is neutral and matches nothing. Cues are sources of
+    regular expressions. They are matched without regard to case, in texts of any language."""
 
     code: str
     name: str  # as prompts name it

@@ -76,10 +76,8 @@ def halves(count: int, unit: Unit) -> Amount:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """A calendar as seen from one moment, in that moment's time zone.
-
-    With `future`, a time that recurs ("in May", "on Friday") is the next one instead of the most recent one.
-    """
+    """A calendar as seen from one moment, in that moment's time zone. With `future`, a time that recurs ("in May", "on
+    Friday") is the next one instead of the most recent one."""
 
     now: datetime
     future: bool = False
@@ -180,11 +178,9 @@ class Calendar:
         return min(first + (self.now.day - 1) * DAY, last)
 
     def weekday(self, weekday: int, direction: str) -> Part:
-        """Return a day of the week: 0 is Monday.
-
-        "last" is the nearest one before today, "next" the nearest after, "this" the one of this week. Without a
-        direction it is the last, or in the future the next: for today people say "today".
-        """
+        """Return a day of the week: 0 is Monday. "last" is the nearest one before today, "next" the nearest after,
+        "this" the one of this week. Without a direction it is the last, or in the future the next: for today people say
+        "today"."""
         if direction == "this":
             this = one_day(self.monday + weekday * DAY)
             return this if not self.future or this.end > self.now else one_day(this.end + 6 * DAY)
@@ -195,11 +191,9 @@ class Calendar:
         return found if direction else found._replace(cycle="week")
 
     def yearly(self, make: Callable[[int], Part], direction: str) -> Part:
-        """Return something that recurs every year, as `make` gives it for one year.
-
-        "last" is the most recent that is over, "next" the nearest that has not begun, "this" the one of this year.
-        Without a direction it is the most recent that has begun, or in the future the first that is not over.
-        """
+        """Return something that recurs every year, as `make` gives it for one year. "last" is the most recent that is
+        over, "next" the nearest that has not begun, "this" the one of this year. Without a direction it is the most
+        recent that has begun, or in the future the first that is not over."""
         if direction == "this":
             before = make(self.year - 1)
             # In January this winter began last year.

@@ -1,7 +1,5 @@
-"""Terms of a text: search terms, their hashes, keywords and synonyms.
-
-Texts and queries go through the same functions, so that both always agree.
-"""
+"""Terms of a text: search terms, their hashes, keywords and synonyms. Texts and queries go through the same functions,
+so that both always agree."""
 
 from __future__ import annotations
 

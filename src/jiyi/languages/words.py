@@ -234,10 +234,8 @@ def pieces(text: str) -> Iterator[re.Match[str]]:
 
 
 def prepared(text: str) -> str:
-    """Return the plain text, ready for `pieces`.
-
-    NFKC makes ， and ： into joints, but a Chinese writer ends a clause with them: "用Rust：Python太慢" has two names.
-    """
+    """Return the plain text, ready for `pieces`. NFKC makes ， and ： into joints, but a Chinese writer ends a clause
+    with them: "用Rust：Python太慢" has two names."""
     if not text.isascii():
         text = text.replace("，", "、")
         if "：" in text:

@@ -1,7 +1,5 @@
-"""Language models: one file per provider, and `resolve`, which makes a client from the settings.
-
-A model improves memories; storing and searching never need one. Its replies are untrusted input.
-"""
+"""Language models: one file per provider, and `resolve`, which makes a client from the settings. A model improves
+memories; storing and searching never need one. Its replies are untrusted input."""
 
 from __future__ import annotations
 

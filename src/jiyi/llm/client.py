@@ -78,11 +78,9 @@ class LLMClient:
         self.prompts = Prompts(settings.prompts, settings.prompt_set)
 
     async def ask(self, request: LLMRequest, *, user_id: str, timeout_s: float | None = None) -> Reply:
-        """Send a request on a user's budget. `timeout_s`: one try within this time.
-
-        The input is counted before the call and the output after it, so that several processes cannot all
-        spend the last tokens. A refused request is refunded.
-        """
+        """Send a request on a user's budget. `timeout_s`: one try within this time. The input is counted before the
+        call and the output after it, so that several processes cannot all spend the last tokens. A refused request is
+        refunded."""
         now = utc_now()
         hour = start_of_hour(now)
         expected = Usage(1, token_bound(request.system) + token_bound(request.user), 0)

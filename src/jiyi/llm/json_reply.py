@@ -1,8 +1,5 @@
-"""Find the JSON in a reply of a language model.
-
-A reply may be fenced, wrapped in prose, cut off, have extra commas, duplicate keys or NaN. What is unambiguous is read,
-the rest is counted. The content is validated elsewhere.
-"""
+"""Find the JSON in a reply of a language model. A reply may be fenced, wrapped in prose, cut off, have extra commas,
+duplicate keys or NaN. What is unambiguous is read, the rest is counted. The content is validated elsewhere."""
 
 import json
 import re
@@ -99,11 +96,9 @@ class _CutOff(Exception):
 
 
 class _Parser:
-    """A JSON parser that allows extra commas and raw line breaks in strings.
-
-    In the top object and its lists, a broken item is skipped and counted, and items before a cut are kept. Inside
-    an item nothing is repaired: half an item may mean the opposite of the whole.
-    """
+    """A JSON parser that allows extra commas and raw line breaks in strings. In the top object and its lists, a broken
+    item is skipped and counted, and items before a cut are kept. Inside an item nothing is repaired: half an item may
+    mean the opposite of the whole."""
 
     def __init__(self, text: str, values: int) -> None:
         self._text = text

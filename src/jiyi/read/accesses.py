@@ -1,7 +1,5 @@
-"""Records of recalled memories: collected in RAM and written in batches by a background task.
-
-A crash can lose the last records, but never a memory.
-"""
+"""Records of recalled memories: collected in RAM and written in batches by a background task. A crash can lose the last
+records, but never a memory."""
 
 import asyncio
 import logging

@@ -102,10 +102,8 @@ def render_context(
     as_of: datetime | None = None,
     weak: Collection[str] = (),
 ) -> str:
-    """Render memories, best first, as a block for a prompt that is never longer than `max_tokens` by `count`.
-
-    The ids in `weak` are rendered as possibly related. Without a memory, or without room for one, return "".
-    """
+    """Render memories, best first, as a block for a prompt that is never longer than `max_tokens` by `count`. The ids
+    in `weak` are rendered as possibly related. Without a memory, or without room for one, return ""."""
     frame = _FRAMES[language]
     longest = max_tokens * _LONGEST_TOKEN
     distinct = _distinct(_newest(_valid(memories, as_of)), longest)

@@ -56,9 +56,7 @@ def matched_terms(memory: MemoryItem, terms: tuple[str, ...]) -> tuple[str, ...]
 
 def to_the_point(memory: MemoryItem, query: str, most: int = MOST) -> MemoryItem:
     """Cut a long compressed memory to the passages that share most words with the query, newest first among equals.
-
-    Their order is kept. Other memories are returned unchanged.
-    """
+    Their order is kept. Other memories are returned unchanged."""
     if COMPRESSED not in memory.data or width(memory.content) <= most:
         return memory
     dated = _dated_passages(memory)

@@ -113,10 +113,8 @@ def build_index_query(
     model: str,
     ranking: Ranking,
 ) -> IndexQuery:
-    """Turn a query into words and their synonyms, vectors, people and times.
-
-    `vectors` belong to `query_texts`; without any, only words are searched.
-    """
+    """Turn a query into words and their synonyms, vectors, people and times. `vectors` belong to `query_texts`; without
+    any, only words are searched."""
     whole, *said = query_texts(query, people)
     last = said[-1] if said else whole
     by_words = "text" in LEGS[query.mode]
@@ -188,11 +186,9 @@ def people_named(text: str, people: frozenset[str]) -> frozenset[str]:
 
 
 def without_names(text: str, names: frozenset[str]) -> str:
-    """Return the text without these names, or unchanged if nothing else is left.
-
-    An embedder takes a name for the subject and finds what is said about somebody, while a query that names a speaker
-    mostly wants what was said by them. So names are matched against speakers instead of being embedded.
-    """
+    """Return the text without these names, or unchanged if nothing else is left. An embedder takes a name for the
+    subject and finds what is said about somebody, while a query that names a speaker mostly wants what was said by
+    them. So names are matched against speakers instead of being embedded."""
     rest = text
     for name in sorted(names, key=len, reverse=True):
         rest = _name_pattern(name).sub("", rest)
@@ -282,10 +278,8 @@ def expanded_keywords(query: Query, synonyms: Mapping[str, tuple[str, ...]]) -> 
 
 
 def related_words(counts: Cooccurrence) -> list[str]:
-    """Return the words that occur with the query's words clearly more often than by chance, best first.
-
-    The measure is pointwise mutual information, weighted by the number of occurrences.
-    """
+    """Return the words that occur with the query's words clearly more often than by chance, best first. The measure is
+    pointwise mutual information, weighted by the number of occurrences."""
     scored: list[tuple[float, str]] = []
     for word, together in counts.together.items():
         if together < LEAST_SUPPORT or not any(map(str.isalpha, word)):

@@ -183,11 +183,8 @@ class Searcher:
         )
 
     async def most_used(self, where: Filter, limit: int) -> list[MemoryItem]:
-        """Return the most used memories.
-
-        Recalls are not in the change feed, so the order may be an hour old; contents are current, and memories that
-        were deleted, archived or superseded are left out.
-        """
+        """Return the most used memories. Recalls are not in the change feed, so the order may be an hour old; contents
+        are current, and memories that were deleted, archived or superseded are left out."""
         user_id, now = where.user_id, where.now
         snapshot = await self._index.search_snapshot(user_id, ())
         key = _hash("hot", limit, snapshot.position)

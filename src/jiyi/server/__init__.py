@@ -1,7 +1,5 @@
-"""The REST server: the verbs of the engine under `/v1`, API keys, health, metrics, and the console.
-
-A route checks the key, calls a verb and renders its result.
-"""
+"""The REST server: the verbs of the engine under `/v1`, API keys, health, metrics, and the console. A route checks the
+key, calls a verb and renders its result."""
 
 from ..errors import MissingExtra
 

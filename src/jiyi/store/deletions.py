@@ -93,11 +93,9 @@ class Erasure:
 async def erase(
     session: AsyncSession, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: Rewrite
 ) -> Erasure:
-    """Remove memories and all that belongs to them, with the messages that state nothing else.
-
-    `with_sources` also removes messages that state more, and everything that came from these messages only. What a
-    removed memory had superseded holds again.
-    """
+    """Remove memories and all that belongs to them, with the messages that state nothing else. `with_sources` also
+    removes messages that state more, and everything that came from these messages only. What a removed memory had
+    superseded holds again."""
     done = Erasure()
     gone = {one.id: one for one in await _held(session, user_id, memory_ids)}
     asked = set(gone)

@@ -114,10 +114,8 @@ _PARTS: dict[str, Select[Any]] = {
 
 @lru_cache(maxsize=256)
 def _statement(parts: tuple[str, ...], nulls: tuple[str, ...] | None) -> Any:
-    """Return the union of some parts; built once, because building costs as much as running it.
-
-    `nulls`: the columns of the message's scope that are NULL; None if the last message of the scope is not needed.
-    """
+    """Return the union of some parts; built once, because building costs as much as running it. `nulls`: the columns of
+    the message's scope that are NULL; None if the last message of the scope is not needed."""
     selects = [_PARTS[name] for name in parts]
     if nulls is not None:
         scope = [

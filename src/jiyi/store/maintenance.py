@@ -21,11 +21,8 @@ from .tables import SHARED, EmbeddingRow, JobRow, MemoryRow, MemorySourceRow
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aged:
     """Selection of old memories: current, older than `before`, used less than `uses` times or not since `unused_since`,
-    and less important than `importance`.
-
-    Facts that fill a slot are left out unless their confidence is low, because later statements confirm or end them. So
-    are memories with a key of the caller's.
-    """
+    and less important than `importance`. Facts that fill a slot are left out unless their confidence is low, because
+    later statements confirm or end them. So are memories with a key of the caller's."""
 
     user_id: str
     model: str  # of the vectors

@@ -1,8 +1,5 @@
-"""Everything a store holds as records, out of and into the database.
-
-The order is the same on every database: by user, kind and id. An import skips known records, so it can be repeated or
-resumed.
-"""
+"""Everything a store holds as records, out of and into the database. The order is the same on every database: by user,
+kind and id. An import skips known records, so it can be repeated or resumed."""
 
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence

@@ -1,8 +1,5 @@
-"""The records of an export: one value for each row, whatever the database.
-
-Terms and hashes are left out because they follow from the text. Vectors are kept because embedding is slow or costs
-money.
-"""
+"""The records of an export: one value for each row, whatever the database. Terms and hashes are left out because they
+follow from the text. Vectors are kept because embedding is slow or costs money."""
 
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64

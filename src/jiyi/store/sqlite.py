@@ -92,10 +92,8 @@ class SqliteDatabase(Database):
         )
 
     async def scrub(self, *, everything: bool) -> list[str]:
-        """Empty the write-ahead log, which still holds deleted pages; with `everything`, rewrite the file too.
-
-        The deletion itself is committed, so a busy reader or a full disk is no error: cleaning is tried again later.
-        """
+        """Empty the write-ahead log, which still holds deleted pages; with `everything`, rewrite the file too. The
+        deletion itself is committed, so a busy reader or a full disk is no error: cleaning is tried again later."""
         self._scraps = True
         left = await self._clean(rewrite=everything)
         if left and (self._cleaning is None or self._cleaning.done()):

@@ -108,10 +108,8 @@ class Synonyms(Repository):
         return await self._database.write([whose], lambda session: remove(session, whose, keyword, synonym))
 
     async def of(self, user_id: str, words: Sequence[str]) -> Mapping[str, Sequence[tuple[str, float]]]:
-        """Return synonyms of the words, best first: the user's own and the shared ones.
-
-        The user's own similarity overrides the shared one.
-        """
+        """Return synonyms of the words, best first: the user's own and the shared ones. The user's own similarity
+        overrides the shared one."""
         async with self._database.reading(user_id) as session:
             found: defaultdict[str, dict[str, float]] = defaultdict(dict)
             connection = await session.connection()

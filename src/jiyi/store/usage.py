@@ -1,7 +1,5 @@
-"""Usage: past searches with the memories they returned, counts of memories, and calls of language models.
-
-Recalls are written in batches, and enter neither the change feed nor a memory's history.
-"""
+"""Usage: past searches with the memories they returned, counts of memories, and calls of language models. Recalls are
+written in batches, and enter neither the change feed nor a memory's history."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -141,10 +139,8 @@ _LOOKED_AT = (
 
 
 async def record_recalls(session: AsyncSession, recalls: Sequence[Recall], keep: int) -> None:
-    """Save recalls, the newest `keep` of each user, and count the accesses of memories.
-
-    A recall of a memory that was deleted meanwhile is dropped, because a question often repeats what its answer says.
-    """
+    """Save recalls, the newest `keep` of each user, and count the accesses of memories. A recall of a memory that was
+    deleted meanwhile is dropped, because a question often repeats what its answer says."""
     by_user: defaultdict[str, list[Recall]] = defaultdict(list)
     for recall in recalls:
         by_user[recall.user_id].append(recall)

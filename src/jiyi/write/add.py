@@ -148,10 +148,8 @@ async def make(
     *,
     tail: Sequence[StoredMessage] | None = None,
 ) -> Made:
-    """Derive memories from new messages, and reconcile them and the statements with what is stored.
-
-    `tail`: the newest messages of the scope, if they have been read.
-    """
+    """Derive memories from new messages, and reconcile them and the statements with what is stored. `tail`: the newest
+    messages of the scope, if they have been read."""
     place = context.place
     made = Made()
     # Another name is another person, even if nobody else speaks in the conversation.
@@ -196,9 +194,8 @@ def _stated(stated: Sequence[NewMemory], context: Context) -> list[Proposed]:
 async def index(
     verbatims: Sequence[NewMemory], known: Collection[str], made: Made, user_id: str, at: datetime, flow: Flow
 ) -> tuple[tuple[NewMemory, ...], str | None]:
-    """Add index entries to memories that are not stored yet; `known` are the hashes of stored verbatims.
-
-    Returns the memories and the problem, if any."""
+    """Add index entries to memories that are not stored yet; `known` are the hashes of stored verbatims. Returns the
+    memories and the problem, if any."""
     memories = (*verbatims, *made.memories)
     asked = [memory.dedupe_hash for memory in made.memories if memory.dedupe_hash not in made.new]
     there = {*known, *(await flow.store.memories.known(user_id, asked, at) if asked else ())}

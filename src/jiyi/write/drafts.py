@@ -42,12 +42,9 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A memory that an extractor proposes.
-
-    `subject`, `attribute` and `value` make it comparable: ("Mei", "home", "Berlin"). Of two drafts with the same
-    subject and attribute, the newer one supersedes the older one if `single` (a person has one home, but many hobbies)
-    or `ended` says so.
-    """
+    """A memory that an extractor proposes. `subject`, `attribute` and `value` make it comparable: ("Mei", "home",
+    "Berlin"). Of two drafts with the same subject and attribute, the newer one supersedes the older one if `single` (a
+    person has one home, but many hobbies) or `ended` says so."""
 
     memory_type: str
     content: str

@@ -14,11 +14,9 @@ GIVE_UP_AFTER = 3  # failures in a row: then it is the embedder, not the text
 
 
 async def reindex_embeddings(store: Store, embedder: Embedder, progress: Progress | None) -> int:
-    """Embed all memories without a vector of this model; return their number.
-
-    Each batch is a transaction of its own, so that a run can be interrupted and resumed. A text that cannot be embedded
-    does not stop the others; it is named at the end.
-    """
+    """Embed all memories without a vector of this model; return their number. Each batch is a transaction of its own,
+    so that a run can be interrupted and resumed. A text that cannot be embedded does not stop the others; it is named
+    at the end."""
     dimension = len(await embed_query(embedder, "dimension"))
     coverage = await store.entries.coverage(embedder.id)
     done, whole = 0, coverage.memories - coverage.embedded

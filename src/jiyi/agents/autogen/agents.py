@@ -128,10 +128,8 @@ def build_agent(
     **more: Any,
 ) -> AssistantAgent:
     """Make an `AssistantAgent` with the memory tools and a `MemoryContext`, in a new session unless one is named.
-
     `only` names the memory tools to offer, `tools` are further ones, `more` goes to `AssistantAgent`. Structured output
-    (`output_content_type`) needs strict tools, so they are strict then.
-    """
+    (`output_content_type`) needs strict tools, so they are strict then."""
     source = source_of(memory)
     scope: ScopeOptions = {
         "user_id": user_id,

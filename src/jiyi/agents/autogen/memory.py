@@ -30,10 +30,8 @@ class JiyiMemoryConfig(BaseModel):
 
 
 class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
-    """A user's memories for AutoGen.
-
-    `update_context` replaces its system message in the context instead of appending one each turn.
-    """
+    """A user's memories for AutoGen. `update_context` replaces its system message in the context instead of appending
+    one each turn."""
 
     component_config_schema = JiyiMemoryConfig
     component_provider_override = "jiyi.agents.autogen.JiyiMemory"

@@ -25,10 +25,8 @@ def make_server(
     read_only: bool = False,
     chatgpt: bool = False,
 ) -> Server[Any]:
-    """Make a server over an open memory for one user; no request can name another user.
-
-    `chatgpt` adds the tools `search` and `fetch`, which ChatGPT connectors need.
-    """
+    """Make a server over an open memory for one user; no request can name another user. `chatgpt` adds the tools
+    `search` and `fetch`, which ChatGPT connectors need."""
     only = tuple(tool.name for tool in TOOLS if tool.read_only or not read_only)
     connector = CONNECTOR if chatgpt else {}
 

@@ -1,7 +1,5 @@
-"""Texts for models: the guide, and the results of the tools as data and as text.
-
-A model may see the data as JSON, so the text of memories is escaped in it; in the text it is fenced as data too.
-"""
+"""Texts for models: the guide, and the results of the tools as data and as text. A model may see the data as JSON, so
+the text of memories is escaped in it; in the text it is fenced as data too."""
 
 from __future__ import annotations
 

@@ -40,10 +40,8 @@ TIME_OF_DAY = frozenset({"a.m", "p.m"})
 
 
 def stem(word: str) -> str:
-    """Return the stem of a word in lower case: teas and tea are one.
-
-    Words of every language in Latin letters are stemmed alike, so that texts and queries agree.
-    """
+    """Return the stem of a word in lower case: teas and tea are one. Words of every language in Latin letters are
+    stemmed alike, so that texts and queries agree."""
     return _stemmer()(word)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from ...errors import InvalidInput
 from ..records import Kind, Reader, Record
 from ..sources import Source, find_sources, json_values, open_text
-from . import benchmarks, chatgpt, claude, jiyi_export, markdown, mcp_graph, mem0, messages
+from . import chatgpt, claude, jiyi_export, markdown, mcp_graph, mem0, messages
 
 __all__ = ["READERS", "Kind", "Reader", "Record", "UnknownFormat", "find_reader", "kind_of"]
 
@@ -18,8 +18,6 @@ READERS: list[Reader] = [
     mem0.READER,
     chatgpt.READER,
     claude.READER,
-    benchmarks.LONGMEMEVAL,
-    benchmarks.LOCOMO,
     messages.CONVERSATIONS,
     messages.MESSAGES,
 ]

@@ -1,8 +1,5 @@
-"""Markdown notes of basic-memory, Letta and Obsidian.
-
-A note has front matter between two lines of three dashes, observations `- [category] text #tag (context)`, relations
-`- kind [[Target]] (context)`, and prose.
-"""
+"""Markdown notes of basic-memory, Letta and Obsidian. A note has front matter between two lines of three dashes,
+observations `- [category] text #tag (context)`, relations `- kind [[Target]] (context)`, and prose."""
 
 import re
 from collections.abc import Iterator
@@ -52,10 +49,8 @@ class MarkdownReader:
 
 
 def read_note(text: str, file: str, name: str) -> Iterator[ImportedMemory]:
-    """Yield each observation, relation, list entry and paragraph of a note, prefixed with the note's title.
-
-    `file` is the path inside the folder, kept in the metadata; `name` is for error messages.
-    """
+    """Yield each observation, relation, list entry and paragraph of a note, prefixed with the note's title. `file` is
+    the path inside the folder, kept in the metadata; `name` is for error messages."""
     fields, lines, first = _front_matter(text)
     title = _one(fields.get("title")) or Path(file).stem
     about: dict[str, JsonValue] = {"file": file, "title": title}

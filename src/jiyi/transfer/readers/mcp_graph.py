@@ -12,10 +12,8 @@ METADATA = "mcp_memory_server"
 
 
 def read(values: Values, source: Source) -> Iterator[ImportedMemory]:
-    """Yield each observation and relation, and each entity without observations.
-
-    The texts are complete statements ("Mei: likes tea"), so that importing a file twice adds nothing.
-    """
+    """Yield each observation and relation, and each entity without observations. The texts are complete statements
+    ("Mei: likes tea"), so that importing a file twice adds nothing."""
     for place, value in values:
         if not isinstance(value, dict) or value.get("type") not in ("entity", "relation"):
             raise InvalidInput(place, 'is neither an entity nor a relation: {"type": "entity" or "relation", …}')

@@ -50,10 +50,8 @@ class LlmDrafts:
 
 
 async def llm_drafts(unit: Unit, llm: LLMClient) -> LlmDrafts:
-    """Return the valid drafts. Raise `LlmError`; `temporary` says if a retry can help.
-
-    A reply without a valid draft is an error too, so that the caller knows why there is nothing.
-    """
+    """Return the valid drafts. Raise `LlmError`; `temporary` says if a retry can help. A reply without a valid draft is
+    an error too, so that the caller knows why there is nothing."""
     conversation = transcript(unit)
     if conversation is None:
         return LlmDrafts()

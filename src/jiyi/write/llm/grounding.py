@@ -233,10 +233,8 @@ class Grounding:
                 raise Unsupported("a name that was not said", word)
 
     def _without_dates(self, text: str, cited: Sequence[Said]) -> str:
-        """Remove days from a text; raise for a day that was not mentioned.
-
-        Longer times stay: their numbers, such as years, must have been said.
-        """
+        """Remove days from a text; raise for a day that was not mentioned. Longer times stay: their numbers, such as
+        years, must have been said."""
         rest = list(text)
         for span in dates(text, cited[0].sent_at):
             if not self.mentions(span, cited):

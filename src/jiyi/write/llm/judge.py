@@ -19,10 +19,8 @@ NEW, OLD = {"zh": "新记忆", "en": "New memory"}, {"zh": "已存在的记忆",
 
 
 async def judge(pairs: Sequence[Pair], llm: LLMClient, *, user_id: str) -> list[Judgement | None]:
-    """Return a judgement for each pair; None if it is unusable and the rules decide.
-
-    Raise `LlmError` if no judgement is usable.
-    """
+    """Return a judgement for each pair; None if it is unusable and the rules decide. Raise `LlmError` if no judgement
+    is usable."""
     spoken = prompt_language(pairs[0][0].text)
     prompt = llm.prompts.get("judge", spoken)
     request = prompt.request(JUDGEMENTS, pairs=_render(pairs, spoken))

@@ -1,8 +1,5 @@
-"""Schemas of the replies, and lenient models that read them.
-
-Text, type, messages and quote of a memory must be valid. Optional fields (importance, keywords, a date) fall back to
-their default when they are of the wrong type.
-"""
+"""Schemas of the replies, and lenient models that read them. Text, type, messages and quote of a memory must be valid.
+Optional fields (importance, keywords, a date) fall back to their default when they are of the wrong type."""
 
 import re
 from collections.abc import Callable

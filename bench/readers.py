@@ -1,4 +1,7 @@
-"""Conversations of the benchmarks LoCoMo and LongMemEval. `bench.datasets` reads their questions."""
+"""Readers of the conversations of LoCoMo and LongMemEval; `bench.datasets` reads their questions.
+
+Importing this module adds them to the import formats of `jiyi.transfer`.
+"""
 
 import re
 from collections import Counter
@@ -6,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ...errors import InvalidInput
-from ..records import (
+from jiyi.errors import InvalidInput
+from jiyi.transfer.readers import READERS
+from jiyi.transfer.records import (
     Conversation,
     ForeignModel,
     ForeignName,
@@ -17,7 +21,7 @@ from ..records import (
     conversations_by_session,
     validate_as,
 )
-from ..sources import Source, Values
+from jiyi.transfer.sources import Source, Values
 
 SESSION = re.compile(r"session_(\d+)")
 
@@ -91,10 +95,8 @@ class Haystack(ForeignModel):
 
 
 def longmemeval_turns(place: str, hay: Haystack) -> Iterator[tuple[Turn, str, bool]]:
-    """Yield all messages, each with its session's id and whether it is marked as evidence.
-
-    A session that occurs twice in a haystack becomes two sessions.
-    """
+    """Yield all messages, each with its session's id and whether it is marked as evidence. A session that occurs twice
+    in a haystack becomes two sessions."""
     if not len(hay.haystack_dates) == len(hay.haystack_session_ids) == len(hay.haystack_sessions):
         raise InvalidInput(f"{place}.haystack_sessions", "the numbers of sessions, dates and session ids differ")
     times: Counter[str] = Counter()
@@ -123,3 +125,5 @@ def read_longmemeval(values: Values, source: Source) -> Iterator[Conversation]:
 
 
 LONGMEMEVAL = JsonReader("longmemeval", "conversations", lambda value: "haystack_sessions" in value, read_longmemeval)
+
+READERS[:0] = [LONGMEMEVAL, LOCOMO]
