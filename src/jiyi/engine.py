@@ -1,12 +1,10 @@
 """The parts that verbs and areas share, built from settings, and `runtime`, which other packages read them with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from .cache import resolve as resolve_caches
 from .embed import CachedQueries, Embedder, resolve
@@ -80,7 +78,7 @@ class Engine:
         reranker: Reranker | None = None,
         workspace: str | Path | None = None,
         workspace_user: str | None = None,
-    ) -> Engine:
+    ) -> Self:
         """Resolve every part that the settings name. Nothing is opened yet."""
         from .index import open_index
         from .store import open_store

@@ -1,14 +1,12 @@
 """API keys of the server: permissions, format and hashing."""
 
-from __future__ import annotations
-
 import re
 import secrets
 from collections.abc import Sequence
 from datetime import datetime
 from hashlib import sha256
 from hmac import compare_digest
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
 from pydantic import Field
 
@@ -38,7 +36,7 @@ class ApiKey(Value):
     def valid(self, now: datetime) -> bool:
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
 
-    def is_subset_of(self, other: ApiKey) -> bool:
+    def is_subset_of(self, other: Self) -> bool:
         """Return True if its scopes and users are a subset of the other's."""
         if not set(self.scopes) <= set(other.scopes):
             return False

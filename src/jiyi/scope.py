@@ -1,11 +1,9 @@
 """Scope and filter: the arguments that verbs have in common, validated once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypedDict
+from typing import Self, TypedDict
 
 from . import validation
 from .languages.words import normalise
@@ -75,7 +73,7 @@ class Filter(Scope):
         min_trust: float | None = None,
         lifetimes: Lifetimes = (),
         with_messages: bool = True,
-    ) -> Filter:
+    ) -> Self:
         now = utc_now() if asked_at is None else validation.time("asked_at", asked_at)
         start, end = validation.time_span(time_range, time_range_days, now)
         return cls(

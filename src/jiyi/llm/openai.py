@@ -1,12 +1,10 @@
 """Language models on servers with OpenAI's `/chat/completions`."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 from ..errors import LlmBadReply, LlmError, LlmRefused, LlmUnavailable, MissingExtra, SettingsError
 from ..http_client import limit_response
@@ -34,7 +32,7 @@ class Dialect:
     limit: Literal["max_tokens", "max_completion_tokens"] | None = "max_tokens"
     temperature: bool = True
 
-    def fallback(self, message: str) -> Dialect | None:
+    def fallback(self, message: str) -> Self | None:
         """Return the dialect to try after an error message; None if the dialect was not the reason."""
         text = message.lower()
         if self.limit == "max_tokens" and "max_completion_tokens" in text and "instead" in text:

@@ -1,9 +1,8 @@
 """Presets of ranking weights: the default `measured`, fitted on public benchmarks, and common formulas."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from ..settings import Preset, SearchSettings
 
@@ -38,7 +37,7 @@ class Weights:
     priority: float = 0.0  # of its type
     half_life_days: float = 30.0
 
-    def but(self, settings: SearchSettings) -> Weights:
+    def but(self, settings: SearchSettings) -> Self:
         """Replace the weights that the settings name."""
         given = {
             "keyword": settings.keyword_weight,

@@ -12,15 +12,13 @@ A cached result is stored under a hash of everything it depends on:
 Only ids and scores are stored. Texts are read from the database, so a deleted memory cannot come out of a cache.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
-from typing import Annotated, TypeVar
+from typing import Annotated, Self, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -69,7 +67,7 @@ class Period:
     seconds: float
 
     @classmethod
-    def of(cls, seconds: float, half_life_days: float) -> Period:
+    def of(cls, seconds: float, half_life_days: float) -> Self:
         return cls(seconds=max(min(seconds, half_life_days * 86_400 / DRIFT), 0.001))
 
     def number(self, at: datetime) -> int:

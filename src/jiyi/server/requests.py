@@ -1,9 +1,7 @@
 """Request bodies and parameters. The limits are the engine's own, stated here for OpenAPI."""
 
-from __future__ import annotations
-
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
@@ -60,7 +58,7 @@ class AddBody(Body):
     actor: Actor = None
 
     @model_validator(mode="after")
-    def _exactly_one(self) -> AddBody:
+    def _exactly_one(self) -> Self:
         if sum(value is not None for value in (self.text, self.messages, self.candidates)) != 1:
             raise ValueError("give exactly one of text, messages and candidates")
         return self

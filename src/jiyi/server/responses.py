@@ -1,10 +1,8 @@
 """Response bodies, besides the engine's own values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -118,7 +116,7 @@ class MemoryModel(BaseModel):
     importance_score: float
 
     @classmethod
-    def of(cls, memory: MemoryItem) -> MemoryModel:
+    def of(cls, memory: MemoryItem) -> Self:
         subject = memory.data.get("title") or memory.data.get("subject")
         people = memory.data.get("participants")
         return cls(

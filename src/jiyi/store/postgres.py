@@ -1,7 +1,5 @@
 """A PostgreSQL database with pgvector."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
@@ -9,7 +7,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import asyncpg
@@ -330,7 +328,7 @@ class Address:
     shown: str  # without a password and without parameters, which can hold one
 
     @classmethod
-    def of(cls, url: str) -> Address:
+    def of(cls, url: str) -> Self:
         try:
             parts = urlsplit(url)
             port = f":{parts.port}" if parts.port else ""

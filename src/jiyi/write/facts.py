@@ -1,12 +1,10 @@
 """Comparable facts (subject, attribute and value), and timelines of those of one subject and attribute."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import Any
+from typing import Any, Self
 
 from ..ids import identity, new_id, trust_parts
 from ..languages.words import HAN, normalise
@@ -28,7 +26,7 @@ class Fact:
     ended: bool = False
     replaces: str | None = None
 
-    def ends(self, old: Fact) -> bool:
+    def ends(self, old: Self) -> bool:
         """Return True if the old fact ends when this one begins. Another value alone does not end it: a person
         has one home, but many hobbies."""
         if old.ended:
@@ -41,13 +39,13 @@ class Fact:
             return True
         return (self.single or old.single) and not self.says_the_same(old)
 
-    def says_the_same(self, old: Fact) -> bool:
+    def says_the_same(self, old: Self) -> bool:
         """Return True if the values agree, or the old one is more exact."""
         if self.value is None or old.value is None or self.ended != old.ended:
             return False
         return self.value == old.value or ((self.single or old.single) and _is_part(self.value, old.value))
 
-    def refines(self, old: Fact) -> bool:
+    def refines(self, old: Self) -> bool:
         return (
             self.value is not None
             and old.value is not None

@@ -1,10 +1,8 @@
 """The tools, each defined once; adapters render them. A tool calls one verb of `Memory` for the bound conversation."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, Self, get_type_hints
 
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -274,7 +272,7 @@ class ManageMemoryInput(ToolInput):
     )
 
     @model_validator(mode="after")
-    def _complete(self) -> ManageMemoryInput:
+    def _complete(self) -> Self:
         if self.action != "delete" and self.content is None:
             raise PydanticCustomError("content", "content is needed to create or update")
         if self.action != "create" and self.id is None:

@@ -4,12 +4,10 @@ Models write arguments as they have seen them elsewhere, so common aliases are a
 text, and null, "" or [] for an argument that is not given. Anything else is an error with the reason.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
@@ -164,7 +162,7 @@ class SearchMemoriesInput(ToolInput):
     min_relevance_score: Share | None = hidden()
 
     @model_validator(mode="after")
-    def _one_time_filter(self) -> SearchMemoriesInput:
+    def _one_time_filter(self) -> Self:
         if self.time_range is not None and self.time_range_days is not None:
             raise PydanticCustomError("span", "time_range and time_range_days cannot be used together; use one")
         return self

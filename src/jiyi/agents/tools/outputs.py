@@ -1,13 +1,11 @@
 """Texts for models: the guide, and the results of the tools as data and as text. A model may see the data as JSON, so
 the text of memories is escaped in it; in the text it is fenced as data too."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from importlib.resources import files
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import JsonValue
 
@@ -53,7 +51,7 @@ class MemorySearchResult(Value):
     metadata: dict[str, JsonValue]
 
     @classmethod
-    def of(cls, hit: Hit) -> MemorySearchResult:
+    def of(cls, hit: Hit) -> Self:
         return cls(
             memory_key=key_of(hit),
             summary=harmless(hit.summary[:SUMMARY]),
@@ -95,7 +93,7 @@ class ListedMemory(Value):
     tags: list[str]
 
     @classmethod
-    def of(cls, memory: MemoryItem) -> ListedMemory:
+    def of(cls, memory: MemoryItem) -> Self:
         return cls(
             memory_key=key_of(memory),
             summary=harmless(memory.summary),
@@ -136,7 +134,7 @@ class GetMemoryDetailOutput(ToolOutput):
     updated_at: datetime
 
     @classmethod
-    def of(cls, memory: MemoryItem, offset: int) -> GetMemoryDetailOutput:
+    def of(cls, memory: MemoryItem, offset: int) -> Self:
         part = memory.content[offset : offset + DETAIL]
         end = offset + len(part)
         return cls(
@@ -176,7 +174,7 @@ class WrittenMemory(ToolOutput):
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, memory: MemoryItem, outcome: Outcome, notes: Sequence[str] = ()) -> WrittenMemory:
+    def of(cls, memory: MemoryItem, outcome: Outcome, notes: Sequence[str] = ()) -> Self:
         return cls(
             memory_key=key_of(memory),
             outcome=outcome,
