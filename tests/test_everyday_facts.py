@@ -200,7 +200,7 @@ class Broken:
 
 async def test_messages_are_stored_when_extraction_fails_and_it_is_tried_again(tmp_path: Path) -> None:
     broken = Broken()
-    settings = load_settings(jobs={"in_process": False})
+    settings = load_settings(jobs={"in_process": False, "wait_timeout_s": 0.1, "retry_delay_s": 0.1})
     async with Memory.open(
         tmp_path / "memory.db", embedder=WordEmbedder(64), extractors=[broken], settings=settings
     ) as memory:

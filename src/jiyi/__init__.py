@@ -1,8 +1,5 @@
-"""Jiyi (记忆): long-term memory for AI agents.
-
-Names are loaded when they are first used, so that `import jiyi` and the command line start quickly. `__init__.pyi`
-lists them, for this module and for type checkers.
-"""
+"""Jiyi (记忆): long-term memory for AI agents. Names are loaded when they are first used, so that `import jiyi` and the
+command line start quickly. `__init__.pyi` lists them, for this module and for type checkers."""
 
 from importlib import import_module
 from pkgutil import get_data

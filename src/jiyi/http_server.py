@@ -1,8 +1,6 @@
-"""Host, origin and socket checks shared by the REST and MCP servers; plain ASGI, without a framework.
-
-A page that resolves its own name to this machine (DNS rebinding) sends that name as Host; a page of another site sends
-its own Origin. Both are rejected before the request is parsed.
-"""
+"""Host, origin and socket checks shared by the REST and MCP servers; plain ASGI, without a framework. A page that
+resolves its own name to this machine (DNS rebinding) sends that name as Host; a page of another site sends its own
+Origin. Both are rejected before the request is parsed."""
 
 import ipaddress
 import json

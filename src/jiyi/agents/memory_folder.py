@@ -1,8 +1,6 @@
-"""The `/memories` folder of Claude's memory tool, over a user's workspace.
-
-Lines of `memory.md` and `learnings.md` are memories. Any other file is one memory of the type `file`, whose key is its
-path. Removed lines and files are archived, not deleted.
-"""
+"""The `/memories` folder of Claude's memory tool, over a user's workspace. Lines of `memory.md` and `learnings.md` are
+memories. Any other file is one memory of the type `file`, whose key is its path. Removed lines and files are archived,
+not deleted."""
 
 import asyncio
 import inspect

@@ -1,8 +1,6 @@
-"""A cache in Redis, shared by all processes that use the same server.
-
-If Redis is down, slow or full, searches become slower but neither fail nor return wrong results: timeouts are short, a
-server that failed is skipped for a while, and its replies are validated by the reader.
-"""
+"""A cache in Redis, shared by all processes that use the same server. If Redis is down, slow or full, searches become
+slower but neither fail nor return wrong results: timeouts are short, a server that failed is skipped for a while, and
+its replies are validated by the reader."""
 
 import asyncio
 import time

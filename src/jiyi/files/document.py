@@ -1,8 +1,6 @@
-"""A Markdown file as a list of parts that together are the file, byte for byte.
-
-Memories are the bullets under a heading that names a type, and those with an id. Everything else stays as it is: prose,
-other headings, front matter, comments, tables, code. `parse(text).text == text` for any text.
-"""
+"""A Markdown file as a list of parts that together are the file, byte for byte. Memories are the bullets under a
+heading that names a type, and those with an id. Everything else stays as it is: prose, other headings, front matter,
+comments, tables, code. `parse(text).text == text` for any text."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

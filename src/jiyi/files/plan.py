@@ -1,8 +1,6 @@
-"""Plan a sync: a pure function of the files, the index and the state of the last sync.
-
-For each memory its line, the index and the last agreed state are compared. The side that differs from the agreed state
-has changed. If both have, a person's edit wins over extraction, and of two persons' changes both are kept.
-"""
+"""Plan a sync: a pure function of the files, the index and the state of the last sync. For each memory its line, the
+index and the last agreed state are compared. The side that differs from the agreed state has changed. If both have, a
+person's edit wins over extraction, and of two persons' changes both are kept."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,9 +1,6 @@
-"""Read and replace files that people edit, without losing a save of theirs.
-
-A file is replaced atomically, and only if its content is still what was read. On Linux the two files are exchanged, and
-the old content is checked again after that, so an editor's save in between is put back. `clean` removes files that a
-crash left behind.
-"""
+"""Read and replace files that people edit, without losing a save of theirs. A file is replaced atomically, and only if
+its content is still what was read. On Linux the two files are exchanged, and the old content is checked again after
+that, so an editor's save in between is put back. `clean` removes files that a crash left behind."""
 
 import ctypes
 import errno

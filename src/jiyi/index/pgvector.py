@@ -1,8 +1,6 @@
-"""Vectors of users with very many memories stay in PostgreSQL and are searched by pgvector.
-
-An index over all users' vectors would walk through other users' rows, so each such user has a partial HNSW index. It
-finds nearly all of the nearest; their similarity is computed exactly.
-"""
+"""Vectors of users with very many memories stay in PostgreSQL and are searched by pgvector. An index over all users'
+vectors would walk through other users' rows, so each such user has a partial HNSW index. It finds nearly all of the
+nearest; their similarity is computed exactly."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
-"""The searchable copy of one user's memories: columns for filters, a word leg and a vector leg, scanned exactly.
-
-The database is the source of truth. A memory has a slot, its position in every array; a changed memory gets a new slot
-and the old one is dead.
-"""
+"""The searchable copy of one user's memories: columns for filters, a word leg and a vector leg, scanned exactly. The
+database is the source of truth. A memory has a slot, its position in every array; a changed memory gets a new slot and
+the old one is dead."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

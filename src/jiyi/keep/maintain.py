@@ -1,8 +1,6 @@
-"""Maintenance: archive expired memories, compress old and rarely used ones, re-index those of earlier versions.
-
-Users take turns with a bounded amount of work each, so that a large one does not delay the others. The position is
-kept in the store as a hash of the user's id: after a crash another process resumes there.
-"""
+"""Maintenance: archive expired memories, compress old and rarely used ones, re-index those of earlier versions. Users
+take turns with a bounded amount of work each, so that a large one does not delay the others. The position is kept in
+the store as a hash of the user's id: after a crash another process resumes there."""
 
 import asyncio
 import logging

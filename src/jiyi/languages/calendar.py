@@ -1,9 +1,6 @@
-"""Calendar arithmetic on local days.
-
-All of it is done on aware datetimes of one time zone: adding a day to such a one moves the date and leaves the clock
-alone, so a day is a day even when summer time starts. An impossible date raises ValueError, one beyond the calendar
-OverflowError; `scan` takes both to mean that no time was written there.
-"""
+"""Calendar arithmetic on local days. All of it is done on aware datetimes of one time zone: adding a day to such a one
+moves the date and leaves the clock alone, so a day is a day even when summer time starts. An impossible date raises
+ValueError, one beyond the calendar OverflowError; `scan` takes both to mean that no time was written there."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

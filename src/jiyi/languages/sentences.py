@@ -1,8 +1,6 @@
-"""Sentence boundaries in any language.
-
-A full stop ends a sentence only where it is no part of a number, an abbreviation, an initial, a list number or an
-address. Text in quotes or brackets is not divided. Every look at the text around a mark is bounded: linear time.
-"""
+"""Sentence boundaries in any language. A full stop ends a sentence only where it is no part of a number, an
+abbreviation, an initial, a list number or an address. Text in quotes or brackets is not divided. Every look at the text
+around a mark is bounded: linear time."""
 
 import re
 from collections.abc import Iterator

@@ -1,9 +1,6 @@
-"""Order candidates and give each its relevance score.
-
-By default a weighted sum of the legs picks a shortlist, and the relevance model scores each candidate on it. Presets
-with a plain formula use that formula's sum as the score. A message and the memories derived from it are one statement:
-only the best of them is a hit.
-"""
+"""Order candidates and give each its relevance score. By default a weighted sum of the legs picks a shortlist, and the
+relevance model scores each candidate on it. Presets with a plain formula use that formula's sum as the score. A message
+and the memories derived from it are one statement: only the best of them is a hit."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Changes of memories: new values, revisions, and the changes that undo selects.
-
-Everything that one `add` changes has the same time, to the microsecond. So the changes that a session or a document
-caused are found by the times at which its messages were added.
-"""
+"""Changes of memories: new values, revisions, and the changes that undo selects. Everything that one `add` changes has
+the same time, to the microsecond. So the changes that a session or a document caused are found by the times at which
+its messages were added."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,8 +1,6 @@
-"""An upper bound of the tokens in a text without any tokenizer, safe for Chinese and English.
-
-The prices were set by measuring the vocabularies of OpenAI (cl100k, o200k), Qwen, Llama 3 and 4, DeepSeek, Mistral
-and Claude 2; the table of what came out is in docs/context.md.
-"""
+"""An upper bound of the tokens in a text without any tokenizer, safe for Chinese and English. The prices were set by
+measuring the vocabularies of OpenAI (cl100k, o200k), Qwen, Llama 3 and 4, DeepSeek, Mistral and Claude 2; the table of
+what came out is in docs/context.md."""
 
 import re
 from functools import lru_cache

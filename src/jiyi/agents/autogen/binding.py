@@ -1,8 +1,6 @@
-"""The user and the memory of a component, and their form in a configuration.
-
-A configuration holds the address of a memory. A loaded component uses the memory given with `loading_into`, or opens
-the address when it is first used; components with the same address share one memory.
-"""
+"""The user and the memory of a component, and their form in a configuration. A configuration holds the address of a
+memory. A loaded component uses the memory given with `loading_into`, or opens the address when it is first used;
+components with the same address share one memory."""
 
 import asyncio
 from collections.abc import Iterator

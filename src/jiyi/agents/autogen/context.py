@@ -1,8 +1,6 @@
-"""An AutoGen model context with a memory.
-
-Recalled memories are rendered on each `get_messages`, in one system message in front, and are never stored among the
-messages, so they do not pile up. A placeholder with their keys replaces results of memory tools from earlier turns.
-"""
+"""An AutoGen model context with a memory. Recalled memories are rendered on each `get_messages`, in one system message
+in front, and are never stored among the messages, so they do not pile up. A placeholder with their keys replaces
+results of memory tools from earlier turns."""
 
 import logging
 import re

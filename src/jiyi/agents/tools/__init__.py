@@ -70,12 +70,10 @@ class ToolResult(Value):
 
 
 class MemoryTools:
-    """The tools for one conversation of an agent with a user.
-
-    The user and the scope are set here, so a model cannot choose them. `agent_id`, `session_id` and `group_id` mark
-    saved memories; `private` tools see only the memories of their agent and group. `only` names the tools to offer. A
-    call never raises because of what a model wrote. With a `jiyi.sync.Memory` there is also `call_sync`.
-    """
+    """The tools for one conversation of an agent with a user. The user and the scope are set here, so a model cannot
+    choose them. `agent_id`, `session_id` and `group_id` mark saved memories; `private` tools see only the memories of
+    their agent and group. `only` names the tools to offer. A call never raises because of what a model wrote. With a
+    `jiyi.sync.Memory` there is also `call_sync`."""
 
     def __init__(
         self,

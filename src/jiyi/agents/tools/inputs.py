@@ -1,8 +1,6 @@
-"""Arguments of the tools, and their JSON schemas. The user and the scope are no arguments: the host sets them.
-
-Models write arguments as they have seen them elsewhere, so common aliases are accepted, and so are numbers and lists as
-text, and null, "" or [] for an argument that is not given. Anything else is an error with the reason.
-"""
+"""Arguments of the tools, and their JSON schemas. The user and the scope are no arguments: the host sets them. Models
+write arguments as they have seen them elsewhere, so common aliases are accepted, and so are numbers and lists as text,
+and null, "" or [] for an argument that is not given. Anything else is an error with the reason."""
 
 import json
 from collections.abc import Mapping

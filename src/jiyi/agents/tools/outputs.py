@@ -21,6 +21,7 @@ Phrases = dict[str, str]  # messages to a model in one language
 _FOLDER = files(__package__)
 _LANGUAGES: tuple[ToolLanguage, ...] = ("en", "zh")
 _TEXTS = tomllib.loads(_FOLDER.joinpath("phrases.toml").read_text("utf-8"))
+TOOL_TEXTS: dict[str, dict[Literal["title", "description"], dict[ToolLanguage, str]]] = _TEXTS["tools"]
 PHRASES: dict[ToolLanguage, Phrases] = {language: _TEXTS[language] for language in _LANGUAGES}
 MEMORY_TOOLS_SYSTEM_PROMPTS: dict[ToolLanguage, str] = {
     language: _FOLDER.joinpath(f"guide.{language}.md").read_text("utf-8").format(relevant=RELEVANT)

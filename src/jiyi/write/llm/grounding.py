@@ -1,8 +1,6 @@
-"""Check that a memory of a model is grounded in the messages: sources, quote, numbers, names, dates, language.
-
-This cannot prove that a memory is right. It ensures that its quote exists, that it shares words with its sources, and
-that it has no number, name or date that was not said.
-"""
+"""Check that a memory of a model is grounded in the messages: sources, quote, numbers, names, dates, language. This
+cannot prove that a memory is right. It ensures that its quote exists, that it shares words with its sources, and that
+it has no number, name or date that was not said."""
 
 import re
 import zlib
