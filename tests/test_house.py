@@ -24,7 +24,7 @@ TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(RO
 
 # From the lowest layer to the highest: a module may import modules of its own package and of lower layers.
 LAYERS: list[set[str]] = [
-    {"models", "errors", "ids", "durable", "text_cache", "rate_limit"},
+    {"models", "errors", "ids", "roles", "durable", "text_cache", "rate_limit"},
     {"languages"},
     {"text"},
     {"validation", "settings", "metrics"},

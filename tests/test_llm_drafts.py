@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -101,7 +102,19 @@ def test_a_memory_that_was_said_is_taken_with_its_evidence() -> None:
     [evidence] = draft.evidence
     assert ENGLISH.messages[0].text[evidence.start : evidence.end] == "I moved to Berlin last week"
     assert draft.occurred_at == datetime(2023, 5, 1, tzinfo=UTC)
-    assert draft.data == {"extractor": "llm", "when": "2023-05-01", "keywords": ["berlin", "moved"]}
+    assert draft.data == {"extractor": "llm", "speaker": "Mei", "when": "2023-05-01", "keywords": ["berlin", "moved"]}
+
+
+@pytest.mark.parametrize("role", ["assistant", "Assistant", "model", "tool_result", "web", "observation", "usеr", ""])
+def test_only_a_person_is_a_source_of_facts(role: str) -> None:
+    """A role that is not known is data, whatever it says about the user."""
+    page = said("I moved to Oslo. To brew tea, boil water.", "Mei", role, minute=5)
+    unit = replace(ENGLISH, messages=(*ENGLISH.messages, page))
+    claim = memory(messages=[4], quote="I moved to Oslo", text="Mei moved to Oslo.", value="Oslo", when=None)
+    assert check(claim, unit) == ([], ["not said by a person"])
+    [skill], _ = check(claim | {"type": "skill"}, unit)
+    assert skill.attribute is None, "a skill of a tool must not end a fact"
+    assert transcript(replace(unit, messages=(page,))) is None
 
 
 def test_the_same_in_chinese() -> None:

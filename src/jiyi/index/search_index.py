@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..ids import erased
 from ..languages.words import normalise
+from ..roles import is_person
 from ..scope import Lifetimes
 from ..store.contract import SearchSnapshot
 from ..store.database import chunks
@@ -282,7 +283,7 @@ async def _of_passages(
 def _index_row(*values: Any) -> IndexRow:
     data, tags = values[6:8]
     speaker = data.get("speaker") or data.get("subject")  # a derived memory has no speaker
-    assistant, derived = data.get("role") == "assistant", "extractor" in data
+    assistant, derived = "role" in data and not is_person(data["role"]), "extractor" in data
     known = (speaker and _normal(speaker), assistant, derived, [normalise(tag) for tag in tags])
     alone = COMPRESSED in data  # a compressed memory is an episode by itself
     own = values[3] or (f"\0{values[0]}" if alone else None)

@@ -18,7 +18,7 @@ from ..store.contract import EXTRACTED, PAST, SAID, IndexEntry, Unembedded
 from ..store.store import Store
 from ..text.passages import passages
 from ..write.build import statement_hash
-from ..write.facts import THE_USER
+from ..write.facts import person
 from ..write.index import KeywordRules, embed_each
 from ..write.reconcile import DATED
 from .maintain import index_entries_of
@@ -224,13 +224,13 @@ def expected_slot(memory: Checked) -> str | None:
         return None
     on = memory.occurred_at.date().isoformat() if memory.memory_type in DATED else None
     what = identity("what", normalise(attribute), on)[:HALF]
-    who = normalise(subject or "")
+    speaker = memory.data.get("speaker")
+    names = [normalise(name) for name in (subject, speaker) if isinstance(name, str)]
     subjects = [
-        identity("whom", memory.agent_id, memory.group_id, name, *trust_parts(memory.trust))[:HALF]
-        for name in ("", who)
+        identity("whom", memory.agent_id, memory.group_id, person(subject, speaker, users), *trust_parts(memory.trust))
+        for users in (frozenset[str](), *(frozenset({name}) for name in names))
     ]
-    stored = memory.slot[:HALF]
-    return (stored if stored in subjects else subjects[0 if who in THE_USER else 1]) + what
+    return next((one[:HALF] for one in subjects if memory.slot.startswith(one[:HALF])), subjects[0][:HALF]) + what
 
 
 def _repair(memory: Checked, entry: IndexEntry, kinds: Sequence[str]) -> Repair:

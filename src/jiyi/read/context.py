@@ -14,6 +14,7 @@ from ..languages import cue
 from ..languages.terms import content_hash, hamming, near_hash, non_overlapping, tokens
 from ..languages.words import normalise
 from ..models import RELEVANT, Hit, MemoryItem, utc_now
+from ..roles import role_kind
 from ..text.budget import token_bound
 from ..text.fence import CLOSING, NOTICES, OPENING, harmless, is_context, strip_context
 from .hits import as_they_were, dated_text
@@ -56,14 +57,14 @@ _FRAMES: dict[ContextLanguage, _Frame] = {
         headings=_headings(
             "User Preferences/Known Facts/User Patterns/Proven Skills/Tasks/What Happened/Other/Possibly Related"
         ),
-        roles={"user": "user", "assistant": "assistant"},
+        roles={"person": "user", "assistant": "assistant"},
     ),
     "zh": _Frame(
         NOTICES["zh"],
         title="# 用户记忆",
         bullets="[记忆要点]",
         headings=_headings("用户偏好/已知事实/行为模式/有效技能/任务/发生过的事/其他/可能相关"),
-        roles={"user": "用户", "assistant": "助手"},
+        roles={"person": "用户", "assistant": "助手"},
     ),
 }
 
@@ -237,8 +238,9 @@ def _line(memory: MemoryItem, frame: _Frame, longest: int, weak: Collection[str]
     label = f"({memory.occurred_at.date().isoformat()}) " if dated else ""
     speaker = _speaker(memory)
     if speaker and section in ("happened", "weak"):
-        known = frame.roles.get(speaker.casefold())
+        role = memory.data.get("role", "user")
         # A speaker must not pass as a role by choosing its name.
+        known = frame.roles.get(role_kind(role)) if role_kind(speaker) == role_kind(role) else None
         label += f"{known}: " if known else f"{harmless(f'{speaker[:_LONGEST_SPEAKER]}:')} "
     content = dated_text(memory) or memory.content
     return _Line(section, memory.occurred_at, label, harmless(content[:longest]), whole=len(content) <= longest)

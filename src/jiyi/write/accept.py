@@ -18,11 +18,11 @@ from .. import validation
 from ..errors import InvalidInput
 from ..ids import identity, new_id
 from ..models import SENT_AT_ALIASES, CandidateMemory, Message, Value
+from ..roles import is_instruction
 from ..scope import Scope
 from ..store.contract import Follows, NewMessage, StoredMessage
 from ..store.store import Store
 
-INSTRUCTIONS = frozenset({"system", "developer"})  # roles of messages to the agent, which are no memories of a user
 MESSAGE_KEYS = frozenset({"role", "content", "speaker", "name", "sent_at", *SENT_AT_ALIASES})
 
 LOOK_BACK = 200  # messages of a session that are searched for one without id and time; at least twice the list
@@ -62,7 +62,7 @@ def accept(what: What) -> Accepted:
             continue
         value = _value(argument, entry)
         if isinstance(value, Message):
-            if value.role in INSTRUCTIONS:
+            if is_instruction(value.role):
                 problems.append(f"{argument} is a {value.role} message: it is kept, but is no memory")
             messages.append(value)
         else:

@@ -8,15 +8,17 @@ from pydantic import JsonValue
 
 from ..ids import identity, new_id, trust_parts
 from ..languages.terms import content_hash
+from ..languages.words import normalise
 from ..models import CandidateMemory, layer_of
+from ..roles import THE_USER, is_instruction, is_person, role_kind
 from ..scope import Scope
 from ..store.contract import EXTRACTED, PAST, SAID, NewMemory, NewMessage, Source
 from ..text.fence import strip_context
 from ..text.passages import summarise
-from .accept import INSTRUCTIONS
 from .drafts import Draft, Evidence
 from .extract import with_dates_of
 
+UNTRUSTED = 0.5  # trust in the output of tools and in messages of unknown roles
 LONGEST_DATED = 1000  # characters; relative dates of longer messages get no absolute ones
 
 
@@ -58,10 +60,10 @@ def statement_hash(
 def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
     """Return a memory with the text of a message; None for instructions to the agent and for recalled text."""
     said = strip_context(message.text)
-    if message.role in INSTRUCTIONS or not said.strip():
+    if is_instruction(message.role) or not said.strip():
         return None
     memory_id = new_id()
-    data: dict[str, JsonValue] = {"role": message.role, "speaker": message.speaker}
+    data: dict[str, JsonValue] = {"role": message.role, "speaker": _speaker(message, context)}
     dated = with_dates_of(said, message.sent_at) if len(said) <= LONGEST_DATED else said
     if dated != said:
         data["dated"] = dated
@@ -82,9 +84,17 @@ def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
         valid_from=message.sent_at,
         expires_at=context.expires_at,
         source="message",
-        trust=context.trust,
+        trust=min(context.trust, UNTRUSTED) if role_kind(message.role) in ("tool", "unknown") else context.trust,
         sources=(Source(message_id=message.id),),
     )
+
+
+def _speaker(message: NewMessage, context: Context) -> str | None:
+    """Return the name of the speaker; a tool or an agent cannot pass as the user by its name."""
+    if message.speaker is None or is_person(message.role):
+        return message.speaker
+    claimed = normalise(message.speaker)
+    return None if claimed in THE_USER or claimed == normalise(context.user_id) else message.speaker
 
 
 def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMemory:

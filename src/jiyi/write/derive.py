@@ -16,13 +16,13 @@ from .. import validation
 from ..errors import InvalidInput
 from ..ids import new_id
 from ..languages.terms import content_hash, tokens
+from ..roles import is_instruction, is_person
 from ..scope import Scope
 from ..settings import ExtractionSettings
 from ..store.contract import NewMessage, StoredMessage, UnitPart
 from ..text.fence import blank_context
 from ..text.passages import summarise
 from ..text_cache import text_cache
-from .accept import INSTRUCTIONS
 from .drafts import Draft, Extracted, Extractor, Said, Unit
 
 UNIT_GAP = timedelta(hours=1)  # a longer pause starts a new unit
@@ -33,7 +33,6 @@ MIN_UNIT_MESSAGES = 4  # before a change of topic counts
 TOPIC_MESSAGES = 6  # the last messages that define the topic
 TOPIC_WORDS = 6  # different words that a message needs to start a topic
 
-_ANSWERING = frozenset({"assistant", "tool", "function"})  # roles that continue the topic
 _TURN = re.compile(
     r"^\W*(?:by the way|btw|anyway|on (?:another|a different) note|(?:to )?chang\w+ (?:the )?(?:subject|topic)"
     r"|(?:new|different|another) (?:topic|subject|question)|unrelated"
@@ -88,7 +87,7 @@ async def derive(
 
 def _said(messages: Sequence[NewMessage]) -> list[Said]:
     """Return the messages that contain text. Recalled text is blanked, not cut out, so that spans stay valid."""
-    told = [(message, blank_context(message.text)) for message in messages if message.role not in INSTRUCTIONS]
+    told = [(message, blank_context(message.text)) for message in messages if not is_instruction(message.role)]
     return [
         Said(id=message.id, role=message.role, speaker=message.speaker, text=text, sent_at=message.sent_at)
         for message, text in told
@@ -142,7 +141,7 @@ def _begins_unit(message: Said, unit: Sequence[Said], most: int) -> bool:
         return True
     if len(unit) >= most or sum(len(said.text) for said in unit) > UNIT_CHARACTERS:
         return True
-    if len(unit) < MIN_UNIT_MESSAGES or message.role in _ANSWERING:
+    if len(unit) < MIN_UNIT_MESSAGES or not is_person(message.role):
         return False
     return _is_another_topic(message, unit[-TOPIC_MESSAGES:])
 

@@ -18,12 +18,12 @@ from itertools import pairwise
 from pydantic import JsonValue
 
 from ..languages import TimeSpan, cue, dates, sentences
+from ..roles import is_person
 from .classify import Classification, classify
 from .drafts import Draft, Evidence, Said, Unit
 from .slots import SlotValue, ended_things, slot_values
 
 VERSION = "builtin-2"
-PEOPLE = frozenset({"user", "human"})  # roles that speak for themselves
 LONGEST_CORRECTION = 60
 LONGEST_ENDING = 120
 SURE_CORRECTION = 0.4
@@ -62,7 +62,7 @@ def extract(unit: Unit) -> list[Draft]:
     found: list[Draft] = []
     earlier = list(unit.history)
     for said in unit.messages:
-        if said.role in PEOPLE:
+        if is_person(said.role):
             found += _of_message(said, earlier)
         earlier.append(said)
     return found
@@ -89,7 +89,7 @@ def _corrected(one: Statement, said: Said, earlier: Sequence[Said]) -> Said | No
     """Return the message that a short correction ("no wait, 81") is about: the speaker's last one, a moment ago."""
     if len(one.text) > LONGEST_CORRECTION or one.found.probability("correction") < SURE_CORRECTION:
         return None
-    own = [other for other in earlier[-3:] if other.role in PEOPLE and other.speaker == said.speaker]
+    own = [other for other in earlier[-3:] if is_person(other.role) and other.speaker == said.speaker]
     if not own or said.sent_at - own[-1].sent_at > A_MOMENT:
         return None
     return own[-1] if classify(own[-1].text, "user").salience >= WORTH else None

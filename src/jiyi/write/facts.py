@@ -9,9 +9,9 @@ from typing import Any, Self
 from ..ids import identity, new_id, trust_parts
 from ..languages.words import HAN, normalise
 from ..models import layer_of
+from ..roles import THE_USER
 from ..store.contract import PAST, NewMemory, NewRelation, SlotEntry, Source
 
-THE_USER = frozenset({"", "user", "the user", "用户", "该用户", "我", "i"})
 _HALF = 16
 _NUMBERS = re.compile(r"\d+(?:\.\d+)?")
 _NOT = re.compile(r"\b(?:no|not|never|none|without|un\w+able)\b|n't\b|[不没未无非别]")
@@ -69,16 +69,28 @@ def fact_of(
     subject = data.get("subject")
     if not isinstance(attribute, str) or not isinstance(subject, str | None):
         return None
-    who = normalise(subject or "")
-    who = "" if who in THE_USER or who in is_user else who
     return Fact(
-        slot=identity("whom", agent_id, group_id, who, *trust_parts(trust))[:_HALF]
+        slot=identity("whom", agent_id, group_id, person(subject, data.get("speaker"), is_user), *trust_parts(trust))[
+            :_HALF
+        ]
         + identity("what", normalise(attribute), on.isoformat() if on else None)[:_HALF],
         value=normalise(value) if isinstance(value, str) else None,
         single=bool(data.get("single")),
         ended=bool(data.get("ended")),
         replaces=normalise(replaces) if isinstance(replaces, str) else None,
     )
+
+
+def person(subject: str | None, speaker: object, is_user: frozenset[str]) -> str:
+    """Return the person of a slot; "" is the user.
+
+    Only the user and the person themself state facts about a person; hearsay has slots of its own, so that it ends
+    nothing that they said.
+    """
+    who, told_by = (normalise(name) if isinstance(name, str) else "" for name in (subject, speaker))
+    who, told_by = ("" if name in THE_USER | is_user else name for name in (who, told_by))
+    own = told_by in ("", who) or who.startswith(f"{told_by}: ")
+    return who if own else f"{told_by} about {who}"
 
 
 def fact_in(entry: SlotEntry) -> Fact:

@@ -223,7 +223,7 @@ async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store)
         if item.id not in changed and (item.agent_id, item.group_id) == (place.agent_id, place.group_id)
     ]
     there += [memory for memory in found.memories if memory.valid_to is None]
-    words = {one.id: frozenset(tokens(one.content)) for one in there}
+    words = {one.id: frozenset(tokens(one.content)) for one in (*there, *news)}
     common = Counter(word for own in words.values() for word in own)
     for new in news:
         named = things.get(new.id, [])

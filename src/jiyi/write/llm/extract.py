@@ -226,7 +226,8 @@ class Checker:
         cited = self._grounding.sources(found.messages)
         where, proof = self._grounding.quoted(found.quote, cited)
         cited = (where, *(said for said in cited if said is not where)) if where in cited else (where,)
-        if found.type not in ANY_SOURCE and not said_by_people([where]):
+        by_a_person = said_by_people([where])
+        if found.type not in ANY_SOURCE and not by_a_person:
             raise Unsupported("not said by a person")
         well_formed(found.text, languages_of(cited))
         if is_small_talk(found.text):
@@ -240,6 +241,8 @@ class Checker:
         day = self._grounding.day_of(found.when, cited) if found.when else None
         day = resolve_day(day, text, where.text[proof.start : proof.end], where.sent_at, ahead=ahead)
         data: dict[str, JsonValue] = {**self._made_by}
+        if where.speaker is not None:
+            data["speaker"] = where.speaker
         if day is not None:
             data["when"] = day.date().isoformat()
         keywords = list(words_in_text(found.keywords, text))
@@ -254,7 +257,7 @@ class Checker:
             importance=found.importance,
             confidence=round(0.6 + 0.4 * share, 2),
             data=data,
-            **self._slot(found),
+            **(self._slot(found) if by_a_person else {}),
         )
 
     def _correct_dates(self, text: str, cited: Sequence[Said], *, ahead: bool) -> str:

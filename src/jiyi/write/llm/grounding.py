@@ -16,10 +16,11 @@ from ...languages.terms import tokens
 from ...languages.words import fold_traditional, language
 from ...languages.zh import CHINESE
 from ...languages.zh.dates import chinese_number
+from ...roles import is_person
 from ...text.fence import strip_context
 from ...text_cache import text_cache
 from ..drafts import Evidence, Said
-from .transcript import LABELS, NOT_PEOPLE, Transcript, name_of
+from .transcript import LABELS, Transcript, name_of
 
 MIN_QUOTE = 2
 MIN_SHARE = 0.3  # of a memory's words that must be in the conversation
@@ -243,7 +244,7 @@ class Grounding:
 
 
 def said_by_people(messages: Sequence[Said]) -> bool:
-    return any(said.role not in NOT_PEOPLE for said in messages)
+    return any(is_person(said.role) for said in messages)
 
 
 def find_quote(quote: str, text: str) -> tuple[int, int] | None:

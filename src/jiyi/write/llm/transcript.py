@@ -5,15 +5,14 @@ from dataclasses import dataclass
 
 from ...languages.words import prompt_language
 from ...llm.prompts import PromptLanguage
+from ...roles import is_instruction, is_person, role_kind
 from ...text.fence import strip_context
-from ..accept import INSTRUCTIONS
 from ..drafts import Said, Unit
 
 MAX_MESSAGE = 6_000  # characters shown of a message
 MAX_TOOL_OUTPUT = 600
 MAX_UNIT = 48_000
 MAX_HISTORY = 4_000
-NOT_PEOPLE = ("assistant", "tool", "function")
 LABELS: dict[PromptLanguage, dict[str, str]] = {
     "en": {"user": "The user", "assistant": "Assistant", "nobody": "(nothing)"},
     "zh": {"user": "用户", "assistant": "助手", "nobody": "（无）"},
@@ -36,15 +35,15 @@ class Transcript:
     notes: tuple[str, ...]
 
     def by_people(self) -> tuple[Said, ...]:
-        return tuple(said for said in self.messages if said.role not in NOT_PEOPLE)
+        return tuple(said for said in self.messages if is_person(said.role))
 
 
 def transcript(unit: Unit) -> Transcript | None:
     """Render a unit; None if no person says anything in it."""
     messages = tuple(
-        said for said in unit.messages if said.role not in INSTRUCTIONS and strip_context(said.text).strip()
+        said for said in unit.messages if not is_instruction(said.role) and strip_context(said.text).strip()
     )
-    people = [said for said in messages if said.role not in NOT_PEOPLE]
+    people = [said for said in messages if is_person(said.role)]
     if not people:
         return None
     sample = " ".join(strip_context(said.text)[:MAX_MESSAGE] for said in people)
@@ -52,7 +51,7 @@ def transcript(unit: Unit) -> Transcript | None:
     lines, notes, room = [], [], MAX_UNIT
     for number, said in enumerate(messages, 1):
         shown = _shown(said, min(room, MAX_MESSAGE))
-        if len(shown) < len(strip_context(said.text)) and said.role not in ("tool", "function"):
+        if len(shown) < len(strip_context(said.text)) and role_kind(said.role) not in ("tool", "unknown"):
             notes.append(f"message {said.id} is long: the language model saw its first {len(shown):,} characters")
         room -= len(shown)
         if shown:
@@ -72,7 +71,7 @@ def name_of(said: Said, spoken: PromptLanguage) -> str:
 
 
 def _shown(said: Said, longest: int) -> str:
-    if said.role in ("tool", "function"):
+    if role_kind(said.role) in ("tool", "unknown"):
         longest = min(longest, MAX_TOOL_OUTPUT)
     return strip_context(said.text)[:longest].strip()
 
@@ -90,7 +89,7 @@ def _earlier(history: Sequence[Said], spoken: PromptLanguage) -> str:
     room = MAX_HISTORY
     for said in reversed(history):
         shown = _shown(said, MAX_MESSAGE)
-        if said.role in INSTRUCTIONS or not shown:
+        if is_instruction(said.role) or not shown:
             continue
         if len(shown) > room:
             break
