@@ -22,8 +22,11 @@ from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from postgres_server import QUICK, Databases, Server, Unavailable
 from redis_server import own_redis, redis_url, shared_redis  # noqa: F401 - fixtures
+from support import LONG
 
-settings.register_profile("jiyi", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "jiyi", max_examples=1000 if LONG else 50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("jiyi")
 
 # Scores in tests don't depend on an optional package; here too, for settings that modules and their fixtures load.

@@ -269,7 +269,8 @@ def test_nothing_that_is_sent_becomes_a_header(server: Running, value: str) -> N
 
 def test_what_is_too_large_is_refused_before_it_is_read(place: Path, server: Running) -> None:
     announced = (
-        b"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        b"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\nConnection: close\r\n\r\n"
     )
     for size in (2**40, 10**30):
         assert status(raw(server, announced % size)) in (400, 413)

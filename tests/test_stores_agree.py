@@ -20,6 +20,7 @@ from jiyi import Deletion, JiyiError, Memory
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from postgres_server import Databases
+from support import LONG
 
 START = datetime(2024, 5, 1, tzinfo=UTC)
 WORDS = ("tea", "teapot", "coffee", "咖啡", "喝茶", "Berlin", "柏林", "user_id", "v2.3", "likes", "Ann", "花生过敏")
@@ -180,4 +181,4 @@ def machine(databases: Databases, empty_store: Path) -> Iterator[type[TwoDatabas
 
 
 def test_a_file_and_postgresql_agree(machine: type[TwoDatabases]) -> None:
-    run_state_machine_as_test(machine, settings=settings(max_examples=8, stateful_step_count=20))
+    run_state_machine_as_test(machine, settings=settings(max_examples=60 if LONG else 5, stateful_step_count=20))

@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -106,20 +107,22 @@ def _record(trial: Trial, number: int) -> tuple[Path, Path, Path]:
     return place, log, calls
 
 
-def drive(trial: Trial, *, sessions: int, stride: int) -> None:
+def drive(trial: Trial, *, sessions: int, stride: int, shares: Sequence[float] = SHARES) -> None:
     for number in range(sessions):
         place, log, calls = _record(trial, number)
         lines = Log(log).read()
         disk, marks, known, versions = Disk(place), 0, set[str](), {b""}
         rng = trial.chances(number)
         for at, call in enumerate(recorded(calls)):
+            if trial.without and trial.broken:  # noticed
+                break
             disk.play(call)
             marks = call.at if call.kind is Kind.MARK else marks
             trial.counts["calls recorded"] += 1
             if call.kind in (Kind.LINK, Kind.EXCHANGE, Kind.RENAME):  # the file is replaced as a whole
                 versions |= {_as_seen(disk, path) for path in disk.names if path.endswith(".md")}
             if rng.random() < 1 / stride or call.kind is Kind.MARK:
-                for share in SHARES:
+                for share in shares:
                     where = f"session {number}, call {at}, {share} of the rest"
                     _cut(trial, disk, lines, marks, known, versions, rng, share, where)
         shutil.rmtree(place)
