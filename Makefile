@@ -15,7 +15,7 @@ demo: $(VENV)/core  ## a bilingual conversation goes in, memories come out, sear
 
 # Tests without servers, models or other processes.
 FAST := $(wildcard tests/test_languages_*.py) $(addprefix tests/test_,house.py settings.py text_hashes.py score.py \
-  short.py files_format.py llm_reading.py keys.py metrics.py add.py)
+  files_format.py llm_reading.py keys.py metrics.py add.py)
 
 check: $(VENV)/dev  ## style, types and fast tests, in about a minute
 	$(BIN)/ruff check .
