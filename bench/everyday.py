@@ -23,18 +23,20 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from jiyi import Hit, Memory
+from jiyi import Hit, Memory, Receipt
 from jiyi.errors import InvalidInput
 
 from .console import printable, run
 from .measures import RELEVANT_FROM
+from .models import Calls, open_model
 
 CONTEXT_TOKENS = 500
 BULLET = re.compile(r"^\s*[-*•] ")
@@ -121,8 +123,8 @@ def load(path: Path) -> tuple[Story, ...]:
         raise InvalidInput("--data", f"{path}, {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
-async def fill(memory: Memory, story: Story) -> None:
-    for number, session in enumerate(story.sessions):
+async def fill(memory: Memory, story: Story) -> list[Receipt]:
+    return [
         await memory.add(
             [
                 {
@@ -135,7 +137,10 @@ async def fill(memory: Memory, story: Story) -> None:
             ],
             user_id=story.id,
             session_id=f"{story.id}-{number}",
+            wait=True,
         )
+        for number, session in enumerate(story.sessions)
+    ]
 
 
 async def ask(memory: Memory, story: Story, question: Question) -> Result:
@@ -196,17 +201,25 @@ def repeats(lines: Sequence[str]) -> bool:
     )
 
 
-async def measure(stories: Iterable[Story], *, show: bool) -> list[Score]:
-    scores = []
+async def measure(stories: Sequence[Story], *, show: bool, model: str | None = None) -> list[Score]:
+    """Score the questions of some stories. `model`: `replay:FILE`, or the name of one at LLM_BASE_URL."""
+    scores, calls, problems = [], Calls(), Counter[str]()
+    models, kept = open_model(model, calls), 0
     for story in stories:
         with tempfile.TemporaryDirectory(prefix="jiyi-bench-") as folder:
-            async with Memory.open(Path(folder) / "memory.db") as memory:
-                await fill(memory, story)
+            async with Memory.open(Path(folder) / "memory.db", llm=models(story.id)) as memory:
+                for receipt in await fill(memory, story):
+                    problems.update(receipt.problems)
+                    kept += sum(one.memory_type != "message" for one in receipt.memories)
                 for question in story.questions:
                     result = await ask(memory, story, question)
                     scores.append(result.score)
                     if show and not result.score.right:
                         print(printable("\n".join(_explain(result))))
+    if model is not None:
+        messages = sum(len(session.messages) for story in stories for session in story.sessions)
+        print(f"\n{kept} memories from {messages} messages", *calls.lines(messages), sep="\n")
+        print(*(printable(f"{count} x {problem}") for problem, count in problems.most_common(40)), sep="\n")
     return scores
 
 
@@ -249,8 +262,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("--data", required=True, type=Path, metavar="FILE", help="stories: .json or .json.gz")
-    add("--story", metavar="ID", help="only this story")
+    add("--story", metavar="ID", action="append", help="only this story; can be repeated")
     add("--limit", type=int, metavar="N", help="only the first N stories")
+    add("--model", metavar="MODEL", help="a language model: replay:FILE, or the name of one at LLM_BASE_URL")
     add("--show", action="store_true", help="print every question that is not RIGHT")
     add("--json", type=Path, metavar="FILE", help="write the share of RIGHT questions of each group there")
     given = parser.parse_args(arguments)
@@ -258,11 +272,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: argparse.Namespace) -> None:
-    stories = [story for story in load(given.data) if given.story in (None, story.id)][: given.limit]
+    stories = [story for story in load(given.data) if given.story is None or story.id in given.story][: given.limit]
     if not stories:
-        raise InvalidInput("--story", f"{given.story!r} is not in {given.data}")
+        raise InvalidInput("--story", f"{', '.join(map(repr, given.story or ()))} is not in {given.data}")
     began = time.perf_counter()
-    scores = asyncio.run(measure(stories, show=given.show))
+    scores = asyncio.run(measure(stories, show=given.show, model=given.model))
     print_table(scores)
     print(f"{time.perf_counter() - began:.0f} s")
     if given.json:

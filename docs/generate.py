@@ -151,7 +151,7 @@ may be used by several threads: `with jiyi.sync.Memory.open() as memory:`.
 """
 
 AREAS = ("jobs", "keys", "maintenance", "sessions", "synonyms", "transfer", "usage", "workspace")
-EXTENSION_POINTS = ("Embedder", "Extractor", "Extracted", "Unit", "UnitMessage", "Said", "Draft", "Evidence")
+EXTENSION_POINTS = ("Embedder", "Extractor", "Extracted", "Unit", "UnitMessage", "Known", "Said", "Draft", "Evidence")
 
 
 def reference_page() -> str:

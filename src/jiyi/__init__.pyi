@@ -87,6 +87,7 @@ from .write.drafts import Draft as Draft
 from .write.drafts import Evidence as Evidence
 from .write.drafts import Extracted as Extracted
 from .write.drafts import Extractor as Extractor
+from .write.drafts import Known as Known
 from .write.drafts import Said as Said
 from .write.drafts import Unit as Unit
 

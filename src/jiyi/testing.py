@@ -1,13 +1,17 @@
 """Doubles for tests of programs that use Jiyi: quick, deterministic, without a model."""
 
+import gzip
 import json
+import re
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -87,6 +91,108 @@ class ScriptedLLM:
 
     async def close(self) -> None:
         """Nothing is open."""
+
+
+class ReplayLLM:
+    """A language model that answers Jiyi's prompts with recorded memories, as good as the model that wrote them.
+
+        memory = Memory.open(path, llm=ReplayLLM.stories("memories.json.gz")["story-1"])
+
+    `sessions` are those of one story: `{"memories": [{"text", "type", "subject", "attribute", "value", "messages",
+    "quote", "occurred_at", "importance", "ends": [{"subject", "attribute", "value"}]}]}` each. A memory is the answer
+    where the conversation contains its quote; it ends those of its `ends` that the prompt lists as known.
+    """
+
+    id = "testing:replay"
+    TYPES: ClassVar = {"plan": "task", "instruction": "preference"} | dict.fromkeys(
+        ("profile", "relationship", "decision"), "fact"
+    )
+
+    def __init__(self, sessions: Sequence[dict[str, Any]]) -> None:
+        self.requests: list[LLMRequest] = []
+        self._sessions = [session["memories"] for session in sessions]
+        self._about: dict[tuple[str, ...], str] = {}  # text by subject, attribute and value
+        for one in self._recorded():
+            self._about[_about(one)] = one["text"]
+
+    @classmethod
+    def stories(cls, path: str | Path) -> dict[str, Self]:
+        """Read a file of recorded stories, which may be compressed."""
+        data = Path(path).read_bytes()
+        text = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+        return {story: cls(sessions) for story, sessions in json.loads(text)["stories"].items()}
+
+    async def reply(self, request: LLMRequest) -> Reply:
+        self.requests.append(request)
+        answer: dict[str, Any] = {request.task: []}
+        if request.task == "memories":
+            answer = {"memories": self._memories(request.user)}
+        elif request.task == "judge":
+            answer = {"judgements": self._judgements(request.user)}
+        return Reply(text=json.dumps(answer, ensure_ascii=False), cut_off=False, usage=None)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _recorded(self) -> Iterable[dict[str, Any]]:
+        return (one for session in self._sessions for one in session)
+
+    def _memories(self, prompt: str) -> list[dict[str, Any]]:
+        lines = {int(number): text for number, text in re.findall(r"^\[(\d+)\] \([^)]*\) (.*)$", prompt, re.MULTILINE)}
+        known = dict(re.findall(r"^\[K(\d+)\] (?:\([^)]*\) )?(.*)$", prompt, re.MULTILINE))
+        best: list[tuple[dict[str, Any], int]] = []
+        for session in self._sessions:
+            places = [(one, number) for one in session for number in lines if _holds(lines[number], one["quote"])]
+            # The same distance between line and message for all: a short quote may be in other sessions too.
+            shifts = Counter(number - message for one, number in places for message in one["messages"])
+            shift = shifts.most_common(1)[0][0] if shifts else 0
+            fitting = [(one, number) for one, number in places if number - shift in one["messages"]]
+            best = max(best, fitting, key=len)
+        return [self._proposal(one, number, known) for one, number in best]
+
+    def _proposal(self, one: dict[str, Any], place: int, known: dict[str, str]) -> dict[str, Any]:
+        over = {_plain(self._about[_about(end)]) for end in one.get("ends", ()) if _about(end) in self._about}
+        return {
+            **{name: one.get(name) for name in ("quote", "text", "subject", "attribute", "value", "importance")},
+            "messages": [place],
+            "type": self.TYPES.get(one["type"], one["type"]),
+            "ended": False,
+            "replaces": None,
+            "when": one.get("occurred_at"),
+            "keywords": [],
+            "ends": [int(number) for number, text in known.items() if _plain(text) in over],
+        }
+
+    def _judgements(self, prompt: str) -> list[dict[str, Any]]:
+        ended = {
+            _plain(one["text"]): {_plain(self._about.get(_about(end), "")) for end in one.get("ends", ())}
+            for one in self._recorded()
+        }
+        texts: dict[int, list[str]] = {}
+        for number, text in re.findall(r"^\[(\d+)\] [^:]*\): (.*)$", prompt, re.MULTILINE):
+            texts.setdefault(int(number), []).append(_plain(text))
+        actions = {
+            number: "supersede" if old in ended.get(new, ()) else "ignore" if old == new else "keep_both"
+            for number, (old, new) in texts.items()
+        }
+        return [
+            {"pair": number, "action": action, "reason": "recorded", "merged": None}
+            for number, action in actions.items()
+        ]
+
+
+def _about(one: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(str(one.get(name)) for name in ("subject", "attribute", "value"))
+
+
+def _plain(text: str) -> str:
+    """Letters and digits only, without what is in brackets: dates are added there."""
+    return "".join(filter(str.isalnum, re.sub(r"[(（][^)）]*[)）]", "", text).casefold()))
+
+
+def _holds(line: str, quote: str) -> bool:
+    letters = "".join(filter(str.isalnum, quote.casefold()))
+    return letters in "".join(filter(str.isalnum, line.casefold()))
 
 
 class ScriptedModel:

@@ -80,6 +80,7 @@ class Candidates:
     gist: Floats | None = None  # cosine of the best memory derived from it
     over: Floats | None = None  # 1 if it matches by an outdated statement
     succeeds: Floats | None = None  # 1 if it supersedes such a statement
+    partly_over: Mask | None = None  # a message of which something has ended
     phrase: Floats | None = None
     speaker: Floats | None = None
     time: Floats | None = None

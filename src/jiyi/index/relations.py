@@ -93,6 +93,7 @@ class Succession:
     """Messages that match a query with a statement that has ended, and the slots that supersede it."""
 
     outdated: Floats  # 1 for such a message
+    partly: Mask  # messages of which something has ended, whether it matches or not
     old: Slots  # pairs: such a message,
     new: Slots  # and a derived memory that holds now, or a message that it came from
 
@@ -161,7 +162,9 @@ class Derivations:
         first, second = _joined(latest, old, self._derived[of_latest], self._message[of_latest])
         first, second = np.append(first, old), np.append(second, latest)
         current = ~outdated[second]
-        return Succession(outdated.astype(np.float32), first[current], second[current])
+        partly = np.zeros(len(match), np.bool_)
+        partly[self._message[gone]] = True
+        return Succession(outdated.astype(np.float32), partly, first[current], second[current])
 
     def _best(self, values: Floats, chosen: Mask) -> Floats:
         best = np.zeros_like(values)

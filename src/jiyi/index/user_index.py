@@ -223,6 +223,7 @@ class UserIndex:
             gist=leg(self._derivations.best(semantic, in_scope)) if len(self._derivations) else None,
             over=None if succession is None else succession.outdated[slots],
             succeeds=None if succession is None else succession.succeeds[slots],
+            partly_over=None if succession is None else succession.partly[slots],
             phrase=leg(self._holds_phrase(query.phrases)) if query.phrases else None,
             speaker=self._said_by(query.named)[slots] if query.named else None,
             time=self._happened_in(query.spans)[slots] if query.spans else None,

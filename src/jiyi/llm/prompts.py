@@ -20,7 +20,7 @@ PromptSet = Literal["production", "eval"]
 
 # Tasks with the required and optional placeholders of their prompts.
 PLACEHOLDERS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
-    "memories": (frozenset({"conversation"}), frozenset({"earlier", "participants"})),
+    "memories": (frozenset({"conversation"}), frozenset({"known", "earlier", "participants"})),
     "episodes": (frozenset({"conversation"}), frozenset({"earlier", "participants"})),
     "judge": (frozenset({"pairs"}), frozenset()),
     "expand": (frozenset({"query"}), frozenset()),

@@ -30,6 +30,8 @@ class RankedHit:
     id: str
     score: float
     logit: float = 0.0  # of the score, by the relevance model
+    members: tuple[str, ...] = ()  # ids of all memories of the statement: the message and those derived from it
+    partly_over: bool = False  # something in the message has ended
     parts: tuple[ScorePart, ...] = ()
     evidence: tuple[ScorePart, ...] = ()
     factors: tuple[ScorePart, ...] = ()
@@ -78,11 +80,14 @@ def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking:
     firsts = order[_one_per_statement(candidates.statement[places[order]])]
     firsts = firsts[values[firsts] >= query.min_score]
     shown = relevance.clearest(firsts[: query.limit], candidates, places)
+    statement, over = candidates.statement[places], candidates.partly_over
     hits = [
         RankedHit(
             id=str(candidates.ids[places[at]]),
             score=float(values[first]),
             logit=float(relevance.logits[first]),
+            members=tuple(map(str, candidates.ids[places[statement == statement[first]]])),
+            partly_over=over is not None and bool(over[places[statement == statement[first]]].any()),
             parts=_parts(scores, int(places[first])) if query.explain else (),
             evidence=relevance.explain(int(first)) if query.explain else (),
         )

@@ -7,7 +7,7 @@ is passed to `Memory.open(reranker=…)`. The final logit is a weighted sum of b
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.util import find_spec
 from typing import Protocol, runtime_checkable
@@ -86,21 +86,41 @@ async def reranked(
     """Return the hits with scores by both models, best first."""
     present = [one for one in hits if one.id in found]
     least = max((one.logit for one in present), default=0.0) - NEAR
-    read = [one for one in present[:MOST_READ] if one.logit >= least and width(found[one.id].content) <= LONGEST]
-    texts = [candidate(found[one.id], query.filter.now) for one in read]
+    read = [
+        (one, memory)
+        for one in present[:MOST_READ]
+        if one.logit >= least
+        for memory in _wordings(one, found)
+        if width(memory.content) <= LONGEST
+    ]
+    texts = [candidate(memory, query.filter.now) for _, memory in read]
     logits = await asyncio.to_thread(reranker.logits, query.text, texts) if texts else ()
-    by_id = {one.id: logit for one, logit in zip(read, logits, strict=True)}
-    fused = [_fused(one, by_id.get(one.id), width(found[one.id].content)) for one in present]
+    best: dict[str, tuple[float, MemoryItem]] = {}  # of each statement, the wording that answers best
+    for (one, memory), logit in zip(read, logits, strict=True):
+        if one.id not in best or logit > best[one.id][0]:
+            best[one.id] = (logit, memory)
+    fused = [_fused(one, *best.get(one.id, (None, found[one.id]))) for one in present]
     return sorted(fused, key=lambda one: -one.score)
 
 
-def _fused(one: RankedHit, logit: float | None, size: int) -> RankedHit:
+def _wordings(one: RankedHit, found: Mapping[str, MemoryItem]) -> list[MemoryItem]:
+    """Return the texts of a statement to read: the one shown or, where a model worded facts so that they stand alone,
+    these and their message, unless something in the message has ended."""
+    members = [found[member] for member in one.members if member in found]
+    facts = [memory for memory in members if memory.data.get("extractor") == "llm" and memory.memory_type != "episode"]
+    if not facts:
+        return [found[one.id]]
+    return facts if one.partly_over else [*facts, *(memory for memory in members if memory.memory_type == "message")]
+
+
+def _fused(one: RankedHit, logit: float | None, shown: MemoryItem) -> RankedHit:
+    size = width(shown.content)
     if size > LONGEST:
         return one
     name, value = ("not read", UNREAD) if logit is None else ("reranker", logit)
     trust = min(1.0, USUAL / max(size, 1))
     both = BASE * one.logit + READ * value + SHIFT
-    return one.rescored(name, value, trust * both + (1 - trust) * one.logit, READ * trust)
+    return replace(one.rescored(name, value, trust * both + (1 - trust) * one.logit, READ * trust), id=shown.id)
 
 
 def candidate(memory: MemoryItem, now: datetime) -> RerankCandidate:

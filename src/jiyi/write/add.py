@@ -5,6 +5,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from pydantic import JsonValue, TypeAdapter
 
@@ -23,7 +24,8 @@ from .build import Context, derived, stated, verbatim
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import Extractor
 from .index import KeywordRules, embed_entries, index_entries
-from .reconcile import Proposed, fact_told, settle, stated_facts, supersede
+from .known import known_memories
+from .reconcile import Proposed, end_named, fact_told, settle, stated_facts, supersede
 from .similar import Judge
 
 TRIES = 100  # another writer was faster each time, so all together make progress
@@ -161,13 +163,15 @@ async def make(
         if tail is None or any(isinstance(message, StoredMessage) for message in messages):
             tail = await flow.store.messages.tail(place, REACH + len(ids), before=max(ids))
         before = [message for message in tail if message.id not in ids][-REACH:]
-        found = await derive(messages, before, place, extractors, flow.settings)
+        asks_model = flow.slow_extractor is not None and flow.slow_extractor in extractors
+        known = partial(known_memories, place=place, at=at, flow=flow) if asks_model else None
+        found = await derive(messages, before, place, extractors, flow.settings, known)
         sent_at = {message.id: message.sent_at for message in [*before, *messages]}
         for draft in found.drafts:
             memory = derived(draft, context)
             told_at = max(sent_at[source.message_id] for source in memory.sources)
             fact = fact_told(memory, place, is_user)
-            proposed.append(Proposed(memory=memory, facts=(fact,) if fact else (), told_at=told_at))
+            proposed.append(Proposed(memory=memory, facts=(fact,) if fact else (), told_at=told_at, ends=draft.ends))
         made = Made(
             units=found.units,
             external_ids={message.id: message.external_id or message.id for message in [*before, *messages]},
@@ -176,6 +180,7 @@ async def make(
     if not proposed:
         return made
     settled = await settle(proposed, place.user_id, at, flow.store)
+    settled = await end_named(settled, {one.memory.id: one.ends for one in proposed if one.ends}, place, at, flow.store)
     settled = await supersede(settled, place, at, flow.store)
     return replace(made, memories=settled.memories, met=settled.met, effects=settled.effects, new=settled.new)
 

@@ -8,7 +8,7 @@ units as all at once.
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ from ..store.contract import NewMessage, StoredMessage, UnitPart
 from ..text.fence import blank_context
 from ..text.passages import summarise
 from ..text_cache import text_cache
-from .drafts import Draft, Extracted, Extractor, Said, Unit
+from .drafts import Draft, Extracted, Extractor, Known, Said, Unit
 
 UNIT_GAP = timedelta(hours=1)  # a longer pause starts a new unit
 UNIT_MESSAGES = 40  # maximum messages of a unit
@@ -54,8 +54,11 @@ async def derive(
     place: Scope,
     extractors: Sequence[Extractor],
     settings: ExtractionSettings,
+    known: Callable[[Sequence[Said]], Awaitable[tuple[Known, ...]]] | None = None,
 ) -> Derived:
-    """Derive drafts from new messages; `before` are the earlier messages of the same scope, oldest first."""
+    """Derive drafts from new messages; `before` are the earlier messages of the same scope, oldest first.
+
+    `known` finds the stored memories that some messages may be about."""
     said, earlier = _said(new), _said(before)
     if not said:
         return Derived()
@@ -68,6 +71,7 @@ async def derive(
                 id=open_id if grows and at == 0 and open_id else new_id(),
                 messages=tuple(messages),
                 history=tuple(earlier[-HISTORY_MESSAGES:]),
+                known=() if known is None else await known(messages),
                 user_id=place.user_id,
                 session_id=place.session_id,
                 group_id=place.group_id,

@@ -20,12 +20,22 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A stored memory that a unit may repeat, change or end."""
+
+    id: str
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
     """A stretch of conversation about one thing (MemUnit). `history` is context: memories of it exist already."""
 
     id: str
     messages: tuple[Said, ...]
     history: tuple[Said, ...] = ()
+    known: tuple[Known, ...] = ()  # given to language models only
     user_id: str  # owner; an unnamed speaker of role user is this person
     session_id: str | None = None
     group_id: str | None = None
@@ -57,6 +67,7 @@ class Draft:
     single: bool = False  # a new value of this attribute ends the old one
     ended: bool = False  # the value no longer holds: "no longer", 不再, "stopped"
     replaces: str | None = None  # the value that has ended: "switched from Vim to Helix"
+    ends: tuple[str, ...] = ()  # ids of `Unit.known` that no longer hold
     importance: float = 0.5
     confidence: float = 1.0
     valid_from: datetime | None = None  # by default when it occurred

@@ -61,6 +61,7 @@ class Proposed:
     facts: tuple[Fact, ...] = ()
     told_at: datetime
     stated: bool = False
+    ends: tuple[str, ...] = ()  # ids of stored memories that no longer hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +203,20 @@ def _changed(line: Line, stored: SlotEntry, at: datetime) -> ChangedMemory:
             at=at,
         ),
     )
+
+
+async def end_named(
+    found: Reconciled, ends: Mapping[str, tuple[str, ...]], place: Scope, at: datetime, store: Store
+) -> Reconciled:
+    """End the stored memories that new ones name, unless they are newer, less trusted or edited by a person."""
+    changed = {one.id for one in found.effects.changes}
+    for new in [one for one in found.memories if one.id in ends]:
+        for old in await store.memories.get(place.user_id, [one for one in ends[new.id] if one not in changed]):
+            older = old.valid_to is None and old.valid_from < new.valid_from and old.trust == new.trust
+            if older and not await _edited(old, store):
+                found = _ended(found, old, new, at)
+                changed.add(old.id)
+    return found
 
 
 async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store) -> Reconciled:

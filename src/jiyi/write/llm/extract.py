@@ -17,7 +17,7 @@ from ...llm import Usage
 from ...llm.client import LLMClient
 from ...llm.json_reply import read_object
 from ...llm.keywords import words_in_text
-from ..drafts import Draft, Evidence, Extracted, Said, Unit
+from ..drafts import Draft, Evidence, Extracted, Known, Said, Unit
 from ..extract import extract
 from .dates import correct_dates, resolve_day
 from .grounding import (
@@ -31,7 +31,7 @@ from .grounding import (
     well_formed,
 )
 from .schema import EPISODES, MEMORIES, ProposedEpisode, ProposedMemory
-from .transcript import LABELS, Transcript, transcript
+from .transcript import LABELS, Transcript, render_known, transcript
 from .values import plain_value
 
 SCHEMAS: dict[str, dict[str, Any]] = {"memories": MEMORIES, "episodes": EPISODES}
@@ -91,15 +91,18 @@ def _from_rules(unit: Unit, drafts: Sequence[Draft]) -> list[Draft]:
 
 async def _ask(task: str, conversation: Transcript, unit: Unit, llm: LLMClient) -> LlmDrafts:
     prompt = llm.prompts.get(task, conversation.language)
+    known = {"known": render_known(unit.known, conversation.language)} if task == "memories" else {}
     request = prompt.request(
         SCHEMAS[task],
+        **known,
         conversation=conversation.text,
         earlier=conversation.earlier,
         participants=("、" if conversation.language == "zh" else ", ").join(conversation.participants),
     )
     reply = await llm.ask(request, user_id=unit.user_id)
     read = read_object(reply.text, task)
-    checker = Checker(conversation, unit.history, {"extractor": "llm", "model": llm.id, "prompt": prompt.version})
+    made_by: dict[str, JsonValue] = {"extractor": "llm", "model": llm.id, "prompt": prompt.version}
+    checker = Checker(conversation, unit.history, made_by, unit.known)
     drafts, rejected = await asyncio.to_thread(getattr(checker, task), read.value[task])
     rejected += [Rejected("wrong shape: unreadable", "")] * read.damaged
     problems = [summary_of(rejected, len(drafts))] if rejected else []
@@ -184,8 +187,15 @@ def summary_of(rejected: Sequence[Rejected], kept: int) -> str:
 class Checker:
     """Checks the proposals for a unit."""
 
-    def __init__(self, transcript: Transcript, history: Sequence[Said], made_by: dict[str, JsonValue]) -> None:
+    def __init__(
+        self,
+        transcript: Transcript,
+        history: Sequence[Said],
+        made_by: dict[str, JsonValue],
+        known: Sequence[Known] = (),
+    ) -> None:
         self._transcript = transcript
+        self._known = known
         self._grounding = Grounding(transcript, history)
         self._made_by = made_by
         self._people = {name.casefold(): name for name in transcript.participants}
@@ -257,7 +267,7 @@ class Checker:
             importance=found.importance,
             confidence=round(0.6 + 0.4 * share, 2),
             data=data,
-            **(self._slot(found) if by_a_person else {}),
+            **(self._slot(found) | {"ends": self._ends(found)} if by_a_person else {}),
         )
 
     def _correct_dates(self, text: str, cited: Sequence[Said], *, ahead: bool) -> str:
@@ -265,6 +275,10 @@ class Checker:
             return self._grounding.mentions(span, cited)
 
         return correct_dates(text, cited[0].sent_at, self._transcript.language, ahead=ahead, supported=supported)
+
+    def _ends(self, found: ProposedMemory) -> tuple[str, ...]:
+        """Return the ids of the known memories that a proposal says have ended."""
+        return tuple(self._known[number - 1].id for number in found.ends or () if number <= len(self._known))
 
     def _slot(self, found: ProposedMemory) -> dict[str, Any]:
         """Return subject, attribute and value if they are certain: a wrong slot would supersede another memory."""

@@ -189,7 +189,7 @@ class Grounding:
 
     @cached_property
     def _times(self) -> list[TimeSpan]:
-        return [span for said in self._all for span in dates(strip_context(said.text), said.sent_at)]
+        return [span for said in self._all for span in _spans(said)]
 
     @cached_property
     def _numbers(self) -> set[str]:
@@ -206,7 +206,7 @@ class Grounding:
 
     def _days(self, cited: Sequence[Said]) -> list[tuple[datetime, datetime]]:
         """Return the times that messages mention, or the times they were sent."""
-        spoken = [span for said in cited for span in dates(strip_context(said.text), said.sent_at)]
+        spoken = [span for said in cited for span in _spans(said)]
         if spoken:
             return [(span.start, span.end) for span in spoken]
         return [(said.sent_at - timedelta(days=1), said.sent_at + timedelta(days=1)) for said in cited]
@@ -241,6 +241,12 @@ class Grounding:
             if span.end - span.start <= timedelta(days=1):
                 rest[slice(*span.at)] = " " * (span.at[1] - span.at[0])
         return "".join(rest)
+
+
+def _spans(said: Said) -> list[TimeSpan]:
+    """Return the times in a message; one without a year may lie ahead or behind."""
+    text = strip_context(said.text)
+    return [span for future in (False, True) for span in dates(text, said.sent_at, future=future)]
 
 
 def said_by_people(messages: Sequence[Said]) -> bool:

@@ -17,7 +17,7 @@ MAX_WORDS = 200
 
 TYPES = ("preference", "fact", "event", "task", "pattern", "skill")
 
-_NUMBER = re.compile(r"\[?\s*(?:#|m|message\s*|消息\s*)?(\d{1,6})\s*\]?", re.IGNORECASE)
+_NUMBER = re.compile(r"\[?\s*(?:#|m|k|message\s*|消息\s*)?(\d{1,6})\s*\]?", re.IGNORECASE)
 
 
 def _numbers(value: Any) -> Any:
@@ -63,6 +63,7 @@ class ProposedMemory(ReplyModel):
     value: OptionalWords = None
     ended: Annotated[bool, _or_default(False)] = False
     replaces: OptionalWords = None
+    ends: Annotated[Numbers | None, _or_default(None)] = None
     when: OptionalWords = None
     importance: Annotated[float, Field(ge=0, le=1), _or_default(0.5)] = 0.5
     keywords: Annotated[list[Words], Field(max_length=20), _or_default(list)] = []
@@ -107,6 +108,7 @@ MEMORIES = _list_of(
         value=_TEXT_OR_NULL,
         ended={"type": "boolean"},
         replaces=_TEXT_OR_NULL,
+        ends=_NUMBERS,
         when=_TEXT_OR_NULL,
         importance={"type": "number"},
         keywords={"type": "array", "items": _TEXT},

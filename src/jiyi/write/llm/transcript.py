@@ -7,7 +7,7 @@ from ...languages.words import prompt_language
 from ...llm.prompts import PromptLanguage
 from ...roles import is_instruction, is_person, role_kind
 from ...text.fence import strip_context
-from ..drafts import Said, Unit
+from ..drafts import Known, Said, Unit
 
 MAX_MESSAGE = 6_000  # characters shown of a message
 MAX_TOOL_OUTPUT = 600
@@ -81,6 +81,12 @@ def _line(said: Said, shown: str, spoken: PromptLanguage) -> str:
     day = WEEKDAYS[spoken][said.sent_at.weekday()]
     indented = "\n    ".join(shown.splitlines())
     return f"({said.sent_at:%Y-%m-%d} {day} {said.sent_at:%H:%M}) {name_of(said, spoken)}: {indented}"
+
+
+def render_known(known: Sequence[Known], spoken: PromptLanguage) -> str:
+    """Render stored memories with numbers of their own, by which a model names those that have ended."""
+    lines = [f"[K{number}] ({one.at:%Y-%m-%d}) {' '.join(one.text.split())}" for number, one in enumerate(known, 1)]
+    return "\n".join(lines) or LABELS[spoken]["nobody"]
 
 
 def _earlier(history: Sequence[Said], spoken: PromptLanguage) -> str:

@@ -1,0 +1,81 @@
+"""What a language model says has changed or ended: shown the stored memories, it names those that no longer hold."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from jiyi import Memory
+from jiyi.testing import ReplayLLM, WordEmbedder
+
+AT = datetime(2025, 2, 3, 9, tzinfo=UTC)
+
+
+def told(text: str, quote: str, value: str, **more: Any) -> dict[str, Any]:
+    about = {"subject": "Mei", "attribute": "ward", "value": value}
+    rest = {"type": "profile", "messages": [0], "occurred_at": None, "importance": 0.6, "ends": []}
+    return {"text": text, "quote": quote, **about, **rest, **more}
+
+
+RESPIRATORY = told("Mei works on the respiratory ward.", "I'm on the respiratory ward", "respiratory")
+SURGERY = told(
+    "Mei moved to surgery.",
+    "moved me to surgery",
+    "surgery",
+    ends=[{"subject": "Mei", "attribute": "ward", "value": "respiratory"}],
+)
+LINES = ("I'm on the respiratory ward, and it is chaos.", "They moved me to surgery, thank god.")
+
+
+async def two_sessions(memory: Memory) -> None:
+    for number, line in enumerate(LINES):
+        message = {"role": "user", "name": "Mei", "content": line, "sent_at": AT + timedelta(days=30 * number)}
+        await memory.add([message], user_id="mei", session_id=f"s{number}", wait=True)
+
+
+async def test_a_model_ends_what_no_longer_holds(tmp_path: Path) -> None:
+    model = ReplayLLM([{"memories": [RESPIRATORY]}, {"memories": [SURGERY]}])
+    async with Memory.open(tmp_path / "m.db", embedder=WordEmbedder(), llm=model) as memory:
+        await two_sessions(memory)
+        found = await memory.search("Which ward does Mei work on?", user_id="mei", memory_types=["fact"])
+        assert [hit.content for hit in found.hits] == ["Mei moved to surgery."]
+        past = await memory.search("ward", user_id="mei", memory_types=["fact"], as_of=AT + timedelta(days=5))
+        assert [hit.content for hit in past.hits] == ["Mei works on the respiratory ward."]
+        [(old, new)] = [
+            (one.target_id, one.memory_id)
+            for one in await memory.relations(found.hits[0].id, user_id="mei")
+            if one.relation_type == "contradicts"
+        ]
+        assert (await memory.get(old, user_id="mei")).superseded_by == new
+    asked = [request.user for request in model.requests if request.task == "memories"]
+    assert "[K1] (2025-02-03) Mei works on the respiratory ward." in asked[1] and "[K1]" not in asked[0]
+
+
+async def test_a_statement_is_read_in_the_model_s_words_and_only_as_far_as_it_holds(tmp_path: Path) -> None:
+    """Of a message that says several things, the fact that answers is shown, and never the message with ended parts."""
+
+    class Brief:
+        """Prefers short texts about the query's words."""
+
+        id = "brief"
+
+        def logits(self, question: str, candidates: Any) -> list[float]:
+            return [
+                8.0 - len(one.text) / 10 if "ward" in one.text or "team" in one.text else -8.0 for one in candidates
+            ]
+
+        def clear(self) -> None: ...
+
+    line = "I'm on the respiratory ward, and Kim leads our team."
+    kim = told("Kim leads Mei's team.", "Kim leads our team", "Kim", attribute="lead")
+    model = ReplayLLM([{"memories": [RESPIRATORY, kim]}, {"memories": [SURGERY]}])
+    async with Memory.open(tmp_path / "m.db", embedder=WordEmbedder(), llm=model, reranker=Brief()) as memory:
+        first = {"role": "user", "name": "Mei", "content": line, "sent_at": AT}
+        await memory.add([first], user_id="mei", session_id="s0", wait=True)
+        found = await memory.search("Who leads Mei's team?", user_id="mei")
+        assert found.hits[0].content == "Kim leads Mei's team."
+        second = {"role": "user", "name": "Mei", "content": LINES[1], "sent_at": AT + timedelta(days=30)}
+        await memory.add([second], user_id="mei", session_id="s1", wait=True)
+        found = await memory.search("Which ward is Mei on, and which team?", user_id="mei")
+        assert all("respiratory" not in hit.content for hit in found.hits)
