@@ -1,5 +1,7 @@
 """API keys of the server: permissions, format and hashing."""
 
+from __future__ import annotations
+
 import re
 import secrets
 from collections.abc import Sequence

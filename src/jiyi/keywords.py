@@ -7,6 +7,8 @@
 A language model is optional: its replies are checked, and the rules apply if it fails.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final

@@ -1,5 +1,7 @@
 """The class `Memory`: each verb validates its arguments and runs its stages, which are in `write` and `read`."""
 
+from __future__ import annotations
+
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from datetime import datetime

@@ -1,5 +1,7 @@
 """Values of the public API. All are frozen; times are aware and in UTC."""
 
+from __future__ import annotations
+
 from datetime import UTC, datetime, timedelta
 from enum import Enum, StrEnum
 from typing import Annotated, Any, Final, Literal

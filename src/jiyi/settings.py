@@ -1,6 +1,8 @@
 """Settings and their sources. An argument wins over an environment variable, that over `jiyi.toml`, that over the
 `memory_system` section of a `config.json`. `docs/settings.md` is generated from this file by `make docs`."""
 
+from __future__ import annotations
+
 import json
 import os
 import sys

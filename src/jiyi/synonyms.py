@@ -1,5 +1,7 @@
 """Synonyms: values, checks of arguments, and parsing of synonym files."""
 
+from __future__ import annotations
+
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence

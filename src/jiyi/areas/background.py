@@ -1,5 +1,7 @@
 """Jobs and maintenance that run in this process."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging

@@ -1,5 +1,7 @@
 """Background jobs: extraction that continues after `add` has accepted messages."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Sequence
 from time import monotonic

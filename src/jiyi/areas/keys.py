@@ -1,5 +1,7 @@
 """API keys of the server, and its audit log."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from datetime import datetime
 from time import monotonic

@@ -1,5 +1,7 @@
 """Maintenance: compress, expire, undo, reindex, verify, vacuum."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 

@@ -1,5 +1,7 @@
 """Synonyms that users added, and query expansion."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 
 from .. import validation

@@ -1,5 +1,7 @@
 """Transfer: export, backup, and imports of chats and memories."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Usage: recalls, most used memories, metrics."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta

@@ -1,5 +1,7 @@
 """The workspace: memories as Markdown files that people edit."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
 from .. import validation

@@ -1,5 +1,7 @@
 """Embedders: the built-in one, a cache of query vectors, and `resolve`, which makes one from the settings."""
 
+from __future__ import annotations
+
 import asyncio
 import threading
 from collections import OrderedDict

@@ -1,5 +1,7 @@
 """The steps of a sync plan, and the reports about a sync, a verification and the state of a workspace."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

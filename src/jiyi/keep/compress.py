@@ -6,6 +6,8 @@
 The originals are archived, not deleted. A compressed memory names the source messages and `refines` the originals.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -2,6 +2,8 @@
 take turns with a bounded amount of work each, so that a large one does not delay the others. The position is kept in
 the store as a hash of the user's id: after a crash another process resumes there."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import os

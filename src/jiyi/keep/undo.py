@@ -1,5 +1,7 @@
 """Undo: revert everything from a source, or after a time, except fields that were set to another value since."""
 
+from __future__ import annotations
+
 import asyncio
 from datetime import datetime
 from itertools import starmap

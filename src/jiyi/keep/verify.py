@@ -1,5 +1,7 @@
 """Verify the index: recompute each memory's entry from its text and compare, and find orphaned rows."""
 
+from __future__ import annotations
+
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

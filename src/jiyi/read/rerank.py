@@ -5,6 +5,8 @@ is passed to `Memory.open(reranker=…)`. The final logit is a weighted sum of b
 `bench/reranker/fusion.py` on stories that neither model was trained on.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

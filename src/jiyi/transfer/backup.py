@@ -1,5 +1,7 @@
 """Back up a whole store to one SQLite file, and restore it."""
 
+from __future__ import annotations
+
 import asyncio
 import shutil
 import tempfile

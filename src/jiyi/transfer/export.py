@@ -1,5 +1,7 @@
 """Write the memories of a store to a file: JSON lines without loss, or Markdown for reading."""
 
+from __future__ import annotations
+
 import asyncio
 import gzip
 import json

@@ -1,5 +1,7 @@
 """Add the records of files to a store. Everything is read and checked before anything is written."""
 
+from __future__ import annotations
+
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence

@@ -1,5 +1,7 @@
 """Copy a whole store into another database."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from ..errors import InvalidInput

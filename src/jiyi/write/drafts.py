@@ -1,5 +1,7 @@
 """Input and output of extractors: units of conversation, and drafts of memories."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
