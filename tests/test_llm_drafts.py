@@ -613,3 +613,15 @@ async def test_what_is_merged_says_both_and_nothing_else(server: FaultServer) ->
 async def test_a_judgement_that_cannot_be_used_is_none(server: FaultServer, reply: Any) -> None:
     with pytest.raises(LlmBadReply):
         await judged(server, json.dumps(reply) if isinstance(reply, dict) and "judgements" in reply else reply)
+
+
+def test_no_false_proposal_is_stored_and_true_ones_are_kept() -> None:
+    """Negated, of another person, with another number, year or name, merged, translated, partly invented."""
+    from bench.grounding import load
+
+    outcome = [(one, one.stored()) for one in load()]
+    false = [(one, stored) for one, stored in outcome if one.fault is not None]
+    assert len(false) >= 150
+    assert [(one.text, stored) for one, (stored, _) in false if stored is not None] == []
+    true = [(one.text, reason) for one, (_, reason) in outcome if one.fault is None]
+    assert sum(reason is None for _, reason in true) >= 0.97 * len(true), [one for one in true if one[1]]

@@ -17,6 +17,7 @@ from ...llm import Usage
 from ...llm.client import LLMClient
 from ...llm.json_reply import read_object
 from ...llm.keywords import words_in_text
+from ...roles import role_kind
 from ..drafts import Draft, Evidence, Extracted, Known, Said, Unit
 from ..extract import extract
 from .dates import correct_dates, resolve_day
@@ -24,6 +25,7 @@ from .grounding import (
     Grounding,
     Unsupported,
     contains,
+    is_advice,
     is_mention,
     is_small_talk,
     languages_of,
@@ -196,7 +198,7 @@ class Checker:
     ) -> None:
         self._transcript = transcript
         self._known = known
-        self._grounding = Grounding(transcript, history)
+        self._grounding = Grounding(transcript, history, known)
         self._made_by = made_by
         self._people = {name.casefold(): name for name in transcript.participants}
         for words in LABELS.values():
@@ -237,7 +239,8 @@ class Checker:
         where, proof = self._grounding.quoted(found.quote, cited)
         cited = (where, *(said for said in cited if said is not where)) if where in cited else (where,)
         by_a_person = said_by_people([where])
-        if found.type not in ANY_SOURCE and not by_a_person:
+        advice = role_kind(where.role) == "assistant" and is_advice(found.text)
+        if not (by_a_person or advice or found.type in ANY_SOURCE):
             raise Unsupported("not said by a person")
         well_formed(found.text, languages_of(cited))
         if is_small_talk(found.text):
@@ -248,11 +251,14 @@ class Checker:
         ahead = found.type == "task"
         text = self._correct_dates(found.text, cited, ahead=ahead)
         share = self._grounding.supported(text, cited)
+        self._grounding.claimed(text, where.text[proof.start : proof.end], cited)
         day = self._grounding.day_of(found.when, cited) if found.when else None
         day = resolve_day(day, text, where.text[proof.start : proof.end], where.sent_at, ahead=ahead)
         data: dict[str, JsonValue] = {**self._made_by}
         if where.speaker is not None:
             data["speaker"] = where.speaker
+        if advice:
+            data["role"] = "assistant"
         if day is not None:
             data["when"] = day.date().isoformat()
         keywords = list(words_in_text(found.keywords, text))
@@ -286,7 +292,9 @@ class Checker:
             return {}
         subject = self._people.get(found.subject.casefold())
         if subject is None and not self._grounding.knows(found.subject):
-            raise Unsupported("an unknown person", found.subject)
+            if not self._grounding.knows_part(found.subject):
+                raise Unsupported("an unknown person", found.subject)
+            return {}
         about: dict[str, Any] = {"subject": subject or found.subject}
         named = (found.attribute or "").casefold()
         if named in ATTRIBUTES and found.value is not None and contains(found.value, found.text):

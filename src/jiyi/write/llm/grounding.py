@@ -19,10 +19,14 @@ from ...languages.zh.dates import chinese_number
 from ...roles import is_person
 from ...text.fence import strip_context
 from ...text_cache import text_cache
-from ..drafts import Evidence, Said
+from ..drafts import Evidence, Known, Said
+from .claims import Claims
 from .transcript import LABELS, Transcript, name_of
 
 MIN_QUOTE = 2
+MONTH = timedelta(days=28)
+SOME_DAYS = timedelta(days=8)  # a longer time does not support a day in it
+NEAR = 8  # earlier messages that cited words may refer to
 MIN_SHARE = 0.3  # of a memory's words that must be in the conversation
 REPETITIVE = 0.3  # compression ratio below which a text repeats itself
 
@@ -59,6 +63,11 @@ _MENTION = re.compile(
     r"\b(?:mention(?:ed|s)|discuss(?:ed|es)|talked about|(?:asked|asks|inquired) about) (?!that\b)"
     r"|\b(?:shared|described|expressed) (?:her|his|their|its|some) "
     r"|(?:提到|谈到|聊到|聊|讨论|询问|分享|描述)了?[^，。]{0,12}(?:情况|习惯|计划|安排|问题|偏好|经历|爱好|日程)。?$",
+    re.IGNORECASE,
+)
+_ADVICE = re.compile(
+    r"\bassistant (?:\w+ )?(?:suggest|recommend|advis|said|says|told|gave|explain|propos|propose|remind|warn)\w*\b"
+    r"|助[手理](?:建议|推荐|提醒|说|告诉|给出|介绍|解释)",
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"\b(?:I|I['’]\w+|me|my|mine|myself|we|our|ours|us)\b|我|咱")
@@ -98,6 +107,15 @@ def is_small_talk(text: str) -> bool:
     return _SMALL_TALK.search(text) is not None
 
 
+def is_advice(text: str) -> bool:
+    """Return True if a memory says that the assistant said it.
+
+    >>> is_advice("The assistant suggested a walk."), is_advice("助手建议散步。"), is_advice("Mei likes walks.")
+    (True, True, False)
+    """
+    return _ADVICE.search(text) is not None
+
+
 def is_mention(text: str) -> bool:
     """
     >>> is_mention("Mei mentioned her allergies."), is_mention("Mei mentioned that she is ill")
@@ -123,9 +141,10 @@ def repeats_itself(text: str) -> bool:
 class Grounding:
     """The messages of a unit, prepared for checks."""
 
-    def __init__(self, transcript: Transcript, history: Sequence[Said] = ()) -> None:
+    def __init__(self, transcript: Transcript, history: Sequence[Said] = (), known: Sequence[Known] = ()) -> None:
         self._transcript = transcript
         self._all = (*history, *transcript.messages)
+        self._known = known
         self._names = {name_of(said, transcript.language) for said in self._all}
 
     def sources(self, numbers: Iterable[int]) -> tuple[Said, ...]:
@@ -159,10 +178,31 @@ class Grounding:
         self._check_names(text)
         return share
 
+    def claimed(self, text: str, quote: str, cited: Sequence[Said]) -> None:
+        """Raise if a memory claims anything else than the words it cites."""
+        place = max((at for at, said in enumerate(self._all) if said in cited), default=0)
+        near = [said for said in self._all[max(0, place - NEAR) : place + 2] if said not in cited]
+        context = [f"{said.speaker or ''}: {strip_context(said.text)}" for said in near]
+        context += [one.text for one in self._known]
+        speakers = [name_of(said, self._transcript.language) for said in cited if is_person(said.role)]
+        speakers += [words["user"] for words in LABELS.values()]
+
+        def fail(reason: str, detail: str) -> None:
+            raise Unsupported(reason, detail[:80])
+
+        rest = list(text)
+        for span in dates(text, cited[0].sent_at):
+            rest[slice(*span.at)] = " " * (span.at[1] - span.at[0])
+        Claims([strip_context(said.text) for said in cited], quote, context, speakers, fail).check("".join(rest))
+
     def knows(self, words: str) -> bool:
         """Return True if a name or a value is in the conversation."""
         wanted = _folded(words)[0]
         return bool(wanted) and (wanted in self._folded_all or any(wanted == _folded(n)[0] for n in self._names))
+
+    def knows_part(self, words: str) -> bool:
+        """Return True if a word of a description ("Mei's shop") is in the conversation or a known memory."""
+        return bool(_content_words(words) & (self._words | _content_words(" ".join(one.text for one in self._known))))
 
     def day_of(self, written: str, cited: Sequence[Said]) -> datetime | None:
         """Return a day of a model, if the messages mention it or were sent on it."""
@@ -213,7 +253,20 @@ class Grounding:
 
     def mentions(self, span: TimeSpan, cited: Sequence[Said]) -> bool:
         """Return True if the messages mention a time, or it is relative."""
-        return span.relative or any(start < span.end and span.start < end for start, end in self._days(cited))
+        day = span.end - span.start <= timedelta(days=1)
+        spoken = [(start, end) for start, end in self._days(cited) if not (day and end - start > SOME_DAYS)]
+        if span.relative and not (day and re.search(r"\d", span.text) and any(_spans(said) for said in cited)):
+            return True
+        later = span.start.replace(year=span.start.year + 1) if span.relative and span.start.day < 29 else span.start
+        if any(
+            start < moment + (span.end - span.start) and moment < end
+            for start, end in spoken
+            for moment in (span.start, later)
+        ):
+            return True
+        if span.end - span.start >= MONTH and any(span.start <= said.sent_at < span.end for said in cited):
+            return True  # "as of March 2025"
+        return any(_names_day(strip_context(said.text), span.start, said.sent_at) for said in cited)
 
     def _check_numbers(self, text: str) -> None:
         for number in _DIGITS.findall(normalize("NFKC", text)):
@@ -241,6 +294,15 @@ class Grounding:
             if span.end - span.start <= timedelta(days=1):
                 rest[slice(*span.at)] = " " * (span.at[1] - span.at[0])
         return "".join(rest)
+
+
+def _names_day(text: str, day: datetime, said_at: datetime) -> bool:
+    """Return True if a text names a near day by its weekday or its number alone: "sundays run", "the 28th"."""
+    distance = (day - said_at).days
+    weekday = rf"\b{day:%a}(?:\w*day)?s?\b|[周期拜]{'一二三四五六日'[day.weekday()]}"
+    if -8 <= distance <= 8 and re.search(weekday, text, re.IGNORECASE):
+        return True
+    return -31 <= distance <= 62 and bool(re.search(rf"(?<!\d){day.day}(?:st|nd|rd|th|号|日)", text))
 
 
 def _spans(said: Said) -> list[TimeSpan]:
