@@ -326,7 +326,7 @@ def shape(url: str) -> dict[str, set[tuple[Any, ...]]]:
 
 
 async def migrate(url: str) -> None:
-    """Run Alembic by itself, as `schema.prepare` does, and what PostgreSQL has beyond the tables."""
+    """Create the oldest schema and run Alembic on it, as `schema.prepare` does, and what PostgreSQL has beyond it."""
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import Connection
@@ -337,6 +337,10 @@ async def migrate(url: str) -> None:
         config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
         config.attributes["connection"] = connection
         ddl.create_extension(connection)
+        for statement in (Path(__file__).parent / "schema/0001.postgresql.sql").read_text("utf-8").split(";\n"):
+            connection.exec_driver_sql(statement)
+        schema.version_table.create(connection)
+        connection.execute(schema.version_table.insert(), {"version_num": "0001"})
         command.upgrade(config, "head")
         ddl.finish(connection, USERS_TABLES)
 

@@ -416,16 +416,20 @@ def shape(path: Path) -> dict[str, Any]:
 
 
 def migrate(path: Path) -> None:
-    """Run Alembic by itself, as `schema.prepare` does."""
+    """Create the oldest schema and run Alembic on it, as `schema.prepare` does."""
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import create_engine
 
+    with closing(sqlite3.connect(path)) as old:
+        old.executescript((Path(__file__).parent / "schema/0001.sqlite.sql").read_text("utf-8"))
     engine = create_engine(f"sqlite:///{path}")
     with engine.begin() as connection:
         config = Config()
         config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
         config.attributes["connection"] = connection
+        schema.version_table.create(connection)
+        connection.execute(schema.version_table.insert(), {"version_num": "0001"})
         command.upgrade(config, "head")
     engine.dispose()
 
