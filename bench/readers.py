@@ -5,7 +5,7 @@ Importing this module adds them to the import formats of `jiyi.transfer`.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,17 +13,31 @@ from jiyi.errors import InvalidInput
 from jiyi.transfer.readers import READERS
 from jiyi.transfer.records import (
     Conversation,
+    ConversationBuilder,
     ForeignModel,
     ForeignName,
     ForeignTime,
     JsonReader,
     Turn,
-    conversations_by_session,
     validate_as,
 )
 from jiyi.transfer.sources import Source, Values
 
 SESSION = re.compile(r"session_(\d+)")
+
+
+def conversations_by_session(turns: Iterable[Turn], *, format: str, name: str) -> Iterable[Conversation]:  # noqa: A002
+    """Group consecutive turns of the same session; `name` is the session of turns that have none."""
+    builder: ConversationBuilder | None = None
+    for turn in turns:
+        session = turn.session or name
+        if builder is not None and builder.session_id != session:
+            yield builder.build()
+            builder = None
+        builder = builder or ConversationBuilder(session, format=format)
+        builder.add(turn)
+    if builder is not None:
+        yield builder.build()
 
 
 class LocomoTurn(ForeignModel):

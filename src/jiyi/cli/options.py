@@ -135,7 +135,3 @@ WithSources = Annotated[bool, _option("--with-sources", help=WITH_SOURCES)]
 Yes = Annotated[bool, _option("--yes", "-y", help="Do not ask for confirmation.")]
 Embeddings = Annotated[bool, _option("--embeddings", help="Embed all memories with the current embedder.")]
 Lang = Annotated[str, _option("--lang", metavar="en|zh", help="The language of the narration.")]
-
-
-def time_range(since: datetime | None, until: datetime | None) -> tuple[datetime | None, datetime | None] | None:
-    return None if since is None and until is None else (since, until)

@@ -14,16 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from ..errors import (
-    ConnectionLost,
-    InvalidInput,
-    JiyiError,
-    MissingExtra,
-    ServerError,
-    SettingsError,
-    StoreError,
-    StoreUnavailable,
-)
+from .. import errors
 from ..http_server import is_loopback
 from ..keys import Permission
 from ..settings import ClientSettings
@@ -118,7 +109,9 @@ class Connection:
             return adapter.validate_json(to_json(content[field]), extra="ignore")
         except ValueError as error:
             what = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else error
-            raise ServerError(f"{self._url}{path} answered something unknown ({what}): is it a Jiyi server?") from None
+            raise errors.ServerError(
+                f"{self._url}{path} answered something unknown ({what}): is it a Jiyi server?"
+            ) from None
 
     async def answer(
         self,
@@ -140,7 +133,7 @@ class Connection:
         until = monotonic() + self._settings.retry_timeout_s
         pause = FIRST_PAUSE_S
         while True:
-            failure: JiyiError
+            failure: errors.JiyiError
             try:
                 answer = await http.request(method, self._url + path, params=query, content=content, headers=more)
                 if answer.is_success:
@@ -150,7 +143,7 @@ class Connection:
                 wait = retry_after(answer)
             except httpx.TransportError as error:
                 failure, wait = self._failure(error), 0.0
-                again = repeatable or not isinstance(failure, ConnectionLost)
+                again = repeatable or not isinstance(failure, errors.ConnectionLost)
             wait = max(wait, pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
             if not again or monotonic() + wait > until:
                 raise failure
@@ -159,14 +152,14 @@ class Connection:
             pause *= 2
             http = self._client()
 
-    def _failure(self, error: httpx.TransportError) -> StoreError:
+    def _failure(self, error: httpx.TransportError) -> errors.StoreError:
         import httpx
 
         if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):
-            return StoreUnavailable(
+            return errors.StoreUnavailable(
                 f"the server at {self._url} cannot be reached ({_words(error)}): is `jiyi serve` running?"
             )
-        return ConnectionLost(f"the connection to the server at {self._url} broke off ({_words(error)})")
+        return errors.ConnectionLost(f"the connection to the server at {self._url} broke off ({_words(error)})")
 
     async def download(self, path: str, params: Mapping[str, Any], write: Callable[[bytes], object]) -> None:
         """Download a file in chunks."""
@@ -198,7 +191,7 @@ class Connection:
 
     def _client(self) -> httpx.AsyncClient:
         if self._closed:
-            raise StoreError(CLOSED)
+            raise errors.StoreError(CLOSED)
         if self._http is None:
             self._http = _new_client(self._url, self._key, self._settings)
         return self._http
@@ -208,7 +201,7 @@ def _new_client(url: str, key: str | None, settings: ClientSettings) -> httpx.As
     try:
         import httpx
     except ImportError as error:
-        raise MissingExtra("client", "httpx") from error
+        raise errors.MissingExtra("client", "httpx") from error
     from .. import __version__
 
     here = is_loopback(urlsplit(url).hostname or "")
@@ -231,11 +224,11 @@ def _checked(url: str) -> str:
         parts = urlsplit(url)
         _ = parts.port  # raises if it is invalid
     except (ValueError, TypeError, AttributeError):
-        raise SettingsError(f"url: {url!r} is no address of a server") from None
+        raise errors.SettingsError(f"url: {url!r} is no address of a server") from None
     if not is_address(url) or not parts.hostname or parts.query or parts.fragment:
-        raise SettingsError(f"url: must be the address of a server, such as http://127.0.0.1:8766, not {url!r}")
+        raise errors.SettingsError(f"url: must be the address of a server, such as http://127.0.0.1:8766, not {url!r}")
     if parts.username is not None or parts.password is not None:
-        raise SettingsError("url: carries a name or a password; a key is handed over as `key`, or as client.key")
+        raise errors.SettingsError("url: carries a name or a password; a key is handed over as `key`, or as client.key")
     return url.rstrip("/")
 
 
@@ -244,7 +237,7 @@ def _plain_key(key: str | None) -> str | None:
     if key is None or not key.strip():
         return None
     if not re.fullmatch("[!-~]+", key.strip()):
-        raise SettingsError("client.key: is no key; one looks like jiyi_…")
+        raise errors.SettingsError("client.key: is no key; one looks like jiyi_…")
     return key.strip()
 
 
@@ -252,7 +245,7 @@ def _json(body: Mapping[str, Any]) -> bytes:
     try:
         return to_json(body)
     except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
-        raise InvalidInput("arguments", f"cannot be sent as JSON: {error}") from None
+        raise errors.InvalidInput("arguments", f"cannot be sent as JSON: {error}") from None
 
 
 def _query(params: Mapping[str, Any]) -> Query:

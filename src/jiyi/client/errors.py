@@ -8,33 +8,21 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ValidationError
 
 from .. import errors
-from ..errors import (
-    AccessDenied,
-    ConnectionLost,
-    InvalidInput,
-    JiyiError,
-    LlmError,
-    MissingExtra,
-    NotFound,
-    ServerError,
-    StoreUnavailable,
-    VersionConflict,
-)
 
 if TYPE_CHECKING:
     import httpx
 
 
 # For answers without an exception of the engine, from the server's middleware or a proxy.
-BY_STATUS: dict[int, type[JiyiError]] = {
-    401: AccessDenied,
-    403: AccessDenied,
-    404: NotFound,
-    421: AccessDenied,
-    429: StoreUnavailable,
-    502: ConnectionLost,
-    503: StoreUnavailable,
-    504: ConnectionLost,
+BY_STATUS: dict[int, type[errors.JiyiError]] = {
+    401: errors.AccessDenied,
+    403: errors.AccessDenied,
+    404: errors.NotFound,
+    421: errors.AccessDenied,
+    429: errors.StoreUnavailable,
+    502: errors.ConnectionLost,
+    503: errors.StoreUnavailable,
+    504: errors.ConnectionLost,
 }
 INVALID_INPUT = frozenset({400, 408, 413, 415, 422})
 MAX_WAIT_S = 3600.0
@@ -53,7 +41,7 @@ class Problem(BaseModel):
     expected: int | None = None
 
 
-def error_in(answer: httpx.Response, url: str) -> JiyiError:
+def error_in(answer: httpx.Response, url: str) -> errors.JiyiError:
     """Return the exception for an answer."""
     status = answer.status_code
     try:
@@ -61,24 +49,24 @@ def error_in(answer: httpx.Response, url: str) -> JiyiError:
     except ValidationError:
         told = Problem(detail=f"{url} answered {status} {answer.reason_phrase}: is it a Jiyi server?")
         if status not in (429, 502, 503, 504):
-            return ServerError(told.detail)
+            return errors.ServerError(told.detail)
     kind = _kind(told.error) or BY_STATUS.get(status)
-    if kind is InvalidInput or (kind is None and status in INVALID_INPUT):
+    if kind is errors.InvalidInput or (kind is None and status in INVALID_INPUT):
         argument = plain_name(told.argument or "arguments")
-        return InvalidInput(argument, told.detail.removeprefix(f"{told.argument}: "))
-    if kind is VersionConflict and told.version is not None:
-        return VersionConflict(told.memory_id or "?", told.expected or 0, told.version)
-    if kind is None or kind in (VersionConflict, MissingExtra):
+        return errors.InvalidInput(argument, told.detail.removeprefix(f"{told.argument}: "))
+    if kind is errors.VersionConflict and told.version is not None:
+        return errors.VersionConflict(told.memory_id or "?", told.expected or 0, told.version)
+    if kind is None or kind in (errors.VersionConflict, errors.MissingExtra):
         named = f" (request {told.request_id})" if told.request_id else ""
-        return ServerError(f"{told.detail}{named}")
-    if issubclass(kind, LlmError):
+        return errors.ServerError(f"{told.detail}{named}")
+    if issubclass(kind, errors.LlmError):
         return kind(told.detail, retry_after_s=retry_after(answer) or None)
     return kind(told.detail)
 
 
-def _kind(name: str | None) -> type[JiyiError] | None:
+def _kind(name: str | None) -> type[errors.JiyiError] | None:
     found = getattr(errors, name or "", None)
-    return found if isinstance(found, type) and issubclass(found, JiyiError) else None
+    return found if isinstance(found, type) and issubclass(found, errors.JiyiError) else None
 
 
 def plain_name(argument: str) -> str:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import socket
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -55,22 +56,12 @@ class MaintenanceReport(Value):
 
 @dataclass(slots=True)
 class _Tally:
-    users: int = 0
-    expired: int = 0
-    archived: int = 0
-    made: int = 0
-    indexed: int = 0
+    counts: Counter[str] = field(default_factory=Counter)  # by the fields of the report
     problems: list[str] = field(default_factory=list)
 
     def report(self) -> MaintenanceReport:
-        return MaintenanceReport(
-            users=self.users,
-            expired=self.expired,
-            compressed=self.archived,
-            made=self.made,
-            indexed=self.indexed,
-            problems=tuple(self.problems),
-        )
+        fields = ("users", "expired", "compressed", "made", "indexed")
+        return MaintenanceReport(**{name: self.counts[name] for name in fields}, problems=tuple(self.problems))
 
 
 class Maintainer:
@@ -94,7 +85,7 @@ class Maintainer:
 
     async def run_user(self, user_id: str) -> MaintenanceReport:
         """Do all maintenance of one user."""
-        tally = _Tally(users=1)
+        tally = _Tally(Counter(users=1))
         for _ in range(MAX_TURNS):
             if not await self._turn(user_id, tally):
                 break
@@ -115,12 +106,10 @@ class Maintainer:
             plan = await compressor.plan(one, now) if self._settings.compress else None
             for bundle in () if plan is None else plan.bundles:
                 remaining = sum(member.id not in expired for member in bundle.members)
-                tally.archived += remaining
-                tally.made += min(len(bundle.texts), remaining)
-            tally.expired += len(expired)
-            tally.users += 1
+                tally.counts.update(compressed=remaining, made=min(len(bundle.texts), remaining))
+            tally.counts.update(expired=len(expired), users=1)
             if progress is not None:
-                progress(tally.users, len(users))
+                progress(tally.counts["users"], len(users))
         return tally.report()
 
     async def run_all(self, *, forced: bool, progress: Progress | None = None) -> MaintenanceReport | None:
@@ -137,10 +126,10 @@ class Maintainer:
         for user_id in waiting:
             if await self._safe_turn(user_id, tally):
                 more.append((user_id, 2))
-            tally.users += 1
+            tally.counts["users"] += 1
             await self._save_position(_position(user_id))
             if progress is not None:
-                progress(done + tally.users, len(users))
+                progress(done + tally.counts["users"], len(users))
         while more:
             user_id, turn = more.pop(0)
             if turn <= MAX_TURNS and await self._safe_turn(user_id, tally):
@@ -172,22 +161,19 @@ class Maintainer:
         """Do a bounded amount of work; return True if there is more."""
         now = utc_now()
         await self._index.maintain(user_id)
-        indexed = await self._reindex_outdated(user_id)
-        tally.indexed += indexed
-        expired = await self._expire(user_id, now)
-        tally.expired += expired
+        indexed, expired = await self._reindex_outdated(user_id), await self._expire(user_id, now)
+        done = {"indexed": indexed, "expired": expired}
         more = expired == MAX_EXPIRED or indexed == MAX_INDEXED
-        if not self._settings.compress:
-            return more
-        plan = await self._compressor.plan(user_id, now, limit=MAX_BUNDLES)
-        done = await self._compressor.apply(plan, now=now, actor=ACTOR)
-        tally.archived += done.archived
-        tally.made += done.made
-        counts = {"expired": expired, "compressed": done.archived, "made": done.made, "indexed": indexed}
-        for what, number in counts.items():
+        if self._settings.compress:
+            plan = await self._compressor.plan(user_id, now, limit=MAX_BUNDLES)
+            compressed = await self._compressor.apply(plan, now=now, actor=ACTOR)
+            done |= {"compressed": compressed.archived, "made": compressed.made}
+            more = more or len(compressed.bundles) == MAX_BUNDLES
+        tally.counts.update(done)
+        for what, number in done.items():
             if number:
                 self._meter.count("maintenance_memories_total", what, by=number)
-        return more or len(done.bundles) == MAX_BUNDLES
+        return more
 
     async def _reindex_outdated(self, user_id: str) -> int:
         """Re-index memories that an earlier version had indexed; until then they are found by their old terms."""

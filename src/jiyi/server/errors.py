@@ -11,20 +11,7 @@ from pydantic import BaseModel, Field
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException as AnyHttpException
 
-from ..errors import (
-    ConnectionLost,
-    EmbeddingError,
-    EmbeddingModelChanged,
-    IdempotencyConflict,
-    InvalidInput,
-    JiyiError,
-    LlmError,
-    LlmOverBudget,
-    LlmUnavailable,
-    NotFound,
-    StoreUnavailable,
-    VersionConflict,
-)
+from .. import errors
 from ..http_server import problem
 
 logger = logging.getLogger("jiyi.server")
@@ -33,18 +20,18 @@ MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 5  # sent to clients when a part is unavailable
 
 # The first match counts. Any other error is a fault of the server: 500, with details in the log only.
-STATUS: dict[type[JiyiError], tuple[int, str]] = {
-    InvalidInput: (422, "invalid_input"),
-    NotFound: (404, "not_found"),
-    VersionConflict: (409, "version_conflict"),
-    IdempotencyConflict: (409, "idempotency_conflict"),
-    EmbeddingModelChanged: (409, "embedding_model_changed"),
-    StoreUnavailable: (503, "unavailable"),
-    ConnectionLost: (503, "unavailable"),
-    LlmOverBudget: (429, "too_many_requests"),
-    LlmUnavailable: (503, "unavailable"),
-    LlmError: (502, "language_model"),
-    EmbeddingError: (503, "unavailable"),
+STATUS: dict[type[errors.JiyiError], tuple[int, str]] = {
+    errors.InvalidInput: (422, "invalid_input"),
+    errors.NotFound: (404, "not_found"),
+    errors.VersionConflict: (409, "version_conflict"),
+    errors.IdempotencyConflict: (409, "idempotency_conflict"),
+    errors.EmbeddingModelChanged: (409, "embedding_model_changed"),
+    errors.StoreUnavailable: (503, "unavailable"),
+    errors.ConnectionLost: (503, "unavailable"),
+    errors.LlmOverBudget: (429, "too_many_requests"),
+    errors.LlmUnavailable: (503, "unavailable"),
+    errors.LlmError: (502, "language_model"),
+    errors.EmbeddingError: (503, "unavailable"),
 }
 
 CODES = {
@@ -105,8 +92,8 @@ def install(app: FastAPI) -> None:
     async def unexpected_error(request: Request, _: Exception) -> Response:
         return answer(request, 500, "internal", "internal error: see the server's log for the request_id")
 
-    @app.exception_handler(JiyiError)
-    async def engine_error(request: Request, error: JiyiError) -> Response:
+    @app.exception_handler(errors.JiyiError)
+    async def engine_error(request: Request, error: errors.JiyiError) -> Response:
         return from_error(request, error)
 
     @app.exception_handler(RequestValidationError)
@@ -136,14 +123,14 @@ def install(app: FastAPI) -> None:
         return answer(request, status, CODES.get(status, "refused"), detail, headers=error.headers)
 
 
-def from_error(request: Request, error: JiyiError) -> Response:
+def from_error(request: Request, error: errors.JiyiError) -> Response:
     status, code = next((found for kind, found in STATUS.items() if isinstance(error, kind)), (500, "internal"))
     name = type(error).__name__
     if status >= 500:
         logger.error("%s: %s", name, error, extra={"request_id": request.scope.get("request_id")})
     if status == 500:
         return answer(request, 500, "internal", "internal error: see the server's log for the request_id")
-    if isinstance(error, VersionConflict):
+    if isinstance(error, errors.VersionConflict):
         status = 412 if "if-match" in request.headers else 409
         more: dict[str, Any] = {"memory_id": error.memory_id, "version": error.actual, "expected": error.expected}
         return answer(request, status, code, str(error), error=name, **more)

@@ -5,19 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    BindParameter,
-    String,
-    and_,
-    bindparam,
-    cast,
-    func,
-    null,
-    select,
-    type_coerce,
-    union_all,
-)
+import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..ids import erased
@@ -29,38 +17,28 @@ from .database import Inserts, Repository
 from .tables import SHARED, ChangeRow, MemoryRow, SynonymRow
 
 # Built once, because every search runs it. Each newest number is one index look-up, and so is the entry behind it.
-_NEWEST = (
-    select(
-        ChangeRow.seq, ChangeRow.memory_id, type_coerce(ChangeRow.changed_at, BigInteger),
-        null().label("keyword"), null().label("synonym"),
-        null().label("similarity"), null().label("user_id"),
-    )
-    .where(
-        ChangeRow.seq
-        == select(func.max(ChangeRow.seq))
-        .where(
-            ChangeRow.seq.in_(
-                [
-                    select(func.max(ChangeRow.seq)).where(ChangeRow.user_id == bindparam(name)).scalar_subquery()
-                    for name in ("user_id", "erased", "shared")
-                ]
-            )
-        )
-        .scalar_subquery()
-    )
-)  # fmt: skip
-_WORDS: BindParameter[list[str]] = bindparam("words", expanding=True)
-_SNAPSHOT: Any = union_all(
+_TIPS = [
+    sa.select(sa.func.max(ChangeRow.seq)).where(ChangeRow.user_id == sa.bindparam(name)).scalar_subquery()
+    for name in ("user_id", "erased", "shared")
+]
+_NEWEST = sa.select(
+    ChangeRow.seq,
+    ChangeRow.memory_id,
+    sa.type_coerce(ChangeRow.changed_at, sa.BigInteger),
+    *(sa.null().label(name) for name in ("keyword", "synonym", "similarity", "user_id")),
+).where(ChangeRow.seq == sa.select(sa.func.max(ChangeRow.seq)).where(ChangeRow.seq.in_(_TIPS)).scalar_subquery())
+_WORDS: sa.BindParameter[list[str]] = sa.bindparam("words", expanding=True)
+_SNAPSHOT: Any = sa.union_all(
     _NEWEST,
-    select(
-        cast(null(), BigInteger),
-        cast(null(), String),
-        cast(null(), BigInteger),
+    sa.select(
+        sa.cast(sa.null(), sa.BigInteger),
+        sa.cast(sa.null(), sa.String),
+        sa.cast(sa.null(), sa.BigInteger),
         SynonymRow.keyword,
         SynonymRow.synonym,
         SynonymRow.similarity,
         SynonymRow.user_id,
-    ).where(SynonymRow.user_id.in_([bindparam("user_id"), bindparam("shared")]), SynonymRow.keyword.in_(_WORDS)),
+    ).where(SynonymRow.user_id.in_([sa.bindparam("user_id"), sa.bindparam("shared")]), SynonymRow.keyword.in_(_WORDS)),
 )
 
 
@@ -97,14 +75,16 @@ class Changes(Repository):
     async def next_end(self, user_id: str, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:
         """Return the next time at which a memory of the user expires or ends."""
         async with self._database.reading(user_id) as session:
-            mine = and_(MemoryRow.user_id == user_id, MemoryRow.status == "active")
+            mine = sa.and_(MemoryRow.user_id == user_id, MemoryRow.status == "active")
             ends = [
-                await session.scalar(select(func.min(column)).where(mine, column > now))
+                await session.scalar(sa.select(sa.func.min(column)).where(mine, column > now))
                 for column in (MemoryRow.expires_at, MemoryRow.valid_to)
             ]
             for name, lifetime in lifetimes:
-                mortal = and_(mine, MemoryRow.memory_type == name, MemoryRow.expires_at.is_(None))
-                first = select(func.min(MemoryRow.created_at)).where(mortal, MemoryRow.created_at > now - lifetime)
+                mortal = sa.and_(mine, MemoryRow.memory_type == name, MemoryRow.expires_at.is_(None))
+                first = sa.select(sa.func.min(MemoryRow.created_at)).where(
+                    mortal, MemoryRow.created_at > now - lifetime
+                )
                 created = await session.scalar(first)
                 ends.append(None if created is None else created + lifetime)
             return min((end for end in ends if end is not None), default=None)
@@ -112,6 +92,6 @@ class Changes(Repository):
     async def users_since(self, seen: int) -> tuple[int, list[str]]:
         """Return the newest change number, and the users whose memories changed since `seen`."""
         async with self._database.reading(None) as session:
-            tip = await session.scalar(select(func.max(ChangeRow.seq))) or 0
-            since = select(ChangeRow.user_id).where(ChangeRow.seq > seen, ChangeRow.user_id != SHARED).distinct()
+            tip = await session.scalar(sa.select(sa.func.max(ChangeRow.seq))) or 0
+            since = sa.select(ChangeRow.user_id).where(ChangeRow.seq > seen, ChangeRow.user_id != SHARED).distinct()
             return tip, list(await session.scalars(since)) if tip > seen else []

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -17,6 +18,7 @@ from .contract import Advance, StoreInfo
 from .tables import Base, ChangeRow
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class Database(ABC):
@@ -96,6 +98,28 @@ class Repository:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+
+R = TypeVar("R", bound=Repository)
+Work = Callable[Concatenate[R, AsyncSession, P], Coroutine[Any, Any, T]]
+Method = Callable[Concatenate[R, P], Coroutine[Any, Any, T]]
+
+
+def writes(*users: str) -> Callable[[Work[R, P, T]], Method[R, P, T]]:
+    """Run a method in one transaction, with the write lock of these users; of its first argument's if it is `*`."""
+
+    def decorate(work: Work[R, P, T]) -> Method[R, P, T]:
+        @wraps(work)
+        async def method(self: R, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            locked = [str(args[0])] if users == (ITS_USER,) else users
+            return await self._database.write(locked, lambda session: work(self, session, *args, **kwargs))
+
+        return method
+
+    return decorate
+
+
+ITS_USER = "*"  # the first argument of the method
 
 
 Values = dict[str, Any]

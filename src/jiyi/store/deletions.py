@@ -13,7 +13,7 @@ from ..models import utc_now
 from . import jobs
 from .changes import tell
 from .contract import Change, IndexEntry, Unembedded
-from .database import Repository, chunks, from_row
+from .database import ITS_USER, Repository, chunks, from_row, writes
 from .edits import bring_back, reopen, revision_values
 from .entries import insert_index
 from .memories import known_by_hash
@@ -88,54 +88,6 @@ class Erasure:
     rewritten: list[Unembedded] = field(default_factory=list)
     restored: list[str] = field(default_factory=list)
     kept_messages: int = 0  # sources that stay because other memories came from them
-
-
-async def erase(
-    session: AsyncSession, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: Rewrite
-) -> Erasure:
-    """Remove memories and all that belongs to them, with the messages that state nothing else. `with_sources` also
-    removes messages that state more, and everything that came from these messages only. What a removed memory had
-    superseded holds again."""
-    done = Erasure()
-    gone = {one.id: one for one in await _held(session, user_id, memory_ids)}
-    asked = set(gone)
-    if not gone:
-        return done
-    messages = frozenset[str]().union(*(one.messages for one in gone.values()))
-    if not with_sources:
-        messages -= await _stating_more(session, user_id, messages, gone)
-    for one in await _from_messages(session, user_id, messages):
-        unsupported = one.messages <= messages or bool(one.data.get("joined"))  # joined: it quotes all of its messages
-        if one.id not in gone and one.memory_type not in GROWING and unsupported:
-            gone[one.id] = one
-    again = await _stand_ins(session, user_id, gone)
-    for held in await _made_of(session, user_id, gone, messages):
-        left = rewrite(held, list(gone.values()), messages)
-        if left is None:
-            gone[held.id] = held
-        elif isinstance(left, Rewritten):
-            done.rewritten.append(await _rewrite(session, user_id, held, left))
-    done.derived = sorted(set(gone) - asked)
-    done.restored = await _reopen(session, user_id, gone)
-    orphans = await _remove(session, user_id, gone, messages, done)
-    done.kept_messages = len({name for one in asked for name in gone[one].messages} - orphans)
-    for memory_id in again:
-        if memory_id not in gone and await _bring_back(session, user_id, memory_id):
-            done.restored.append(memory_id)
-    return done
-
-
-async def erase_all(session: AsyncSession, user_id: str) -> Erasure:
-    """Remove everything of exactly this user."""
-    done = Erasure()
-    names = {"embeddings": "vectors", "memory_sources": "sources"}
-    for table in reversed(Base.metadata.sorted_tables):
-        if "user_id" in table.columns:
-            mine = table.columns["user_id"] == user_id
-            done.removed[names.get(table.name, table.name)] += await _count(session, table, mine)
-            await session.execute(delete(table).where(mine))
-    await tell(session, erased(user_id), [""], "erase")
-    return done
 
 
 # -- affected memories -----------------------------------------------------------------------------------------------
@@ -334,11 +286,52 @@ async def _count(session: AsyncSession, table: Any, where: Any) -> int:
 class Deletions(Repository):
     """Permanent deletion."""
 
-    async def delete(self, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: Rewrite) -> Erasure:
-        return await self._database.write(
-            [user_id],
-            lambda session: erase(session, user_id, memory_ids, with_sources=with_sources, rewrite=rewrite),
-        )
+    @writes(ITS_USER)
+    async def delete(
+        self, session: AsyncSession, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: Rewrite
+    ) -> Erasure:
+        """Remove memories and all that belongs to them, with the messages that state nothing else. `with_sources` also
+        removes messages that state more, and everything that came from these messages only. What a removed memory had
+        superseded holds again."""
+        done = Erasure()
+        gone = {one.id: one for one in await _held(session, user_id, memory_ids)}
+        asked = set(gone)
+        if not gone:
+            return done
+        messages = frozenset[str]().union(*(one.messages for one in gone.values()))
+        if not with_sources:
+            messages -= await _stating_more(session, user_id, messages, gone)
+        for one in await _from_messages(session, user_id, messages):
+            unsupported = one.messages <= messages or bool(
+                one.data.get("joined")
+            )  # joined: it quotes all of its messages
+            if one.id not in gone and one.memory_type not in GROWING and unsupported:
+                gone[one.id] = one
+        again = await _stand_ins(session, user_id, gone)
+        for held in await _made_of(session, user_id, gone, messages):
+            left = rewrite(held, list(gone.values()), messages)
+            if left is None:
+                gone[held.id] = held
+            elif isinstance(left, Rewritten):
+                done.rewritten.append(await _rewrite(session, user_id, held, left))
+        done.derived = sorted(set(gone) - asked)
+        done.restored = await _reopen(session, user_id, gone)
+        orphans = await _remove(session, user_id, gone, messages, done)
+        done.kept_messages = len({name for one in asked for name in gone[one].messages} - orphans)
+        for memory_id in again:
+            if memory_id not in gone and await _bring_back(session, user_id, memory_id):
+                done.restored.append(memory_id)
+        return done
 
-    async def delete_user(self, user_id: str) -> Erasure:
-        return await self._database.write([user_id], lambda session: erase_all(session, user_id))
+    @writes(ITS_USER)
+    async def delete_user(self, session: AsyncSession, user_id: str) -> Erasure:
+        """Remove everything of exactly this user."""
+        done = Erasure()
+        names = {"embeddings": "vectors", "memory_sources": "sources"}
+        for table in reversed(Base.metadata.sorted_tables):
+            if "user_id" in table.columns:
+                mine = table.columns["user_id"] == user_id
+                done.removed[names.get(table.name, table.name)] += await _count(session, table, mine)
+                await session.execute(delete(table).where(mine))
+        await tell(session, erased(user_id), [""], "erase")
+        return done

@@ -6,21 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    BindParameter,
-    Select,
-    String,
-    and_,
-    bindparam,
-    cast,
-    func,
-    literal,
-    null,
-    select,
-    type_coerce,
-    union_all,
-)
+import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from .contract import BY_A_PERSON, Addition, SlotEntry, Source
@@ -51,27 +37,27 @@ class Dependencies:
     units: dict[str, tuple[list[str], int, int]] = field(default_factory=dict)  # participants, start, end
 
 
-_USER: BindParameter[str] = bindparam("user_id")
+_USER: sa.BindParameter[str] = sa.bindparam("user_id")
 
 
-def _in(name: str) -> BindParameter[list[str]]:
-    return bindparam(name, expanding=True)
+def _in(name: str) -> sa.BindParameter[list[str]]:
+    return sa.bindparam(name, expanding=True)
 
 
-def _part(name: str, key: Any, value: Any, *, text: Any = None, number: Any = None, end: Any = None) -> Select[Any]:
-    return select(
-        literal(name, literal_execute=True),
+def _part(name: str, key: Any, value: Any, *, text: Any = None, number: Any = None, end: Any = None) -> sa.Select[Any]:
+    return sa.select(
+        sa.literal(name, literal_execute=True),
         key,
         value,
-        cast(null() if text is None else text, String),
-        cast(null() if number is None else type_coerce(number, BigInteger), BigInteger),
-        cast(null() if end is None else type_coerce(end, BigInteger), BigInteger),
+        sa.cast(sa.null() if text is None else text, sa.String),
+        sa.cast(sa.null() if number is None else sa.type_coerce(number, sa.BigInteger), sa.BigInteger),
+        sa.cast(sa.null() if end is None else sa.type_coerce(end, sa.BigInteger), sa.BigInteger),
     )
 
 
 _memory, _message = MemoryRow, MessageRow
-_HAS_VECTOR = and_(EmbeddingRow.part == 0, EmbeddingRow.model == bindparam("model"))
-_PARTS: dict[str, Select[Any]] = {
+_HAS_VECTOR = sa.and_(EmbeddingRow.part == 0, EmbeddingRow.model == sa.bindparam("model"))
+_PARTS: dict[str, sa.Select[Any]] = {
     "cited": _part("cited", _message.id, _message.id).where(_message.user_id == _USER, _message.id.in_(_in("cited"))),
     "delivered": _part("delivered", _message.id, _message.id).where(
         _message.user_id == _USER, _message.dedupe_hash.in_(_in("delivered"))
@@ -83,13 +69,13 @@ _PARTS: dict[str, Select[Any]] = {
         EmbeddingRow.user_id == _USER, EmbeddingRow.memory_id.in_(_in("met")), _HAS_VECTOR
     ),
     "said": _part("embedded", EmbeddingRow.memory_id, EmbeddingRow.memory_id)
-    .join(MemoryRow, and_(_memory.user_id == EmbeddingRow.user_id, _memory.id == EmbeddingRow.memory_id))
+    .join(MemoryRow, sa.and_(_memory.user_id == EmbeddingRow.user_id, _memory.id == EmbeddingRow.memory_id))
     .where(_memory.user_id == _USER, _memory.dedupe_hash.in_(_in("said")), _HAS_VECTOR),
     "expired": _part("expired", _memory.dedupe_hash, _memory.id).where(
         _memory.user_id == _USER,
         _memory.dedupe_hash.in_(_in("expired")),
         _memory.status == "active",
-        _memory.expires_at <= bindparam("now", type_=Instant()),
+        _memory.expires_at <= sa.bindparam("now", type_=Instant()),
     ),
     "key": _part("key", _memory.memory_key, _memory.id).where(
         _memory.user_id == _USER, _memory.memory_key.in_(_in("key"))
@@ -119,11 +105,11 @@ def _statement(parts: tuple[str, ...], nulls: tuple[str, ...] | None) -> Any:
     selects = [_PARTS[name] for name in parts]
     if nulls is not None:
         scope = [
-            column.is_(None) if name in nulls else column == bindparam(name)
+            column.is_(None) if name in nulls else column == sa.bindparam(name)
             for name, column in ((name, getattr(_message, name)) for name in SCOPE)
         ]
-        selects.append(_part("last", literal(""), func.max(_message.id)).where(_message.user_id == _USER, *scope))
-    return union_all(*selects)
+        selects.append(_part("last", sa.literal(""), sa.func.max(_message.id)).where(_message.user_id == _USER, *scope))
+    return sa.union_all(*selects)
 
 
 async def look_up(session: AsyncSession, addition: Addition) -> Dependencies:
@@ -218,7 +204,7 @@ def _referred(addition: Addition) -> set[str]:
 async def slots(session: AsyncSession, user_id: str, wanted: Sequence[str]) -> list[SlotEntry]:
     """Return the active memories of these slots, also ended ones, with the messages that told them."""
     edited = (
-        select(func.max(RevisionRow.changed_at))
+        sa.select(sa.func.max(RevisionRow.changed_at))
         .where(
             RevisionRow.user_id == MemoryRow.user_id,
             RevisionRow.memory_id == MemoryRow.id,
@@ -226,12 +212,12 @@ async def slots(session: AsyncSession, user_id: str, wanted: Sequence[str]) -> l
         )
         .scalar_subquery()
     )
-    source = and_(MemorySourceRow.user_id == MemoryRow.user_id, MemorySourceRow.memory_id == MemoryRow.id)
-    message = and_(MessageRow.user_id == MemorySourceRow.user_id, MessageRow.id == MemorySourceRow.message_id)
+    source = sa.and_(MemorySourceRow.user_id == MemoryRow.user_id, MemorySourceRow.memory_id == MemoryRow.id)
+    message = sa.and_(MessageRow.user_id == MemorySourceRow.user_id, MessageRow.id == MemorySourceRow.message_id)
     found: dict[str, SlotEntry] = {}
     for some in chunks(wanted):
         statement = (
-            select(MemoryRow, edited, MemorySourceRow, MessageRow.sent_at)
+            sa.select(MemoryRow, edited, MemorySourceRow, MessageRow.sent_at)
             .outerjoin(MemorySourceRow, source)
             .outerjoin(MessageRow, message)
             .where(MemoryRow.user_id == user_id, MemoryRow.slot.in_(some), MemoryRow.status == "active")

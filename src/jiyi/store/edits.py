@@ -16,7 +16,7 @@ from ..errors import InvalidInput, VersionConflict
 from ..models import MemoryItem, Revision
 from . import memories
 from .contract import Change, ChangedMemory, Past
-from .database import NO_ATTRIBUTE, Inserts, Repository, Values, chunks, from_row
+from .database import ITS_USER, NO_ATTRIBUTE, Inserts, Repository, Values, chunks, from_row, writes
 from .entries import INDEX_TABLES, index_values
 from .memories import known_by_hash, memory_row
 from .tables import MemoryRow, MessageRow, RelationRow, RevisionRow
@@ -41,33 +41,6 @@ async def retire_expired(
                 values={"status": "archived"}, action="archive", actor="system", reason="it had expired", at=at
             )
             await _apply(session, row, change)
-
-
-async def update(session: AsyncSession, user_id: str, memory_id: str, change: Change, version: int | None) -> None:
-    """Change a memory; with a version, only if it still has that version."""
-    row = await memory_row(session, user_id, memory_id)
-    if version is not None and row.version != version:
-        raise VersionConflict(memory_id, version, row.version)
-    await _refuse_twin(session, row, change)
-    await _apply(session, row, change)
-
-
-async def update_many(session: AsyncSession, user_id: str, wanted: Sequence[ChangedMemory]) -> list[tuple[str, str]]:
-    """Change memories that still have their version; return the others, with the reason."""
-    left: list[tuple[str, str]] = []
-    for one in wanted:
-        row = await session.scalar(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id == one.id))
-        try:
-            if row is None:
-                left.append((one.id, "it is gone"))
-            elif one.version is not None and row.version != one.version:
-                left.append((one.id, f"it was changed meanwhile, to version {row.version}"))
-            else:
-                await _refuse_twin(session, row, one.change)
-                await _apply(session, row, one.change)
-        except InvalidInput as error:
-            left.append((one.id, error.problem))
-    return left
 
 
 async def _refuse_twin(session: AsyncSession, row: MemoryRow, change: Change) -> None:
@@ -158,11 +131,36 @@ async def reopen(session: AsyncSession, row: MemoryRow, actor: str, reason: str,
 class Edits(Repository):
     """Changes of memories."""
 
-    async def update(self, user_id: str, memory_id: str, change: Change, *, version: int | None) -> None:
-        await self._database.write([user_id], lambda session: update(session, user_id, memory_id, change, version))
+    @writes(ITS_USER)
+    async def update(
+        self, session: AsyncSession, user_id: str, memory_id: str, change: Change, version: int | None
+    ) -> None:
+        """Change a memory; with a version, only if it still has that version."""
+        row = await memory_row(session, user_id, memory_id)
+        if version is not None and row.version != version:
+            raise VersionConflict(memory_id, version, row.version)
+        await _refuse_twin(session, row, change)
+        await _apply(session, row, change)
 
-    async def update_many(self, user_id: str, wanted: Sequence[ChangedMemory]) -> list[tuple[str, str]]:
-        return await self._database.write([user_id], lambda session: update_many(session, user_id, wanted))
+    @writes(ITS_USER)
+    async def update_many(
+        self, session: AsyncSession, user_id: str, wanted: Sequence[ChangedMemory]
+    ) -> list[tuple[str, str]]:
+        """Change memories that still have their version; return the others, with the reason."""
+        left: list[tuple[str, str]] = []
+        for one in wanted:
+            row = await session.scalar(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id == one.id))
+            try:
+                if row is None:
+                    left.append((one.id, "it is gone"))
+                elif one.version is not None and row.version != one.version:
+                    left.append((one.id, f"it was changed meanwhile, to version {row.version}"))
+                else:
+                    await _refuse_twin(session, row, one.change)
+                    await _apply(session, row, one.change)
+            except InvalidInput as error:
+                left.append((one.id, error.problem))
+        return left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

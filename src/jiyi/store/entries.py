@@ -14,7 +14,7 @@ from ..models import Coverage
 from ..text.passages import passages
 from .changes import tell
 from .contract import IndexEntry, Unembedded
-from .database import Inserts, Repository, chunks
+from .database import ITS_USER, Inserts, Repository, chunks, writes
 from .tables import EmbeddingRow, KeywordRow, MemoryRow, TermsRow
 
 INDEX_TABLES = (EmbeddingRow, TermsRow, KeywordRow)
@@ -107,21 +107,6 @@ async def coverage(session: AsyncSession, model: str, user_id: str | None) -> Co
         with_keywords=await session.scalar(with_keywords) or 0,
         outdated=await session.scalar(outdated) or 0,
     )
-
-
-async def replace_entries(session: AsyncSession, user_id: str, entries: Mapping[str, tuple[int, IndexEntry]]) -> int:
-    """Replace the index entries of memories that still have the given version; return their number."""
-    done: dict[str, IndexEntry] = {}
-    for some in chunks(list(entries)):
-        mine = select(MemoryRow.id, MemoryRow.version).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
-        at = [memory_id for memory_id, version in await session.execute(mine) if version == entries[memory_id][0]]
-        for table in INDEX_TABLES:
-            of_these = and_(table.__table__.c.user_id == user_id, table.__table__.c.memory_id.in_(at))
-            await session.execute(delete(table).where(of_these))
-        done |= {memory_id: entries[memory_id][1] for memory_id in at}
-    await insert_index(session, user_id, done)
-    await tell(session, user_id, list(done), "update")
-    return len(done)
 
 
 async def save_vectors(
@@ -219,5 +204,17 @@ class IndexEntries(Repository):
                 for memory_id, row in terms.items()
             }
 
-    async def replace(self, user_id: str, entries: Mapping[str, tuple[int, IndexEntry]]) -> int:
-        return await self._database.write([user_id], lambda session: replace_entries(session, user_id, entries))
+    @writes(ITS_USER)
+    async def replace(self, session: AsyncSession, user_id: str, entries: Mapping[str, tuple[int, IndexEntry]]) -> int:
+        """Replace the index entries of memories that still have the given version; return their number."""
+        done: dict[str, IndexEntry] = {}
+        for some in chunks(list(entries)):
+            mine = select(MemoryRow.id, MemoryRow.version).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
+            at = [memory_id for memory_id, version in await session.execute(mine) if version == entries[memory_id][0]]
+            for table in INDEX_TABLES:
+                of_these = and_(table.__table__.c.user_id == user_id, table.__table__.c.memory_id.in_(at))
+                await session.execute(delete(table).where(of_these))
+            done |= {memory_id: entries[memory_id][1] for memory_id in at}
+        await insert_index(session, user_id, done)
+        await tell(session, user_id, list(done), "update")
+        return len(done)

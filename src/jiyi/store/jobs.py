@@ -11,7 +11,7 @@ from sqlalchemy.orm import aliased
 from ..errors import IdempotencyConflict, InvalidInput, NotFound
 from ..models import Job, JobCounts, MemoryItem, Receipt, ReceiptState
 from .contract import Lease, LeaseLost
-from .database import Repository, chunks
+from .database import ITS_USER, Repository, chunks, from_row, writes
 from .entries import without_vector
 from .memories import items
 from .tables import SHARED, JobMemoryRow, JobRow
@@ -19,42 +19,6 @@ from .tables import SHARED, JobMemoryRow, JobRow
 OPEN = JobRow.not_before.is_not(None)
 # Pauses and leases are shorter than this. A longer one was written by a clock that was ahead, and is ignored.
 FAR = timedelta(hours=2)
-
-
-async def claim(session: AsyncSession, owner: str, now: datetime, until: datetime) -> Lease | None:
-    """Take the job that has been due for longest. Jobs of one session run in order."""
-    earlier = aliased(JobRow)
-    same_session = or_(
-        earlier.session_id == JobRow.session_id, and_(earlier.session_id.is_(None), JobRow.session_id.is_(None))
-    )
-    waits_for_another = (
-        select(earlier.id)
-        .where(earlier.user_id == JobRow.user_id, earlier.not_before.is_not(None), same_session, earlier.id < JobRow.id)
-        .exists()
-    )
-    free = or_(JobRow.leased_until.is_(None), JobRow.leased_until <= now, JobRow.leased_until > now + FAR)
-    due = or_(JobRow.not_before <= now, JobRow.not_before > now + FAR)
-    job = await session.scalar(
-        select(JobRow)
-        .where(due, free, ~waits_for_another)
-        .order_by(JobRow.not_before, JobRow.id)
-        .limit(1)
-        .with_for_update(of=JobRow, skip_locked=True)
-    )
-    if job is None:
-        return None
-    job.leased_by = owner
-    job.leased_until = until
-    job.attempts += 1
-    return Lease(
-        user_id=job.user_id,
-        job_id=job.id,
-        session_id=job.session_id,
-        owner=owner,
-        attempt=job.attempts,
-        payload=job.payload or {},
-        accepted_at=job.created_at,
-    )
 
 
 async def held(session: AsyncSession, lease: Lease, now: datetime) -> JobRow:
@@ -65,33 +29,6 @@ async def held(session: AsyncSession, lease: Lease, now: datetime) -> JobRow:
     if job is None or job.leased_by != lease.owner or job.leased_until is None or job.leased_until <= now:
         raise LeaseLost(lease.job_id)
     return job
-
-
-async def renew(session: AsyncSession, lease: Lease, now: datetime, until: datetime) -> None:
-    (await held(session, lease, now)).leased_until = until
-
-
-async def postpone(
-    session: AsyncSession, lease: Lease, now: datetime, not_before: datetime, problem: str, *, counts: bool
-) -> None:
-    """Return a job after a failure, to be tried again. Waiting for a model does not count as an attempt."""
-    job = await held(session, lease, now)
-    _let_go(job, now)
-    job.attempts -= 0 if counts else 1
-    job.not_before = not_before
-    job.problems = [problem]
-
-
-async def fail(session: AsyncSession, lease: Lease, now: datetime, problem: str) -> None:
-    job = await held(session, lease, now)
-    _fail(job, now, problem)
-
-
-async def release(session: AsyncSession, lease: Lease, now: datetime) -> None:
-    """Return a job unfinished because the worker stops; does not count as an attempt."""
-    job = await held(session, lease, now)
-    _let_go(job, now)
-    job.attempts -= 1
 
 
 def _let_go(job: JobRow, now: datetime) -> None:
@@ -120,40 +57,6 @@ async def _row(session: AsyncSession, user_id: str, job_id: str, *, to_change: b
     if job is None:
         raise NotFound(f"user {user_id!r} has no job {job_id!r}")
     return job
-
-
-async def counts(session: AsyncSession, now: datetime) -> JobCounts:
-    by_state = dict((await session.execute(select(JobRow.state, func.count()).group_by(JobRow.state))).all())
-    free = or_(JobRow.leased_until.is_(None), JobRow.leased_until <= now)
-    return JobCounts(
-        by_state=by_state,
-        waiting_since=await session.scalar(select(func.min(JobRow.not_before)).where(JobRow.not_before <= now, free)),
-        failed_at=await session.scalar(
-            select(func.max(JobRow.updated_at)).where(JobRow.state == ReceiptState.FAILED.value)
-        ),
-    )
-
-
-async def retry(session: AsyncSession, user_id: str, job_id: str, now: datetime) -> Job:
-    """Run a failed job again, or a waiting one at once."""
-    job = await _row(session, user_id, job_id, to_change=True)
-    if job.payload is None:
-        raise InvalidInput("job_id", f"job {job_id} is {job.state}: there is nothing left to do")
-    if job.leased_until is None or job.leased_until <= now:
-        _let_go(job, now)
-        job.attempts = 0
-    job.state = ReceiptState.ACCEPTED.value
-    job.not_before = now
-    return to_job(job)
-
-
-async def cancel(session: AsyncSession, user_id: str, job_id: str, now: datetime, problem: str) -> Job:
-    """End an unfinished job. A worker that holds its lease can no longer write."""
-    job = await _row(session, user_id, job_id, to_change=True)
-    if job.not_before is None:
-        raise InvalidInput("job_id", f"job {job_id} is {job.state}: there is nothing to cancel")
-    _fail(job, now, problem)
-    return to_job(job)
 
 
 GONE = "what it was about was deleted"
@@ -195,30 +98,11 @@ async def forget_messages(session: AsyncSession, user_id: str, message_ids: Sequ
 
 
 def to_receipt(job: JobRow, memories: Sequence[MemoryItem]) -> Receipt:
-    return Receipt(
-        id=job.id,
-        user_id=job.user_id,
-        state=ReceiptState(job.state),
-        memories=tuple(memories),
-        created=job.created,
-        problems=tuple(job.problems),
-    )
+    return from_row(Receipt, job, state=ReceiptState(job.state), memories=tuple(memories))
 
 
 def to_job(row: JobRow) -> Job:
-    return Job(
-        id=row.id,
-        user_id=row.user_id,
-        session_id=row.session_id,
-        kind=row.kind,
-        state=ReceiptState(row.state),
-        attempts=row.attempts,
-        problems=tuple(row.problems),
-        next_attempt_at=row.not_before,
-        leased_until=row.leased_until,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-    )
+    return from_row(Job, row, state=ReceiptState(row.state), next_attempt_at=row.not_before)
 
 
 async def earlier_receipt(
@@ -260,24 +144,70 @@ def memories_of_job(job: JobRow) -> Select[str]:
 class Jobs(Repository):
     """Jobs and their leases."""
 
-    async def claim(self, owner: str, now: datetime, until: datetime) -> Lease | None:
-        return await self._database.write([], lambda session: claim(session, owner, now, until))
-
-    async def renew(self, lease: Lease, now: datetime, until: datetime) -> None:
-        await self._database.write([], lambda session: renew(session, lease, now, until))
-
-    async def postpone(
-        self, lease: Lease, now: datetime, not_before: datetime, problem: str, *, counts: bool = True
-    ) -> None:
-        await self._database.write(
-            [], lambda session: postpone(session, lease, now, not_before, problem, counts=counts)
+    @writes()
+    async def claim(self, session: AsyncSession, owner: str, now: datetime, until: datetime) -> Lease | None:
+        """Take the job that has been due for longest. Jobs of one session run in order."""
+        earlier = aliased(JobRow)
+        same_session = or_(
+            earlier.session_id == JobRow.session_id, and_(earlier.session_id.is_(None), JobRow.session_id.is_(None))
         )
+        waits_for_another = (
+            select(earlier.id)
+            .where(
+                earlier.user_id == JobRow.user_id, earlier.not_before.is_not(None), same_session, earlier.id < JobRow.id
+            )
+            .exists()
+        )
+        free = or_(JobRow.leased_until.is_(None), JobRow.leased_until <= now, JobRow.leased_until > now + FAR)
+        due = or_(JobRow.not_before <= now, JobRow.not_before > now + FAR)
+        job = await session.scalar(
+            select(JobRow)
+            .where(due, free, ~waits_for_another)
+            .order_by(JobRow.not_before, JobRow.id)
+            .limit(1)
+            .with_for_update(of=JobRow, skip_locked=True)
+        )
+        if job is None:
+            return None
+        job.leased_by = owner
+        job.leased_until = until
+        job.attempts += 1
+        more = {"owner": owner, "attempt": job.attempts, "payload": job.payload or {}, "accepted_at": job.created_at}
+        return from_row(Lease, job, job_id=job.id, **more)
 
-    async def fail(self, lease: Lease, now: datetime, problem: str) -> None:
-        await self._database.write([], lambda session: fail(session, lease, now, problem))
+    @writes()
+    async def renew(self, session: AsyncSession, lease: Lease, now: datetime, until: datetime) -> None:
+        (await held(session, lease, now)).leased_until = until
 
-    async def release(self, lease: Lease, now: datetime) -> None:
-        await self._database.write([], lambda session: release(session, lease, now))
+    @writes()
+    async def postpone(
+        self,
+        session: AsyncSession,
+        lease: Lease,
+        now: datetime,
+        not_before: datetime,
+        problem: str,
+        *,
+        counts: bool = True,
+    ) -> None:
+        """Return a job after a failure, to be tried again. Waiting for a model does not count as an attempt."""
+        job = await held(session, lease, now)
+        _let_go(job, now)
+        job.attempts -= 0 if counts else 1
+        job.not_before = not_before
+        job.problems = [problem]
+
+    @writes()
+    async def fail(self, session: AsyncSession, lease: Lease, now: datetime, problem: str) -> None:
+        job = await held(session, lease, now)
+        _fail(job, now, problem)
+
+    @writes()
+    async def release(self, session: AsyncSession, lease: Lease, now: datetime) -> None:
+        """Return a job unfinished because the worker stops; does not count as an attempt."""
+        job = await held(session, lease, now)
+        _let_go(job, now)
+        job.attempts -= 1
 
     async def next_due(self) -> datetime | None:
         """Return the time from which the next unfinished job can be claimed."""
@@ -301,7 +231,17 @@ class Jobs(Repository):
 
     async def counts(self, now: datetime) -> JobCounts:
         async with self._database.reading(None) as session:
-            return await counts(session, now)
+            by_state = dict((await session.execute(select(JobRow.state, func.count()).group_by(JobRow.state))).all())
+            free = or_(JobRow.leased_until.is_(None), JobRow.leased_until <= now)
+            return JobCounts(
+                by_state=by_state,
+                waiting_since=await session.scalar(
+                    select(func.min(JobRow.not_before)).where(JobRow.not_before <= now, free)
+                ),
+                failed_at=await session.scalar(
+                    select(func.max(JobRow.updated_at)).where(JobRow.state == ReceiptState.FAILED.value)
+                ),
+            )
 
     async def receipt(self, user_id: str, job_id: str, model: str) -> Receipt:
         """Return the receipt of a job. Memories without a vector may have been embedded since."""
@@ -313,8 +253,24 @@ class Jobs(Repository):
                 found = found.model_copy(update={"state": ReceiptState.INDEXED, "problems": ()})
             return found
 
-    async def retry(self, user_id: str, job_id: str, now: datetime) -> Job:
-        return await self._database.write([user_id], lambda session: retry(session, user_id, job_id, now))
+    @writes(ITS_USER)
+    async def retry(self, session: AsyncSession, user_id: str, job_id: str, now: datetime) -> Job:
+        """Run a failed job again, or a waiting one at once."""
+        job = await _row(session, user_id, job_id, to_change=True)
+        if job.payload is None:
+            raise InvalidInput("job_id", f"job {job_id} is {job.state}: there is nothing left to do")
+        if job.leased_until is None or job.leased_until <= now:
+            _let_go(job, now)
+            job.attempts = 0
+        job.state = ReceiptState.ACCEPTED.value
+        job.not_before = now
+        return to_job(job)
 
-    async def cancel(self, user_id: str, job_id: str, now: datetime, problem: str) -> Job:
-        return await self._database.write([user_id], lambda session: cancel(session, user_id, job_id, now, problem))
+    @writes(ITS_USER)
+    async def cancel(self, session: AsyncSession, user_id: str, job_id: str, now: datetime, problem: str) -> Job:
+        """End an unfinished job. A worker that holds its lease can no longer write."""
+        job = await _row(session, user_id, job_id, to_change=True)
+        if job.not_before is None:
+            raise InvalidInput("job_id", f"job {job_id} is {job.state}: there is nothing to cancel")
+        _fail(job, now, problem)
+        return to_job(job)

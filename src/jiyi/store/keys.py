@@ -8,12 +8,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import NotFound
 from ..keys import ApiKey, AuditEntry
-from .database import Repository, from_row
+from .database import Repository, from_row, writes
 from .tables import ApiKeyRow, AuditRow
-
-
-async def add(session: AsyncSession, key: ApiKey, key_hash: str) -> None:
-    session.add(ApiKeyRow(**_plain(key), key_hash=key_hash))
 
 
 def _plain(key: ApiKey) -> dict[str, object]:
@@ -21,36 +17,16 @@ def _plain(key: ApiKey) -> dict[str, object]:
     return {**values, "scopes": list(key.scopes), "user_ids": list(key.user_ids)}
 
 
-async def revoke(session: AsyncSession, key_id: str, now: datetime) -> ApiKey:
-    row = await session.get(ApiKeyRow, key_id, with_for_update=True)
-    if row is None:
-        raise NotFound(f"there is no key {key_id!r}")
-    row.revoked_at = row.revoked_at or now
-    return _key(row)
-
-
 def _key(row: ApiKeyRow) -> ApiKey:
     return from_row(ApiKey, row)
-
-
-async def note(session: AsyncSession, entries: Sequence[AuditEntry], keep: int) -> None:
-    session.add_all(AuditRow(**entry.model_dump()) for entry in entries)
-    await session.flush()
-    oldest = await session.scalar(select(AuditRow.id).order_by(AuditRow.id.desc()).offset(keep).limit(1))
-    if oldest is not None:
-        await session.execute(delete(AuditRow).where(AuditRow.id <= oldest))
-
-
-async def audit(session: AsyncSession, limit: int) -> list[AuditEntry]:
-    rows = await session.scalars(select(AuditRow).order_by(AuditRow.id.desc()).limit(limit))
-    return [from_row(AuditEntry, row) for row in rows]
 
 
 class Keys(Repository):
     """API keys of the server, and the audit log."""
 
-    async def add(self, key: ApiKey, key_hash: str) -> None:
-        await self._database.write([], lambda session: add(session, key, key_hash))
+    @writes()
+    async def add(self, session: AsyncSession, key: ApiKey, key_hash: str) -> None:
+        session.add(ApiKeyRow(**_plain(key), key_hash=key_hash))
 
     async def list(self) -> Sequence[tuple[ApiKey, str]]:
         """Return all keys with their hashes, oldest first."""
@@ -58,12 +34,23 @@ class Keys(Repository):
             rows = await session.scalars(select(ApiKeyRow).order_by(ApiKeyRow.id))
             return [(_key(row), row.key_hash) for row in rows]
 
-    async def revoke(self, key_id: str, now: datetime) -> ApiKey:
-        return await self._database.write([], lambda session: revoke(session, key_id, now))
+    @writes()
+    async def revoke(self, session: AsyncSession, key_id: str, now: datetime) -> ApiKey:
+        row = await session.get(ApiKeyRow, key_id, with_for_update=True)
+        if row is None:
+            raise NotFound(f"there is no key {key_id!r}")
+        row.revoked_at = row.revoked_at or now
+        return _key(row)
 
-    async def add_audit(self, entries: Sequence[AuditEntry], keep: int) -> None:
-        await self._database.write([], lambda session: note(session, entries, keep))
+    @writes()
+    async def add_audit(self, session: AsyncSession, entries: Sequence[AuditEntry], keep: int) -> None:
+        session.add_all(AuditRow(**entry.model_dump()) for entry in entries)
+        await session.flush()
+        oldest = await session.scalar(select(AuditRow.id).order_by(AuditRow.id.desc()).offset(keep).limit(1))
+        if oldest is not None:
+            await session.execute(delete(AuditRow).where(AuditRow.id <= oldest))
 
     async def audit(self, limit: int) -> Sequence[AuditEntry]:
         async with self._database.reading(None) as session:
-            return await audit(session, limit)
+            rows = await session.scalars(select(AuditRow).order_by(AuditRow.id.desc()).limit(limit))
+            return [from_row(AuditEntry, row) for row in rows]

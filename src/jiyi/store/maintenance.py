@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from ..languages.terms import WORDS_VERSION
 from ..models import ReceiptState
 from .contract import LeaseLost, Source
-from .database import Repository, chunks, from_row
+from .database import Repository, chunks, from_row, writes
 from .entries import vector_of_memory
 from .tables import SHARED, EmbeddingRow, JobRow, MemoryRow, MemorySourceRow
 
@@ -99,53 +99,6 @@ async def _sources(session: AsyncSession, user_id: str, ids: Sequence[str]) -> d
 ROUND = "upkeep"
 
 
-async def begin_round(session: AsyncSession, owner: str, now: datetime, until: datetime, *, forced: bool) -> str | None:
-    """Take the lease; return the user after whom to continue, or None if another process has it or, unless forced, it
-    is not due."""
-    row = await _round(session)
-    if row is None:
-        row = JobRow(
-            user_id=SHARED,
-            id=ROUND,
-            kind=ROUND,
-            state=ReceiptState.ACCEPTED.value,
-            created=0,
-            problems=[],
-            attempts=0,
-            created_at=now,
-            updated_at=now,
-            payload={"after": "", "due": now.isoformat()},
-        )
-        session.add(row)
-    longest = until + (until - now)  # a lease beyond that was taken by a clock that was ahead
-    if row.leased_until is not None and now < row.leased_until <= longest and row.leased_by != owner:
-        return None
-    at = row.payload or {}
-    after = str(at.get("after", ""))
-    indexed = (
-        at.get("words_version") == WORDS_VERSION
-    )  # a new version of Jiyi does not wait: memories have to be indexed
-    if not forced and not after and indexed and datetime.fromisoformat(at["due"]) > now:
-        return None
-    row.leased_by, row.leased_until = owner, until
-    return after
-
-
-async def advance_round(session: AsyncSession, owner: str, now: datetime, until: datetime, after: str) -> None:
-    """Note that all users up to this one are done, and extend the lease."""
-    row = await _leased(session, owner, now)
-    row.payload = {**(row.payload or {}), "after": after}
-    row.leased_until, row.updated_at = until, now
-
-
-async def finish_round(session: AsyncSession, owner: str, now: datetime, due: datetime) -> None:
-    """Release the lease until the next round is due."""
-    row = await _leased(session, owner, now)
-    row.payload = {"after": "", "due": due.isoformat(), "words_version": WORDS_VERSION}
-    row.leased_by = row.leased_until = None
-    row.updated_at = now
-
-
 async def _round(session: AsyncSession) -> JobRow | None:
     statement = select(JobRow).where(JobRow.user_id == SHARED, JobRow.id == ROUND).with_for_update()
     found: JobRow | None = await session.scalar(statement)
@@ -223,14 +176,53 @@ class Maintenance(Repository):
                 for memory_id, version, name, ends in await session.execute(statement)
             ]
 
-    async def begin_round(self, owner: str, now: datetime, until: datetime, *, forced: bool) -> str | None:
-        """Take the lease; return the user after whom to continue, or None if it is not this process's turn."""
-        return await self._database.write(
-            [SHARED], lambda session: begin_round(session, owner, now, until, forced=forced)
-        )
+    @writes(SHARED)
+    async def begin_round(
+        self, session: AsyncSession, owner: str, now: datetime, until: datetime, *, forced: bool
+    ) -> str | None:
+        """Take the lease; return the user after whom to continue, or None if another process has it or it is not due,
+        unless forced."""
+        row = await _round(session)
+        if row is None:
+            row = JobRow(
+                user_id=SHARED,
+                id=ROUND,
+                kind=ROUND,
+                state=ReceiptState.ACCEPTED.value,
+                created=0,
+                problems=[],
+                attempts=0,
+                created_at=now,
+                updated_at=now,
+                payload={"after": "", "due": now.isoformat()},
+            )
+            session.add(row)
+        longest = until + (until - now)  # a lease beyond that was taken by a clock that was ahead
+        if row.leased_until is not None and now < row.leased_until <= longest and row.leased_by != owner:
+            return None
+        at = row.payload or {}
+        after = str(at.get("after", ""))
+        indexed = (
+            at.get("words_version") == WORDS_VERSION
+        )  # a new version of Jiyi does not wait: memories have to be indexed
+        if not forced and not after and indexed and datetime.fromisoformat(at["due"]) > now:
+            return None
+        row.leased_by, row.leased_until = owner, until
+        return after
 
-    async def advance_round(self, owner: str, now: datetime, until: datetime, after: str) -> None:
-        await self._database.write([SHARED], lambda session: advance_round(session, owner, now, until, after))
+    @writes(SHARED)
+    async def advance_round(
+        self, session: AsyncSession, owner: str, now: datetime, until: datetime, after: str
+    ) -> None:
+        """Note that all users up to this one are done, and extend the lease."""
+        row = await _leased(session, owner, now)
+        row.payload = {**(row.payload or {}), "after": after}
+        row.leased_until, row.updated_at = until, now
 
-    async def finish_round(self, owner: str, now: datetime, due: datetime) -> None:
-        await self._database.write([SHARED], lambda session: finish_round(session, owner, now, due))
+    @writes(SHARED)
+    async def finish_round(self, session: AsyncSession, owner: str, now: datetime, due: datetime) -> None:
+        """Release the lease until the next round is due."""
+        row = await _leased(session, owner, now)
+        row.payload = {"after": "", "due": due.isoformat(), "words_version": WORDS_VERSION}
+        row.leased_by = row.leased_until = None
+        row.updated_at = now

@@ -1,7 +1,7 @@
 """The record stream of every import, the `Reader` protocol, and helpers to build records from foreign files."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Protocol, TypeVar
@@ -113,20 +113,6 @@ class ConversationBuilder:
             skipped=tuple(self._skipped),
             repaired=self._repaired,
         )
-
-
-def conversations_by_session(turns: Iterable[Turn], *, format: str, name: str) -> Iterable[Conversation]:  # noqa: A002
-    """Group consecutive turns of the same session; `name` is the session of turns that have none."""
-    builder: ConversationBuilder | None = None
-    for turn in turns:
-        session = turn.session or name
-        if builder is not None and builder.session_id != session:
-            yield builder.build()
-            builder = None
-        builder = builder or ConversationBuilder(session, format=format)
-        builder.add(turn)
-    if builder is not None:
-        yield builder.build()
 
 
 def _storable(text: str) -> str:
