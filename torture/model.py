@@ -17,7 +17,7 @@ from unittest.mock import patch
 import hypothesis
 from hypothesis.stateful import run_state_machine_as_test
 
-from jiyi.store.edits import update as RIGHTLY  # noqa: N812 - what the protection does
+from jiyi.store.edits import Edits
 from postgres_server import Databases
 
 from .machine import Machine
@@ -25,7 +25,7 @@ from .stores import ON_POSTGRES_FROM, server
 from .trial import Trial
 
 EXAMPLES, STEPS = 120, 30  # machines per database at scale 1, and steps of each
-PROTECTIONS = {"the check of versions": "`edits.update` changes a memory whatever its version is by then"}
+PROTECTIONS = {"the check of versions": "`Edits.update` changes a memory whatever its version is by then"}
 
 
 async def run(trial: Trial) -> None:
@@ -39,7 +39,7 @@ async def run(trial: Trial) -> None:
 
     with ExitStack() as off:
         if trial.without is not None:
-            off.enter_context(patch("jiyi.store.edits.update", _whatever_version))
+            off.enter_context(patch.object(Edits, "update", _whatever_version))
         await _tried(trial, "SQLite", file, nothing)
     if trial.scale < ON_POSTGRES_FROM or trial.without is not None:
         return
@@ -47,8 +47,11 @@ async def run(trial: Trial) -> None:
         await _on_postgres(trial, databases)
 
 
-async def _whatever_version(session: Any, user_id: str, memory_id: str, change: Any, version: int | None) -> None:
-    await RIGHTLY(session, user_id, memory_id, change, None)
+RIGHTLY = Edits.update  # with the protection
+
+
+async def _whatever_version(self: Edits, user_id: str, memory_id: str, change: Any, version: int | None) -> None:
+    await RIGHTLY(self, user_id, memory_id, change, None)
 
 
 async def _on_postgres(trial: Trial, databases: Databases) -> None:
