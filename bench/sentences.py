@@ -3,7 +3,8 @@
     python -m bench.sentences evaluate    five-fold cross-validation by story: accuracy, AUC of salience
     python -m bench.sentences fit         train on everything and write src/jiyi/write/classify.npz
 
-Training data: the labelled stories of `data/everyday-train.json.gz` and the sentences of `data/sentences.tsv`.
+Training data: the labelled stories of `data/everyday-train.json.gz`, the sentences of `data/sentences.tsv` and the
+short plain ones of `data/plain-sentences.tsv`: in stories, short messages are mostly small talk.
 """
 
 from __future__ import annotations
@@ -55,12 +56,13 @@ def examples() -> list[Example]:
         for session in story["sessions"]
         for message in session["messages"]
     ]
-    with (DATA / "sentences.tsv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    found += [
-        Example(row["text"], row["role"], KINDS.index(row["kind"]), _about(row), f"own-{at % 40}")
-        for at, row in enumerate(rows)
-    ]
+    for name in ("sentences", "plain-sentences"):
+        with (DATA / f"{name}.tsv").open(encoding="utf-8") as file:
+            rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+        found += [
+            Example(row["text"], row["role"], KINDS.index(row["kind"]), _about(row), f"{name}-{at % 40}")
+            for at, row in enumerate(rows)
+        ]
     return found
 
 
@@ -141,7 +143,7 @@ def evaluate(data: Sequence[Example]) -> None:
     salient = np.array([one.salient for one in data])
     user = np.array([one.role == "user" for one in data])
     chinese = np.array([any("\u4e00" <= letter <= "\u9fff" for letter in one.text) for one in data])
-    own = np.array([one.story.startswith("own") for one in data])
+    own = np.array(["sentences-" in one.story for one in data])
     print(f"{'':22s}{'n':>6s}   kind  about  AUC of salience")
     groups = {"all": right | True, "user, English": user & ~chinese & ~own, "user, Chinese": user & chinese & ~own}
     for name, rows in {**groups, "own sentences": own}.items():

@@ -88,4 +88,4 @@ def test_the_table_has_a_row_for_each_group(capsys: pytest.CaptureFixture[str]) 
 
 def test_our_own_stories_can_be_read() -> None:
     stories = load(Path(__file__).parents[1] / "bench" / "data" / "everyday-train.json.gz")
-    assert len(stories) == 175 and sum(len(story.questions) for story in stories) == 2646
+    assert len(stories) == 335 and sum(len(story.questions) for story in stories) == 8969

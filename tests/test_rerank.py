@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,7 @@ SAID = (
     "Totally forgot my umbrella on the tram.",
     "We watched that heist film, it was fine.",
 )
+APRIL = datetime(2026, 4, 1, 10, tzinfo=UTC)
 QUESTION = "Which city will Mei live in?"
 ABSENT = "What is the name of Mei's dentist?"
 
@@ -54,11 +57,11 @@ async def test_a_question_without_an_answer_gets_none(reading: Memory) -> None:
 async def test_the_reranker_is_named_where_a_score_is_explained(reading: Memory) -> None:
     found = await reading.search(QUESTION, user_id="mei", explain=True)
     part = next(part for part in found.hits[0].explanation.evidence if part.name == "reranker")
-    assert part.value > 0 and part.contribution
+    assert part.value and part.contribution
 
 
 async def test_stats_and_health_name_the_reranker(reading: Memory) -> None:
-    assert (await reading.stats()).reranker == "jiyi-rerank-1"
+    assert (await reading.stats()).reranker == "jiyi-rerank-2"
     check = next(check for check in (await reading.health()).checks if check.name == "reranker")
     assert check.ok and check.problem is None
 
@@ -145,3 +148,43 @@ def test_the_cache_of_messages_stays_within_its_limit() -> None:
     reader = jiyi_rerank.LocalReranker(cache_mb=1)
     reader.logits(QUESTION, [jiyi_rerank.Candidate("Mei", f"{text} {number}") for text in SAID for number in range(5)])
     assert 0 < reader.cache_bytes <= 2**20
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "question"),
+    [
+        ("I pay 640 for the room.", "Landlord wants 700 from May on.", "What rent does Mei pay?"),
+        ("我在国贸那家健身房办了年卡。", "换到城西那家健身房了，离家近。", "梅现在去哪家健身房？"),
+    ],
+)  # fmt: skip
+async def test_a_newer_answer_that_replaces_an_older_one_stands_before_it(
+    path: Path, builtin: BuiltinEmbedder, old: str, new: str, question: str
+) -> None:
+    async with Memory.open(path, settings=ON, embedder=builtin) as memory:
+        for month, text in ((1, old), (3, new)):
+            said = {"role": "user", "name": "Mei", "content": text, "sent_at": f"2026-0{month}-05T10:00:00Z"}
+            await memory.add([said], user_id="mei", session_id=str(month))
+        found = await memory.search(question, user_id="mei", asked_at=APRIL, explain=True)
+        assert found.hits[0].content == new
+        assert found.hits[0].relevance_score >= 0.6
+
+
+class Replacing(WordReranker):
+    """A reranker for which every message replaces all older ones."""
+
+    def replaced(self, newer: Any, older: Sequence[Any]) -> list[float]:
+        return [3.0 for _ in older]
+
+
+async def test_questions_about_the_past_get_what_was(path: Path) -> None:
+    async with Memory.open(path, settings=ON, embedder=WordEmbedder(), reranker=Replacing("tea")) as memory:
+        for month, text in ((1, "My morning tea is green tea."), (3, "My morning tea is black tea.")):
+            said = {"role": "user", "content": text, "sent_at": f"2026-0{month}-05T10:00:00Z"}
+            await memory.add([said], user_id="mei", session_id=str(month))
+
+        async def evidence(question: str) -> set[str]:
+            found = await memory.search(question, user_id="mei", asked_at=APRIL, explain=True)
+            return {part.name for hit in found.hits for part in hit.explanation.evidence}
+
+        assert {"replaces", "replaced"} <= await evidence("Which morning tea is mine?")
+        assert not {"replaces", "replaced"} & await evidence("Which morning tea was mine before?")

@@ -134,13 +134,14 @@ async def test_another_person_is_heard_about_themself_only(path: Path) -> None:
 
 async def test_an_outsider_does_not_pass_as_the_user_by_its_name(path: Path) -> None:
     async with Memory.open(path, embedder=WordEmbedder()) as memory:
-        said = [{"role": role, "name": name, "content": f"zq{role} green tea"}
+        said = [{"role": role, "name": name, "content": f"I drink zq{role} green tea every morning."}
                 for role in ("tool", "web") for name in ("user", "mei", "用户")]  # fmt: skip
-        said += [{"role": "user", "name": "assistant", "content": "zquser green tea"}]
+        said += [{"role": "user", "name": "assistant", "content": "I drink zquser green tea every morning."}]
         await memory.add(said, user_id="mei", session_id="s")
         messages = await stored(memory, memory_types=["message"])
         assert {item.data.get("speaker") for item in messages if item.data["role"] != "user"} == {None}
         assert {item.trust for item in messages if item.data["role"] != "user"} == {0.5}, "it can be left out"
-        block = await memory.context("zqtool zqweb zquser green tea", user_id="mei")
+        block = await memory.context("Which green tea do I drink, zqtool, zqweb or zquser?", user_id="mei")
         assert "green tea" in block
-        assert "user: zqtool" not in block and "user: zqweb" not in block and "assistant: zquser" not in block
+        assert not any(f"user: I drink zq{role}" in block for role in ("tool", "web"))
+        assert "assistant: I drink zquser" not in block

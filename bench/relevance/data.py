@@ -172,13 +172,13 @@ async def retrieval(path: Path, embedder: CachedEmbedder, weight: float = 1.0) -
             for one in store["queries"]:
                 asked_at = _time(one["asked_at"]) if one.get("asked_at") else last
                 question, ids = await _ask(memory, one["text"], asked_at)
+                known = (items.get(name) for name in ids)  # None: derived in the meantime
                 gold = np.array(
                     [
-                        items[name].memory_type == "message"
-                        and bool(
-                            set(one["gold"]) & names.get((items[name].session_id or "", items[name].content), set())
-                        )
-                        for name in ids
+                        item is not None
+                        and item.memory_type == "message"
+                        and bool(set(one["gold"]) & names.get((item.session_id or "", item.content), set()))
+                        for item in known
                     ]
                 )
                 if gold.any():

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from jiyi_rerank.inputs import UNKNOWN_AGE, age_bucket, message_ids, question_ids, rank_buckets
+from jiyi_rerank.inputs import UNKNOWN_AGE, age_bucket, message_ids, newer_ids, question_ids, rank_buckets
 from jiyi_rerank.wordpiece import WordPiece, is_han
 
 NON_ANSWERS = {
@@ -67,6 +67,7 @@ class Mix:
     without_age: float = 0.1
     renamed: float = 0.25  # speakers get other names
     switched: float = 0.15  # some words of the question are translated
+    dropped: float = 0.06  # of the tokens of questions and messages, chance of each
 
 
 @dataclass
@@ -88,6 +89,7 @@ class Sampler:
     switch: CodeSwitch
     by_source: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     peers: dict[str, list[int]] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
     encoded: dict[tuple[str, str, str], list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -95,6 +97,7 @@ class Sampler:
             self.peers.setdefault(_peer_key(story), []).append(number)
             places = [(number, at) for at in range(len(story["questions"]))]
             self.by_source.setdefault(story["source"], []).extend(places)
+            self.changes += [change for change in changes_of(story) if change.replaced or self.chance.random() < 0.3]
 
     def list_of(self, source: str) -> tuple[list[int], list[Candidate]]:
         """Sample a question of a source; return its ids and candidates."""
@@ -109,7 +112,31 @@ class Sampler:
         found += [self._foreign(story) for _ in range(self.mix.foreign)]
         found += self._made_up(story, asked)
         self._set_ages(story, found)
-        return question_ids(self.pieces, asked), found
+        return self._noisy(question_ids(self.pieces, asked)), found
+
+    def _noisy(self, ids: list[int]) -> list[int]:
+        """Replace some tokens by an unknown one."""
+        if not self.mix.dropped:
+            return ids
+        return [
+            self.pieces.unk if at and self.chance.random() < self.mix.dropped else one for at, one in enumerate(ids)
+        ]
+
+    def replaced_list(self) -> tuple[list[int], list[Candidate]]:
+        """Sample a message; return its ids as a newer one, and older messages with label 1 if it replaces them."""
+        change = self.chance.choice(self.changes)
+        story = change.story
+        rename = self._renaming(story) if self.chance.random() < self.mix.renamed else {}
+        newer = story["messages"][change.newer]
+        others = [at for at in range(change.newer) if at not in change.known]
+        chosen = [(at, 1.0) for at in change.replaced[: self.mix.positives]]
+        chosen += [(at, 0.0) for at in change.near[: self.mix.hard]]
+        chosen += [(at, 0.0) for at in self.chance.sample(others, min(self.mix.near, len(others)))]
+        found = [self._candidate(story, index, label, rename) for index, label in chosen]
+        if self.chance.random() >= self.mix.without_age:
+            for candidate in found:
+                candidate.age = age_bucket(newer["at"] - (candidate.at or 0.0))
+        return self._noisy(newer_ids(self.pieces, renamed(newer["text"], rename))), found
 
     def _choices(self, story: Any, question: Any) -> list[tuple[int, float]]:
         positive = self.chance.sample(question["positive"], min(self.mix.positives, len(question["positive"])))
@@ -132,7 +159,7 @@ class Sampler:
             previous = renamed(story["messages"][message["previous"]]["text"], rename)
         speaker = "" if self.chance.random() < self.mix.without_speaker else renamed(message["speaker"], rename)
         kind = KINDS.index(message["kind"]) if message.get("kind") in KINDS else -1
-        ids = self._ids(speaker, renamed(message["text"], rename), previous)
+        ids = self._noisy(self._ids(speaker, renamed(message["text"], rename), previous))
         return Candidate(ids, label, message["at"] or None, kind=kind)
 
     def _ids(self, speaker: str, text: str, previous: str) -> list[int]:
@@ -175,6 +202,44 @@ class Sampler:
             if other and len(name) > 1 and other.isascii() == name.isascii():
                 out[name] = other
         return out
+
+
+@dataclass(frozen=True)
+class Change:
+    """A message, the older ones that it replaces, and those that are near but stay true."""
+
+    story: Any
+    newer: int
+    replaced: list[int]
+    near: list[int]
+
+    @property
+    def known(self) -> set[int]:
+        return {*self.replaced, *self.near}
+
+
+STATING = ("fact", "preference", "plan", "event", "decision", "instruction")
+
+
+def changes_of(story: Any) -> list[Change]:
+    """Return the changes that a story's questions ask about, and statements that replace nothing."""
+    if "near" not in story:
+        return []
+    messages, replaced, barred = story["messages"], dict[int, set[int]](), dict[int, set[int]]()
+    for question in story["questions"]:
+        related = {*question["positive"], *question["ignored"], *question["stale"]}
+        for newer in question["positive"]:
+            barred.setdefault(newer, set()).update(related)
+            if question["kind"] in ("changed", "correction") and messages[newer]["speaker"] != "assistant":
+                older = [at for at in question["stale"] if at < newer and messages[at]["speaker"] != "assistant"]
+                replaced.setdefault(newer, set()).update(older)
+    found = []
+    for newer, near in enumerate(story["near"]):
+        old = sorted(replaced.get(newer, ()))
+        if not near or (not old and (newer in replaced or messages[newer]["kind"] not in STATING)):
+            continue
+        found.append(Change(story, newer, old, [at for at in near if at not in barred.get(newer, ())]))
+    return found
 
 
 class CodeSwitch:

@@ -185,6 +185,16 @@ def add_candidates(story: Story, count: int, embedded: Callable[[Sequence[str]],
         question["scores"] = [[round(float(words[at]), 3), round(float(meaning[at]), 3)] for at in best]
 
 
+def add_neighbours(story: Story, count: int, embedded: Callable[[Sequence[str]], NDArray[Any]]) -> None:
+    """Set `near`: for each message the most similar older ones by ½ BM25 + ½ dense."""
+    texts = [message["text"] for message in story["messages"]]
+    vectors, counts = embedded(texts), [Counter(tokens(text)) for text in texts]
+    story["near"] = [[]]
+    for at in range(1, len(texts)):
+        words, meaning = scaled(bm25(tokens(texts[at]), counts[:at])), vectors[:at] @ vectors[at]
+        story["near"].append(np.argsort(-(words + scaled(meaning)))[:count].tolist())
+
+
 def bm25(query: Sequence[str], counts: Sequence[Counter[str]], k1: float = 1.2, b: float = 0.75) -> NDArray[np.float64]:
     lengths = np.array([sum(bag.values()) for bag in counts], float)
     scores = np.zeros(len(counts))

@@ -1,12 +1,12 @@
 """Fit the weights with which a search joins the logits of the relevance model and of the reranker.
 
     python -m bench.reranker.fusion --data DATA --folds fold0.json fold1.json fold2.json --base FILE
-    python -m bench.reranker.fusion --stories everyday-dev.json.gz --weights 0.56 0.28
+    python -m bench.reranker.fusion --stories everyday-dev.json.gz
 
 The first form prints the weights, fitted on scores of stories held out of training: `--folds` are written by
-`bench.reranker.train --fold`, `--base` is a pickle {(story, question): logits of the story's messages}. The second form
-runs the first twelve stories through the product and prints the shift with which 20 % of their unanswerable questions
-get a hit at 0.6. The results go to `jiyi/read/rerank.py`."""
+`bench.reranker.train --fold`, `--base` is a pickle {(story, question): logits of the story's messages}. They go to
+`jiyi/read/rerank.py`. The second form then runs the first twelve stories through the product and prints the shift with
+which 20 % of their unanswerable questions get a hit at 0.6."""
 
 from __future__ import annotations
 
@@ -41,12 +41,11 @@ def main() -> None:
     parser.add_argument("--folds", type=Path, nargs="*", default=[])
     parser.add_argument("--base", type=Path)
     parser.add_argument("--stories", type=Path)
-    parser.add_argument("--weights", type=float, nargs=2, metavar=("BASE", "READ"))
     options = parser.parse_args()
     if options.base:
         print_weights(held_out(options.data, options.folds, pickle.loads(options.base.read_bytes())))
     if options.stories:
-        print(f"shift {asyncio.run(shift(options.stories, *options.weights)):.2f}")
+        print(f"shift {asyncio.run(shift(options.stories)):.2f}")
 
 
 def held_out(data: Path, folds: Sequence[Path], base: Mapping[tuple[str, str], Floats]) -> list[tuple[Scored, Floats]]:
@@ -103,22 +102,12 @@ def fitted(questions: Sequence[tuple[Scored, Floats]]) -> tuple[float, float]:
     return float(weights[0]), float(weights[1])
 
 
-async def shift(path: Path, base: float, read: float) -> float:
+async def shift(path: Path) -> float:
     """Return the shift that gives the line of 0.6 to the unanswerable questions of the first stories."""
     from jiyi import Memory
-    from jiyi.read import search
+    from jiyi.read.rerank import SHIFT
 
     highest: list[float] = []
-    original = search.reranked
-
-    async def recording(reranker: Any, query: Any, hits: Any, found: Any) -> Any:
-        again = await original(reranker, query, hits, found)
-        before = {one.id: one.logit for one in hits}
-        logits = {one.id: part.value for one in again for part in one.evidence if part.name == "reranker"}
-        highest.append(max((base * before[one] + read * logits[one] for one in logits), default=-math.inf))
-        return again
-
-    search.reranked = recording
     for story in read_json(path)["stories"]:
         if story["id"] not in FIRST_HALF:
             continue
@@ -128,9 +117,10 @@ async def shift(path: Path, base: float, read: float) -> float:
                 for question in story["questions"]:
                     if not question["must"]:
                         asked_at = datetime.fromisoformat(story["asked_at"])
-                        await memory.search(question["q"], user_id="u", limit=5, asked_at=asked_at, explain=True)
-    line = sorted(highest)[-1 - round(PASSING * len(highest))]
-    return math.log(LINE / (1 - LINE)) - line
+                        found = await memory.search(question["q"], user_id="u", limit=1, asked_at=asked_at)
+                        highest.append(max((hit.relevance_score for hit in found.hits), default=0.0))
+    line = min(max(sorted(highest)[-1 - round(PASSING * len(highest))], 1e-6), 1 - 1e-6)
+    return SHIFT + math.log(LINE / (1 - LINE)) - math.log(line / (1 - line))
 
 
 async def add_story(memory: Any, story: Any) -> None:

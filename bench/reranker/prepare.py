@@ -25,6 +25,8 @@ from .files import write_json
 ADDED_TOKENS = 13_000
 RETRIEVAL = ("locomo-dev", "longmemeval-dev", "madial-zh-dev", "madial-en-dev", "memdaily-noise-dev")
 CANDIDATES = 30
+NEIGHBOURS = 10
+TRAINING = Path(__file__).parents[1] / "data"
 
 
 def main() -> None:
@@ -41,9 +43,10 @@ def main() -> None:
         english, pairs = texts.wordnet(options.wordnet), texts.cedict(options.cedict)
         write_json(options.out / "texts.json.gz", {"english": english, "pairs": pairs})
     embed = cache_of_vectors()
-    training = data.everyday(options.bench / "everyday-train.json.gz")
+    training = [story for path in sorted(TRAINING.glob("everyday-*.json.gz")) for story in data.everyday(path)]
     for story in training:
         data.add_candidates(story, len(story["messages"]), embed)
+        data.add_neighbours(story, NEIGHBOURS, embed)
     write_json(options.out / "train.json.gz", training + data.public_groups(options.public))
     validation = data.everyday(options.bench / "everyday-dev.json.gz", options.bench / "everyday-dev-memories.json.gz")
     for story in validation:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from jiyi_rerank.inputs import UNKNOWN_AGE, age_bucket, message_ids, question_ids, rank_buckets
+from jiyi_rerank.inputs import UNKNOWN_AGE, age_bucket, message_ids, newer_ids, question_ids, rank_buckets
 from jiyi_rerank.wordpiece import WordPiece
 
+from .batches import changes_of
 from .metrics import FIRST_HALF, Scored, best_line, everyday_figures, everyday_line, retrieval_figures
 from .model import Reranker
 
@@ -55,6 +56,52 @@ def scored(model: Reranker, pieces: WordPiece, stories: Sequence[Any], previous:
         )
         for story, question, chosen, start in rows
     ]
+
+
+def replaced_report(model: Reranker, pieces: WordPiece, stories: Sequence[Any], name: str) -> str:
+    """Return how well older messages that a newer one replaces are told from similar ones that stay true."""
+    model.eval()
+    pairs, labels = [], []
+    for change in (change for story in stories for change in changes_of(story)):
+        messages, newer = change.story["messages"], change.story["messages"][change.newer]
+        older = change.replaced + change.near
+        asked = newer_ids(pieces, newer["text"])
+        for at in older:
+            age = age_bucket(newer["at"] - messages[at]["at"])
+            pairs.append((asked, _message(change.story, at, pieces, False), age, UNKNOWN_AGE))
+        labels += [True] * len(change.replaced) + [False] * len(change.near)
+    if not any(labels):
+        return ""
+    with torch.no_grad():
+        scores, holds = _probabilities(model, pairs), np.array(labels)
+    high, low = scores[holds], scores[~holds]
+    auc = float(np.mean(high[:, None] > low[None]))
+    lines = [
+        f"at {line}: recall {100 * np.mean(high >= line):.0f} precision {100 * holds[scores >= line].mean():.0f}"
+        for line in (0.3, 0.5, 0.7, 0.9)
+    ]
+    return f"{name} | replaced {len(high)} of {len(labels)} AUC {auc:.3f} " + ", ".join(lines)
+
+
+def replaced_pairs(model: Reranker, pieces: WordPiece, story: Any) -> Any:
+    """Return the probability that message i replaces the older message j, for all messages of users."""
+    messages = story["messages"]
+    users = [at for at, message in enumerate(messages) if message["speaker"] != "assistant"]
+    ids = {at: _message(story, at, pieces, False) for at in users}
+    places = [(newer, older) for newer in users for older in users if older < newer]
+    pairs = [
+        (
+            newer_ids(pieces, messages[newer]["text"]),
+            ids[older],
+            age_bucket(messages[newer]["at"] - messages[older]["at"]),
+            UNKNOWN_AGE,
+        )
+        for newer, older in places
+    ]
+    found = np.zeros((len(messages), len(messages)), np.float16)
+    for (newer, older), score in zip(places, _probabilities(model, pairs), strict=True):
+        found[newer, older] = score
+    return found
 
 
 def _message(story: Any, at: int, pieces: WordPiece, previous: bool) -> list[int]:

@@ -27,7 +27,7 @@ from .batches import Candidate, CodeSwitch, Mix, Sampler
 from .files import read_json, read_vocabulary
 from .model import Encoder, Reranker, Shape
 from .quantise import Arrays, pack, unpack
-from .scoring import report, scored
+from .scoring import replaced_pairs, replaced_report, report, scored
 
 CUDA = "cuda"
 CHUNKS = 2  # parts of a batch, by length, to save padding
@@ -47,6 +47,7 @@ class Config:
     pairs: float = 0.5  # weight of the binary cross-entropy
     kinds: float = 0.3  # weight of telling the kind of a message
     everyday: float = 0.7  # share of lists from our stories
+    replaced: float = 0.12  # share of lists of older messages that a newer one may replace
     previous: bool = False  # show the message before
     base: str = "adapted"
     shape: Shape = field(default_factory=Shape)
@@ -68,13 +69,18 @@ class Lists(IterableDataset[Any]):
     def _batch(self) -> Any:
         rows: list[tuple[list[int], Candidate, int]] = []
         for group in range(self.config.groups):
-            draw = self.sampler.chance.random()
-            rest = "cmrc2018" if draw < (1 + self.config.everyday) / 2 else "molweni"
-            question, found = self.sampler.list_of("everyday" if draw < self.config.everyday else rest)
+            question, found = self._list()
             rows += [(question, candidate, group) for candidate in found]
         rows.sort(key=lambda row: -len(row[1].ids))
         size = -(-len(rows) // CHUNKS)
         return [_tensors(rows[at : at + size]) for at in range(0, len(rows), size)]
+
+    def _list(self) -> tuple[list[int], list[Candidate]]:
+        if self.sampler.chance.random() < self.config.replaced:
+            return self.sampler.replaced_list()
+        draw = self.sampler.chance.random()
+        rest = "cmrc2018" if draw < (1 + self.config.everyday) / 2 else "molweni"
+        return self.sampler.list_of("everyday" if draw < self.config.everyday else rest)
 
 
 def _tensors(rows: list[tuple[list[int], Candidate, int]]) -> tuple[Tensor, ...]:
@@ -223,7 +229,8 @@ def main() -> None:
     def on_step(step: int, model: Reranker, loss: float) -> None:
         chosen = held_out or [s for s in validation if s["source"] == "everyday" or step == config.steps]
         print(f"{options.name} step {step} loss {loss:.3f} {time.time() - began:.0f} s")
-        print(report(scored(model, pieces, chosen, config.previous), options.name), flush=True)
+        print(report(scored(model, pieces, chosen, config.previous), options.name))
+        print(replaced_report(model, pieces, held_out, options.name), flush=True)
 
     pairs = read_json(options.data / "texts.json.gz")["pairs"]
     sampler = Sampler(stories, pieces, config.mix, random.Random(config.seed), CodeSwitch(pairs))
@@ -233,7 +240,11 @@ def main() -> None:
     (options.out / f"{options.name}.json").write_text(
         json.dumps({"config": asdict(config), "rows": [row.as_list() for row in rows]})
     )
-    if not held_out:
+    if held_out:
+        with torch.no_grad():
+            found = {story["id"]: replaced_pairs(model, pieces, story) for story in held_out}
+        np.savez_compressed(options.out / f"{options.name}.replaced.npz", **found)
+    else:
         np.savez(options.out / f"{options.name}.npz", **pack(exported(model)))
 
 

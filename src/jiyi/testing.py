@@ -55,6 +55,9 @@ class WordReranker:
         self.asked.append((question, candidates))
         return [30.0 if self.word in candidate.text else -30.0 for candidate in candidates]
 
+    def replaced(self, newer: Any, older: Sequence[Any]) -> list[float]:
+        return [-30.0 for _ in older]
+
     def clear(self) -> None:
         self.cleared += 1
 

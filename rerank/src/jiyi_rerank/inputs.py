@@ -8,11 +8,17 @@ from .wordpiece import WordPiece
 
 QUESTION_TOKENS, MESSAGE_TOKENS, PREVIOUS_TOKENS = 62, 120, 32
 UNKNOWN_AGE = 15
+NEWER = "now: "
 
 
 def question_ids(pieces: WordPiece, text: str) -> list[int]:
     """Return [CLS] question [SEP]; of a text that is too long, the end counts."""
     return [pieces.cls, *pieces.encode(text)[-(QUESTION_TOKENS - 2) :], pieces.sep]
+
+
+def newer_ids(pieces: WordPiece, text: str) -> list[int]:
+    """Return the ids of a newer message, to be scored against the older ones that it may replace."""
+    return [pieces.cls, *pieces.encode(f"{NEWER}{text}")[: QUESTION_TOKENS - 2], pieces.sep]
 
 
 def message_ids(pieces: WordPiece, speaker: str, text: str, previous: str = "") -> list[int]:

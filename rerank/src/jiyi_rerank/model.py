@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .inputs import message_ids, question_ids
+from .inputs import message_ids
 from .wordpiece import WordPiece
 
 Floats = NDArray[np.float32]
@@ -80,9 +80,8 @@ class Model:
             for at, length in enumerate(lengths)
         ]
 
-    def logits(self, question: str, messages: Sequence[Message], ages: Sequence[tuple[int, int]]) -> Floats:
-        """Return the logit of each message; `ages` are buckets of `inputs.py`."""
-        ids = question_ids(self.pieces, question)
+    def logits(self, ids: list[int], messages: Sequence[Message], ages: Sequence[tuple[int, int]]) -> Floats:
+        """Return the logit of each message for the ids of a question; `ages` are buckets of `inputs.py`."""
         x = self._embedded(np.array(ids), np.arange(len(ids)), 0)
         age, rank = np.array(ages).T
         states, scales, mask = _gathered(messages)

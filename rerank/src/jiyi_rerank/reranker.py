@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from threading import Lock
 from typing import Protocol
 
-from .inputs import UNKNOWN_AGE, age_bucket, rank_buckets
+from .inputs import UNKNOWN_AGE, age_bucket, newer_ids, question_ids, rank_buckets
 from .model import Message, Model
+from .wordpiece import WordPiece
 
 MAX_SCORES = 20_000
 
@@ -41,7 +42,7 @@ class LocalReranker:
     hashes of the texts, so a changed text never gets an old score. The model is loaded at first use, once per process.
     """
 
-    id = "jiyi-rerank-1"
+    id = "jiyi-rerank-2"
 
     def __init__(self, cache_mb: float = 64.0) -> None:
         self._limit = int(cache_mb * 2**20)
@@ -54,9 +55,25 @@ class LocalReranker:
         """Return a logit for each candidate: that it answers, or bears on, the question.
 
         The age counts absolutely and relative to the other candidates."""
+        return self._logits(question, question_ids, candidates, _buckets(candidates))
+
+    def replaced(self, newer: Readable, older: Sequence[Readable]) -> list[float]:
+        """Return a logit for each older message: that it is no longer so because of the newer one."""
+        now = newer.age_days
+        days = [None if one.age_days is None or now is None else one.age_days - now for one in older]
+        ages = [(UNKNOWN_AGE if age is None else age_bucket(age), UNKNOWN_AGE) for age in days]
+        return self._logits(newer.text, newer_ids, older, ages)
+
+    def _logits(
+        self,
+        text: str,
+        ids: Callable[[WordPiece, str], list[int]],
+        candidates: Sequence[Readable],
+        ages: Sequence[tuple[int, int]],
+    ) -> list[float]:
         if not candidates:
             return []
-        asked, ages = _digest(question), _buckets(candidates)
+        asked = _digest(f"{ids.__name__}\0{text}")
         keys = [
             (asked, _digest(f"{candidate.speaker}\0{candidate.text}"), *age)
             for candidate, age in zip(candidates, ages, strict=True)
@@ -66,7 +83,8 @@ class LocalReranker:
         new = [at for at, key in enumerate(keys) if key not in known]
         if new:
             messages = self._encoded([candidates[at] for at in new], [keys[at][1] for at in new])
-            found = loaded_model().logits(question, messages, [ages[at] for at in new])
+            model = loaded_model()
+            found = model.logits(ids(model.pieces, text), messages, [ages[at] for at in new])
             known.update((keys[at], float(logit)) for at, logit in zip(new, found, strict=True))
         with self._lock:
             for key in keys:
@@ -91,7 +109,7 @@ class LocalReranker:
         with self._lock:
             known = {key: self._messages[key] for key in keys if key in self._messages}
         new = {key: candidate for key, candidate in zip(keys, candidates, strict=True) if key not in known}
-        states = loaded_model().encode([(candidate.speaker, candidate.text) for candidate in new.values()])
+        states = loaded_model().encode([(one.speaker, one.text) for one in new.values()])
         known.update(zip(new, states, strict=True))
         with self._lock:
             for key, message in known.items():

@@ -27,6 +27,7 @@ Places = NDArray[np.intp]
 
 OUTDATED = 3.0  # subtracted from the logit of a superseded statement when the query is about the present
 SMALL_TALK = 1.5  # subtracted from the logit of small talk and non-answers
+TIME = 1.5  # added to the logit of a candidate in a time that the query names
 KEYWORDS = 4.0  # added to the logit of a candidate with all words of a keyword query, subtracted if it has none
 MAX_KEYWORDS = 6
 HELD = 0.5  # share of the words that some candidate must have
@@ -186,6 +187,7 @@ class Relevance:
             "assistant asked": ASSISTANT * asks_assistant(query.text) * self._columns["assistant"],
             "outdated": np.zeros(len(places)) if candidates.over is None else -OUTDATED * candidates.over[places],
             "small talk": -SMALL_TALK * candidates.weak_kind[places],
+            "named time": np.zeros(len(places)) if candidates.time is None else TIME * candidates.time[places],
         }
 
         self.logits = self._model.calibrated(self._logits + sum(self._adjustments.values()))

@@ -24,8 +24,13 @@ PACKAGE = "jiyi_rerank"
 NOT_INSTALLED = "not installed: hits are ranked without reading them (run pip install ./rerank in the checkout of Jiyi)"
 MOST_READ = 25  # candidates of a search
 NEAR = 6.0  # distance to the best logit up to which a candidate is read: no reading makes up for more
-BASE, READ, SHIFT = 0.56, 0.28, 1.05  # weights of the relevance model's and the reranker's logit
+BASE, READ, SHIFT = 0.65, 0.44, 0.38  # weights of the relevance model's and the reranker's logit
 UNREAD = -5.0  # logit of candidates that were not read, as of most that don't answer
+# Where a newer hit replaces an older one, which is so at a logit above 0:
+MOST_COMPARED = 6  # hits that are compared with each other
+NEWER, OLDER = 0.25, 0.55  # least scores
+BEHIND = 0.3  # distance at which the newer one follows the older one's former logit
+LOWERED = 0.5  # subtracted from the older one's logit
 LONGEST_QUERY = 150  # characters; longer ones are no questions
 # Widths of memories (a Chinese character counts as three): up to the first one rerankers know their like and are
 # trusted fully, then less and less; above the second one they don't read them.
@@ -48,6 +53,10 @@ class Reranker(Protocol):
 
     def logits(self, question: str, candidates: Sequence[RerankCandidate]) -> Sequence[float]:
         """Return for each candidate the logit that it answers, or bears on, the question. Runs in a thread."""
+        ...
+
+    def replaced(self, newer: RerankCandidate, older: Sequence[RerankCandidate]) -> Sequence[float]:
+        """Return for each older memory the logit that it is no longer so because of the newer one."""
         ...
 
     def clear(self) -> None:
@@ -83,9 +92,9 @@ def is_question(query: Query) -> bool:
 
 
 async def reranked(
-    reranker: Reranker, query: Query, hits: Sequence[RankedHit], found: Mapping[str, MemoryItem]
+    reranker: Reranker, query: Query, hits: Sequence[RankedHit], found: Mapping[str, MemoryItem], *, current: bool
 ) -> list[RankedHit]:
-    """Return the hits with scores by both models, best first."""
+    """Return the hits with scores by both models, best first. `current`: the query is about the present."""
     present = [one for one in hits if one.id in found]
     least = max((one.logit for one in present), default=0.0) - NEAR
     read = [
@@ -102,7 +111,30 @@ async def reranked(
         if one.id not in best or logit > best[one.id][0]:
             best[one.id] = (logit, memory)
     fused = [_fused(one, *best.get(one.id, (None, found[one.id]))) for one in present]
-    return sorted(fused, key=lambda one: -one.score)
+    ranked = sorted(fused, key=lambda one: -one.score)
+    return await asyncio.to_thread(_newest_first, reranker, ranked, found, query.filter.now) if current else ranked
+
+
+def _newest_first(
+    reranker: Reranker, hits: Sequence[RankedHit], found: Mapping[str, MemoryItem], now: datetime
+) -> list[RankedHit]:
+    """Where one of the best hits replaces an older one, let it answer as well as that, and lower the older one."""
+    best = [one for one in hits[:MOST_COMPARED] if one.score >= NEWER and width(found[one.id].content) <= LONGEST]
+    best = [one for one in best if found[one.id].data.get("role") != "assistant"]
+    best.sort(key=lambda one: found[one.id].valid_from)
+    texts = {one.id: candidate(found[one.id], now) for one in best}
+    replaced: dict[str, tuple[float, RankedHit, RankedHit]] = {}  # by older hit, the likeliest replacement
+    for at, newer in enumerate(best):
+        older = [one for one in best[:at] if one.score >= OLDER]
+        logits = reranker.replaced(texts[newer.id], [texts[one.id] for one in older]) if older else ()
+        for one, logit in zip(older, logits, strict=True):
+            if logit > replaced.get(one.id, (0.0,))[0]:
+                replaced[one.id] = (logit, one, newer)
+    changed: dict[str, RankedHit] = {}
+    for logit, old, new in replaced.values():
+        changed[new.id] = changed.get(new.id, new).rescored("replaces", logit, max(new.logit, old.logit - BEHIND))
+        changed[old.id] = changed.get(old.id, old).rescored("replaced", logit, old.logit - LOWERED)
+    return sorted((changed.get(one.id, one) for one in hits), key=lambda one: -one.score)
 
 
 def _wordings(one: RankedHit, found: Mapping[str, MemoryItem]) -> list[MemoryItem]:
@@ -127,5 +159,5 @@ def _fused(one: RankedHit, logit: float | None, shown: MemoryItem) -> RankedHit:
 
 def candidate(memory: MemoryItem, now: datetime) -> RerankCandidate:
     speaker = memory.data.get("speaker") or memory.data.get("role")
-    age = (now - memory.occurred_at).total_seconds() / 86_400
+    age = (now - memory.valid_from).total_seconds() / 86_400
     return RerankCandidate(speaker if isinstance(speaker, str) else "", memory.content, age)

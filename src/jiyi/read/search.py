@@ -163,7 +163,8 @@ class Searcher:
         found = {memory.id: memory for memory in as_they_were(memories, query.filter.as_of)}
         best, total = _across_languages(query, ranked.hits, found, self._ranking), ranked.total
         if reranker is not None:
-            best = [one for one in await reranked(reranker, query, best, found) if one.score >= query.min_score]
+            best = await reranked(reranker, query, best, found, current=index_query.current)
+            best = [one for one in best if one.score >= query.min_score]
             total = len(best) if query.min_score else total
         hits = []
         for one in best[: query.limit]:

@@ -17,7 +17,9 @@ ENGLISH = Language(
     past_question=(
         r"\b(?:used to|before|prior to|previous(?:ly)?|former(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|ago|ever"
         r"|back (?:then|when)|in the past|at first|at that time|(?:my|our|your|his|her|their|the|['’]s) old|history"
-        r"|chang(?:e|ed|es|ing)|switch(?:ed)?)\b"
+        r"|chang(?:e|ed|es|ing)|switch(?:ed)?|at the (?:start|beginning)|back in"
+        r"|(?:was|were|had) (?:meant|supposed) to)\b|\b(?:was|were|did|had)\b.{1,60}\bfirst\b"
+        r"|\bfirst (?:planned|meant|offered|given|approved|wanted|said|asked)\b"
     ),
     assistant_question=(
         rf"(?<!can )(?<!could )(?<!would )(?<!will )\byou(?:'ve| have| had)? (?:\w{{1,20}} )?(?:{_SAID})"
