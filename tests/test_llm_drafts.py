@@ -625,3 +625,14 @@ def test_no_false_proposal_is_stored_and_true_ones_are_kept() -> None:
     assert [(one.text, stored) for one, (stored, _) in false if stored is not None] == []
     true = [(one.text, reason) for one, (_, reason) in outcome if one.fault is None]
     assert sum(reason is None for _, reason in true) >= 0.97 * len(true), [one for one in true if one[1]]
+
+
+async def test_the_rules_stand_in_for_rejected_memories_only(server: FaultServer) -> None:
+    """What a model left out on purpose stays out; a damaged reply says nothing about what it left out."""
+    wrong = memory(messages=[3], quote="I'm allergic to peanuts", text="Mei is not allergic to peanuts.")
+    server.behave(by_task(memories={"memories": [memory(), wrong]}))
+    texts = [draft.content for draft in (await drafts_of(server)).drafts]
+    assert any(text.startswith("I'm allergic to peanuts") for text in texts)
+    job = memory(quote="I work as a nurse at Charité", text="Mei works as a nurse at Charité.", value="nurse")
+    server.behave(by_task(memories={"memories": [job, job | {"text": "Mei is not a nurse at Charité."}]}))
+    assert [draft.content for draft in (await drafts_of(server)).drafts] == ["Mei works as a nurse at Charité."]

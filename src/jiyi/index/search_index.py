@@ -282,7 +282,9 @@ async def _of_passages(
 
 def _index_row(*values: Any) -> IndexRow:
     data, tags = values[6:8]
-    speaker = data.get("speaker") or data.get("subject")  # a derived memory has no speaker
+    by_model = data.get("extractor") == "llm"  # its text names people itself: who said it is no evidence
+    speaker = None if by_model else data.get("speaker")
+    speaker = speaker or data.get("subject")
     assistant, derived = "role" in data and not is_person(data["role"]), "extractor" in data
     known = (speaker and _normal(speaker), assistant, derived, [normalise(tag) for tag in tags])
     alone = COMPRESSED in data  # a compressed memory is an episode by itself

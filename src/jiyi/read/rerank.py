@@ -158,6 +158,7 @@ def _fused(one: RankedHit, logit: float | None, shown: MemoryItem) -> RankedHit:
 
 
 def candidate(memory: MemoryItem, now: datetime) -> RerankCandidate:
-    speaker = memory.data.get("speaker") or memory.data.get("role")
+    data = memory.data
+    speaker = "" if data.get("extractor") == "llm" else data.get("speaker") or data.get("role")
     age = (now - memory.valid_from).total_seconds() / 86_400
     return RerankCandidate(speaker if isinstance(speaker, str) else "", memory.content, age)

@@ -30,7 +30,7 @@ def index_entry(
     content: str, summary: str, tags: Sequence[str], data: Mapping[str, JsonValue], rules: KeywordRules
 ) -> IndexEntry:
     """Return the index entry of a memory without its vector. The speaker is a search term, but is not embedded."""
-    speaker = data.get("speaker")
+    speaker = None if data.get("extractor") == "llm" else data.get("speaker")  # a model's text names its people itself
     of_content = tokens(content)
     terms = [*of_content, *(tokens(speaker) if isinstance(speaker, str) else ())]
     if not content.startswith(summary.removesuffix("…")):

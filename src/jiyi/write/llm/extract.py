@@ -48,6 +48,7 @@ class LlmDrafts:
     drafts: tuple[Draft, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     problems: tuple[str, ...] = ()
+    unusable: frozenset[str] | None = frozenset()  # messages of rejected memories; None: the reply is damaged
     usage: Usage = NO_USAGE
 
 
@@ -62,7 +63,7 @@ async def llm_drafts(unit: Unit, llm: LLMClient) -> LlmDrafts:
     found, problems = _parts(answers)
     drafts = [draft for part in found for draft in part.drafts]
     if found[0].problems:  # memories come first
-        drafts += await asyncio.to_thread(_from_rules, unit, drafts)
+        drafts += await asyncio.to_thread(_from_rules, unit, drafts, found[0].unusable)
     return LlmDrafts(
         drafts=tuple(drafts),
         rejected=tuple(one for part in found for one in part.rejected),
@@ -85,10 +86,12 @@ def _parts(answers: Sequence[LlmDrafts | BaseException]) -> tuple[list[LlmDrafts
     return found, problems
 
 
-def _from_rules(unit: Unit, drafts: Sequence[Draft]) -> list[Draft]:
-    """Extract with the rules from messages that the drafts do not cover, so that a damaged reply loses no fact."""
+def _from_rules(unit: Unit, drafts: Sequence[Draft], unusable: frozenset[str] | None) -> list[Draft]:
+    """Extract with the rules from messages of rejected memories, or from all if the reply is damaged (None), unless
+    drafts cover them: a bad reply loses no fact, and what a model left out on purpose stays out."""
     covered = {proof.message_id for draft in drafts if draft.memory_type != "episode" for proof in draft.evidence}
-    return [draft for draft in extract(unit) if not covered & {proof.message_id for proof in draft.evidence}]
+    found = [(draft, {proof.message_id for proof in draft.evidence}) for draft in extract(unit)]
+    return [draft for draft, ids in found if not covered & ids and (unusable is None or unusable & ids)]
 
 
 async def _ask(task: str, conversation: Transcript, unit: Unit, llm: LLMClient) -> LlmDrafts:
@@ -112,8 +115,14 @@ async def _ask(task: str, conversation: Transcript, unit: Unit, llm: LLMClient) 
         problems.append(f"the reply was cut off: {len(drafts)} {task} before that were kept, more may be missing")
     if problems and not drafts:
         raise LlmBadReply("; ".join(problems))
+    damaged = reply.cut_off or read.cut_off or read.damaged or len(rejected) > len(drafts)  # mostly wrong
+    damaged = damaged or any(one.message_id is None for one in rejected)
     return LlmDrafts(
-        drafts=tuple(drafts), rejected=tuple(rejected), problems=tuple(problems), usage=reply.usage or NO_USAGE
+        drafts=tuple(drafts),
+        rejected=tuple(rejected),
+        problems=tuple(problems),
+        unusable=None if damaged else frozenset(one.message_id for one in rejected if one.message_id),
+        usage=reply.usage or NO_USAGE,
     )
 
 
@@ -177,6 +186,7 @@ class Rejected:
 
     reason: str
     text: str
+    message_id: str | None = None  # that it quotes or cites, if any
 
 
 def summary_of(rejected: Sequence[Rejected], kept: int) -> str:
@@ -228,10 +238,17 @@ class Checker:
                 if drafts.setdefault(content_hash(draft.content), draft) is not draft:
                     raise Unsupported("duplicate")
             except Unsupported as error:
-                rejected.append(Rejected(str(error), text))
+                rejected.append(Rejected(str(error), text, self._cited(proposal)))
             except ValidationError as error:
                 rejected.append(Rejected(f"wrong shape: {_first(error)}", text))
         return list(drafts.values()), rejected
+
+    def _cited(self, proposal: dict[str, Any]) -> str | None:
+        """Return the first message that a proposal cites."""
+        numbers = proposal.get("messages")
+        number = numbers[0] if isinstance(numbers, list) and numbers else None
+        there = isinstance(number, int) and 0 < number <= len(self._transcript.messages)
+        return self._transcript.messages[number - 1].id if there and number is not None else None
 
     def _memory(self, proposal: dict[str, Any]) -> Draft:
         found = ProposedMemory.model_validate(proposal)
@@ -251,7 +268,8 @@ class Checker:
         ahead = found.type == "task"
         text = self._correct_dates(found.text, cited, ahead=ahead)
         share = self._grounding.supported(text, cited)
-        self._grounding.claimed(text, where.text[proof.start : proof.end], cited)
+        if not advice:
+            self._grounding.claimed(text, where.text[proof.start : proof.end], cited)
         day = self._grounding.day_of(found.when, cited) if found.when else None
         day = resolve_day(day, text, where.text[proof.start : proof.end], where.sent_at, ahead=ahead)
         data: dict[str, JsonValue] = {**self._made_by}
