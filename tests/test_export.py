@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+from base64 import b64encode
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -335,3 +337,73 @@ def test_the_command_line_carries_it_out_and_in(
     assert run.invoke(app, ["export", str(tmp_path / "m.md"), "--user", "mei", "--format", "markdown"]).exit_code == 0
     told = run.invoke(app, ["import", str(tmp_path / "m.md"), "--agent", "a"])
     assert told.exit_code == 2
+
+
+def nested(depth: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+WRONG: list[dict[str, Any]] = [
+    {"data": {"speaker": 5}},
+    {"metadata": nested(255)},
+    {"metadata": {"a": "b\x00"}},
+    {"importance": 1e300},
+    {"importance": -0.1},
+    {"trust": 2},
+    {"tags": [" "]},
+    {"version": 2**31 - 1},
+    {"content": "  "},
+    {"content": "x" * 100_001},
+    {"id": ""},
+]
+
+
+async def test_imports_are_checked_like_add(memory: Memory, tmp_path: Path, some_export: bytes) -> None:
+    lines = [json.loads(line) for line in some_export.decode().splitlines()]
+    at = next(at for at, line in enumerate(lines) if line.get("kind") == "memory")
+    wrong = [{**lines[at], **change} for change in WRONG]
+    vectors = [[0.0] * 64, [float("inf")] + [0.0] * 63]
+    wrong += [{**lines[at], "vectors": [{"part": 0, "model": "m", "vector": vector_text(one)}]} for one in vectors]
+    path = tmp_path / "wrong.jsonl"
+    for line in wrong:
+        path.write_text("\n".join(json.dumps(one) for one in [*lines[:at], line]), "utf-8")
+        with pytest.raises(InvalidInput):
+            await memory.transfer.import_memories(path)
+    assert await memory.users() == []
+    with pytest.raises(InvalidInput, match="deep"):
+        await memory.add("x", user_id="mei", metadata=nested(255))
+    with pytest.raises(InvalidInput, match="NUL"):
+        await memory.add("x", user_id="mei", metadata={"a\x00": 1})
+    with pytest.raises(InvalidInput, match=r"data\.speaker"):
+        await memory.add({"text": "x", "data": {"speaker": 5}}, user_id="mei")
+
+
+def vector_text(vector: list[float]) -> str:
+    return b64encode(np.array(vector, "<f4").tobytes()).decode()
+
+
+async def test_what_follows_from_a_text_is_computed_again(memory: Memory, tmp_path: Path) -> None:
+    """A full counter, a huge vector and a text under an old hash harm neither this user nor another."""
+    for user in ("mei", "bo"):
+        await memory.add("I like tea", user_id=user)
+    lines = [json.loads(line) for line in (await exported(memory, tmp_path / "a.jsonl", user_id="mei")).splitlines()]
+    await memory.delete_all("mei")
+    for line in lines:
+        if line.get("kind") == "memory":
+            line |= {"access_count": 2**31 - 1, "content": "I like coffee and tea"}
+            line["vectors"] = [{**one, "vector": vector_text([1e10] * 32)} for one in line["vectors"]]
+    (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    await memory.transfer.import_memories(tmp_path / "b.jsonl")
+    for _ in range(2):
+        for user in ("mei", "bo"):
+            assert (await memory.search("tea", user_id=user)).hits
+        assert len(await memory.usage.recalls(user_id="bo"))
+        assert len(await memory.usage.recalls(user_id="mei"))
+    assert (await memory.add("I like tea", user_id="mei")).created == 1, "the old text is no longer stored"
+    assert (await memory.add("I like coffee and tea", user_id="mei")).created == 0
+    assert {item.access_count for item in await stored(memory)} <= {0, 1, 2, 2_000_000_000}
+    drift = (await memory.maintenance.verify()).drift
+    assert set(drift) <= {"vectors", "keywords"}, drift

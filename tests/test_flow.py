@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extractors import SpelledOut
 from jiyi import Memory, ReceiptState, StoreError
 from jiyi.testing import WordEmbedder
 from jiyi.write.derive import segment
@@ -230,3 +231,22 @@ async def test_a_skill_that_succeeded_is_found_again(memory: Memory) -> None:
     assert [one.content for one in await stored(memory)] == ["deep research: ask → summarize"]
     with pytest.raises(ValueError, match="workflow"):
         await memory.sessions.record_skill("x", "web_search", user_id="mei")
+
+
+async def test_an_extractor_that_hangs_does_not_hold_the_message(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jiyi.write.add.DEADLINE_S", 0.05)
+    monkeypatch.setattr("jiyi.write.add.DEADLINE_PER_MESSAGE_S", 0.0)
+    hanging = SpelledOut(gate=asyncio.Event())
+    async with Memory.open(path, embedder=WordEmbedder(), extractors=[hanging]) as memory:
+        receipt = await memory.add([{"role": "user", "content": "mei home = Rome"}], user_id="mei", wait=False)
+        assert "TimeoutError" in receipt.problems[0]
+        assert [one.text for one in (await memory.messages(user_id="mei")).items] == ["mei home = Rome"]
+        assert receipt.state == "accepted", "a job tries again"
+
+
+async def test_reading_stops_when_its_time_is_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jiyi.write.extract.BUDGET_S", -1.0)
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        receipt = await memory.add([{"role": "user", "content": "I live in Rome."}], user_id="mei")
+        assert [made.memory_type for made in receipt.memories] == ["message"]
+        assert "kept verbatim only" in receipt.problems[0]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from jiyi import InvalidInput, Memory, MemoryItem
+from jiyi import InvalidInput, Memory, MemoryItem, Recall, StoreError
 from jiyi.read import accesses
 from jiyi.read.context import MAX_LINES
 from jiyi.settings import load_settings
@@ -244,3 +245,32 @@ async def test_a_search_that_looks_back_does_not_know_of_later_accesses(memory: 
     await memory.usage.recalls(user_id="mei")
     await memory.update(first.hits[0].id, user_id="mei", metadata={"so it is": "loaded anew"})
     assert (await memory.search("green tea", **asked)).hits[0].explanation == first.hits[0].explanation
+
+
+async def test_a_question_asked_just_before_a_deletion_is_not_written_after_it(memory: Memory, path: Path) -> None:
+    secret = (await memory.add("the vault code is zebra", user_id="mei")).memories[0]
+    await memory.add("zebra pictures are in the hall", user_id="mei")
+    await memory.search("zebra hall pictures vault", user_id="mei")
+    await memory.delete(secret.id, user_id="mei")
+    await memory.usage.recalls(user_id="mei")
+    assert [recall for recall in await memory.usage.recalls(user_id="mei") if secret.id in recall.memory_ids] == []
+
+
+async def test_a_user_whose_recalls_cannot_be_written_does_not_stop_the_others(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for user in ("mei", "bo"):
+        await memory.add("I like tea", user_id=user)
+        await memory.search("tea", user_id=user)
+    recalls = memory._engine.store.recalls
+    write = recalls.add
+
+    async def fails_for_bo(recalled: Sequence[Recall], keep: int) -> None:
+        if any(one.user_id == "bo" for one in recalled):
+            raise StoreError("integer out of range")
+        await write(recalled, keep)
+
+    monkeypatch.setattr(recalls, "add", fails_for_bo)
+    assert len(await memory.usage.recalls(user_id="mei")) == 1
+    assert await memory.usage.recalls(user_id="bo") == []
+    assert "'bo'" in caplog.text

@@ -259,6 +259,7 @@ class Memory:
             gone = await memory.delete(found.hits[0].id, user_id="mei")
         """
         memory, engine = await self.get(memory_id, user_id=user_id), self._engine
+        await engine.accesses.before_delete(user_id)
         done = await erase(
             engine.store, engine.embedder, engine.rules, user_id, [memory.id], with_sources=bool(with_sources)
         )

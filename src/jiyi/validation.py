@@ -16,6 +16,7 @@ MAX_NAME = 256
 MAX_TYPE = 64
 MAX_LIMIT = 1_000
 MAX_TAGS = 64
+MAX_DEPTH = 32  # of JSON objects; some databases and parsers fail on deep ones
 _OBJECT: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
 LAYER_NAMES: tuple[Layer, ...] = ("episodic", "semantic", "procedural")
 
@@ -103,10 +104,35 @@ def json_object(argument: str, value: object) -> dict[str, JsonValue]:
     """Check that a value is an object of plain JSON values."""
     try:
         found = _OBJECT.validate_python(value)
-        json.dumps(found, allow_nan=False, ensure_ascii=False).encode()
+        written = json.dumps(found, allow_nan=False, ensure_ascii=False)
+        written.encode()
     except (ValidationError, ValueError, RecursionError) as error:
         raise InvalidInput(argument, f"must be an object of plain JSON values ({str(error).splitlines()[0]})") from None
+    if "\\u0000" in written.replace("\\\\", ""):
+        raise InvalidInput(argument, "contains a NUL character")
+    if _depth(found) > MAX_DEPTH:
+        raise InvalidInput(argument, f"is nested more than {MAX_DEPTH} deep")
     return found
+
+
+def memory_data(argument: str, value: object) -> dict[str, JsonValue]:
+    """Check the `data` of a memory: names of people and roles in it are text."""
+    found = json_object(argument, value)
+    for key in ("speaker", "role", "subject"):
+        if found.get(key) is not None:
+            text(f"{argument}.{key}", found[key], longest=MAX_NAME)
+    return found
+
+
+def _inside(value: JsonValue) -> list[JsonValue]:
+    return list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, list) else []
+
+
+def _depth(value: JsonValue) -> int:
+    level, depth = [value], 0
+    while level and depth <= MAX_DEPTH:
+        level, depth = [inner for one in level for inner in _inside(one)], depth + 1
+    return depth
 
 
 def tags(argument: str, values: object) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ MAX_DEPTH, MAX_NAME = 8, 100
 SNIPPET = 2  # lines shown before and after a change
 SHOWN = 5  # files named in a message
 MAX_LINES = 999_999
-_LIST_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")
+_LIST_ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
 _MARKUP = ("<!--", "#", "|", ">", "```", "~~~", "---", BOM)
 _FORBIDDEN = frozenset('\\:*?"<>|')
 

@@ -29,7 +29,7 @@ from .tools.inputs import SearchMemoriesInput
 _MAX_PARTS = 6
 _MAX_SEARCHES = 12
 _MAX_KEYWORDS = 6
-_AND = re.compile(r"[;；\n]+|[，,]?\s*(?:以及|还有|另外|\band also\b|\bas well as\b|\band\b)\s*", re.IGNORECASE)
+_AND = re.compile(r"[;；\n]+|以及|还有|另外|\band also\b|\bas well as\b|\band\b", re.IGNORECASE)
 # Words of a need that suggest memory types.
 _CUES: dict[tuple[str, ...], re.Pattern[str]] = {
     types: re.compile(rf"{chinese}|\b(?:{english})\b", re.IGNORECASE)

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from .format import Heading, Item, Labels, Note, has_mark, item_text, mark, read_heading, read_item
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
-_BULLET = re.compile(r"(?P<indent>[ \t]*)(?P<mark>[-*+])(?P<space>[ \t]+)(?=[^ \t])")
-_RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
+_BULLET = re.compile(r"^(?P<indent>[ \t]*)(?P<mark>[-*+])(?P<space>[ \t]+)(?=[^ \t])")
+_RULE = re.compile(r"^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}(?=[^`]*$)|~{3,})")
-_NO_TITLE = re.compile(r" {4}|\t|[ ]*(?:[|>]|(?:[-*+]|\d+[.)])(?:\s|$))")  # not a title
-_SPECIAL = re.compile(r"[ \t]*[-#*+`~<>=|]")  # start of a line that may not be prose
-_UNDERLINE = re.compile(r" {0,3}(?P<line>=+|-+)[ \t]*$")
+_NO_TITLE = re.compile(r"^(?: {4}|\t|[ ]*(?:[|>]|(?:[-*+]|\d+[.)])(?:\s|$)))")  # not a title
+_SPECIAL = re.compile(r"^[ \t]*[-#*+`~<>=|]")  # start of a line that may not be prose
+_UNDERLINE = re.compile(r"^ {0,3}(?P<line>=+|-+)[ \t]*$")
 _RAW = re.compile(r" {0,3}<(?P<tag>pre|script|style|textarea)(?:[\s>]|$)", re.IGNORECASE)
 _CONFLICT = re.compile(r"(?:<{7}|>{7}|\|{7})(?: |$)")
-_FIELD = re.compile(r"[\w\"'-]+[ \t]*:")
+_FIELD = re.compile(r"^[\w\"'-]+[ \t]*:")
 BOM = "\ufeff"
 
 

@@ -286,7 +286,12 @@ def _index_row(*values: Any) -> IndexRow:
     speaker = None if by_model else data.get("speaker")
     speaker = speaker or data.get("subject")
     assistant, derived = "role" in data and not is_person(data["role"]), "extractor" in data
-    known = (speaker and _normal(speaker), assistant, derived, [normalise(tag) for tag in tags])
+    known = (
+        _normal(speaker) if isinstance(speaker, str) else None,
+        assistant,
+        derived,
+        [normalise(tag) for tag in tags],
+    )
     alone = COMPRESSED in data  # a compressed memory is an episode by itself
     own = values[3] or (f"\0{values[0]}" if alone else None)
     count = data.get("lines") if alone else 1

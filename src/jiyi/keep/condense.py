@@ -164,7 +164,7 @@ _MONTHS_AND_DAYS = word_set("""
     January February March April May June July August September October November December
     Monday Tuesday Wednesday Thursday Friday Saturday Sunday
 """)
-_BEGINNINGS = re.compile(r"(?:^|[.!?:;\n\"“(—–-])\s*$")  # a capital letter here does not mark a name
+_BEGINNINGS = re.compile(r"(?:^|[.!?:;\n\"“(—–-])\s{0,8}$")  # a capital letter here does not mark a name
 _CHINESE_DATE = re.compile(
     r"\d{1,4}[年月日号]|[一二三四五六七八九十]{1,3}[月日号](?!子)|[周星礼][期拜]?[一二三四五六日天](?!天)"
 )
@@ -221,7 +221,7 @@ def _latin_names(text: str) -> Iterable[str]:
     for found in _LATIN.finditer(text):
         word = found.group()
         plain = re.sub(r"['’]s$", "", word)
-        begins = _BEGINNINGS.search(text[: found.start()]) is not None
+        begins = _BEGINNINGS.search(text, max(0, found.start() - 10), found.start()) is not None
         marked = any(char.isdigit() for char in plain) or plain[1:] != plain[1:].lower()  # iPhone, K8s, USB
         name = marked or plain in _MONTHS_AND_DAYS or (plain[0].isupper() and not begins)
         among_chinese = not text.isascii() and any("\u4e00" <= char <= "\u9fff" for char in text[:200])

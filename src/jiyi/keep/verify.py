@@ -17,6 +17,7 @@ from ..languages.words import normalise
 from ..models import Coverage, Value
 from ..store.checks import Checked, Repair
 from ..store.contract import EXTRACTED, PAST, SAID, IndexEntry, Unembedded
+from ..store.records import MemoryRecord
 from ..store.store import Store
 from ..text.passages import passages
 from ..write.build import statement_hash
@@ -176,7 +177,7 @@ def drift_of(memory: Checked, entry: IndexEntry) -> Iterator[Problem]:
         yield "vectors", "not usable"
     elif memory.vector is not None and memory.vectors != 1 + len(entry.passages):
         yield "vectors", "some passages have none"
-    expected = _expected_hash(memory)
+    expected = expected_hash(memory)
     if expected is not None and memory.dedupe_hash != expected:
         yield "hashes", "the same text would not be recognised as a duplicate"
     slot = expected_slot(memory)
@@ -207,7 +208,7 @@ def _usable(memory: Checked) -> bool:
     return abs(float(np.linalg.norm(vector)) - 1) < 0.01
 
 
-def _expected_hash(memory: Checked) -> str | None:
+def expected_hash(memory: Checked | MemoryRecord) -> str | None:
     """Compute the hash; None if it depends on more than the memory itself."""
     stored = memory.dedupe_hash or ""
     if memory.source not in ("statement", EXTRACTED) or memory.memory_type == "episode":
@@ -218,7 +219,7 @@ def _expected_hash(memory: Checked) -> str | None:
     return statement_hash(memory.content, memory.memory_type, memory.agent_id, memory.group_id, own_key, memory.trust)
 
 
-def expected_slot(memory: Checked) -> str | None:
+def expected_slot(memory: Checked | MemoryRecord) -> str | None:
     """Compute the slot; None if it has none or its subject is unknown. Whether a name means the user was decided when
     the memory was added, so both ways are right."""
     attribute, subject = memory.data.get("attribute"), memory.data.get("subject")
@@ -241,7 +242,7 @@ def _repair(memory: Checked, entry: IndexEntry, kinds: Sequence[str]) -> Repair:
         id=memory.id,
         version=memory.version,
         index=entry if {"terms", "keywords"} & set(kinds) else None,
-        dedupe_hash=_expected_hash(memory) if "hashes" in kinds else None,
+        dedupe_hash=expected_hash(memory) if "hashes" in kinds else None,
         slot=expected_slot(memory) if "slots" in kinds else None,
         without_vector="vectors" in kinds,
         history="history" in kinds,

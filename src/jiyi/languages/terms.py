@@ -12,6 +12,7 @@ from itertools import islice
 from math import log2
 from operator import add, itemgetter
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 from ..text_cache import text_cache
 from .en import words as en
@@ -155,6 +156,15 @@ def content_hash(text: str) -> str:
     said = script_gap.sub("", " ".join(pause.sub(" ", whole).split()))
     # "!!!" and "???" say nothing, but not the same nothing.
     return blake2b(_encoded(said or whole), digest_size=16).hexdigest()
+
+
+def exact_hash(text: str) -> str:
+    """Return 32 hex digits, equal only for texts with the same characters: spelled alike is not the same password.
+
+    >>> exact_hash("cafe\\u0301  au lait") == exact_hash("café au lait"), exact_hash("10²") == exact_hash("102")
+    (True, False)
+    """
+    return blake2b(_encoded(" ".join(normalize("NFC", text).split())), digest_size=16).hexdigest()
 
 
 def near_hash(text: str) -> int:

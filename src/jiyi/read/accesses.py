@@ -64,9 +64,27 @@ class Accesses:
                 batch = self._next_batch()
                 try:
                     await self._store.recalls.add(batch, self._keep)
-                except StoreError:
+                except StoreError as error:
+                    if type(error) is StoreError:  # not the database but a value in it is the problem
+                        await self._add_by_user(batch)
+                        continue
                     self._pending.extendleft(reversed(batch))
                     raise
+
+    async def _add_by_user(self, batch: Sequence[Recall]) -> None:
+        """Write the recalls of each user alone, and drop those that cannot be written."""
+        for user_id in {recall.user_id for recall in batch}:
+            try:
+                await self._store.recalls.add([one for one in batch if one.user_id == user_id], self._keep)
+            except StoreError:
+                logger.exception("recalls of user %r cannot be written and are dropped", user_id)
+
+    async def before_delete(self, user_id: str) -> None:
+        """Write pending recalls, so that the deletion finds them; drop a user's if that fails."""
+        try:
+            await self.flush()
+        except StoreError:
+            self._pending = deque(recall for recall in self._pending if recall.user_id != user_id)
 
     def _next_batch(self) -> list[Recall]:
         """Take the oldest recalls, of a few users only: a write locks the users it concerns."""

@@ -174,7 +174,7 @@ class _Compared:
     def of(cls, memory: MemoryItem) -> Self:
         text = normalise(memory.content).strip(".,;:!。、 ")
         # Numbers weigh little in a SimHash and much in a fact.
-        numbers = tuple(re.findall(r"\d+", text))
+        numbers = tuple(re.findall(r"(?<![A-Za-z])[A-Za-z]*\d+[A-Za-z¹²³]*", memory.content))
         exact, near = content_hash(memory.content), near_hash(memory.content[:_COMPARED])
         words = frozenset(non_overlapping(tokens(memory.content[:_COMPARED])))
         negations = len(cue("negation").findall(memory.content[:_COMPARED]))
@@ -184,13 +184,13 @@ class _Compared:
         """Return True if the other one adds nothing to this one."""
         if self.speaker and other.speaker and self.speaker != other.speaker:
             return False
-        if self.exact == other.exact or (self.numbers == other.numbers and hamming(self.near, other.near) <= _NEAR):
+        if self.numbers == other.numbers and (self.exact == other.exact or hamming(self.near, other.near) <= _NEAR):
             return _age(self.memory) >= _age(other.memory)
         alike = self.numbers == other.numbers and self.negations == other.negations
         shared = len(other.words & self.words)
         if alike and len(other.words) >= _FEWEST_WORDS and shared >= _REPEATED * len(other.words):
             return len(self.words) > len(other.words) or _age(self.memory) >= _age(other.memory)
-        if not other.text or other.text not in self.text:
+        if not other.text or other.text not in self.text or not set(other.numbers) <= set(self.numbers):
             return False
         # Only as a separate clause: "no longer likes tea" does not cover "likes tea".
         end = r"(?![\w+#])" if other.text[-1].isascii() else ""

@@ -31,7 +31,7 @@ SECRETS = (
     (re.compile(r"jiyi_([0-9a-z]{26})_[A-Za-z0-9_-]{20,}"), r"jiyi_\1_***"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[^\s\"',]+"), r"\1 ***"),
     (re.compile(r"\bsk-[A-Za-z0-9_-]{8,}"), "sk-***"),
-    (re.compile(r"(\w+://[^\s/:@]*):[^\s/@]+@"), r"\1:***@"),
+    (re.compile(r"(\b\w+://[^\s/:@]*):[^\s/@]+@"), r"\1:***@"),
     (re.compile(r"(?i)\b(password|passwd|secret|token|api[_-]?key)(\"?\s*[=:]\s*\"?)[^\s\"',&]+"), r"\1\2***"),
 )
 

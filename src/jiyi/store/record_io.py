@@ -307,7 +307,7 @@ async def _parts(session: AsyncSession, arriving: Arriving, new: Sequence[r.Memo
         {**key[one.id], "part": each.part, "model": each.model, "dimension": len(vector), "vector": vector}
         for one in new
         for each in one.vectors
-        for vector in [r.decoded(each.vector)]
+        for vector in [r.unit_vector(each.vector)]
     ]
     revisions = [{**key[one.id], **each.model_dump()} for one in new for each in one.revisions]
     inserts = Inserts()

@@ -38,9 +38,21 @@ def _numbers(value: str) -> str:
         found = decoded(value)
     except (NotBase64, ValueError):
         raise ValueError("is no vector: float32 numbers, little-endian, in base64") from None
-    if not len(found) or not np.isfinite(found).all():
-        raise ValueError("is no vector: it is empty or has values that are not finite")
+    if not len(found) or not np.isfinite(found).all() or not float(np.linalg.norm(found.astype(np.float64))) > 0:
+        raise ValueError("is no vector: it is empty, or all its values are 0, or some are not finite")
     return value
+
+
+def _data(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return validation.memory_data("data", value)
+
+
+def _content(value: str) -> str:
+    return validation.text("text", value)
+
+
+def _tags(values: list[str]) -> list[str]:
+    return list(validation.tags("tags", values))
 
 
 Text = Annotated[str, AfterValidator(_storable)]
@@ -50,8 +62,13 @@ Short = Annotated[Text, Field(min_length=1, max_length=16)]
 Kind = Annotated[Text, Field(min_length=1, max_length=64)]
 Hash = Annotated[Text, Field(max_length=64)]
 Object = Annotated[dict[str, JsonValue], AfterValidator(_object)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
+Data = Annotated[dict[str, JsonValue], AfterValidator(_data)]
+Content = Annotated[str, AfterValidator(_content)]
+Tags = Annotated[list[str], AfterValidator(_tags)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, lt=2**31)]
+Version = Annotated[int, Field(ge=0, le=10**9)]  # with room to count on
 Numbers = Annotated[str, AfterValidator(_numbers)]
 
 
@@ -70,7 +87,7 @@ class SynonymRecord(Record):
     user_id: Annotated[Text, Field(max_length=NAME)]  # the empty one is everybody
     keyword: Name
     synonym: Name
-    similarity: Number
+    similarity: Share
 
 
 class UnitRecord(Record):
@@ -97,7 +114,7 @@ class MessageRecord(Record):
     unit_id: Id | None
     role: Kind
     speaker: Name | None
-    text: Text
+    text: Content
     sent_at: Time
     dedupe_hash: Hash | None
     created_at: Time
@@ -111,7 +128,7 @@ class SourceRecord(Part):
 
 class KeywordRecord(Part):
     keyword: Name
-    weight: Number
+    weight: Weight
     source: Short
 
 
@@ -122,7 +139,7 @@ class VectorRecord(Part):
 
 
 class RevisionRecord(Part):
-    version: Count
+    version: Version
     action: Short
     actor: Name
     reason: Text | None
@@ -139,17 +156,17 @@ class MemoryRecord(Record):
     session_id: Name | None
     memory_type: Kind
     layer: Layer
-    content: Text
+    content: Content
     summary: Text
-    data: Object
+    data: Data
     metadata: Object
-    importance: Number
-    confidence: Number
-    tags: list[Text]
+    importance: Share
+    confidence: Share
+    tags: Tags
     dedupe_hash: Hash | None
     slot: Annotated[Text, Field(max_length=32)] | None
     status: Status
-    version: Count
+    version: Version
     occurred_at: Time
     valid_from: Time
     valid_to: Time | None
@@ -158,7 +175,7 @@ class MemoryRecord(Record):
     access_count: Count
     last_accessed_at: Time | None
     source: Kind
-    trust: Number
+    trust: Share
     created_at: Time
     updated_at: Time
     keywords: list[KeywordRecord]
@@ -172,7 +189,7 @@ class RelationRecord(Record):
     memory_id: Id
     target_id: Id
     relation_type: Short
-    strength: Number
+    strength: Share
     created_at: Time
 
 
@@ -223,3 +240,10 @@ def encoded(vector: NDArray[np.float32]) -> str:
 
 def decoded(vector: str) -> NDArray[np.float32]:
     return np.frombuffer(b64decode(vector, validate=True), dtype=VECTOR)
+
+
+def unit_vector(vector: str) -> NDArray[np.float32]:
+    """Return a vector of length 1: a foreign one must not outweigh all others."""
+    found = decoded(vector).astype(np.float64)
+    length = float(np.linalg.norm(found))
+    return decoded(vector) if abs(length - 1) < 1e-3 else (found / length).astype(VECTOR)

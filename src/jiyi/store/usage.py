@@ -126,13 +126,16 @@ class LlmUsage(Repository):
         return await self._database.write([user_id], lambda session: count_usage(session, user_id, hour, usage))
 
 
+MOST_COUNTED = 2_000_000_000  # a counter stops here rather than overflow
 _AT = bindparam("at", type_=Instant)
 # Built once: every flush runs it. Another process may have noted a later access.
 _LOOKED_AT = (
     update(MemoryRow)
     .where(MemoryRow.user_id == bindparam("whose"), MemoryRow.id == bindparam("memory"))
     .values(
-        access_count=MemoryRow.access_count + bindparam("times"),
+        access_count=case(
+            (MemoryRow.access_count < MOST_COUNTED, MemoryRow.access_count + bindparam("times")), else_=MOST_COUNTED
+        ),
         last_accessed_at=case((MemoryRow.last_accessed_at > _AT, MemoryRow.last_accessed_at), else_=_AT),
     )
 )

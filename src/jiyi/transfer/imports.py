@@ -15,6 +15,7 @@ from pydantic import Field, JsonValue
 
 from .. import validation
 from ..errors import InvalidInput
+from ..keep.verify import expected_hash, expected_slot
 from ..models import ImportReport, Receipt, ReceiptState, Value
 from ..store.contract import IndexEntry
 from ..store.record_io import Arriving
@@ -272,9 +273,15 @@ def _line_batches(selected: Selected, user_id: str | None) -> Iterator[list[Line
         if batch and (len(batch) >= limit or (record.kind, record.user_id) != (batch[0].kind, batch[0].user_id)):
             yield batch
             batch = []
-        batch.append(record)
+        batch.append(_recomputed(record) if isinstance(record, MemoryRecord) else record)
     if batch:
         yield batch
+
+
+def _recomputed(record: MemoryRecord) -> MemoryRecord:
+    """Compute what follows from the text again: a file may have been changed under its old hashes."""
+    hashed = expected_hash(record) or record.dedupe_hash
+    return record.model_copy(update={"dedupe_hash": hashed, "slot": expected_slot(record) or record.slot})
 
 
 def _index_entries(batch: Sequence[Line], rules: KeywordRules) -> list[IndexEntry]:

@@ -149,7 +149,7 @@ TIME_FORMATS = (
     "%Y年%m月%d日 %H:%M",
     "%Y年%m月%d日",
 )
-CHINESE_WEEKDAY = re.compile(r"\s*(?:周|星期|礼拜)[一二三四五六日天]")
+CHINESE_WEEKDAY = re.compile(r"(?<!\s)\s*(?:周|星期|礼拜)[一二三四五六日天]")
 MILLISECONDS_FROM = 100_000_000_000  # as seconds, this would be the year 5138
 
 

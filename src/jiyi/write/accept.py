@@ -100,9 +100,10 @@ def _value(argument: str, entry: Any) -> Message | CandidateMemory:
         if entry.summary is not None:
             validation.text(f"{argument}.summary", entry.summary)
         validation.tags(f"{argument}.tags", entry.tags)
-        for field in ("data", "metadata"):
-            if getattr(entry, field) is not None:
-                validation.json_object(f"{argument}.{field}", getattr(entry, field))
+        if entry.data is not None:
+            validation.memory_data(f"{argument}.data", entry.data)
+        if entry.metadata is not None:
+            validation.json_object(f"{argument}.metadata", entry.metadata)
         if entry.valid_from and entry.valid_to and entry.valid_to <= entry.valid_from:
             raise InvalidInput(f"{argument}.valid_to", "is not after valid_from")
     return entry

@@ -30,6 +30,8 @@ from .similar import Judge
 
 TRIES = 100  # another writer was faster each time, so all together make progress
 MOST_COMPARED = 200  # statements in one call; more are an import of ready memories
+DEADLINE_S = 60.0  # for extractors; then the messages are stored, and a job tries again
+DEADLINE_PER_MESSAGE_S = 1.0
 REACH = max(UNIT_MESSAGES, HISTORY_MESSAGES)  # earlier messages that extraction reads
 
 CONTEXT = TypeAdapter(Context)  # as it is stored in a job
@@ -97,7 +99,8 @@ async def _derive_addition(
     later = bool(fresh) and flow.settings.enabled and flow.slow_extractor is not None
     stateds = [stated(candidate, context, at) for candidate in accepted.candidates]
     try:
-        made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow, tail=tail)
+        async with asyncio.timeout(DEADLINE_S + DEADLINE_PER_MESSAGE_S * len(fresh)):
+            made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow, tail=tail)
     except StoreError:
         raise
     except Exception as error:  # any failure of an extractor: the messages are stored, and a job tries again

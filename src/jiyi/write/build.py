@@ -7,7 +7,7 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from ..ids import identity, new_id, trust_parts
-from ..languages.terms import content_hash
+from ..languages.terms import exact_hash
 from ..languages.words import normalise
 from ..models import CandidateMemory, layer_of
 from ..roles import THE_USER, is_instruction, is_person, role_kind
@@ -53,7 +53,7 @@ def statement_hash(
 ) -> str:
     """Hash a statement; equal for statements that say the same. Those of another agent or group, or with a key that the
     caller chose, stay separate, because they must be found there."""
-    said = identity("statement", memory_type, agent_id, group_id, content_hash(text), *trust_parts(trust))
+    said = identity("statement", memory_type, agent_id, group_id, exact_hash(text), *trust_parts(trust))
     return said if memory_key is None else identity(said, memory_key)
 
 

@@ -15,7 +15,7 @@ from datetime import timedelta
 from .. import validation
 from ..errors import InvalidInput
 from ..ids import new_id
-from ..languages.terms import content_hash, tokens
+from ..languages.terms import exact_hash, tokens
 from ..roles import is_instruction, is_person
 from ..scope import Scope
 from ..settings import ExtractionSettings
@@ -177,7 +177,7 @@ def _checked(
             wrong[problem] += 1
         elif draft.importance >= settings.min_importance and draft.confidence >= settings.min_confidence:
             moment = draft.occurred_at.isoformat() if draft.attribute else None  # a fact can become true twice
-            key = (draft.memory_type, content_hash(draft.content), moment)
+            key = (draft.memory_type, exact_hash(draft.content), moment)
             first = kept.get(key)
             kept[key] = draft if first is None else replace(first, evidence=(*first.evidence, *draft.evidence))
     return list(kept.values()), [f"{number} finds were rejected: {problem}" for problem, number in wrong.items()]

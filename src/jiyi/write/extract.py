@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -20,7 +21,7 @@ from pydantic import JsonValue
 from ..languages import TimeSpan, cue, dates, sentences
 from ..roles import is_person
 from .classify import Classification, classify
-from .drafts import Draft, Evidence, Said, Unit
+from .drafts import Draft, Evidence, Extracted, Said, Unit
 from .slots import SlotValue, ended_things, slot_values
 
 VERSION = "builtin-2"
@@ -28,6 +29,7 @@ LONGEST_CORRECTION = 60
 LONGEST_ENDING = 120
 SURE_CORRECTION = 0.4
 A_MOMENT = timedelta(minutes=15)
+BUDGET_S = 20.0  # CPU time for the messages of a unit
 
 # The type of a memory, by the kind of its statement.
 TYPES = {
@@ -53,17 +55,28 @@ class BuiltinExtractor:
 
     id = "builtin"
 
-    async def __call__(self, unit: Unit, /) -> Sequence[Draft]:
-        return await asyncio.to_thread(extract, unit)
+    async def __call__(self, unit: Unit, /) -> Extracted:
+        left = {said.id for said in unit.messages}
+        drafts = await asyncio.to_thread(extract, unit, left)
+        late = f"{len(left)} messages are kept verbatim only: they took more than {BUDGET_S:g} s to read"
+        return Extracted(drafts=tuple(drafts), problems=(late,) if left else ())
 
 
-def extract(unit: Unit) -> list[Draft]:
-    """Return drafts of the statements in a unit that are worth remembering."""
+def extract(unit: Unit, left: set[str] | None = None) -> list[Draft]:
+    """Return drafts of the statements in a unit that are worth remembering.
+
+    With `left`, the messages that were read are removed from it, and reading stops when the time is up.
+    """
     found: list[Draft] = []
     earlier = list(unit.history)
+    ends_at = time.thread_time() + BUDGET_S  # statements are short, so each takes little of it
     for said in unit.messages:
-        if is_person(said.role):
-            found += _of_message(said, earlier)
+        for draft in _of_message(said, earlier) if is_person(said.role) else ():
+            if left is not None and time.thread_time() > ends_at:
+                return found
+            found.append(draft)
+        if left is not None:
+            left.discard(said.id)
         earlier.append(said)
     return found
 
@@ -143,7 +156,7 @@ def _parts(one: Statement) -> list[tuple[Statement, SlotValue | None]]:
     cuts = [0, *(cut.end() for cut in _OTHER_CLAUSE.finditer(one.text)), len(one.text)]
     parts = []
     for begin, end in pairwise(cuts):
-        text = re.sub(r"(?:[,;，；\s]|\b(?:and|but))+$", "", one.text[begin:end])
+        text = re.sub(r"(?<![,;，；\s])(?:[,;，；\s]|\b(?:and|but))+$", "", one.text[begin:end])
         part = Statement(text, one.start + begin, one.start + begin + len(text), classify(text, "user"), one.dependent)
         own = slot_values(text)
         parts.append((part, own[0] if own else None))
@@ -255,10 +268,22 @@ def is_dependent(sentence: str) -> bool:
     )
 
 
+def _short(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Cut sentences that are too long at a space, so that no step takes more time than a short text needs."""
+    for first, end in spans:
+        start = first
+        while end - start > LONGEST:
+            space = max(text.rfind(mark, start + LONGEST // 2, start + LONGEST) for mark in " ，,、")
+            cut = space + 1 if space > 0 else start + LONGEST
+            yield start, cut
+            start = cut
+        yield start, end
+
+
 def statements(text: str, role: str) -> list[Statement]:
     """Cut a message into statements and classify each."""
     parts: list[tuple[int, int, bool]] = []
-    for start, end in sentences(text):
+    for start, end in _short(text, sentences(text)):
         dependent = is_dependent(text[start:end])
         if parts and dependent and end - parts[-1][0] <= LONGEST and not text[start:end].endswith(("?", "？")):
             before = text[parts[-1][0] : parts[-1][1]]
@@ -326,7 +351,7 @@ def with_dates(text: str, said_at: datetime, *, future: bool | None) -> str:
         first = at[0]
         note = _note(span)
         certain = lies_ahead is not None or _DIRECTED.search(span.text)
-        if note and certain and not re.match(r"\s*[(（]\d", text[span.at[1] :]):
+        if note and certain and not re.match(r"^\s*[(（]\d", text[span.at[1] :]):
             brackets = "（{}）" if _is_chinese(span.text) else " ({})"
             rewritten = rewritten[: span.at[1]] + brackets.format(note) + rewritten[span.at[1] :]
     return rewritten if loses_nothing(text, rewritten) else text

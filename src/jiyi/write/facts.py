@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, Self
+from unicodedata import normalize
 
 from ..ids import identity, new_id, trust_parts
 from ..languages.words import HAN, normalise
@@ -13,7 +14,8 @@ from ..roles import THE_USER
 from ..store.contract import PAST, NewMemory, NewRelation, SlotEntry, Source
 
 _HALF = 16
-_NUMBERS = re.compile(r"\d+(?:\.\d+)?")
+_NUMBERS = re.compile(r"(?<![A-Za-z])[A-Za-z]*\d+(?:\.\d+)?[A-Za-z¹²³]*")  # and codes, of which every letter counts
+_CODE = re.compile(r"\d|\B[A-Z]")
 _NOT = re.compile(r"\b(?:no|not|never|none|without|un\w+able)\b|n't\b|[不没未无非别]")
 _HAN = re.compile(f"[{HAN}]")
 
@@ -21,7 +23,7 @@ _HAN = re.compile(f"[{HAN}]")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
     slot: str
-    value: str | None  # normalised; None: unknown
+    value: str | None  # as `_written` gives it; None: unknown
     single: bool = False
     ended: bool = False
     replaces: str | None = None
@@ -30,12 +32,12 @@ class Fact:
         """Return True if the old fact ends when this one begins. Another value alone does not end it: a person
         has one home, but many hobbies."""
         if old.ended:
-            return not self.ended and _same(self.value, old.value)
+            return not self.ended and _alike(self.value, old.value)
         if self.ended:
             # Whoever left Acme left "Acme as a manager".
-            exactly = self.value is None or _same(self.value, old.value)
+            exactly = self.value is None or _alike(self.value, old.value)
             return exactly or (old.value is not None and _is_part(self.value or "", old.value))
-        if self.replaces is not None and _same(self.replaces, old.value):
+        if self.replaces is not None and _alike(self.replaces, old.value):
             return True
         return (self.single or old.single) and not self.says_the_same(old)
 
@@ -74,10 +76,10 @@ def fact_of(
             :_HALF
         ]
         + identity("what", normalise(attribute), on.isoformat() if on else None)[:_HALF],
-        value=normalise(value) if isinstance(value, str) else None,
+        value=_written(value) if isinstance(value, str) else None,
         single=bool(data.get("single")),
         ended=bool(data.get("ended")),
-        replaces=normalise(replaces) if isinstance(replaces, str) else None,
+        replaces=replaces if isinstance(replaces, str) else None,
     )
 
 
@@ -99,14 +101,24 @@ def fact_in(entry: SlotEntry) -> Fact:
     return replace(found, slot=entry.slot)
 
 
-def _same(one: str | None, other: str | None) -> bool:
-    return one is not None and one == other
+def _written(value: str) -> str:
+    """Return a value as it is compared; in names case means nothing, in codes and passwords everything."""
+    value = " ".join(normalize("NFC", value).split())
+    return value if _CODE.search(value) else value.casefold()
+
+
+def _alike(one: str | None, other: str | None) -> bool:
+    """Return True if two values name the same thing, whatever their case, width and script."""
+    return one is not None and other is not None and normalise(one) == normalise(other)
 
 
 def _is_part(short: str, long: str) -> bool:
     """Return True if the shorter value is part of the longer one: berlin, and berlin in germany. Values with other
     numbers, or with a negation in only one of them, are different."""
-    if short == long or _NUMBERS.findall(short) != _NUMBERS.findall(long):
+    if _NUMBERS.findall(short) != _NUMBERS.findall(long):
+        return False
+    short, long = normalise(short), normalise(long)
+    if short == long:
         return False
     if bool(_NOT.search(short)) != bool(_NOT.search(long)):
         return False

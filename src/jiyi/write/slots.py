@@ -67,12 +67,12 @@ _NOT_NOW = re.compile(
     re.IGNORECASE,
 )
 _TAIL = re.compile(
-    r"\s+(?:and (?:i|my|we|he|she|it|now|the|have|love|like)|but|because|so|since|when|while|now|these days|right now"
-    r"|at the moment|any ?more|today|last (?:week|month|year|night|\w+day)|yesterday|this (?:week|month|year)|recently"
-    r"|with my|tho|though|which|where|until|from|as an?|instead)\b.*$",
+    r"(?<!\s)\s+(?:and (?:i|my|we|he|she|it|now|the|have|love|like)|but|because|so|since|when|while|now|these days"
+    r"|right now|at the moment|any ?more|today|last (?:week|month|year|night|\w+day)|yesterday|this (?:week|month|year)"
+    r"|recently|with my|tho|though|which|where|until|from|as an?|instead)\b.*$",
     re.IGNORECASE | re.DOTALL,
 )
-_ZH_TAIL = re.compile(r"(?:了|啦|呢|哦|啊|哈|吧|的|呀|现在|这边|那边|工作|上班)+$")
+_ZH_TAIL = re.compile(r"(?:了|啦|呢|哦|啊|哈|吧|的|呀|现在|这边|那边|工作|上班){1,8}$")
 _OWN_CLAUSE = re.compile(r"(?<=[，,；;])(?=(?:现在|目前)(?:[在住是开用]))")  # a later clause of the speaker's
 _LEADING = re.compile(r"^(?:now|currently|just|actually|about|around|现在|已经|是|在|到|了|目前)\s*", re.IGNORECASE)
 

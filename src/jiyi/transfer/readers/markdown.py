@@ -19,17 +19,17 @@ GENERATOR = "jiyi"  # lines of notes written by Jiyi are complete statements and
 TIMES = ("date", "created", "created_at", "updated", "modified")
 OWN_TYPES = frozenset({"preference", "fact", "pattern", "skill", "task", "event", "lesson"})
 
-_OBSERVATION = re.compile(r"\s*[-*+] \[(?P<category>[^\]\[]{2,60})\](?!\() (?P<text>.+)")
+_OBSERVATION = re.compile(r"^\s*[-*+] \[(?P<category>[^\]\[]{2,60})\](?!\() (?P<text>.+)")
 _RELATION = re.compile(
-    r"\s*[-*+] (?P<kind>[^\[\]]{1,100}?) ?\[\[(?P<target>[^\]]+)\]\](?: \((?P<context>[^()]*)\))?\s*"
+    r"^\s*[-*+] (?P<kind>[^\[\]]{1,100}?) ?\[\[(?P<target>[^\]]+)\]\](?: \((?P<context>[^()]*)\))?\s*"
 )
-_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)]) (?:\[[ xX]\] )?(?P<text>.+)")
+_ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)]) (?:\[[ xX]\] )?(?P<text>.+)")
 _HEADING = re.compile(r"#{1,6} .+")
 _CONTEXT = re.compile(r"\((?P<context>[^()]*)\)$")
 _TAG = re.compile(r"(?:(?<=\s)|^)#([\w/-]+)")
 _LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]]+)\]\]")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_FIELD = re.compile(r"(?P<name>[\w-]+):(?: +(?P<value>.*))?")
+_FIELD = re.compile(r"^(?P<name>[\w-]+):(?: +(?P<value>.*))?")
 
 
 class MarkdownReader:

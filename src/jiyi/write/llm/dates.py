@@ -14,7 +14,7 @@ _OBLIGATION = re.compile(
     r"[^,.;]{0,40}$"
     r"|(?:提醒|要求|计划|打算|答应|决定)[^，。；]{0,12}$"
 )
-_BRACKET = re.compile(r"\s*[(（]([^()（）]{1,60})[)）]")
+_BRACKET = re.compile(r"\s{0,8}[(（]([^()（）]{1,60})[)）]")
 
 
 def correct_dates(

@@ -12,7 +12,7 @@ from pydantic import JsonValue, ValidationError
 
 from ...errors import LlmBadReply
 from ...languages.dates import TimeSpan
-from ...languages.terms import content_hash
+from ...languages.terms import exact_hash
 from ...llm import Usage
 from ...llm.client import LLMClient
 from ...llm.json_reply import read_object
@@ -235,7 +235,7 @@ class Checker:
             text = str(proposal.get(shown, "") if isinstance(proposal, dict) else proposal)[:200]
             try:
                 draft = check(proposal)
-                if drafts.setdefault(content_hash(draft.content), draft) is not draft:
+                if drafts.setdefault(exact_hash(draft.content), draft) is not draft:
                     raise Unsupported("duplicate")
             except Unsupported as error:
                 rejected.append(Rejected(str(error), text, self._cited(proposal)))

@@ -80,7 +80,7 @@ _CALENDAR = _words("""
     thursday friday saturday sunday jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun am pm
     utc
 """)
-_ELISION = re.compile(r"\s*(?:…|\.{3,})+\s*")
+_ELISION = re.compile(r"(?:…|\.{3,})+")
 
 
 def well_formed(text: str, languages: frozenset[str], *, as_spoken: bool = False) -> None:

@@ -17,7 +17,7 @@ MAX_WORDS = 200
 
 TYPES = ("preference", "fact", "event", "task", "pattern", "skill")
 
-_NUMBER = re.compile(r"\[?\s*(?:#|m|k|message\s*|消息\s*)?(\d{1,6})\s*\]?", re.IGNORECASE)
+_NUMBER = re.compile(r"^\[?\s*(?:#|m|k|message\s*|消息\s*)?(\d{1,6})\s*\]?", re.IGNORECASE)
 
 
 def _numbers(value: Any) -> Any:

@@ -9,7 +9,7 @@ _DETERMINER = re.compile(
 )
 # Where the thing itself is over and its circumstances begin.
 _AFTER = re.compile(
-    r"\s*(?:[,;!?()\"“”]|(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\bProf)[.:](?!\w))|\s+(?:because|since|but|so|when|while|which|who|that|as|until|after|before|though|although|if"
+    r"(?<!\s)\s*(?:[,;!?()\"“”]|(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bSt)(?<!\bProf)[.:](?!\w))|(?<!\s)\s+(?:because|since|but|so|when|while|which|who|that|as|until|after|before|though|although|if"
     r"|for|with|by|every|on|at|these days|nowadays|now|right now|anymore|any more|any longer|too|as well|instead|again"
     r"|a lot|very much|so much|more than|over|than|lately|recently|and (?:i|we|my|it|he|she|they)|last|next|this|today"
     r"|yesterday|tomorrow|tonight|in \d{4}|in (?:january|february|march|april|may|june|july|august|september|october"
