@@ -1,5 +1,6 @@
 """The parts that verbs and areas share, built from settings, and `runtime`, which other packages read them with."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +28,7 @@ from .scope import Lifetimes
 from .settings import Settings
 from .store.store import Store
 from .text_cache import clear_text_caches
+from .transfer.spool import forget_uploads, spool_of
 from .write.add import Flow
 from .write.drafts import Extractor
 from .write.extract import BuiltinExtractor
@@ -64,6 +66,7 @@ class Engine:
     llm: LLMClient | None
     expander: Expander | None
     files: WorkspaceFiles | None
+    spool: Path  # uploads that wait to be imported
 
     @classmethod
     def build(
@@ -137,6 +140,7 @@ class Engine:
             llm=client,
             expander=expander,
             files=_files(settings, workspace, workspace_user),
+            spool=spool_of(settings, where),
         )
 
     async def start(self) -> None:
@@ -162,7 +166,14 @@ class Engine:
         """Apply edits that people made in workspace files before reading. Returns the problem, if any."""
         return None if self.files is None else await self.files.fresh(user_id)
 
-    async def forget_traces(self, user_id: str, done: Deletion) -> Deletion:
+    async def before_delete(self, user_id: str) -> int:
+        """Write pending recalls, so that they are deleted too; return the number of lines in workspace files."""
+        await self.accesses.before_delete(user_id)
+        return await self.store.files.count_lines(user_id)
+
+    async def forget_traces(
+        self, user_id: str, done: Deletion, lines: int = 0, *, everything: bool = False
+    ) -> Deletion:
         """Remove copies of deleted data outside the database: caches, remembered queries, workspace files."""
         clear_text_caches()
         removed, notes = dict(done.removed), list(done.notes)
@@ -170,6 +181,10 @@ class Engine:
             self.embedder.clear()
         if results := await self.searcher.forget(user_id):
             removed["cached results"] = results
+        if everything and (uploads := await asyncio.to_thread(forget_uploads, self.spool, user_id)):
+            removed["uploads"] = uploads
+        if lines and (self.files is None or not self.files.workspace.covers(user_id)):
+            notes.append(f"{lines:,} lines were written to files of a workspace: run `jiyi workspace sync` there")
         if self.files is not None and self.files.workspace.covers(user_id):
             try:
                 notes += (await self.files.sync(user_id)).problems
@@ -183,7 +198,7 @@ def _ranking(settings: Settings) -> Ranking:
     half_lives = {name: policy.half_life_days for name, policy in settings.maintenance.types.items()}
     return Ranking(
         preset=preset,
-        weights=PRESETS[preset].but(settings.search),
+        weights=PRESETS[preset].but(settings.search, preset),
         priorities=TYPE_PRIORITIES,
         half_lives={name: days for name, days in half_lives.items() if days is not None},
     )

@@ -39,8 +39,10 @@ class ApiKey(Value):
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
 
     def is_subset_of(self, other: Self) -> bool:
-        """Return True if its scopes and users are a subset of the other's."""
+        """Return True if its scopes, users and time are within the other's."""
         if not set(self.scopes) <= set(other.scopes):
+            return False
+        if other.expires_at is not None and (self.expires_at is None or self.expires_at > other.expires_at):
             return False
         return other.all_users or (not self.all_users and set(self.user_ids) <= set(other.user_ids))
 

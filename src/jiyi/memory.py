@@ -227,8 +227,7 @@ class Memory:
         """Change some fields of a memory; the previous state stays in its history.
 
         Fields: `content`, `summary`, `memory_type`, `importance`, `tags`, `metadata`, `occurred_at`, `valid_to`,
-        `expires_at`, `status`. With `version`, only that version is changed; if it is not the current one,
-        `VersionConflict` is raised.
+        `expires_at`, `status`. With `version`, `VersionConflict` is raised if it is not the current one.
 
             await memory.update(memory_id, user_id="mei", content="likes coffee", version=3)
         """
@@ -244,31 +243,34 @@ class Memory:
         *,
         user_id: str,
         version: int | None = None,
+        expected_version: int | None = None,
         actor: str = "user",
         reason: str | None = None,
     ) -> MemoryItem:
-        """Restore an earlier version of a memory, by default the one before its last change."""
-        return await self._restore(memory_id, user_id=user_id, version=version, actor=actor, reason=reason)
+        """Restore an earlier version, by default the one before the last change; `expected_version` is the current."""
+        return await self._restore(
+            memory_id, user_id=user_id, version=version, expected=expected_version, actor=actor, reason=reason
+        )
 
     async def delete(self, memory_id: str, *, user_id: str, with_sources: bool = False) -> Deletion:
         """Delete a memory with its history. This cannot be undone.
 
-        Messages that state nothing else go with it; `with_sources` deletes all its messages, with everything derived
-        from them alone. What it superseded holds again. Profiles lose its lines; episodes that contain it go too.
+        Messages that state nothing else go with it; `with_sources` deletes all its messages and what is derived from
+        them alone. What it superseded holds again. Profiles lose its lines; episodes that contain it go too.
 
             gone = await memory.delete(found.hits[0].id, user_id="mei")
         """
         memory, engine = await self.get(memory_id, user_id=user_id), self._engine
-        await engine.accesses.before_delete(user_id)
-        done = await erase(
-            engine.store, engine.embedder, engine.rules, user_id, [memory.id], with_sources=bool(with_sources)
-        )
-        return await engine.forget_traces(user_id, done)
+        lines = await engine.before_delete(user_id)
+        done = await erase(engine.store, engine.embedder, engine.rules, user_id, [memory.id], with_sources=with_sources)
+        return await engine.forget_traces(user_id, done, lines)
 
     async def delete_all(self, user_id: str) -> Deletion:
         """Delete everything of exactly this user. This cannot be undone."""
-        done = await erase_all(self._engine.store, self._engine.index, validation.name("user_id", user_id))
-        return await self._engine.forget_traces(user_id, done)
+        engine, user_id = self._engine, validation.name("user_id", user_id)
+        lines = await engine.before_delete(user_id)
+        done = await erase_all(engine.store, engine.index, user_id)
+        return await engine.forget_traces(user_id, done, lines, everything=True)
 
     async def search(
         self,
@@ -353,9 +355,8 @@ class Memory:
 
     def _search_filter(self, user_id: str, asked_at: datetime | None, filters: Filters) -> Filter:
         where = Filter.parse(user_id=user_id, asked_at=asked_at, lifetimes=self._engine.lifetimes, **filters)
-        if filters.get("min_trust") is None:
-            where = replace(where, min_trust=self._engine.settings.search.min_trust)
-        return where
+        least = self._engine.settings.search.min_trust
+        return replace(where, min_trust=least) if filters.get("min_trust") is None else where
 
     def _list_filter(self, user_id: str, status: Status, filters: Filters) -> Filter:
         lifetimes = self._engine.lifetimes

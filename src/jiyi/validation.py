@@ -38,6 +38,11 @@ def text(argument: str, value: object, *, longest: int = MAX_TEXT) -> str:
     return value
 
 
+def content(argument: str, value: object) -> str:
+    """Check the text of a memory or a message."""
+    return text(argument, value)
+
+
 def name(argument: str, value: object) -> str:
     """Check an id or a short name."""
     return text(argument, value, longest=MAX_NAME)

@@ -37,7 +37,7 @@ class Weights:
     priority: float = 0.0  # of its type
     half_life_days: float = 30.0
 
-    def but(self, settings: SearchSettings) -> Self:
+    def but(self, settings: SearchSettings, preset: Preset) -> Self:
         """Replace the weights that the settings name."""
         given = {
             "keyword": settings.keyword_weight,
@@ -47,7 +47,12 @@ class Weights:
             "importance": settings.importance_weight,
             "half_life_days": settings.half_life_days,
         }
-        return replace(self, **{name: value for name, value in given.items() if value is not None})
+        chosen = replace(self, **{name: value for name, value in given.items() if value is not None})
+        if preset != "words_and_time":
+            return chosen
+        share = 1 - chosen.uses - chosen.priority  # what keywords, text and recency make up together
+        scaled = {name: given[name] for name in ("keyword", "text", "recency")}
+        return replace(chosen, **{name: share * value for name, value in scaled.items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

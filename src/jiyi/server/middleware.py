@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from time import monotonic, perf_counter
 
 from fastapi import HTTPException
@@ -25,6 +25,7 @@ MIB = 1024 * 1024
 MAX_CALLERS = 10_000
 MAX_HEADER_BYTES = 32 * 1024
 MAX_HEADERS = 100
+FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via")  # of a proxy
 UPLOADS, DOWNLOADS = "/v1/imports", "/v1/export"
 FILE_TIMEOUT_S = 900
 REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -130,7 +131,10 @@ class Limits:
             if not timeout.expired():
                 raise
             if not started:
-                await refuse(send, 504, "timeout", f"the request took longer than {limit_s:.0f} seconds")
+                late = f"the request took longer than {limit_s:.0f} seconds"
+                if key := scope.get("idempotency_key"):
+                    late += f"; it may be stored all the same: repeat it with Idempotency-Key {key} for its receipt"
+                await refuse(send, 504, "timeout", late, [(b"idempotency-key", key.encode())] if key else [])
         finally:
             self._active -= 1
 
@@ -181,6 +185,7 @@ class Authentication:
         self._keyless = keyless
         self._settings = runtime(memory).settings.server
         self._callers: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._active: Counter[str] = Counter()
         self._logged_at = float("-inf")
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
@@ -192,6 +197,9 @@ class Authentication:
                 await refuse(send, 503, "unavailable", "try again later", [(b"retry-after", b"5")])
                 return
             client = (scope.get("client") or ("",))[0]
+            if access is not None and access.key is None and any(header(scope, name) for name in FORWARDED):
+                await refuse(send, 403, "key_needed", "behind a proxy a key is needed: create one (`jiyi keys create`)")
+                return
             wait = self._bucket(access, client).take(monotonic())
             if wait:
                 later = [(b"retry-after", str(max(1, round(wait))).encode())]
@@ -203,7 +211,23 @@ class Authentication:
                 await refuse(send, 401, "key_needed", "a valid key is required: Authorization: Bearer KEY", asked)
                 return
             scope["access"] = access
+            await self._within_share(access.key_id or f"at {client}", scope, receive, send)
+            return
         await self._app(scope, receive, send)
+
+    async def _within_share(self, name: str, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Let one caller hold at most half of the concurrent requests, so that slow ones leave room for others."""
+        if self._active[name] >= max(1, self._settings.max_concurrent // 2):
+            later = [(b"retry-after", b"1")]
+            await refuse(send, 429, "too_many_requests", "too many concurrent requests of one key: try again", later)
+            return
+        self._active[name] += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._active[name] -= 1
+            if not self._active[name]:
+                del self._active[name]
 
     def _bucket(self, access: Access | None, client: str) -> TokenBucket:
         """Return the rate limit of a key or, with a tenth of it, of an address without a key."""

@@ -100,6 +100,7 @@ class RestoreBody(Body):
     model_config = example(version=1)
 
     version: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    expected_version: Annotated[int, Field(ge=1, le=10**9)] | None = None
     reason: Text | None = None
     actor: Actor = None
 

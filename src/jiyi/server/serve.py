@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
@@ -16,10 +15,10 @@ from math import ceil
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..engine import runtime
 from ..errors import InvalidInput
+from ..http_protocol import HeaderTimeoutProtocol
 from ..http_server import bind_socket, is_loopback, url_host
 from ..memory import Memory
 from .app import make_app
@@ -109,48 +108,6 @@ def server_over(memory: Memory, *, host: str, allowed_hosts: Sequence[str] = ())
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
     return Server(config, shared)
-
-
-class HeaderTimeoutProtocol(H11Protocol):
-    """Closes connections whose headers do not arrive in time (slowloris)."""
-
-    header_timeout_s = 20.0
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        self.access_log = False  # uvicorn's own line has the query in it
-        super().connection_made(transport)
-        self._start_timer()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._start_timer()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self.conn.trailing_data[0]:  # the next request has begun
-            self._start_timer()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
-        super().connection_lost(exc)
-
-    def _start_timer(self) -> None:
-        active = self.cycle is not None and not self.cycle.response_complete
-        if active:
-            self._stop_timer()
-        elif self._timer is None:
-            self._timer = self.loop.call_later(self.header_timeout_s, self._close)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _close(self) -> None:
-        self._timer = None
-        if not self.transport.is_closing():
-            self.transport.close()
 
 
 class Server(uvicorn.Server):

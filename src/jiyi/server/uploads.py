@@ -6,8 +6,8 @@ import logging
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
-from hashlib import sha256
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -18,16 +18,17 @@ from ..errors import InvalidInput, JiyiError, NotFound
 from ..ids import new_id
 from ..memory import Memory
 from ..models import utc_now
-from ..settings import data_dir
 from ..transfer.export import replace_file
 from ..transfer.readers import kind_of
+from ..transfer.spool import SPOOL_STATUS, spool_of
+from .errors import HttpError
 from .responses import Import, ImportState
 
 logger = logging.getLogger("jiyi.server")
 
 MAX_FINISHED = 200  # finished imports that are remembered
 MAX_CONCURRENT = 2
-STATUS = "import.json"
+MAX_WAITING = 10  # imports of one user
 ENDINGS = (".json", ".jsonl", ".ndjson", ".gz", ".zip", ".md")
 
 
@@ -45,10 +46,7 @@ class Upload(Import):
 class Uploads:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        opened, settings = runtime(memory).where, runtime(memory).settings
-        where = str(Path(opened or settings.url or "").absolute())
-        place = settings.server.upload_dir or data_dir() / "imports"
-        self._folder = place / sha256(where.encode()).hexdigest()[:16]  # separate for each store
+        self._folder = spool_of(runtime(memory).settings, runtime(memory).where)
         self._uploads: dict[str, Upload] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(MAX_CONCURRENT)
@@ -76,6 +74,9 @@ class Uploads:
         actor: str,
     ) -> Import:
         """Store an uploaded file and start to import it."""
+        waiting = sum(one.user_id == user_id and one.state == "running" for one in self._uploads.values())
+        if waiting >= MAX_WAITING:
+            raise HttpError(429, "too_many_requests", f"{waiting} imports of this user are not done: try again later")
         upload = Upload(
             id=new_id(),
             user_id=user_id,
@@ -119,6 +120,11 @@ class Uploads:
             del self._uploads[upload.id]
             await asyncio.to_thread(shutil.rmtree, self._dir(upload), ignore_errors=True)
 
+    def export_folder(self) -> Path:
+        """Make a folder for an export; what a killed server leaves there is removed when the next one starts."""
+        make_folder(self._folder)
+        return Path(tempfile.mkdtemp(prefix="export-", dir=self._folder))
+
     def _start_task(self, upload: Upload) -> None:
         task = self._tasks[upload.id] = asyncio.create_task(self._run(upload), name="jiyi-import")
         task.add_done_callback(lambda _: self._tasks.pop(upload.id, None))
@@ -128,6 +134,8 @@ class Uploads:
             file = self._dir(upload) / upload.filename
 
             def progress(done: int, total: int) -> None:
+                if not file.exists():  # another process deleted the user
+                    raise NotFound("the upload was deleted")
                 upload.done, upload.total, upload.updated_at = done, total, utc_now()
 
             try:
@@ -181,14 +189,14 @@ class Uploads:
         return size
 
     def _write_status(self, upload: Upload) -> None:
-        with replace_file(self._dir(upload) / STATUS) as part:
+        with replace_file(self._dir(upload) / SPOOL_STATUS) as part:
             part.write_text(upload.model_dump_json(), encoding="utf-8")
 
     def _unfinished(self) -> Sequence[Upload]:
         found = []
         for folder in sorted(self._folder.glob("*/")):
             try:
-                found.append(Upload.model_validate_json((folder / STATUS).read_bytes()))
+                found.append(Upload.model_validate_json((folder / SPOOL_STATUS).read_bytes()))
             except (OSError, ValidationError):  # incomplete, and never acknowledged
                 shutil.rmtree(folder, ignore_errors=True)
         return found
@@ -202,4 +210,4 @@ def _safe_name(filename: str) -> str:
         raise InvalidInput("filename", f"must end in one of {', '.join(ENDINGS)}")
     while len(kept.encode()) > 240:  # the limit of file systems
         kept = kept[1:]
-    return "chat" + kept if kept.lower() in ENDINGS or kept == STATUS else kept
+    return "chat" + kept if kept.lower() in ENDINGS or kept == SPOOL_STATUS else kept

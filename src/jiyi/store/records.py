@@ -48,7 +48,7 @@ def _data(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _content(value: str) -> str:
-    return validation.text("text", value)
+    return validation.content("text", value)
 
 
 def _tags(values: list[str]) -> list[str]:

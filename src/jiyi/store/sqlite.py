@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, create_engine, distinct, event, func, select
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
 from ..durable import make_folder
@@ -55,6 +56,7 @@ class SqliteDatabase(Database):
         self._scraps = False  # rows were deleted since the file was last rewritten
         # SQLite has one writer at a time; tasks of this process queue here rather than in SQLite's busy loop.
         self._writer = asyncio.Lock()
+        self._file: tuple[int, int] | None = None  # device and inode of the opened file
 
     async def start(self) -> None:
         try:
@@ -64,6 +66,7 @@ class SqliteDatabase(Database):
                 async with self._engine.connect() as connection:
                     found = await connection.run_sync(schema.version, self.path)
                     await connection.exec_driver_sql(WRITE_AHEAD)  # only after the file is known to be ours
+                self._file = _identity(self.path)
                 if found != schema.HEAD:
                     async with self._engine.execution_options(begin=BEGIN_TO_WRITE).begin() as connection:
                         await connection.run_sync(schema.prepare, self.path)
@@ -77,7 +80,7 @@ class SqliteDatabase(Database):
             await asyncio.gather(self._cleaning, return_exceptions=True)
         await super().close()
         if self._engine is not None:
-            if self._scraps and self.path.stat().st_size <= REWRITE_UP_TO:
+            if self._scraps and _identity(self.path) == self._file and self.path.stat().st_size <= REWRITE_UP_TO:
                 await self._clean(rewrite=True)
             await self._engine.dispose()
             self._engine = None
@@ -145,6 +148,7 @@ class SqliteDatabase(Database):
 
     @asynccontextmanager
     async def reading(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
+        self._same_file()
         with _translated(self.path):
             async with AsyncSession(self._started(), expire_on_commit=False) as session:
                 yield session
@@ -162,6 +166,15 @@ class SqliteDatabase(Database):
         with _translated(self.path):
             async with self._writer, AsyncSession(engine, expire_on_commit=False) as session, session.begin():
                 yield session
+                self._same_file()  # before the commit
+
+    def _same_file(self) -> None:
+        """Raise if the file is gone: what is written to a removed file is lost when it is closed."""
+        if self._file is not None and _identity(self.path) != self._file:
+            raise StoreUnavailable(
+                f"{self.path} was removed, moved or replaced while it was open: nothing was written. Put it back, or"
+                " restart to open the file that is there now"
+            )
 
     def _started(self) -> AsyncEngine:
         if self._engine is None:
@@ -193,6 +206,14 @@ def _engine(path: Path, busy_timeout_s: float) -> AsyncEngine:
             connection.exec_driver_sql(statement)
 
     return engine
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def examine(path: Path) -> None:
@@ -256,6 +277,10 @@ def _translated(path: Path) -> Iterator[None]:
     """Turn SQLite's errors into Jiyi's."""
     try:
         yield
+    except PoolTimeout as error:
+        raise StoreUnavailable(f"{path}: all connections were busy for too long: try again") from error
+    except UnicodeDecodeError as error:
+        raise NotAStore(f"{path} is damaged: it holds text that is not UTF-8") from error
     except DBAPIError as error:
         problem = str(error.orig)
         for sign, meaning in _TEMPORARY.items():

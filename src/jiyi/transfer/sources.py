@@ -18,6 +18,8 @@ from ..errors import InvalidInput
 
 JSON_SUFFIXES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz")
 NOTE_SUFFIX = ".md"
+MAX_RATIO = 100  # of unpacked to packed bytes; chats reach about 20
+MIN_UNPACKED = 64 * 1024 * 1024  # bytes that every file may unpack to
 SUFFIXES = (*JSON_SUFFIXES, NOTE_SUFFIX)
 
 
@@ -92,10 +94,30 @@ def open_text(source: Source) -> Iterator[IO[str]]:
     with read_errors(source.name), source.path.open("rb") as file:
         if source.member is None:
             packed = file.peek(2)[:2] == b"\x1f\x8b"
-            yield _as_text(gzip.GzipFile(fileobj=file) if packed else file)
+            yield _as_text(_Unpacked(gzip.GzipFile(fileobj=file), source) if packed else file)
             return
         with _archive(file) as archive, _member(archive, source.member) as member:
-            yield _as_text(gzip.GzipFile(fileobj=member) if source.member.endswith(".gz") else member)
+            unpacked = gzip.GzipFile(fileobj=member) if source.member.endswith(".gz") else member
+            yield _as_text(_Unpacked(unpacked, source))
+
+
+class _Unpacked(io.RawIOBase):
+    """An unpacked stream that ends with an error where it has grown beyond all measure."""
+
+    def __init__(self, stream: IO[bytes] | gzip.GzipFile, source: Source) -> None:
+        self._stream = stream
+        self._left = max(MIN_UNPACKED, MAX_RATIO * source.path.stat().st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        read = self._stream.read(len(buffer))
+        self._left -= len(read)
+        if self._left < 0:
+            raise zlib.error(f"it unpacks to more than {MAX_RATIO} times its size")
+        buffer[: len(read)] = read
+        return len(read)
 
 
 def _archive(file: Path | IO[bytes]) -> zipfile.ZipFile:
@@ -113,7 +135,8 @@ def _member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
 
 
 def _as_text(file: Any) -> IO[str]:
-    return io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n")
+    buffered = io.BufferedReader(file) if isinstance(file, io.RawIOBase) else file
+    return io.TextIOWrapper(buffered, encoding="utf-8-sig", newline="\n")
 
 
 @contextmanager

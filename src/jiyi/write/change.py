@@ -111,6 +111,7 @@ async def restore(
     *,
     user_id: str,
     version: int | None,
+    expected: int | None,
     actor: str,
     reason: str | None,
     store: Store,
@@ -120,6 +121,8 @@ async def restore(
     """Change a memory back to an earlier version, by default the one before its last change."""
     changes = await store.history.get(validation.name("user_id", user_id), validation.name("memory_id", memory_id))
     wanted = None if version is None else validation.whole("version", version, highest=MAX_VERSION)
+    if expected is not None and changes[-1].version != expected:
+        raise VersionConflict(changes[-1].memory_id, expected=expected, actual=changes[-1].version)
     number, given = earlier_state(changes, wanted)
     return await change(
         memory_id,

@@ -45,11 +45,14 @@ async def serve_http(
     """Serve until stopped; other machines need a key. `ready` is called with the URL once clients can connect."""
     import uvicorn
 
+    from ...http_protocol import HeaderTimeoutProtocol
+
     app = http_app(server, host=host, key=key, allowed_hosts=allowed_hosts)
     with bind_socket(host, port) as sock:
         ready(f"http://{url_host(host)}:{sock.getsockname()[1]}{PATH}")
         # The default log_config writes to stdout.
-        await uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).serve(sockets=[sock])
+        config = uvicorn.Config(app, log_config=None, access_log=False, http=HeaderTimeoutProtocol, ws="none")
+        await uvicorn.Server(config).serve(sockets=[sock])
 
 
 def http_app(server: Server[Any], *, host: str, key: str | None, allowed_hosts: Sequence[str] = ()) -> AsgiApp:

@@ -3,10 +3,11 @@
 import re
 from typing import Annotated, Any
 
-from fastapi import Depends, Header, Query
+from fastapi import Depends, Header, Query, Request
 
 from ... import validation
 from ...errors import InvalidInput
+from ...ids import new_id
 from ...models import (
     Deletion,
     MemoryItem,
@@ -69,11 +70,15 @@ def _page(page: Page, total: int | None = None) -> MemoryPage:
 @router.post(
     "/memories", status_code=201, responses=ACCEPTED, summary="Add a statement, a conversation or ready candidates"
 )
-async def add_memories(caller: UserWriter, body: AddBody, idempotency_key: IdempotencyKey = None) -> Receipt:
+async def add_memories(
+    request: Request, caller: UserWriter, body: AddBody, idempotency_key: IdempotencyKey = None
+) -> Receipt:
+    # A request that takes too long is answered with its key, so that the client can ask what became of it.
+    key = request.scope["idempotency_key"] = idempotency_key or new_id()
     return await caller.memory.add(
         body.content(),
         user_id=caller.user_id,
-        idempotency_key=idempotency_key,
+        idempotency_key=key,
         actor=caller.access.actor(body.actor),
         **body.fields(),
     )
@@ -147,15 +152,9 @@ async def get_sources(caller: UserReader, memory_id: Id) -> Listing[SourceMessag
 
 @router.post("/memories/{memory_id}/restore", summary="Restore an earlier version")
 async def restore_memory(caller: UserWriter, memory_id: Id, body: RestoreBody, if_match: IfMatch = None) -> MemoryItem:
-    expected = _version_in(if_match)
-    if expected is not None:
-        present = await caller.memory.get(memory_id, user_id=caller.user_id)
-        if present.version != expected:
-            raise HttpError(412, "version_conflict", f"the memory is at version {present.version}, not {expected}")
-    actor = caller.access.actor(body.actor)
-    return await caller.memory.restore(
-        memory_id, user_id=caller.user_id, version=body.version, reason=body.reason, actor=actor
-    )
+    expected = _version_in(if_match) or body.expected_version
+    fields = {**dict(body), "actor": caller.access.actor(body.actor), "expected_version": expected}
+    return await caller.memory.restore(memory_id, user_id=caller.user_id, **fields)
 
 
 def _version_in(if_match: str | None) -> int | None:

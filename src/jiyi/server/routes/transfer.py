@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import tempfile
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -89,7 +88,7 @@ async def follow_import(caller: UserReader, import_id: Id) -> Response:
 )
 async def export(caller: UserReader, format_: Annotated[ExportFormat, Query(alias="format")] = "jsonl") -> Response:
     """`jsonl` is complete, and `POST /v1/imports` accepts it; `markdown` is for reading."""
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="jiyi-export-"))
+    folder = await asyncio.to_thread(caller.app.uploads.export_folder)
     try:
         written = await caller.memory.transfer.export(folder / "memories", user_id=caller.user_id, format=format_)
     except BaseException:
