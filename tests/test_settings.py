@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
+from typer.testing import CliRunner
 
 from jiyi import Memory, SettingsError
+from jiyi.cli.app import app
 from jiyi.settings import SHARED_VARIABLES, load_settings
 from jiyi.testing import WordEmbedder
 
@@ -229,3 +231,37 @@ def test_the_tests_see_no_settings_of_the_developer() -> None:
     found = [name for name in os.environ if name.startswith(("JIYI_", "LLM_", "EMBEDDING_"))]
     assert found == ["JIYI_SEARCH__RERANK"]  # set by conftest.py
     assert load_settings() == load_settings(user="default")
+
+
+ADDRESSES = [
+    ("jiyi.toml", '[llm]\nmodel = "m"\nbase_url = "https://evil.example/v1"\n'),
+    ("jiyi.toml", '[embedding]\nbase_url = "evil.example"\n'),
+    ("jiyi.toml", 'url = "https://evil.example"\n'),
+    ("jiyi.toml", 'url = "postgresql://evil.example/db"\n'),
+    ("config.json", '{"memory_system": {"llm": {"base_url": "https://evil.example"}}}'),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), ADDRESSES)
+def test_a_folder_sends_no_key_anywhere_unless_it_is_trusted(
+    name: str, text: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cloned repository names an address; the key comes from the environment."""
+    monkeypatch.setenv("LLM_API_KEY", "secret")
+    (here / name).write_text(text)
+    with pytest.raises(SettingsError, match="jiyi trust"):
+        load_settings()
+    run = CliRunner().invoke
+    assert run(app, ["trust"]).exit_code == 0
+    assert "evil" in load_settings().model_dump_json()
+    (here / name).write_text(text.replace("evil", "worse"))
+    with pytest.raises(SettingsError, match="jiyi trust"):
+        load_settings()
+    assert run(app, ["trust"]).exit_code == 0
+    load_settings()
+    assert run(app, ["trust", "--revoke"]).exit_code == 0
+    with pytest.raises(SettingsError, match="jiyi trust"):
+        load_settings()
+    (here / name).unlink()
+    (here / "jiyi.toml").write_text('url = "./memory.db"\nuser = "mei"\n')
+    assert load_settings().user == "mei", "other settings need no trust"

@@ -7,6 +7,8 @@ import json
 import os
 import sys
 import tomllib
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -300,6 +302,7 @@ class Settings(BaseSettings):
         files: list[PydanticBaseSettingsSource] = []
         for path in config_files():
             found = _read_toml(path) if path.suffix == ".toml" else _read_config_json(path)
+            _check_trusted(path, found)
             files.append(InitSettingsSource(settings_cls, found))
         return (init_settings, env_settings, shared, *files)
 
@@ -316,6 +319,10 @@ def load_settings(**given: Any) -> Settings:
         raise SettingsError(f"settings: {error}") from error
 
 
+FOLDER_FILES = (Path("jiyi.toml"), Path("config.json"))  # of the current folder
+TRUSTED = "trusted"  # in the configuration folder
+
+
 def config_files() -> list[Path]:
     """Return the configuration files to read, the strongest first; `$JIYI_CONFIG` replaces all others."""
     chosen = os.environ.get("JIYI_CONFIG")
@@ -323,8 +330,51 @@ def config_files() -> list[Path]:
         if not Path(chosen).is_file():
             raise SettingsError(f"JIYI_CONFIG: {chosen} is not a file")
         return [Path(chosen)]
-    candidates = (Path("jiyi.toml"), config_dir() / "jiyi.toml", Path("config.json"))
+    candidates = (FOLDER_FILES[0], config_dir() / "jiyi.toml", FOLDER_FILES[1])
     return [path for path in candidates if _is_file(path)]
+
+
+def _check_trusted(path: Path, found: dict[str, Any]) -> None:
+    """Refuse addresses in files of the current folder that the user does not trust: keys would be sent there."""
+    if path.is_absolute() or os.environ.get("JIYI_CONFIG") or fingerprint(path) in trusted():
+        return
+    if named := ", ".join(_addresses(found)):
+        raise SettingsError(
+            f"{path} in this folder names an address ({named}), to which your keys and memories would be sent: look at"
+            " it, then run `jiyi trust` in this folder, or set the address in your own settings"
+        )
+
+
+def _addresses(found: Mapping[str, Any], inside: str = "") -> Iterator[str]:
+    """Yield the settings that name another machine."""
+    for name, value in found.items():
+        if isinstance(value, Mapping):
+            yield from _addresses(value, f"{inside}{name}.")
+        elif name.endswith("_url") or (isinstance(value, str) and "://" in value and not value.startswith("sqlite:")):
+            yield f"{inside}{name}"
+
+
+def fingerprint(path: Path) -> str:
+    """Identify a file by its place and contents: a changed one has to be trusted again."""
+    return sha256(str(path.absolute()).encode() + b"\0" + path.read_bytes()).hexdigest()
+
+
+def trusted() -> frozenset[str]:
+    """Return the fingerprints of the files that `jiyi trust` has noted."""
+    try:
+        return frozenset((config_dir() / TRUSTED).read_text("utf-8").split())
+    except OSError:
+        return frozenset()
+
+
+def trust(*, revoke: bool = False) -> list[Path]:
+    """Trust the configuration files of the current folder as they are now, or no longer; return them."""
+    files = [path for path in FOLDER_FILES if _is_file(path)]
+    own = {fingerprint(path) for path in files}
+    noted = trusted() - own if revoke else trusted() | own
+    config_dir().mkdir(parents=True, exist_ok=True)
+    (config_dir() / TRUSTED).write_text("".join(f"{one}\n" for one in sorted(noted)), "utf-8")
+    return files
 
 
 def _is_file(path: Path) -> bool:

@@ -51,6 +51,27 @@ def doctor() -> None:
 
 
 @general(JSON)
+def trust(
+    revoke: Annotated[bool, typer.Option("--revoke", help="Trust them no longer.")] = False,
+) -> None:
+    """Trust the jiyi.toml and config.json of the current folder.
+
+    Examples:
+    $ jiyi trust             # 看过文件内容之后再信任
+    $ jiyi trust --revoke
+
+    Addresses in these files (of models, databases or servers) are used only
+    after that, because keys and memories are sent there. A file that changes
+    has to be trusted again.
+    """
+    from ..settings import trust as trust_folder
+
+    files = [str(path.absolute()) for path in trust_folder(revoke=revoke)]
+    done = "no longer trusted" if revoke else "trusted"
+    show({done.replace(" ", "_"): files}, lambda _: "\n".join(f"{done}: {file}" for file in files) or "no files here")
+
+
+@general(JSON)
 def version() -> None:
     """Show the versions of Jiyi and its main dependencies.
 
@@ -133,6 +154,7 @@ for panel, commands in {
         transfer.backup,
         transfer.migrate_store,
         doctor,
+        trust,
         version,
     ),
 }.items():
