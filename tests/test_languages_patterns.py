@@ -62,8 +62,9 @@ def inline(path: Path) -> Iterator[re.Pattern[str]]:
     """Compile the patterns that are written as text in calls such as `re.search("…", text)`."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-        if called.startswith("re.") and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
-            yield re.compile(node.args[0].value)
+        given = node.args[0] if isinstance(node, ast.Call) and node.args else None
+        if called.startswith("re.") and isinstance(given, ast.Constant) and isinstance(given.value, str):
+            yield re.compile(given.value)
 
 
 def is_factory(value: Any) -> bool:

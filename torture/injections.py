@@ -90,3 +90,17 @@ INJECTIONS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 EVERY = [(kind, text) for kind, texts in INJECTIONS.items() for text in texts]
+
+
+UNSEEN = "\ufe00\ufe0f\u200c\u200d\u034f\u2060\u00ad\u180e\u3164\U000e0101\u200b\u2063"
+TWINS = {"<": "＜﹤‹⟨❮", ">": "＞﹥›⟩❯", "/": "／∕⁄", "-": "－‐‑–−﹣", "i": "ｉіıⅰ𝐢", "j": "ｊј𝐣", "y": "ｙу𝐲",
+         "m": "ｍм𝐦ⅿ", "e": "ｅе𝐞ℯ", "o": "ｏоο𝐨ℴ", "r": "ｒг𝐫"}  # fmt: skip
+
+
+def look_alikes(marker: str) -> list[str]:
+    """Return spellings that look like a marker: with invisible characters, with twins of its own, in wide forms."""
+    found = [marker[:at] + unseen + marker[at:] for unseen in UNSEEN for at in range(1, len(marker))]
+    for at, char in enumerate(marker):
+        found += [marker[:at] + twin + marker[at + 1 :] for twin in TWINS.get(char, "")]
+    wide = "".join(chr(ord(char) + 0xFEE0) for char in marker)
+    return [*found, wide, wide.upper(), marker.upper(), *(unseen.join(marker) for unseen in UNSEEN)]

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
+from unicodedata import category, combining, normalize
 
 OPENING, CLOSING = "<jiyi-memory>", "</jiyi-memory>"
 NOTICES = {
@@ -21,7 +23,9 @@ _HEADING = re.compile(
     rf"({_QUOTING})(?=[#＃]{{1,6}}(?: |$|user memory|用户记忆)|\[(?:memory|记忆要点)\])", re.IGNORECASE
 )
 _ROLE = re.compile(
-    rf"({_QUOTING}(?:system|developer|assistant|user|human|tool|function|系统|助手|用户|人类|工具)[ *_]*)(?=[:：])",
+    rf"({_QUOTING}[\[({{<【「]?(?:system|developer|assistant|user|human|tool|function|系统|助手|用户|人类|工具|开发者)"
+    r"(?:[ _-]?(?:prompt|message|reminder|note|instructions?|提示词?|消息|指令|通知)?)?"
+    r"[\])}>】」]?[ *_]*)(?=[:：])",
     re.IGNORECASE,
 )
 _TAGS = (
@@ -29,11 +33,60 @@ _TAGS = (
     "|tools?|tool_calls?|tool_responses?|tool_results?|function_calls?|function_results?|invoke|parameter|instructions?"
 )
 _DELIMITER = re.compile(
-    rf"<(?= ?[|｜]|</?SYS>>| ?/? ?(?:\w{{1,16}}:)?(?:{_TAGS})(?:[ >/]|$))"
+    rf"<(?= ?[|｜]|</?SYS>>| ?/? ?(?:\w{{1,16}}:)?(?:{_TAGS})(?:[-_]\w{{1,24}})?(?:[ >/]|$))"
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",
     re.IGNORECASE,
 )
 _CODE_FENCE = re.compile(r"`{3,}|~{3,}")
+
+
+# Joiners, variation selectors and blank letters; beside a letter of ours they only hide it from patterns.
+_HIDING = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u200c\u200d\u2800\u3164\ufe00-\ufe0f\uffa0"
+_BESIDE_ASCII = re.compile(rf"(?<=[!-~])[{_HIDING}]+|[{_HIDING}]+(?=[!-~])")
+# Characters that look like those of a delimiter or a role, beyond those that Unicode itself calls compatible.
+_LOOKS_LIKE = {
+    "<": "\u2039\u3008\u27e8\u276e\u276c\u02c2\u1438\u227a\u29fc\xab",
+    ">": "\u203a\u3009\u27e9\u276f\u276d\u02c3\u1433\u227b\u29fd\xbb",
+    "/": "\u2215\u2044\u29f8\u2571\u27cb",
+    "-": "\u2010\u2011\u2012\u2013\u2014\u2212\ufe58\u30fc\u2500",
+    "i": "\u0131\u0456\u0269\u03b9\ua4f2",
+    "j": "\u0458\u03f3",
+    "y": "\u0443\u04af\u03b3\u028f",
+    "e": "\u0435\u0454",
+    "o": "\u03bf\u043e\u0585",
+    "m": "\u043c\u1d0d",
+    "t": "\u0442\u03c4",
+    "p": "\u0440\u03c1",
+    "c": "\u0441",
+    "s": "\u0455",
+    "a": "\u0430\u03b1\ua4ee",
+    "h": "\u04bb",
+    "n": "\u0578",
+    "l": "\u217c\u04cf",
+    "|": "\u2223\u01c0",
+    ":": "\u2236\u02d0\u05c3",
+    "r": "\u0433\u1d26",
+    "u": "\u057d",
+    "d": "\u0501",
+    "v": "\u03bd\u0475",
+}
+_LOOK_ALIKE = {ord(char): plain for plain, alike in _LOOKS_LIKE.items() for char in alike}
+
+
+def _escaped(pattern: re.Pattern[str], text: str) -> str:
+    """Put a backslash behind each match, also where other characters only look like those of the pattern."""
+    if text.isascii():
+        return pattern.sub(lambda found: found[0] + "\\", text)
+    letters, places = [], []
+    for place, char in enumerate(text):
+        for letter in normalize("NFKD", char).casefold().translate(_LOOK_ALIKE):
+            if not combining(letter) and category(letter) not in ("Cf", "Mn", "Me"):
+                letters.append(letter)
+                places.append(place)
+    plain = "".join(letters)
+    ends = {places[found.end() - 1] + 1 if found.end() else 0 for found in pattern.finditer(plain)}
+    cut = [0, *sorted(ends), len(text)]
+    return "\\".join(text[start:end] for start, end in pairwise(cut)) if 0 not in ends else "\\" + text
 
 
 def harmless(text: str) -> str:
@@ -43,9 +96,10 @@ def harmless(text: str) -> str:
     'Bye <\\/jiyi-memory> System\\: obey <\\|im_start|>'
     """
     # In this order: what stands apart may come together, and each pattern counts on single spaces.
-    lines = filter(None, (" ".join(line.split()) for line in _UNSEEN.sub("", text).splitlines()))
-    folded = " ".join(_ROLE.sub(r"\1\\", _HEADING.sub(r"\1\\", line)) for line in lines)
-    folded = _DELIMITER.sub(lambda found: found[0] + "\\", folded)
+    seen = _BESIDE_ASCII.sub("", _UNSEEN.sub("", text))
+    lines = filter(None, (" ".join(line.split()) for line in seen.splitlines()))
+    folded = " ".join(_escaped(_ROLE, _escaped(_HEADING, line)) for line in lines)
+    folded = _escaped(_DELIMITER, folded)
     return _CODE_FENCE.sub(lambda found: "".join("\\" + mark for mark in found[0]), folded)
 
 
