@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--retrieval", type=Path, nargs="*", default=[], help="sets with messages and queries")
     parser.add_argument("--out", type=Path, default=Path("src/jiyi/read/relevance.npz"))
     parser.add_argument("--embeddings", type=Path, default=Path("bench/out/embeddings.npz"), help="cache of vectors")
-    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--epochs", type=int, default=11)
     parser.add_argument("--networks", type=int, default=4, help="networks whose mean is the model")
     parser.add_argument(
         "--answered", type=float, default=0.43, help="share of held-out unanswerable questions above 0.6"

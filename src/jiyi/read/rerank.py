@@ -24,7 +24,7 @@ PACKAGE = "jiyi_rerank"
 NOT_INSTALLED = "not installed: hits are ranked without reading them (run pip install ./rerank in the checkout of Jiyi)"
 MOST_READ = 25  # candidates of a search
 NEAR = 6.0  # distance to the best logit up to which a candidate is read: no reading makes up for more
-BASE, READ, SHIFT = 0.65, 0.44, 0.38  # weights of the relevance model's and the reranker's logit
+BASE, READ, SHIFT = 0.65, 0.44, 0.5  # weights of the relevance model's and the reranker's logit
 UNREAD = -5.0  # logit of candidates that were not read, as of most that don't answer
 # Where a newer hit replaces an older one, which is so at a logit above 0:
 MOST_COMPARED = 6  # hits that are compared with each other
