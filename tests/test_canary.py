@@ -8,6 +8,7 @@ import functools
 import gc
 import json
 import logging
+import re
 import signal
 import subprocess
 import sys
@@ -179,7 +180,8 @@ def logging_to(path: Path) -> Iterator[None]:
 
 
 def process_memory(place: Place) -> bytes:
-    """The writable memory of a process that opened the store after the deletion and searched, read from outside."""
+    """The writable memory of a process that opened the store after the deletion and searched, read from outside.
+    Mappings that it never touched, half of them, hold nothing."""
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -188,10 +190,10 @@ def process_memory(place: Place) -> bytes:
         assert child.stdout.readline() == "ready\n"
         found = []
         with Path(f"/proc/{child.pid}/mem").open("rb", buffering=0) as memory:
-            for line in Path(f"/proc/{child.pid}/maps").read_text().splitlines():
-                span, rights, *_ = line.split()
-                if rights.startswith("rw"):
-                    start, end = (int(part, 16) for part in span.split("-"))
+            smaps = Path(f"/proc/{child.pid}/smaps").read_text()
+            for area in re.finditer(r"^([0-9a-f]+)-([0-9a-f]+) rw(?:.*\n(?![0-9a-f]+-))+", smaps, re.MULTILINE):
+                if re.search(r"^(?:Rss|Swap): +[1-9]", area[0], re.MULTILINE):
+                    start, end = int(area[1], 16), int(area[2], 16)
                     with contextlib.suppress(OSError, ValueError, OverflowError):
                         memory.seek(start)
                         found.append(memory.read(end - start))

@@ -22,8 +22,8 @@ from jiyi.settings import load_settings
 from postgres_server import Databases
 from support import LONG
 
-ABOVE = 1000
-TOLD, TIMES = 300, 100 if LONG else 12  # so many are told, and copied past Jiyi until there are so many times as many
+ABOVE = 1000 if LONG else 500
+TOLD, TIMES = 300, 100 if LONG else 5  # so many are told, and copied past Jiyi until there are so many times as many
 TYPES = ("fact", "preference", "task", "skill", "pattern")
 WORDS = ("tea", "coffee", "rain", "snow", "茶", "咖啡", "雨", "雪", "piano", "river", "钢琴", "河", "rice", "米饭")
 # Each copy gets an id, a key, a hash and a vector of its own.

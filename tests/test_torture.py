@@ -81,7 +81,7 @@ async def test_an_error_without_a_name_is_noticed(tmp_path: Path) -> None:
 
 @needs_compiler
 async def test_what_is_acknowledged_survives_power_cuts(tmp_path: Path) -> None:
-    made = await part("power", "power.drive", tmp_path, sessions=1, stride=800, shares=[0.0, 0.9])
+    made = await part("power", "power.drive", tmp_path, sessions=1, stride=400, shares=[0.0, 0.9])
     assert made.broken == [] and made.counts["power cuts"] >= 20
 
 

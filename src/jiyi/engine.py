@@ -1,16 +1,17 @@
 """The parts that verbs and areas share, built from settings, and `runtime`, which other packages read them with."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from .cache import resolve as resolve_caches
 from .embed import CachedQueries, Embedder, resolve
 from .errors import JiyiError
-from .files.workspace_files import WorkspaceFiles
 from .index.search_index import SearchIndex
 from .keep.retention import Retention
 from .llm import LLM
@@ -33,6 +34,9 @@ from .write.add import Flow
 from .write.drafts import Extractor
 from .write.extract import BuiltinExtractor
 from .write.index import KeywordRules
+
+if TYPE_CHECKING:
+    from .files.workspace_files import WorkspaceFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

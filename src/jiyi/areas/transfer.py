@@ -5,23 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import validation
 from ..engine import Engine
 from ..models import ImportReport
-from ..transfer.backup import BackupReport
 from ..transfer.export import ExportReport, no_progress
 from ..transfer.export import Progress as Advance
-from ..transfer.imports import (
-    Add,
-    Count,
-    MemoryImportReport,
-    import_chats,
-    import_export,
-    import_memories,
-    is_jiyi_export,
-    select,
-)
+
+if TYPE_CHECKING:
+    from ..transfer.backup import BackupReport
+    from ..transfer.imports import Add, Count, MemoryImportReport
 
 FORMATS = ("jsonl", "markdown")
 
@@ -95,6 +89,8 @@ class Transfer:
 
             report = await memory.transfer.import_chats("conversations.json", user_id="mei")
         """
+        from ..transfer.imports import import_chats
+
         return await import_chats(
             Path(path),
             self._add,
@@ -123,6 +119,8 @@ class Transfer:
 
             report = await memory.transfer.import_memories("mei.jsonl")
         """
+        from ..transfer.imports import import_export, import_memories, is_jiyi_export, select
+
         validation.optional_name("user_id", user_id)
         validation.name("actor", actor)
         advance = progress or no_progress

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from .. import validation
 from ..engine import Engine
 from ..errors import WorkspaceError
-from ..files.steps import Drift, SyncReport, WorkspaceStatus
-from ..files.workspace_files import WorkspaceFiles
+
+if TYPE_CHECKING:
+    from ..files.steps import Drift, SyncReport, WorkspaceStatus
+    from ..files.workspace_files import WorkspaceFiles
 
 
 class Workspace:
