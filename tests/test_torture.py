@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torture import concurrency, kills, soak
+from torture import attacker, concurrency, kills, soak
 from torture.trial import Trial
 from torture.trials import TRIALS
 from torture.writes import under_the_shim
@@ -117,3 +117,11 @@ def test_what_grows_under_load_is_noticed(name: str, tmp_path: Path) -> None:
     grown.series = {**flat, name: [100.0 + 5 * at for at in range(120)]}
     soak.judge(grown)
     assert quiet.broken == [] and len(grown.broken) == 1
+
+
+@pytest.mark.parametrize("without", [None, *attacker.PROTECTIONS])
+async def test_an_attacker_finds_nothing_unless_a_protection_is_off(without: str | None, tmp_path: Path) -> None:
+    made = trial("attacker", tmp_path, without=without)
+    await attacker.run(made)
+    assert bool(made.broken) == (without is not None), made.broken
+    assert without is not None or len(made.counts) == 8

@@ -15,5 +15,6 @@ TRIALS: dict[str, str] = {
     "model": "the whole public face against a dictionary, with crashes, moves and undo",
     "isolation": "every verb, tool, command and route with foreign ids and names that look alike",
     "poisoning": "orders hidden in memories, as a web page or a mail would bring them",
+    "attacker": "foreign roles, forged imports, long runs, lost files, bombs, slow clients, look-alikes of the fence",
     "mutants": "mistakes put into the code that stores, does jobs, reconciles and authorises: do the tests notice?",
 }

@@ -142,7 +142,7 @@ class Limits:
         headers = scope["headers"]
         if len(headers) > MAX_HEADERS or sum(len(name) + len(value) for name, value in headers) > MAX_HEADER_BYTES:
             return 431, "headers_too_large", f"the headers have more than {MAX_HEADER_BYTES:,} bytes", []
-        if self._active >= self._settings.max_concurrent:
+        if self._active >= self._settings.max_concurrent and scope["path"] != "/livez":
             return 503, "unavailable", "too many concurrent requests: try again", [(b"retry-after", b"1")]
         announced = header(scope, b"content-length")
         if announced is not None and header(scope, b"transfer-encoding") is not None:
