@@ -26,7 +26,7 @@ MOST_READ = 25  # candidates of a search
 NEAR = 6.0  # distance to the best logit up to which a candidate is read: no reading makes up for more
 BASE, READ, SHIFT = 0.65, 0.44, 0.5  # weights of the relevance model's and the reranker's logit
 UNREAD = -5.0  # logit of candidates that were not read, as of most that don't answer
-# Where a newer hit replaces an older one, which is so at a logit above 0:
+REPLACED = -0.4  # logit above which a newer hit replaces an older one
 MOST_COMPARED = 6  # hits that are compared with each other
 NEWER, OLDER = 0.25, 0.55  # least scores
 BEHIND = 0.3  # distance at which the newer one follows the older one's former logit
@@ -128,7 +128,7 @@ def _newest_first(
         older = [one for one in best[:at] if one.score >= OLDER]
         logits = reranker.replaced(texts[newer.id], [texts[one.id] for one in older]) if older else ()
         for one, logit in zip(older, logits, strict=True):
-            if logit > replaced.get(one.id, (0.0,))[0]:
+            if logit > replaced.get(one.id, (REPLACED,))[0]:
                 replaced[one.id] = (logit, one, newer)
     changed: dict[str, RankedHit] = {}
     for logit, old, new in replaced.values():
