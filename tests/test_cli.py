@@ -307,6 +307,7 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "reindex": lambda _: ["--embeddings"],
     "doctor": lambda _: [],
     "version": lambda _: [],
+    "trust": lambda _: [],
     "synonyms": lambda _: ["list"],
     "jobs": lambda _: ["list"],
     "workspace": lambda _: ["init", "notes"],

@@ -279,7 +279,7 @@ async def test_a_copy_of_an_edited_line_is_not_overwritten(memory: Memory, folde
 async def test_a_line_that_repeats_another_is_left_alone(memory: Memory, folder: Path) -> None:
     await memory.add("has a cat", user_id="mei")
     await sync(memory)
-    edit(note(folder), ("## Facts\n", "## Facts\n\n- Has a  cat\n"))
+    edit(note(folder), ("## Facts\n", "## Facts\n\n- has a  cat\n"))
     report = await sync(memory)
     assert report.steps == () and "same content" in report.problems[0]
     assert len(await known(memory)) == 1

@@ -90,7 +90,10 @@ def shared_memory(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2),
 )
 SOME = st.lists(

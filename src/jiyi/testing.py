@@ -190,7 +190,7 @@ def _about(one: dict[str, Any]) -> tuple[str, ...]:
 
 def _plain(text: str) -> str:
     """Letters and digits only, without what is in brackets: dates are added there."""
-    return "".join(filter(str.isalnum, re.sub(r"[(（][^)）]*[)）]", "", text).casefold()))
+    return "".join(filter(str.isalnum, re.sub(r"[(（][^()（）]{0,200}[)）]", "", text).casefold()))
 
 
 def _holds(line: str, quote: str) -> bool:

@@ -38,8 +38,8 @@ def _numbers(value: str) -> str:
         found = decoded(value)
     except (NotBase64, ValueError):
         raise ValueError("is no vector: float32 numbers, little-endian, in base64") from None
-    if not len(found) or not np.isfinite(found).all() or not float(np.linalg.norm(found.astype(np.float64))) > 0:
-        raise ValueError("is no vector: it is empty, or all its values are 0, or some are not finite")
+    if not len(found) or not np.isfinite(found).all():
+        raise ValueError("is no vector: it is empty, or some values are not finite")
     return value
 
 
@@ -243,7 +243,7 @@ def decoded(vector: str) -> NDArray[np.float32]:
 
 
 def unit_vector(vector: str) -> NDArray[np.float32]:
-    """Return a vector of length 1: a foreign one must not outweigh all others."""
+    """Return a vector of length 1, or 0 for a text without words: a foreign one must not outweigh all others."""
     found = decoded(vector).astype(np.float64)
     length = float(np.linalg.norm(found))
-    return decoded(vector) if abs(length - 1) < 1e-3 else (found / length).astype(VECTOR)
+    return decoded(vector) if length == 0 or abs(length - 1) < 1e-3 else (found / length).astype(VECTOR)

@@ -248,7 +248,7 @@ class Claims:
             self._fail("said of another person", claim.text)
         if cues.ASSISTANT.match(claim.text) and not cues.YOU.search(source.text) and first:
             self._fail("said of another person", claim.text)
-        joined = re.match(r"\W*[\w'’]+\s*(?:and\b|和|跟|与|、)", claim.text)
+        joined = re.match(r"[^\w'’]{0,20}[\w'’]{1,40}\s{0,20}(?:and\b|和|跟|与|、)", claim.text)
         if joined and first and not cues.WE.search(source.text):
             self._fail("said of one person only", claim.text)
 
