@@ -155,7 +155,7 @@ FIRST = [
     ("房租 ４５００", "rent"),
     # inflection
     ("flight seats", "window"),
-    ("daughter swimming", "swimming"),
+    ("swam swimming", "swimming"),
     ("finishing a marathon", "marathon"),
 ]
 

@@ -118,7 +118,7 @@ async def reranked(
 def _newest_first(
     reranker: Reranker, hits: Sequence[RankedHit], found: Mapping[str, MemoryItem], now: datetime
 ) -> list[RankedHit]:
-    """Where one of the best hits replaces an older one, let it answer as well as that, and lower the older one."""
+    """Raise hits that replace an older one to about its score, and lower the older one."""
     best = [one for one in hits[:MOST_COMPARED] if one.score >= NEWER and width(found[one.id].content) <= LONGEST]
     best = [one for one in best if found[one.id].data.get("role") != "assistant"]
     best.sort(key=lambda one: found[one.id].valid_from)
