@@ -94,6 +94,7 @@ def contents(result: SearchResult) -> list[str]:
 
 async def stored(memory: Memory, user_id: str = "mei", **filters: Any) -> list[MemoryItem]:
     """Everything of a user, messages too, over all pages."""
+    await memory.sessions.flush()
     if "memory_types" not in filters:
         own, said = [await stored(memory, user_id, memory_types=kinds, **filters) for kinds in (None, ["message"])]
         return sorted([*own, *said], key=lambda item: item.id, reverse=True)

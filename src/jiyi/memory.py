@@ -12,7 +12,8 @@ from typing import Any, Self, Unpack, cast, get_args
 from pydantic import JsonValue
 
 from . import validation
-from .areas import BackgroundJobs, Jobs, Keys, Maintenance, Sessions, Synonyms, Transfer, TurnQueue, Usage, Workspace
+from .areas import BackgroundJobs, Jobs, Keys, Maintenance, Synonyms, Transfer, Usage, Workspace
+from .areas.sessions import Sessions, TurnQueue, turn_of
 from .embed import Embedder
 from .engine import Engine, Runtime
 from .errors import InvalidInput
@@ -206,13 +207,12 @@ class Memory:
     ) -> None:
         """Add a turn of a chat in the background.
 
-        It returns at once and raises nothing; turns are stored one after the other. Failures are logged and counted in
-        `usage.observed`. `sessions.flush` and `close` wait for queued turns.
-
+        It returns at once, unless 1,000 turns wait, and raises nothing. Failures are logged and counted
+        (`usage.observed`). `sessions.flush` and `close` wait for queued turns.
             await memory.observe("我下周三去上海", "好的，需要订酒店吗？", user_id="mei", session_id="s1")
         """
-        scope = {"user_id": user_id, "session_id": session_id, "agent_id": agent_id, "group_id": group_id}
-        self._turns.put(user_text, assistant_text, **scope, metadata=metadata)
+        scope: Any = {"user_id": user_id, "session_id": session_id, "agent_id": agent_id, "group_id": group_id}
+        await self.sessions.observe(turn_of(user_text, assistant_text), **scope, metadata=metadata)
 
     async def update(
         self,

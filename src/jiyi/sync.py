@@ -108,6 +108,7 @@ class Sessions(Area):
     end = _verb(sessions.Sessions.end)
     add_summary = _verb(sessions.Sessions.add_summary)
     record_skill = _verb(sessions.Sessions.record_skill)
+    observe = _verb(sessions.Sessions.observe)
     flush = _verb(sessions.Sessions.flush)
 
 

@@ -1,8 +1,9 @@
 """Agents with memory: agents in plain Python here, one module per framework beside them."""
 
 from .agent import AgentReply, AgentWithMemory, MemoryHooks
-from .conversation import Chat, Conversation
+from .chat import Chat
 from .memory_folder import MemoryFolder
+from .recall import Conversation, Recalled, observe, recall
 from .recall_agent import MemRecallAgent, PlannedSearch, Recollection
 
 __all__ = [
@@ -14,5 +15,8 @@ __all__ = [
     "MemoryFolder",
     "MemoryHooks",
     "PlannedSearch",
+    "Recalled",
     "Recollection",
+    "observe",
+    "recall",
 ]

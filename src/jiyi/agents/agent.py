@@ -15,7 +15,8 @@ from ..memory import Memory
 from ..models import Message, Receipt, Value
 from ..read.context import ContextLanguage, Style
 from ..text.fence import strip_context
-from .conversation import Chat, Conversation, Turn, ask, engine_of
+from .chat import Chat, Turn, ask
+from .recall import Conversation, engine_of
 
 _TEXTS: dict[ContextLanguage, tuple[str, str]] = {
     "en": (
@@ -93,16 +94,17 @@ class AgentWithMemory:
 
     async def _run(self, said: str, context: dict[str, Any]) -> AgentReply:
         history: Sequence[Turn] = context.get("messages", self.messages)
-        block, problems = await self._conversation.context(said, max_tokens=self._max_tokens, style=self._style)
+        recalled = await self._conversation.context(said, max_tokens=self._max_tokens, style=self._style)
         opening, closing = _TEXTS["zh" if language_of(said) == "zh" else "en"]
+        block = recalled.block
         parts = (self._instructions or opening, block, context.get("summary"), closing if block else None)
         system: Turn = {"role": "system", "content": "\n\n".join(filter(None, parts))}
         asked: Turn = {"role": "user", "content": said}
         answer = await ask(self._chat, [system, *history, asked])
         self.messages = [*self.messages, asked, {"role": "assistant", "content": answer}][-self._max_history :]
         turn = (Message(role=role, text=text) for role, text in (("user", said), ("assistant", answer)) if text.strip())
-        problem = await self._conversation.observe(turn)
-        return AgentReply(text=answer, memories=block, problems=(*problems, *([problem] if problem else [])))
+        await self._conversation.observe(turn)
+        return AgentReply(text=answer, memories=block, problems=recalled.problems)
 
 
 logger = logging.getLogger(__name__)

@@ -37,8 +37,8 @@ except ImportError as error:
 
 from ..embed import Embedder
 from ..settings import Settings
-from .conversation import await_in, engine_of
 from .langgraph_items import Items, Namespace, matches
+from .recall import await_in, engine_of
 
 
 class JiyiStore(BaseStore):

@@ -20,7 +20,8 @@ from ..errors import InvalidInput
 from ..memory import Memory
 from ..models import Message
 from ..read.context import Style
-from .conversation import Conversation, engine_of, part, text_of_reply
+from .chat import part, text_of_reply
+from .recall import MAX_TOKENS, Conversation, engine_of
 
 C = TypeVar("C")
 
@@ -37,7 +38,7 @@ def remember(
     session_id: str | None = None,
     agent_id: str | None = None,
     group_id: str | None = None,
-    max_tokens: int = 800,
+    max_tokens: int = MAX_TOKENS,
     style: Style = "sections",
     observe: bool = True,
 ) -> C:
@@ -134,8 +135,7 @@ class Turns:
     observe: bool
 
     async def block(self, turn: Turn) -> str:
-        block, _ = await self.conversation.context(turn.said, max_tokens=self.max_tokens, style=self.style)
-        return block
+        return (await self.conversation.context(turn.said, max_tokens=self.max_tokens, style=self.style)).block
 
     async def store(self, turn: Turn, answer: str) -> None:
         said = [("user", turn.said)] if turn.new else []

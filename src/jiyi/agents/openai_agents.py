@@ -18,7 +18,7 @@ from ..memory import Memory
 from ..models import CandidateMemory, MemoryItem
 from ..read.context import Style
 from ..text.fence import strip_context
-from .conversation import Conversation, await_in, engine_of
+from .recall import MAX_TOKENS, Conversation, await_in, engine_of
 from .tools import MemoryTools
 
 try:
@@ -177,7 +177,7 @@ def recall(
     *,
     user_id: str,
     session_id: str | None = None,
-    max_tokens: int = 800,
+    max_tokens: int = MAX_TOKENS,
     style: Style = "sections",
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
     """Make a filter for `RunConfig(call_model_input_filter=…)` that recalls before each model call. The memories for
@@ -189,10 +189,10 @@ def recall(
         said = [text for role, text in map(_message, data.model_data.input) if role == "user" and text]
         if not said:
             return data.model_data
-        block, _ = await await_in(memory, conversation.context(said[-1], max_tokens=max_tokens, style=style))
-        if not block:
+        recalled = await await_in(memory, conversation.context(said[-1], max_tokens=max_tokens, style=style))
+        if not recalled.block:
             return data.model_data
-        instructions = "\n\n".join(filter(None, (data.model_data.instructions, block)))
+        instructions = "\n\n".join(filter(None, (data.model_data.instructions, recalled.block)))
         return replace(data.model_data, instructions=instructions)
 
     return with_memories

@@ -22,7 +22,7 @@ from ..languages.words import language as language_of
 from ..memory import Memory
 from ..models import RELEVANT, Hit, SearchMode, SearchResult, Value, utc_now
 from ..text.fence import harmless
-from .conversation import Chat, ask
+from .chat import Chat, ask
 from .tools import ToolLanguage, notes
 from .tools.inputs import SearchMemoriesInput
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pydantic import JsonValue
 
 from .. import validation
-from ..errors import InvalidInput
+from ..errors import InvalidInput, StoreUnavailable
 from ..languages.words import language
-from ..models import CandidateMemory, Observed, Receipt
+from ..models import CandidateMemory, Message, Observed, Receipt
 from .jobs import Jobs
 
-MAX_QUEUED = 1_000  # turns; further ones are dropped and counted as failed
+MAX_QUEUED = 1_000  # turns; further ones wait for room
+RETRY_PAUSES_S = (0.2, 1.0, 5.0)
 
 Add = Callable[..., Awaitable[Receipt]]
 
@@ -90,9 +93,36 @@ class Sessions:
             skill, user_id=user_id, session_id=session_id, agent_id=agent_id, group_id=group_id, actor="skill"
         )
 
-    async def flush(self) -> Observed:
-        """Wait until every observed turn was stored or has failed."""
-        return await self._turns.flush()
+    async def observe(
+        self,
+        messages: Sequence[Message | Mapping[str, Any]],
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+        metadata: dict[str, JsonValue] | None = None,
+    ) -> None:
+        """Add the messages of a turn in the background; like `Memory.observe`, for turns of any form."""
+        scope = {"session_id": session_id, "agent_id": agent_id, "group_id": group_id}
+        await self._turns.put(messages, user_id=user_id, **scope, metadata=metadata)
+
+    async def flush(self, *, user_id: str | None = None) -> Observed:
+        """Wait until every observed turn, or those of one user, was stored or has failed."""
+        return await self._turns.flush(user_id)
+
+
+def turn_of(user_text: str, assistant_text: str | None) -> list[dict[str, str]]:
+    """Return the messages of a turn."""
+    turn = [{"role": "user", "content": user_text}]
+    return [*turn, {"role": "assistant", "content": assistant_text}] if assistant_text else turn
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedTurn:
+    user_id: str
+    add: Callable[[], Awaitable[Any]]
+    done: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class TurnQueue:
@@ -100,40 +130,51 @@ class TurnQueue:
 
     def __init__(self, add: Add) -> None:
         self._add = add
-        self._queue: deque[Callable[[], Awaitable[Any]]] = deque()
+        self._queue: deque[QueuedTurn] = deque()
         self._task: asyncio.Task[None] | None = None
         self._accepted = self._failed = 0
 
-    def put(self, user_text: str, assistant_text: str | None, **options: Any) -> None:
-        turn = [{"role": "user", "content": user_text}]
-        if assistant_text:
-            turn.append({"role": "assistant", "content": assistant_text})
-        if len(self._queue) >= MAX_QUEUED:
-            self._failed += 1
-            logger.error("an observed turn was dropped: %d are queued already", len(self._queue))
-            return
-        self._queue.append(lambda: self._add(turn, **options, wait=False, actor="observe"))
+    async def put(self, messages: Sequence[Any], *, user_id: str, **options: Any) -> None:
+        """Queue the messages of a turn; if the queue is full, wait until a turn was stored."""
+        while len(self._queue) >= MAX_QUEUED:
+            await self._queue[0].done.wait()
+        options |= {"user_id": user_id, "wait": False, "actor": "observe"}
+        self._queue.append(QueuedTurn(user_id, partial(self._add, list(messages), **options)))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="jiyi-observe")
 
     def counts(self) -> Observed:
         return Observed(accepted=self._accepted, failed=self._failed, waiting=len(self._queue))
 
-    async def flush(self) -> Observed:
-        while self._task is not None and not self._task.done():
-            await asyncio.wait([self._task])
+    async def flush(self, user_id: str | None = None) -> Observed:
+        """Wait until the queued turns, or those of one user, were stored or have failed."""
+        for turn in [turn for turn in self._queue if user_id in (None, turn.user_id)]:
+            await turn.done.wait()
         return self.counts()
 
     async def _run(self) -> None:
         while self._queue:
+            turn = self._queue[0]
             try:
-                await self._queue[0]()
+                await self._store(turn)
                 self._accepted += 1
             except Exception as error:  # noqa: BLE001 - it must not reach the chat; it is logged and counted
                 self._failed += 1
                 logger.warning("an observed turn was not stored: %s", error)
             finally:
                 self._queue.popleft()
+                turn.done.set()
+
+    async def _store(self, turn: QueuedTurn) -> None:
+        """Store a turn; repeat that while the store is locked or full, because then nothing was written."""
+        for pause in RETRY_PAUSES_S:
+            try:
+                await turn.add()
+                return
+            except StoreUnavailable as error:
+                logger.warning("an observed turn is stored in %s s: %s", pause, error)
+                await asyncio.sleep(pause)
+        await turn.add()
 
 
 def _step(argument: str, step: object) -> dict[str, JsonValue]:

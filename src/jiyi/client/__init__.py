@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 from .. import memory as engine
 from .. import validation
 from ..areas.jobs import Jobs
-from ..areas.sessions import Sessions, TurnQueue
+from ..areas.sessions import Sessions, TurnQueue, turn_of
 from ..embed import Embedder
 from ..engine import Runtime
 from ..errors import InvalidInput
@@ -168,7 +168,7 @@ class Memory:
 
     @like(engine.Memory.observe)
     async def observe(self, user_text: str, assistant_text: str | None, **options: Any) -> None:
-        self._turns.put(user_text, assistant_text, **options)
+        await self.sessions.observe(turn_of(user_text, assistant_text), **options)
 
     @like(engine.Memory.update)
     async def update(

@@ -87,6 +87,7 @@ class Language:
     asked_question: str = NEVER  # what did I ask about Rome
     past_event: str = NEVER  # signed, was born: a day beside it is over
     arranged: str = NEVER  # booked, postponed: a day beside it is still to come
+    standing: str = NEVER  # allergic to, from now on: it matters whatever is asked
     ending: str = NEVER  # Mochi died, we sold the car; a group that begins with `thing` is what has ended
     dates: DateRules = field(default_factory=DateRules)
     number: Callable[[str], int] = int  # the value of a number in digits or words; ValueError or KeyError if none

@@ -27,7 +27,7 @@ Count = Callable[[str], int]
 Style = Literal["sections", "bullets"]
 ContextLanguage = Literal["zh", "en"]
 # In the order of the block.
-Section = Literal["preferences", "facts", "patterns", "skills", "tasks", "happened", "other", "weak"]
+Section = Literal["standing", "preferences", "facts", "patterns", "skills", "tasks", "happened", "other", "weak"]
 
 _SECTION_OF: dict[str, Section] = {
     "preference": "preferences", "fact": "facts", "profile": "facts", "pattern": "patterns",
@@ -55,7 +55,8 @@ _FRAMES: dict[ContextLanguage, _Frame] = {
         title="# USER MEMORY",
         bullets="[Memory]",
         headings=_headings(
-            "User Preferences/Known Facts/User Patterns/Proven Skills/Tasks/What Happened/Other/Possibly Related"
+            "Wishes and Limits of the User (apply where they fit)/User Preferences/Known Facts/User Patterns"
+            "/Proven Skills/Tasks/What Happened/Other/Possibly Related"
         ),
         roles={"person": "user", "assistant": "assistant"},
     ),
@@ -63,7 +64,9 @@ _FRAMES: dict[ContextLanguage, _Frame] = {
         NOTICES["zh"],
         title="# 用户记忆",
         bullets="[记忆要点]",
-        headings=_headings("用户偏好/已知事实/行为模式/有效技能/任务/发生过的事/其他/可能相关"),
+        headings=_headings(
+            "用户的要求与限制（适用时遵守）/用户偏好/已知事实/行为模式/有效技能/任务/发生过的事/其他/可能相关"
+        ),
         roles={"person": "用户", "assistant": "助手"},
     ),
 }
@@ -102,14 +105,16 @@ def render_context(
     count: Count = token_bound,
     as_of: datetime | None = None,
     weak: Collection[str] = (),
+    standing: Collection[str] = (),
 ) -> str:
     """Render memories, best first, as a block for a prompt that is never longer than `max_tokens` by `count`. The ids
-    in `weak` are rendered as possibly related. Without a memory, or without room for one, return ""."""
+    in `weak` are rendered as possibly related, those in `standing` as wishes and limits of the user. Without a memory,
+    or without room for one, return ""."""
     frame = _FRAMES[language]
     longest = max_tokens * _LONGEST_TOKEN
     distinct = _distinct(_newest(_valid(memories, as_of)), longest)
-    found = (line for memory in distinct if (line := _line(memory, frame, longest, weak)).text)
-    lines = list(islice(found, MAX_LINES if style == "bullets" else None))
+    found = (line for memory in distinct if (line := _line(memory, frame, longest, weak, standing)).text)
+    lines = list(islice(found, MAX_LINES + len(standing) if style == "bullets" else None))
     budget, count = max_tokens, cache(count)
     while shown := _fill(lines, frame, style, budget, count):
         block = _layout(shown, frame, style)
@@ -232,8 +237,9 @@ class _Line:
         return f"- {self.label}{self.text}{'' if self.whole else '…'}"
 
 
-def _line(memory: MemoryItem, frame: _Frame, longest: int, weak: Collection[str]) -> _Line:
-    section = "weak" if memory.id in weak else _SECTION_OF.get(memory.memory_type, "other")
+def _line(memory: MemoryItem, frame: _Frame, longest: int, weak: Collection[str], standing: Collection[str]) -> _Line:
+    section: Section = "weak" if memory.id in weak else _SECTION_OF.get(memory.memory_type, "other")
+    section = "standing" if memory.id in standing else section
     dated = memory.layer == "episodic" or abs(memory.occurred_at - memory.created_at) > _DAY
     label = f"({memory.occurred_at.date().isoformat()}) " if dated else ""
     speaker = _speaker(memory)

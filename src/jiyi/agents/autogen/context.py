@@ -25,7 +25,8 @@ from ...errors import JiyiError
 from ...memory import Memory
 from ...models import Hit, Message
 from ...text.fence import harmless
-from ..conversation import Chat, Turn
+from ..chat import Chat, Turn
+from ..recall import Recalled
 from ..recall_agent import MemRecallAgent
 from ..tools import ToolLanguage, ToolUsage, key_of, notes
 from .binding import Binding, ScopeOptions, Source, bind, for_config, source_of, tools_of
@@ -107,7 +108,7 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         self._observed = 0  # messages that are stored
         self._offload_over = offload_over
         self._buffer_size = buffer_size
-        self._recalled: tuple[Hit, ...] | None = None  # None until this turn has recalled
+        self._recalled: Recalled | None = None  # None until this turn has recalled
 
     async def add_message(self, message: LLMMessage) -> None:
         """Add a message. The answer to the user ends a turn and stores it."""
@@ -158,19 +159,18 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         if self._proactive:
             if self._recalled is None:
                 self._recalled = await self._recall()
-                self.tools.recalled([key_of(hit) for hit in self._recalled])
+                self.tools.recalled([*map(key_of, self._recalled.standing), *map(key_of, self._recalled.hits)])
             parts.append(await self._recalled_text(self._recalled))
         return "\n".join(filter(None, parts))
 
-    async def _recall(self) -> tuple[Hit, ...]:
+    async def _recall(self) -> Recalled:
         last = next((message for message in reversed(self._messages) if isinstance(message, UserMessage)), None)
-        recalled = await self.tools.conversation.recall(
+        return await self.tools.conversation.recall(
             text_of(last) if last else "",
             min_relevance_score=self._threshold,
             skip_session=self._buffer_size is None,
             search=self._planned_search if self._model_client else None,
         )
-        return recalled.hits
 
     async def _planned_search(self, query: str, least: float, limit: int) -> Sequence[Hit]:
         conversation = self.tools.conversation
@@ -178,20 +178,25 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         agent = MemRecallAgent(conversation.memory, user_id=conversation.user_id, **conversation.filters, chat=chat)
         return (await agent.recall(query, min_relevance_score=least, limit=limit)).hits
 
-    async def _recalled_text(self, hits: Sequence[Hit]) -> str:
-        """Render the hits with their present summaries: a memory may change or be forgotten within a turn."""
-        summaries = {memory.id: memory.summary for memory in await self.tools.conversation.current(hits)}
-        present = [hit.model_copy(update={"summary": summaries[hit.id]}) for hit in hits if hit.id in summaries]
-        return f"{_HEADINGS[self.tools.language]}\n{notes(present, self.tools.language)}" if present else ""
+    async def _recalled_text(self, recalled: Recalled) -> str:
+        """Render the memories with their present summaries: one may change or be forgotten within a turn."""
+        present = {memory.id: memory for memory in await self.tools.conversation.current(recalled.ids)}
+        standing = [present[memory.id] for memory in recalled.standing if memory.id in present]
+        hits = [
+            hit.model_copy(update={"summary": present[hit.id].summary}) for hit in recalled.hits if hit.id in present
+        ]
+        if not present:
+            return ""
+        return f"{_HEADINGS[self.tools.language]}\n{notes(hits, self.tools.language, standing)}"
 
     async def _store_turn(self) -> None:
-        """Store messages that are not stored yet; after a failure they are tried again with the next turn."""
+        """Queue the messages that are new since the last turn."""
         if not self._observe:
             return
         await self._source.get()
         new = (said for message in self._messages[self._observed :] if (said := _said(message)) is not None)
-        if await self.tools.conversation.observe(new) is None:
-            self._observed = len(self._messages)
+        await self.tools.conversation.observe(new)
+        self._observed = len(self._messages)
 
     def _window(self) -> list[LLMMessage]:
         messages = self._messages if self._buffer_size is None else self._messages[-self._buffer_size :]

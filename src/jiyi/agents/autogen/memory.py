@@ -13,9 +13,9 @@ from pydantic import BaseModel, TypeAdapter
 from ...engine import runtime
 from ...errors import InvalidInput
 from ...memory import Memory
-from ...models import Hit
+from ...models import Hit, MemoryItem
 from ...text.fence import is_context, strip_context
-from ..conversation import Conversation
+from ..recall import Conversation, Recalled
 from ..tools import notes
 from .binding import Binding, ScopeOptions, Source, bind, for_config, source_of
 from .context import MemoryContext, text_of
@@ -83,12 +83,13 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         said = next((message for message in reversed(messages) if isinstance(message, UserMessage)), None)
         await self._source.get()
         recalled = await self._conversation.recall(text_of(said) if said else "", limit=self._limit)
-        hits = list(recalled.hits)
         if not isinstance(model_context, MemoryContext):  # a MemoryContext recalls itself
-            await self._place(model_context, [message for message in messages if not _is_ours(message)], hits)
-        return UpdateContextResult(
-            memories=MemoryQueryResult(results=[_content(hit, hit.content_preview) for hit in hits])
-        )
+            await self._place(model_context, [message for message in messages if not _is_ours(message)], recalled)
+        results = [
+            *(_content(memory, memory.content) for memory in recalled.standing),
+            *(_content(hit, hit.content_preview) for hit in recalled.hits),
+        ]
+        return UpdateContextResult(memories=MemoryQueryResult(results=results))
 
     async def clear(self) -> None:
         """Remove everything of this user. This cannot be undone."""
@@ -98,12 +99,12 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         """Close the memory if it was opened here."""
         await self._source.close()
 
-    async def _place(self, context: ChatCompletionContext, rest: list[LLMMessage], hits: list[Hit]) -> None:
+    async def _place(self, context: ChatCompletionContext, rest: list[LLMMessage], recalled: Recalled) -> None:
         state = dict(await context.save_state())
-        if not hits:
+        if not recalled.ids:
             await context.load_state({**state, "messages": rest})
             return
-        ours = SystemMessage(content=notes(hits, self._binding.language))
+        ours = SystemMessage(content=notes(recalled.hits, self._binding.language, recalled.standing))
         last = max((at for at, message in enumerate(rest) if isinstance(message, UserMessage)), default=len(rest))
         for at in (0, last):  # a buffered context drops a message in front: then put it before the last user message
             await context.load_state({**state, "messages": _MESSAGES.dump_python([*rest[:at], ours, *rest[at:]])})
@@ -134,13 +135,14 @@ def _text(content: MemoryContent) -> str:
     raise InvalidInput("content", f"must be text or a JSON object; {content.mime_type} cannot be remembered")
 
 
-def _content(hit: Hit, text: str) -> MemoryContent:
+def _content(found: Hit | MemoryItem, text: str) -> MemoryContent:
     metadata = {
-        **hit.metadata,
-        "memory_key": hit.memory_key,
-        "memory_type": hit.memory_type,
-        "relevance_score": hit.relevance_score,
-        "created_at": hit.created_at.isoformat(),
-        "tags": list(hit.tags),
+        **found.metadata,
+        "memory_key": found.memory_key,
+        "memory_type": found.memory_type,
+        "created_at": found.created_at.isoformat(),
+        "tags": list(found.tags),
     }
+    if isinstance(found, Hit):
+        metadata["relevance_score"] = found.relevance_score
     return MemoryContent(content=text, mime_type=MemoryMimeType.TEXT, metadata=metadata)

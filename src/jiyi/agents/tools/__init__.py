@@ -23,7 +23,8 @@ from ...memory import Memory
 from ...models import Value
 from ...sync import Memory as SyncMemory
 from ...text.fence import harmless
-from ..conversation import Conversation, await_in, engine_of, part
+from ..chat import part
+from ..recall import Conversation, await_in, engine_of
 from .definitions import LANGMEM_TOOLS, TOOLS, Refused, SearchMemoryInput, Tool
 from .inputs import SearchMemoriesInput, ToolInput, ToolLanguage
 from .outputs import (

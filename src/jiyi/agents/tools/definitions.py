@@ -11,7 +11,7 @@ from ... import validation
 from ...engine import runtime
 from ...models import MemoryItem
 from ...text.fence import harmless, strip_context
-from ..conversation import Conversation
+from ..recall import Conversation
 from .inputs import (
     MAX_HITS,
     ForgetMemoryInput,

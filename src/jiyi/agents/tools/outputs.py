@@ -211,10 +211,15 @@ def fenced(lines: Iterable[str], phrases: Phrases) -> str:
     return "\n".join((OPENING, NOTICES[phrases["language"]], *lines, CLOSING))
 
 
-def notes(hits: Iterable[Hit], language: ToolLanguage) -> str:
-    """Render hits as one fenced block of summaries with keys, weak ones marked."""
+def notes(hits: Iterable[Hit], language: ToolLanguage, standing: Iterable[MemoryItem] = ()) -> str:
+    """Render recalled memories as one fenced block of summaries with keys, weak ones and standing ones marked."""
     phrases = PHRASES[language]
-    return fenced((_result_line(MemorySearchResult.of(hit), phrases) for hit in hits), phrases)
+    always = (
+        f"- [{key_of(memory)}] ({phrases['standing']}, {harmless(memory.memory_type)})"
+        f" {harmless(memory.summary[:SUMMARY])}"
+        for memory in standing
+    )
+    return fenced((*always, *(_result_line(MemorySearchResult.of(hit), phrases) for hit in hits)), phrases)
 
 
 def _result_line(result: MemorySearchResult, phrases: Phrases) -> str:

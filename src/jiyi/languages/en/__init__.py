@@ -39,6 +39,17 @@ ENGLISH = Language(
         r"|appointment|interview|hope|want|should|need|moved from|starting"
         r"|(?:for|by|until|til|till|before|to) (?:the )?$)"
     ),
+    standing=(
+        r"\b(?:allerg(?:y|ic|ies)|intoleran(?:t|ce)|vegan|vegetarian|pescatarian|halal|kosher|c(?:o?)eliac|diabet(?:es|ic)"
+        r"|pregnant|asthma(?:tic)?|epilep(?:sy|tic)|wheelchair|colou?r[- ]?blind|dyslexi[ac]|gluten[- ]free|sober)\b"
+        r"|\b(?:can['’]?t|cannot|must(?:n['’]t| not)|(?:am|is|are|['’]m|['’]s) not allowed to|not supposed to) "
+        r"(?:eat|drink|have|take|use|touch|wear|fly|drive|stand|handle|tolerate)\b"
+        r"|\b(?:from now on|call me|address me as)\b"
+        r"|^\W*(?:please )?(?:always|never|do not|don['’]t) (?:\w{1,20}ly )?(?:answer|reply|respond|write|use|call|book"
+        r"|send|give|ask|include|add|format|sign|suggest|recommend|schedule|tell|explain|show|put|start|end|translate)\b"
+        r"|\b(?:answer|reply|respond|talk to me|write to me|keep (?:your |the )?(?:answers|replies|responses))"
+        r" (?:me )?(?:in|with|as|short|brief)\b|\b(?:your|the) (?:answers|replies|responses) (?:short|brief|concise)\b"
+    ),
     ending=(
         r"(?P<thing_en1>\b(?!(?:i|we|he|she|they|it|you|who)\b)\w[\w'&-]*(?: [\w'&-]+){0,3}?)"
         r" (?:has |have |was |were |is |are |got |just |been |finally |sadly )*"
