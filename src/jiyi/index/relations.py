@@ -1,6 +1,7 @@
 """Relations between memories of one user: episodes of a conversation, derived memories, and their successors."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ ABOUT = 0.3  # share of a message's match that its ended part must reach: else t
 LONGEST = 100  # changes of one fact that are followed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Episodes:
     """Messages of one session without a long pause: pairs of neighbours, and the number of each message's episode."""
 
@@ -33,30 +34,48 @@ class Episodes:
             first, second = first[both], second[both]
         if not len(first):
             return values
-        weight = np.ones(len(values), np.float32)
-        weight[second] += NEIGHBOUR
-        weight[first] += NEIGHBOUR
+        weight = self._weight
+        if in_scope is not None:
+            weight = np.ones(len(values), np.float32)
+            weight[second] += NEIGHBOUR
+            weight[first] += NEIGHBOUR
         total = values.copy()
         total[second] += NEIGHBOUR * values[first]
         total[first] += NEIGHBOUR * values[second]
         total /= weight
         return total
 
-    def neighbours(self, slots: Slots, size: int) -> tuple[Slots, Slots]:
-        """Return the slots of the messages before and after; -1 where there is none."""
-        previous, following = np.full(size, -1, np.int32), np.full(size, -1, np.int32)
-        previous[self.second], following[self.first] = self.first, self.second
-        return previous[slots], following[slots]
+    @cached_property
+    def previous(self) -> Slots:
+        """Slot of the message before each slot; -1 where there is none."""
+        previous = np.full(len(self.number), NONE, np.int32)
+        previous[self.second] = self.first
+        return previous
+
+    @cached_property
+    def following(self) -> Slots:
+        """Slot of the message after each slot; -1 where there is none."""
+        following = np.full(len(self.number), NONE, np.int32)
+        following[self.first] = self.second
+        return following
+
+    @cached_property
+    def _weight(self) -> Floats:
+        weight = np.ones(len(self.number), np.float32)
+        weight[self.second] += NEIGHBOUR
+        weight[self.first] += NEIGHBOUR
+        return weight
+
+    @cached_property
+    def _counts(self) -> NDArray[np.intp]:
+        return np.maximum(np.bincount(self.number + 1, minlength=self.count + 1), 1)
 
     def mean(self, values: Floats, slots: Slots) -> Floats:
         """Return the mean value over each message's episode; its own value outside of episodes."""
-        inside = self.number[: len(values)] >= 0
-        number = self.number[: len(values)][inside]
-        sums = np.bincount(number, values[inside], minlength=max(self.count, 1))
-        counts = np.bincount(number, minlength=max(self.count, 1))
-        means = (sums / np.maximum(counts, 1)).astype(np.float32)
-        own = self.number[slots]
-        return np.where(own >= 0, means[own], values[slots])
+        number = self.number[: len(values)] + 1  # 0 outside of episodes
+        means = np.bincount(number, values, minlength=self.count + 1) / self._counts
+        own = number[slots]
+        return np.where(own > 0, means[own], values[slots]).astype(np.float32)
 
     def from_before(self, values: Floats) -> Floats:
         """Return the value of the message before."""

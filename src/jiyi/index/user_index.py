@@ -30,12 +30,11 @@ from .query import (
 )
 from .relations import NONE, Derivations, Episodes, Succession, find_episodes, positions, similar_statements
 from .vectors import LoadedVectors, RamVectors
-from .words import RamWords, rarity, weighted
+from .word_scores import WordScores
+from .words import RamWords
 
 LONG_AGO = np.iinfo(np.int64).min
 DAY = 86_400_000_000  # microseconds
-K1, B = 1.2, 0.75
-SYNONYM = 0.7  # weight of a synonym against the keyword itself
 
 
 class UserIndex:
@@ -52,7 +51,8 @@ class UserIndex:
         self._vectors: VectorLeg = LoadedVectors(dimension) if external else RamVectors(dimension)
         self._derived = 0  # number of derived memories
         self._total_length = 0  # of the other memories
-        self._found_episodes: Episodes | None = None  # None until the next query
+        self._found_episodes: Episodes | None = None  # None until the next query, like the next
+        self._found_statements: NDArray[np.intp] | None = None
         self._derivations = Derivations()
 
     def __len__(self) -> int:
@@ -92,7 +92,7 @@ class UserIndex:
         if not rows:
             return
         self.drop(row.id for row in rows)
-        self._found_episodes = None
+        self._found_episodes = self._found_statements = None
         first, end = self._size, self._size + len(rows)
         capacity = len(self._columns["alive"])
         if end > capacity:
@@ -121,6 +121,7 @@ class UserIndex:
 
     def link(self, threes: Iterable[tuple[str, str, str | None]]) -> None:
         """Add the ids of derived memories, of the messages they came from, and of their successors."""
+        self._found_statements = None
         slots = self._slots
         self._derivations.add(
             [
@@ -131,7 +132,7 @@ class UserIndex:
         )
 
     def drop(self, ids: Iterable[str]) -> None:
-        self._found_episodes = None
+        self._found_episodes = self._found_statements = None
         for memory_id in ids:
             slot = self._slots.pop(memory_id, None)
             if slot is not None:
@@ -164,7 +165,8 @@ class UserIndex:
     def by_words(self, query: IndexQuery, most: int) -> list[str]:
         """Return the ids that match by words, the best ones if there are many."""
         alive = self._columns["alive"][: self._size]
-        found = self._bm25(query.terms) + self._keyword_match(query)
+        scores = self._word_scores()
+        found = scores.bm25(query.terms) + scores.keyword_match(query)
         slots = np.flatnonzero((found > 0) & alive & self._in_scope(query.filter))
         if len(slots) > most:
             slots = slots[np.argpartition(-found[slots], most)[:most]]
@@ -194,15 +196,17 @@ class UserIndex:
         columns = self._columns
         embedded = columns["embedded"][slots]
         episodes = self._episodes()
-        text, semantic = self._bm25(query.terms), self._meaning(query)
+        scores = self._word_scores()
+        said = self._said_by(query.named) if query.named else None
+        scores.coverage(query.proper, None)  # for `_evidence`, which runs when the index may have changed
+        text, semantic = scores.bm25(query.terms), self._meaning(query)
         succession = self._succession(query, semantic, text)
         if limited is not None:
-            text *= limited
+            text = text * limited
 
         def leg(values: Floats) -> Floats:
             return (values if succession is None else succession.inherit(values))[slots]
 
-        weak = [self._codes["kind"].get(kind, -1) for kind in query.weak_kinds]
         now = to_micros(query.filter.now)
         recalled = columns["last_accessed_at"][slots]
         recalled = np.where(recalled <= now, recalled, LONG_AGO)  # recalls after the time of the query do not count
@@ -210,55 +214,65 @@ class UserIndex:
         ageing = self._by_type(query.ageing, 1.0)[slots] if query.ageing else 1.0
         return Candidates(
             ids=columns["id"][slots],
-            keyword=leg(self._keyword_match(query)),
+            keyword=leg(scores.keyword_match(query)),
             text=leg(text),
             semantic=leg(semantic),
             near=leg(episodes.smoothed(semantic, limited)),
-            coverage=leg(self._coverage_of(query.words, query.named, self._size)[0]),
-            last_text=None if query.last_terms is None else leg(self._bm25(query.last_terms)),
+            coverage=leg(scores.coverage(query.words, said)[0]),
+            last_text=None if query.last_terms is None else leg(scores.bm25(query.last_terms)),
             last_semantic=leg(self._cosine(query.turns[-1])) if query.turns else None,
             whole_semantic=leg(self._cosine(query.vector)) if query.turns else None,
-            episode=leg(self._episode_bm25(query.terms, limited)) if episodes.count and query.terms else None,
+            episode=leg(scores.episode_bm25(query.terms, episodes, limited))
+            if episodes.count and query.terms
+            else None,
             before=leg(self._before(text)) if episodes.count else None,
             gist=leg(self._derivations.best(semantic, in_scope)) if len(self._derivations) else None,
             over=None if succession is None else succession.outdated[slots],
             succeeds=None if succession is None else succession.succeeds[slots],
             partly_over=None if succession is None else succession.partly[slots],
-            phrase=leg(self._holds_phrase(query.phrases)) if query.phrases else None,
-            speaker=self._said_by(query.named)[slots] if query.named else None,
+            phrase=leg(scores.holds_phrase(query.phrases)) if query.phrases else None,
+            speaker=None if said is None else said[slots],
             time=self._happened_in(query.spans)[slots] if query.spans else None,
             assistant=columns["assistant"][slots].astype(np.float32),
             asks=columns["asks"][slots],
-            weak_kind=np.isin(columns["kind"][slots], weak),
+            weak_kind=self._is_kind(query.weak_kinds)[columns["kind"][slots]],
             successions=positions(succession, slots, self._size),
-            statement=self._derivations.statements(self._size, alive=columns["alive"])[slots],
+            statement=self._statements()[slots],
             derived=columns["derived"][slots] if self._derived else None,
             priority=self._by_type(query.priorities, 0.0)[slots] if query.priorities else None,
             age_days=np.maximum(now - last_seen, 0) / DAY * ageing,
             idle_days=np.where(recalled == LONG_AGO, np.inf, np.maximum(now - recalled, 0) / DAY),
             uses=columns["access_count"][slots],
             importance=columns["importance"][slots],
-            evidence=partial(self._evidence, query, semantic, np.arange(self._size)[slots]),
+            evidence=partial(self._evidence, query, scores, said, semantic, np.arange(self._size)[slots]),
             unembedded=len(embedded) - int(np.count_nonzero(embedded)),
         )
 
-    def _evidence(self, query: IndexQuery, cosine: Floats, slots: Slots, places: NDArray[np.intp]) -> Evidence:
+    def _evidence(
+        self,
+        query: IndexQuery,
+        scores: WordScores,
+        said: Floats | None,
+        cosine: Floats,
+        slots: Slots,
+        places: NDArray[np.intp],
+    ) -> Evidence:
         """Describe some candidates by themselves, their words and the messages around them."""
-        chosen, columns, size = slots[places], self._columns, len(cosine)
-        previous, following = self._episodes().neighbours(chosen, size)
-        coverage, rarest = self._coverage_of(query.words, query.named, size)
+        chosen, columns = slots[places], self._columns
+        episodes = self._episodes()
+        previous, following = episodes.previous[chosen], episodes.following[chosen]
+        coverage, rarest = scores.coverage(query.words, said)
 
         def at(values: Floats, where: Slots) -> Floats:
-            return np.where(where >= 0, values[where], 0).astype(np.float32)
+            return np.where(where >= 0, values[where], np.float32(0))
 
         age = (to_micros(query.filter.now) - columns["occurred_at"][chosen]) / DAY
         vectors = self._vectors.rows(chosen)
-        statement = self._derivations.statements(size, alive=columns["alive"][:size])[chosen]
+        statement = self._statements()[chosen]
         stated = ~columns["assistant"][chosen] & (columns["salience"][chosen] > STATED)
-        kinds = {
-            name: np.isin(columns["kind"][chosen], [self._codes["kind"].get(kind, -1) for kind in some])
-            for name, some in KIND_GROUPS.items()
-        }
+        kind = columns["kind"][chosen]
+        kinds = {name: self._is_kind(some)[kind] for name, some in KIND_GROUPS.items()}
+        assistant = columns["assistant"]
         similar, changed = similar_statements(
             vectors, statement, stated, kinds["change"], columns["occurred_at"][chosen]
         )
@@ -267,15 +281,15 @@ class UserIndex:
                 "cosine": cosine[chosen],
                 "previous_cosine": at(cosine, previous),
                 "next_cosine": at(cosine, following),
-                "episode_cosine": self._episodes().mean(cosine, chosen),
+                "episode_cosine": episodes.mean(cosine, chosen),
                 "coverage": coverage[chosen],
                 "previous_coverage": at(coverage, previous),
                 "rarest_word": rarest[chosen],
-                "proper_words": self._coverage_of(query.proper, frozenset(), size)[0][chosen],
-                "bm25": self._bm25(query.terms)[chosen],
-                "speaker": self._said_by(query.named)[chosen],
-                "assistant": columns["assistant"][chosen].astype(np.float32),
-                "previous_assistant": at(columns["assistant"].astype(np.float32), previous),
+                "proper_words": scores.coverage(query.proper, None)[0][chosen],
+                "bm25": scores.bm25(query.terms)[chosen],
+                "speaker": np.zeros(len(chosen), np.float32) if said is None else said[chosen],
+                "assistant": assistant[chosen].astype(np.float32),
+                "previous_assistant": at(assistant, previous).astype(np.float32),
                 "asks": columns["asks"][chosen],
                 "previous_asks": at(columns["asks"], previous),
                 "length": np.log1p(columns["length"][chosen]) / 5,
@@ -308,6 +322,20 @@ class UserIndex:
             )
         return self._found_episodes
 
+    def _statements(self) -> NDArray[np.intp]:
+        if self._found_statements is None:
+            self._found_statements = self._derivations.statements(self._size, alive=self._columns["alive"])
+        return self._found_statements
+
+    def _word_scores(self) -> WordScores:
+        return WordScores(
+            self.words, self._used(), living=len(self._slots), derived=self._derived, total_length=self._total_length
+        )
+
+    def _is_kind(self, kinds: Sequence[str]) -> Mask:
+        """Return by code of a kind of sentence whether it is one of these."""
+        return np.array([kind in kinds for kind in self._codes["kind"]], np.bool_)
+
     def _before(self, text: Floats) -> Floats:
         """Return the score of the message before; an assistant's counts 0, because it repeats the question's words."""
         return self._episodes().from_before(np.where(self._columns["assistant"][: self._size], 0, text))
@@ -317,101 +345,12 @@ class UserIndex:
         said = np.isin(self._columns["speaker"][: self._size], codes) if codes else np.zeros(self._size, np.bool_)
         return said.astype(np.float32)
 
-    def _keyword_match(self, query: IndexQuery) -> Floats:
-        """Return the share of the query's keywords that each memory has, by their weight and rarity."""
-        scores = np.zeros(self._size, np.float32)
-        whole = 0.0
-        for keyword in dict.fromkeys(query.keywords):
-            best = np.zeros(self._size, np.float32)
-            alike = self.words.alike(keyword) + [(word, SYNONYM) for word in query.synonyms.get(keyword, ())]
-            for word, quality in alike:
-                slots, weights = self.words.find_keyword(word)
-                best[slots] = np.maximum(best[slots], quality * weights)
-            best *= self._columns["alive"][: self._size]
-            worth = self._rarity(np.flatnonzero(best))
-            scores += np.float32(worth) * best
-            whole += worth
-        return scores / whole if whole else scores
-
     def _count(self, slot: int, by: int) -> None:
         """Count a memory. Derived ones repeat their message, so they change neither rarity nor average length."""
         if self._columns["derived"][slot]:
             self._derived += by
         else:
             self._total_length += by * int(self._columns["of_passage"][slot])
-
-    def _rarity(self, holders: Slots) -> float:
-        holding = len(holders)
-        if self._derived:
-            holding -= int(np.count_nonzero(self._columns["derived"][holders]))
-        return rarity(len(self._slots) - self._derived, holding)
-
-    def _holders(self, term: str) -> tuple[Slots, Floats]:
-        """Return the live slots that contain a term, and its counts."""
-        slots, counts = self.words.find(term)
-        if len(self._slots) < self._size:
-            living = self._columns["alive"][slots]
-            slots, counts = slots[living], counts[living]
-        return slots, counts.astype(np.float32)
-
-    def _bm25(self, terms: Sequence[str]) -> Floats:
-        """Return BM25 scores; 1.0 means every term of the query once in a memory of average length."""
-        scores = np.zeros(self._size, np.float32)
-        lengths = self._columns["of_passage"]
-        average = max(self._total_length / max(len(self._slots) - self._derived, 1), 1.0)
-        best_possible = 0.0
-        for term, weight in weighted(terms):
-            slots, counts = self._holders(term)
-            worth = weight * self._rarity(slots)
-            best_possible += worth
-            saturation = counts + K1 * (1 - B + B * lengths[slots] / average)
-            scores[slots] += (worth * (K1 + 1)) * counts / saturation
-        return scores / np.float32(best_possible) if best_possible else scores
-
-    def _episode_bm25(self, terms: Sequence[str], limited: Mask | None) -> Floats:
-        """Return the BM25 score of each message's episode, as if it were one long message."""
-        found = self._episodes()
-        scores = np.zeros(found.count, np.float32)
-        norm = K1 * (1 - B + B * found.lengths / max(float(found.lengths.mean()), 1.0))
-        best_possible = 0.0
-        for term, weight in weighted(terms):
-            slots, counts = self._holders(term)
-            number = found.number[slots]
-            inside = number >= 0 if limited is None else (number >= 0) & limited[slots]
-            times = np.bincount(number[inside], counts[inside], minlength=found.count)
-            worth = weight * rarity(found.count, int(np.count_nonzero(times)))
-            best_possible += worth
-            scores += (worth * (K1 + 1)) * times / (times + norm)
-        scores /= best_possible or 1.0
-        return np.where(found.number >= 0, scores[found.number], 0)
-
-    def _coverage_of(self, words: Sequence[str], named: frozenset[str], size: int) -> tuple[Floats, Floats]:
-        """Return the share of the words that each memory holds, weighted by rarity, and its rarest word's share of the
-        rarest one. A person who is named counts as a word, held by the messages they sent."""
-        held, rarest = np.zeros(size, np.float32), np.zeros(size, np.float32)
-        whole, rarest_of_all = 0.0, 0.0
-        for word in dict.fromkeys(words):
-            slots, _ = self._holders(word)
-            slots = slots[slots < size]
-            worth = self._rarity(slots)
-            held[slots] += worth
-            rarest[slots] = np.maximum(rarest[slots], worth)
-            whole, rarest_of_all = whole + worth, max(rarest_of_all, worth)
-        if named:
-            known = self._rarity(np.empty(0, np.int32)) / 2
-            held += known * self._said_by(named)[:size]
-            whole += known
-        return held / np.float32(whole or 1.0), rarest / np.float32(rarest_of_all or 1.0)
-
-    def _holds_phrase(self, phrases: Sequence[Sequence[str]]) -> Floats:
-        """Return 1 for memories that contain all words of a phrase."""
-        any_of_them = np.zeros(self._size, np.bool_)
-        for phrase in phrases:
-            held = np.zeros(self._size, np.int32)
-            for term in set(phrase):
-                held[self._holders(term)[0]] += 1
-            any_of_them |= held == len(set(phrase))
-        return any_of_them.astype(np.float32)
 
     def _by_type(self, values: Mapping[str, float], others: float) -> Floats:
         by_code = np.zeros(len(self._codes["memory_type"]), np.float32)

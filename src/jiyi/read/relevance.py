@@ -164,8 +164,16 @@ def relevance_model() -> RelevanceModel:
 
 
 def _gelu(x: Matrix) -> Matrix:
-    activated: Matrix = 0.5 * x * (1 + np.tanh(np.float32(0.7978845608) * (x + np.float32(0.044715) * x**3)))
-    return activated
+    y = x * x  # in place, and without `x**3`, which takes forty times as long
+    y *= np.float32(0.044715)
+    y += 1
+    y *= x
+    y *= np.float32(0.7978845608)
+    np.tanh(y, out=y)
+    y += 1
+    y *= x
+    y *= np.float32(0.5)
+    return y
 
 
 class Relevance:

@@ -12,10 +12,9 @@ A cached result is stored under a hash of everything it depends on:
 Only ids and scores are stored. Texts are read from the database, so a deleted memory cannot come out of a cache.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from typing import Annotated, Self, TypeVar
@@ -44,6 +43,7 @@ from .rerank import MOST_READ, Reranker, is_question, reranked
 T = TypeVar("T")
 
 MOST_USED_S = 3600  # for which the most used memories are cached
+EPOCH = datetime.fromtimestamp(0, UTC)
 DRIFT = 1000  # a result lives for less than this part of the half-life, in which no freshness moves by 0.1 %
 
 
@@ -209,10 +209,9 @@ class Searcher:
         return await self._store.memories.get(user_id, ids)
 
     def _key(self, query: Query, position: FeedPosition, period: int, asked_at: datetime | None) -> str:
-        asked = asdict(query)
-        del asked["filter"]["now"]
+        asked = replace(query, filter=replace(query.filter, now=EPOCH))
         spans = [(span.start, span.end) for span in dates(query.text, query.filter.now) if span.relative]
-        engine = (__version__, asdict(self._ranking), self._embedder.id, self.reranker_id)
+        engine = (__version__, self._ranking, self._embedder.id, self.reranker_id)
         return _hash(asked, spans, engine, position, period, asked_at)
 
     async def _restored(self, query: Query, snapshot: SearchSnapshot, stored: CachedResult) -> SearchResult | None:
@@ -307,7 +306,7 @@ def _earlier(now: datetime, seconds: float, next_end: datetime | None) -> dateti
 
 
 def _hash(*parts: object) -> str:
-    return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()
+    return sha256(repr(parts).encode()).hexdigest()
 
 
 def _read(value: bytes | None, key: str, now: datetime) -> CachedResult | None:

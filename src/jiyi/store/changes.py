@@ -54,23 +54,22 @@ class Changes(Repository):
 
     async def search_snapshot(self, user_id: str, words: Sequence[str]) -> SearchSnapshot:
         """Return the newest change that concerns a user, and the synonyms of these words."""
-        async with self._database.reading(user_id) as session:
-            names: dict[str, Any] = {"user_id": user_id, "erased": erased(user_id), "shared": SHARED}
-            names["words"] = list(dict.fromkeys(map(normalise, words)))
-            newest: FeedPosition | None = None
-            found: dict[tuple[str, str], float] = {}
-            lines = (await (await session.connection()).execute(_SNAPSHOT, names)).all()
-            for seq, memory_id, changed_at, keyword, synonym, similarity, owner in lines:
-                if seq is not None:
-                    newest = FeedPosition(seq, memory_id, from_micros(changed_at))
-                elif owner != SHARED or (keyword, synonym) not in found:
-                    found[keyword, synonym] = similarity
-            by_word: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
-            for (keyword, synonym), similarity in found.items():
-                by_word[keyword].append((synonym, similarity))
-            return SearchSnapshot(
-                newest, {keyword: sorted(some, key=lambda one: (-one[1], one[0])) for keyword, some in by_word.items()}
-            )
+        names: dict[str, Any] = {"user_id": user_id, "erased": erased(user_id), "shared": SHARED}
+        names["words"] = list(dict.fromkeys(map(normalise, words)))
+        newest: FeedPosition | None = None
+        found: dict[tuple[str, str], float] = {}
+        [lines] = await self._database.select(user_id, (_SNAPSHOT, names))
+        for seq, memory_id, changed_at, keyword, synonym, similarity, owner in lines:
+            if seq is not None:
+                newest = FeedPosition(seq, memory_id, from_micros(changed_at))
+            elif owner != SHARED or (keyword, synonym) not in found:
+                found[keyword, synonym] = similarity
+        by_word: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
+        for (keyword, synonym), similarity in found.items():
+            by_word[keyword].append((synonym, similarity))
+        return SearchSnapshot(
+            newest, {keyword: sorted(some, key=lambda one: (-one[1], one[0])) for keyword, some in by_word.items()}
+        )
 
     async def next_end(self, user_id: str, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:
         """Return the next time at which a memory of the user expires or ends."""

@@ -20,6 +20,9 @@ from .tables import Base, ChangeRow
 T = TypeVar("T")
 P = ParamSpec("P")
 
+Read = tuple[Any, dict[str, Any]]  # a statement and its values
+Rows = list[Sequence[Any]]
+
 
 class Database(ABC):
     """A SQL database: sessions that read, transactions that write, and what dialects do differently."""
@@ -60,6 +63,11 @@ class Database(ABC):
     def reading(self, user_id: str | None) -> AbstractAsyncContextManager[AsyncSession]:
         """Open a session that reads the rows of one user, or of all users. Driver errors become Jiyi's errors."""
 
+    async def select(self, user_id: str | None, *reads: Read) -> list[Rows]:
+        """Run statements that only read, and return their rows. Faster than a session where there is a faster way."""
+        async with self.reading(user_id) as session:
+            return await select_in(session, *reads)
+
     @abstractmethod
     def snapshot(self, user_id: str | None) -> AbstractAsyncContextManager[AsyncSession]:
         """Open a session that reads a snapshot: later commits are not visible in it."""
@@ -91,6 +99,12 @@ class Database(ABC):
         self._unfinished.discard(task)
         if not task.cancelled():
             task.exception()  # the caller has seen it, or has left; either way asyncio need not complain
+
+
+async def select_in(session: AsyncSession, *reads: Read) -> list[Rows]:
+    """Run statements that only read in a session, and return their rows."""
+    connection = await session.connection()
+    return [list((await connection.execute(statement, values)).all()) for statement, values in reads]
 
 
 class Repository:

@@ -1,8 +1,9 @@
 """Memories as callers see them: by id, by filter, by time, and what they came from."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from sqlalchemy import (
@@ -26,9 +27,11 @@ from ..errors import InvalidInput, NotFound
 from ..models import MemoryItem, Page, Relation, SourceMessage, from_micros, to_micros
 from ..scope import Filter
 from .contract import EXTRACTED, PAST, SAID
-from .database import Repository, chunks, from_row
+from .database import Repository, Rows, chunks, from_row, select_in
 from .tables import KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow
 from .types import Instant
+
+Selects = Callable[..., Awaitable[list[Rows]]]  # takes any number of `Read`
 
 
 async def memory_rows(session: AsyncSession, user_id: str, ids: Sequence[str]) -> dict[str, MemoryRow]:
@@ -52,6 +55,8 @@ async def memory_row(session: AsyncSession, user_id: str, memory_id: str) -> Mem
 # Built once: every search or `add` runs them, and building a statement costs about as much as running it.
 _IDS: BindParameter[list[str]] = bindparam("ids", expanding=True)
 _USER: BindParameter[str] = bindparam("user_id")
+_COLUMNS = [column.name for column in MemoryRow.__table__.columns]
+_ID = _COLUMNS.index("id")
 # Two statements, not one with OR: that would make SQLite read all of the user's rows.
 _BY_ID = select(MemoryRow.__table__).where(MemoryRow.user_id == _USER, MemoryRow.id.in_(_IDS))
 _BY_KEY = select(MemoryRow.__table__).where(MemoryRow.user_id == _USER, MemoryRow.memory_key.in_(_IDS))
@@ -89,27 +94,33 @@ _DETAILS = union_all(
 
 async def items(session: AsyncSession, user_id: str, names: Sequence[str]) -> list[MemoryItem]:
     """Return memories by id or memory_key, in the order given; unknown ones are left out."""
+    return await _named(partial(select_in, session), user_id, names)
+
+
+async def _named(select: Selects, user_id: str, names: Sequence[str]) -> list[MemoryItem]:
     found: dict[str, MemoryItem] = {}
     for some in chunks(list(dict.fromkeys(names))):
-        found |= {item.id: item for item in await _items(session, _BY_ID, user_id, some)}
+        found |= {item.id: item for item in await _items(select, _BY_ID, user_id, list(some))}
         # An id always means the memory with that id; only what is none can be a key.
         keys = [name for name in some if name not in found]
         if keys:
-            found |= {item.memory_key: item for item in await _items(session, _BY_KEY, user_id, keys)}
+            found |= {item.memory_key: item for item in await _items(select, _BY_KEY, user_id, keys)}
     return list({found[name].id: found[name] for name in names if name in found}.values())
 
 
-async def _items(session: AsyncSession, statement: Select[Any], user_id: str, names: Sequence[str]) -> list[MemoryItem]:
-    connection = await session.connection()
-    memories = (await connection.execute(statement, {"user_id": user_id, "ids": names})).mappings().all()
-    if not memories:
-        return []
-    ids = [memory["id"] for memory in memories]
-    lines = (await connection.execute(_DETAILS, {"user_id": user_id, "ids": ids})).all()
+async def _items(select: Selects, statement: Select[Any], user_id: str, names: list[str]) -> list[MemoryItem]:
+    if statement is _BY_ID:
+        rows, lines = await select((_BY_ID, values := {"user_id": user_id, "ids": names}), (_DETAILS, values))
+    else:
+        [rows] = await select((statement, {"user_id": user_id, "ids": names}))
+        [lines] = await select((_DETAILS, {"user_id": user_id, "ids": [row[_ID] for row in rows]}))
     details: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for memory_id, kind, value, *_ in sorted(lines, key=lambda line: line[3:]):
+    for memory_id, kind, value, *_ in sorted(lines, key=lambda line: tuple(line[3:])):
         details[memory_id, kind].append(value)
-    return [item(dict(row), details[row["id"], "keyword"], details[row["id"], "source"]) for row in memories]
+    return [
+        item(dict(zip(_COLUMNS, row, strict=True)), details[row[_ID], "keyword"], details[row[_ID], "source"])
+        for row in rows
+    ]
 
 
 def item(values: Mapping[str, Any], keywords: Sequence[str], source_ids: Sequence[str]) -> MemoryItem:
@@ -153,8 +164,7 @@ class Memories(Repository):
     """Memories: get, list, count and change them."""
 
     async def get(self, user_id: str, ids: Sequence[str]) -> list[MemoryItem]:
-        async with self._database.reading(user_id) as session:
-            return await items(session, user_id, ids)
+        return await _named(partial(self._database.select, user_id), user_id, ids)
 
     async def known(self, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
         """Return the ids of current memories by dedupe hash."""

@@ -18,7 +18,8 @@ from ..durable import make_folder
 from ..errors import NotAStore, StoreError, StoreUnavailable
 from . import schema
 from .contract import CLOSED, Advance, StoreInfo
-from .database import Database
+from .database import Database, Read, Rows
+from .sqlite_reader import SqliteReader
 from .tables import MemoryRow
 
 PRAGMAS = (
@@ -28,6 +29,7 @@ PRAGMAS = (
     "PRAGMA secure_delete = ON",  # deleted text is overwritten, not only unlinked
     "PRAGMA temp_store = MEMORY",
 )
+READ_ONLY = "PRAGMA query_only = ON"
 WRITE_AHEAD = "PRAGMA journal_mode = WAL"
 BEGIN_TO_READ = "BEGIN"  # a snapshot from the first statement on
 BEGIN_TO_WRITE = "BEGIN IMMEDIATE"
@@ -52,6 +54,7 @@ class SqliteDatabase(Database):
         self.path = path
         self._busy_timeout_s = busy_timeout_s
         self._engine: AsyncEngine | None = None
+        self._reader = SqliteReader(path, READ_ONLY)
         self._cleaning: asyncio.Task[None] | None = None  # retries while a reader keeps the log busy
         self._scraps = False  # rows were deleted since the file was last rewritten
         # SQLite has one writer at a time; tasks of this process queue here rather than in SQLite's busy loop.
@@ -84,6 +87,7 @@ class SqliteDatabase(Database):
                 await self._clean(rewrite=True)
             await self._engine.dispose()
             self._engine = None
+        self._reader.close()
 
     async def info(self) -> StoreInfo:
         files = [self.path, *(self.path.with_name(self.path.name + suffix) for suffix in ("-wal", "-shm"))]
@@ -152,6 +156,14 @@ class SqliteDatabase(Database):
         with _translated(self.path):
             async with AsyncSession(self._started(), expire_on_commit=False) as session:
                 yield session
+
+    async def select(self, user_id: str | None, *reads: Read) -> list[Rows]:
+        self._same_file()
+        self._started()
+        try:
+            return self._reader.rows(reads)
+        except (sqlite3.Error, UnicodeDecodeError):  # locked, for example: wait for it, or raise Jiyi's error
+            return await super().select(user_id, *reads)
 
     @asynccontextmanager
     async def snapshot(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
