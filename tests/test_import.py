@@ -204,11 +204,13 @@ def zipped(path: Path, **members: object) -> Path:
 
 
 async def test_a_zip_as_it_was_downloaded(tmp_path: Path, memory: Memory) -> None:
-    path = zipped(tmp_path / "export.zip", conversations=[chatgpt_chat()], user={"id": "x"}, message_feedback=[])
+    """The account's own files beside the conversations are no reason to warn; an unknown file is."""
+    account = {"user": {"id": "x"}, "message_feedback": [], "shared_conversations": [], "model_comparisons": []}
+    path = zipped(tmp_path / "export.zip", conversations=[chatgpt_chat()], strange={"id": "x"}, **account)
     report = await memory.transfer.import_chats(path, user_id="mei")
     assert (report.files, report.conversations, report.messages, report.new) == (1, 1, 3, 3)
-    assert [note.partition(" ")[0] for note in report.notes] == ["skipped:", "skipped:"]
-    assert "user.json" in report.notes[1]
+    (note,) = report.notes
+    assert note.startswith("skipped:") and "strange.json" in note
     (item,) = (await memory.list(user_id="mei", memory_types=["message"], limit=1)).items
     assert item.session_id == "conv-1" and item.metadata == {"imported_from": "chatgpt", "title": "杭州"}
     assert item.occurred_at == datetime(2023, 11, 14, 22, 14, 20, tzinfo=UTC)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import httpx
 import pytest
@@ -270,6 +272,13 @@ def test_a_file_that_is_no_chat_says_so_without_naming_the_servers_folders(web: 
     started = web.post("/v1/imports", params={"filename": "x.json"}, content=b'{"no": "chat"}')
     told = events(web, f"{started.headers['location']}/events")[-1][1]
     assert told["state"] == "failed" and told["problem"].startswith("x.json: is in no known format")
+    archive = BytesIO()
+    with ZipFile(archive, "w") as file:
+        file.writestr("chat.jsonl", LINES)
+        file.writestr("strange.json", "{}")
+    started = web.post("/v1/imports", params={"filename": "x.zip"}, content=archive.getvalue())
+    done = events(web, f"{started.headers['location']}/events")[-1][1]
+    assert [note.partition(" is ")[0] for note in done["report"]["notes"]] == ["skipped: x.zip/strange.json"]
     assert web.post("/v1/imports", params={"filename": "x.exe"}, content=b"MZ").status_code == 422
     assert web.post("/v1/imports", params={"filename": "x.json"}, content=b"").status_code == 422
 

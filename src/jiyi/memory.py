@@ -47,7 +47,7 @@ from .settings import Settings
 from .write.accept import What, accept
 from .write.add import add
 from .write.build import Context
-from .write.change import Changes, change, changed_fields, existing, restore
+from .write.change import Changes, change, changed_fields, named, restore
 from .write.drafts import Extractor
 
 __all__ = ["Memory"]
@@ -363,9 +363,9 @@ class Memory:
         return Filter.parse(user_id=user_id, status=status, lifetimes=lifetimes, with_messages=False, **filters)
 
     async def get(self, memory_id: str, *, user_id: str) -> MemoryItem:
-        """Return one memory by its id or `memory_key`."""
+        """Return one memory by its id, a unique beginning of it (8 characters or more), or its `memory_key`."""
         await self._engine.sync_files(validation.name("user_id", user_id))
-        return await existing(self._engine.store, user_id, validation.name("memory_id", memory_id))
+        return await named(self._engine.store, user_id, validation.name("memory_id", memory_id))
 
     async def get_many(self, memory_ids: Sequence[str], *, user_id: str) -> Sequence[MemoryItem]:
         """Return several memories in the given order; ids that this user does not have are left out."""

@@ -171,6 +171,7 @@ class Receipt(Value):
     state: ReceiptState
     memories: tuple[MemoryItem, ...]
     created: int = Field(description="number of new memories; the others existed before")
+    ended: tuple[MemoryItem, ...] = Field(default=(), description="older memories that the new ones ended")
     problems: tuple[str, ...] = Field(default=(), description="what was skipped or is unfinished, and why")
 
 

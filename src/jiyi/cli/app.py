@@ -88,8 +88,33 @@ OTHER_ERROR = 1
 EXIT_CODES: dict[type[JiyiError], int] = {InvalidInput: 2, NotFound: 3, VersionConflict: 4, IdempotencyConflict: 4}
 
 
+# Names of commands in other programs.
+INSTEAD = {
+    "edit": "update",
+    "change": "update",
+    "modify": "update",
+    "remember": "add",
+    "find": "search",
+    "recall": "search",
+    "query": "search",
+    "ls": "list",
+    "show": "get",
+    "cat": "get",
+    "remove": "delete",
+    "rm": "delete",
+    "forget": "delete",
+    "server": "serve",
+}
+
+
 class Commands(TyperGroup):
     """Prints an error of Jiyi as one line on stderr. Any other exception is a bug and keeps its traceback."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in INSTEAD and self.get_command(ctx, args[0]) is None:
+            use = INSTEAD[args[0]]
+            raise InvalidInput(args[0], f"is not a command; use jiyi {use} (jiyi {use} --help shows examples)")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:

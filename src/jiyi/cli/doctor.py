@@ -31,7 +31,7 @@ from ..read.rerank import RerankCandidate
 from ..read.rerank import problem as reranker_problem
 from ..read.rerank import resolve as resolve_reranker
 from ..settings import SHARED_VARIABLES, Settings, config_files, load_settings
-from .session import counted, plain
+from .session import counted, missing_file, plain
 
 if TYPE_CHECKING:
     from ..models import Stats
@@ -167,6 +167,11 @@ async def _cache(settings: Settings) -> list[Check]:
 
 async def _store(where: str | None, settings: Settings, embedder: Embedder | None) -> list[Check]:
     try:
+        if (file := missing_file(where or settings.url)) is not None:
+            folder = next(folder for folder in file.parents if folder.exists())
+            if not os.access(folder, os.W_OK):
+                return [Check(State.BROKEN, "store", f"{folder} is not writable", "check --store and JIYI_URL")]
+            return [Check(State.WORKS, "store", f"none yet at {file}; jiyi add creates it")]
         async with Memory.open(where, settings=settings, embedder=embedder) as memory:
             held = await memory.stats()
             await memory.delete_all(f"jiyi-doctor-{new_id()}")  # a write without an effect

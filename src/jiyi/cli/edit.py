@@ -1,16 +1,23 @@
 """Commands that change memories: add, update, restore, delete."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ..errors import InvalidInput
 from . import options as opt
 from .session import JSON, STORE, User, call, counted, general, options, plain, progress, show, warn
+
+if TYPE_CHECKING:
+    from ..memory import Memory
+    from ..models import Deletion, MemoryItem
 
 FORMATS = ("text", "json", "jsonl")
 
@@ -50,7 +57,7 @@ def add(
     fields["metadata"] = opt.parse_object("--metadata", metadata)
     from .render import receipt_list
 
-    receipt = call(lambda memory, user_id: memory.add(what, user_id=user_id, **fields))
+    receipt = call(lambda memory, user_id: memory.add(what, user_id=user_id, **fields), create=True)
     warn(receipt.problems)
     show(receipt, receipt_list)
 
@@ -199,12 +206,16 @@ def delete(
         _confirm(memory_id, user)
     if memory_id is None:
         deletion = call(lambda memory, user_id: memory.delete_all(user_id), user=user)
+        again: Sequence[MemoryItem] = ()
     else:
-        deletion = call(
-            lambda memory, user_id: memory.delete(memory_id, user_id=user_id, with_sources=with_sources), user=user
-        )
+
+        async def remove(memory: Memory, user_id: str) -> tuple[Deletion, Sequence[MemoryItem]]:
+            done = await memory.delete(memory_id, user_id=user_id, with_sources=with_sources)
+            return done, await memory.get_many(done.restored, user_id=user_id) if done.restored else ()
+
+        deletion, again = call(remove, user=user)
     warn(deletion.notes)
-    show(deletion, deletion_line)
+    show(deletion, lambda done: deletion_line(done, again))
 
 
 def _confirm(memory_id: str | None, user: str | None) -> None:

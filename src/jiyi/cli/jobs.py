@@ -106,5 +106,5 @@ def worker(once: Once = False) -> None:
     """
     if not once:
         err().print("waiting for jobs; Ctrl-C stops")
-    done = call(lambda memory, _: memory.jobs.work(until_idle=once))
+    done = call(lambda memory, _: memory.jobs.work(until_idle=once), create=True)
     show({"done": done}, lambda _: f"{counted(done, 'job', 'jobs')} done")

@@ -64,7 +64,8 @@ def _time(name: str, help: str) -> Any:  # noqa: A002
     return typer.Option(name, metavar="TIME", parser=parse_time, help=f"{help} ({LOCAL}).")
 
 
-MemoryId = Annotated[str, typer.Argument(metavar="ID", help="The memory's id or memory_key.")]
+MEMORY_ID = "The memory's id, a unique beginning of it, or its memory_key."
+MemoryId = Annotated[str, typer.Argument(metavar="ID", help=MEMORY_ID)]
 Session = Annotated[str | None, _belongs("--session", "A session.")]
 Agent = Annotated[str | None, _belongs("--agent", "An agent.")]
 Group = Annotated[str | None, _belongs("--group", "A group.")]
@@ -126,7 +127,7 @@ NewExpiry = Annotated[str | None, _option("--expires-at", metavar="TIME", help=N
 NewStatus = Annotated[str | None, _option("--status", metavar="STATUS", help="active or archived.")]
 Actor = Annotated[str, _option("--actor", metavar="NAME", help="The actor, for the history.")]
 Reason = Annotated[str | None, _option("--reason", metavar="TEXT", help="The reason, for the history.")]
-MaybeId = Annotated[str | None, typer.Argument(metavar="ID", help="The memory's id or memory_key.")]
+MaybeId = Annotated[str | None, typer.Argument(metavar="ID", help=MEMORY_ID)]
 FromBackup = Annotated[Path | None, _option("--from", metavar="FILE", help="A backup that replaces the store.")]
 Replace = Annotated[bool, _option("--force", help="With --from: replace a store that is not empty.")]
 Everything = Annotated[bool, _option("--all", help="All data of the user that --user names.")]

@@ -106,8 +106,13 @@ def receipt_list(receipt: Receipt) -> Group:
         new = receipt.created > 0 and memory.created_at == newest
         mark = Text("+ new", style="green") if new else Text("= known", style="dim")
         table.add_row(mark, plain(memory.memory_type), memory_text(memory.summary, memory.id))
+    for memory in receipt.ended:
+        table.add_row(
+            Text("- ended", style="yellow"), plain(memory.memory_type), memory_text(memory.summary, memory.id)
+        )
     known = len(receipt.memories) - receipt.created
-    return Group(table, f"{receipt.created} new" + (f", {known} known already" if known else ""))
+    numbers = {"new": receipt.created, "known already": known, "ended": len(receipt.ended)}
+    return Group(table, ", ".join(f"{number:,} {name}" for name, number in numbers.items() if number or name == "new"))
 
 
 def job_card(job: Job) -> Table:
@@ -125,15 +130,21 @@ def job_card(job: Job) -> Table:
     return pairs({name: value for name, value in rows.items() if value})
 
 
-def deletion_line(gone: Deletion) -> str:
+def deletion_line(gone: Deletion, again: Sequence[MemoryItem] = ()) -> str:
+    """Describe a deletion; `again` are the memories that hold again because their successor is gone."""
     memories = counted(gone.memories, "memory", "memories")
     lines = [f"deleted {memories} and {counted(gone.messages, 'message', 'messages')}"]
-    rest = [f"{number:,} {kind}" for kind, number in gone.removed.items() if kind not in ("memories", "messages")]
+    rest = [
+        counted(number, kind.removesuffix("s"), kind)
+        for kind, number in gone.removed.items()
+        if kind not in ("memories", "messages")
+    ]
     if rest:
         lines.append(f"also deleted: {', '.join(rest)}")
-    for what, ids in (("derived", gone.derived), ("rewritten", gone.rewritten), ("restored", gone.restored)):
+    for what, ids in (("derived", gone.derived), ("rewritten", gone.rewritten)):
         if ids:
             lines.append(f"{what}: {', '.join(ids)}")
+    lines += [f"holds again: {plain(memory.summary)} ({memory.id})" for memory in again]
     return "\n".join(lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -12,7 +13,7 @@ from .session import ALL_USERS, JSON, STORE, call, counted, general, options, pl
 if TYPE_CHECKING:
     from ..memory import Memory
     from ..metrics import Metrics
-    from ..models import SearchResult, Stats
+    from ..models import Revision, SearchResult, Stats
 
 
 @general()
@@ -136,7 +137,10 @@ def history(memory_id: opt.MemoryId) -> None:
     """
     from .render import timeline
 
-    show(call(lambda memory, user_id: memory.history(memory_id, user_id=user_id)), timeline)
+    async def read(memory: Memory, user_id: str) -> Sequence[Revision]:
+        return await memory.history((await memory.get(memory_id, user_id=user_id)).id, user_id=user_id)
+
+    show(call(read), timeline)
 
 
 @general(ALL_USERS, STORE, JSON)

@@ -63,7 +63,10 @@ def serve(host: Host = "127.0.0.1", port: Port = 8766, allow_host: AllowHost = N
         if not needs_key:
             typer.echo("no keys: every program on this machine has access, others have none", err=True)
 
-    call(lambda memory, _: serve_http(memory, host=host, port=port, allowed_hosts=allow_host or (), ready=ready))
+    call(
+        lambda memory, _: serve_http(memory, host=host, port=port, allowed_hosts=allow_host or (), ready=ready),
+        create=True,
+    )
 
 
 @general(USER, STORE)
@@ -112,7 +115,7 @@ def mcp(
             ready=lambda url: typer.echo(f"serving {url} for user {user_id!r}", err=True),
         )
 
-    call(run)
+    call(run, create=True)
 
 
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -156,7 +159,8 @@ def create(
             user_ids=users or (),
             all_users=all_users,
             expires_at=expires_at,
-        )
+        ),
+        create=True,
     )
     show(made, lambda key: f"{key.key}\n\nit is not shown again: store it now. Its id is {key.id}")
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
+from ..errors import NotFound
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -88,8 +90,14 @@ def general(*added: GeneralOption) -> Callable[[Command], Command]:
     return decorate
 
 
-def call(verb: Callable[[Memory, Any], Awaitable[T]], *, user: str | None = None, workspace: Path | None = None) -> T:
-    """Open the memory, call a function with it and the user, and close it.
+def call(
+    verb: Callable[[Memory, Any], Awaitable[T]],
+    *,
+    user: str | None = None,
+    workspace: Path | None = None,
+    create: bool = False,
+) -> T:
+    """Open the memory, call a function with it and the user, and close it. Only with `create` may a store be created.
 
     The user is `user`, that of the options, or that of the settings; None if the command is for all users. Ctrl-C
     cancels the work and closes the database in order.
@@ -103,11 +111,29 @@ def call(verb: Callable[[Memory, Any], Awaitable[T]], *, user: str | None = None
     if who is None and not given.all_users:
         who = settings.user
 
+    if not create:
+        _need_store(given.store or settings.url)
+
     async def work() -> T:
         async with Memory.open(given.store, settings=settings, workspace=workspace) as memory:
             return await verb(memory, who)
 
     return asyncio.run(work())
+
+
+def _need_store(where: str | None) -> None:
+    if (file := missing_file(where)) is not None:
+        raise NotFound(f"there is no store at {file}: check --store, or create one with jiyi add")
+
+
+def missing_file(where: str | None) -> Path | None:
+    """Return the file of a store that does not exist yet; None if it exists or is no file."""
+    from ..store import POSTGRES, file_of
+
+    if str(where or "").partition("://")[0].lower() in (*POSTGRES, "http", "https"):
+        return None
+    file = file_of(where)
+    return None if file.exists() else file
 
 
 # Memories are untrusted text: controls and marks of direction are replaced, except tab and newline.

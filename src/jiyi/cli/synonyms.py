@@ -49,7 +49,7 @@ def import_(file: Source, shared: Shared = False) -> None:
     name = "stdin" if is_stdin else str(file)
     data = sys.stdin.buffer.read() if is_stdin else opt.read_file("FILE", file)
     pairs = parse_synonyms(opt.decode(name, data), name=name)
-    added = call(lambda memory, user_id: memory.synonyms.add(pairs, user_id=None if shared else user_id))
+    added = call(lambda memory, user_id: memory.synonyms.add(pairs, user_id=None if shared else user_id), create=True)
     known = f", {len(pairs) - added:,} known already" if added < len(pairs) else ""
     show({"pairs": len(pairs), "added": added}, lambda _: f"{counted(added, 'pair', 'pairs')} added{known}")
 

@@ -57,7 +57,9 @@ def import_(path: Chats, agent_id: opt.Agent = None, group_id: opt.Group = None,
         if agent_id is not None or group_id is not None:
             raise InvalidInput("--agent", "and --group are for chats; memories have their own")
         with progress("reading") as advance:
-            memories = call(lambda memory, _: memory.transfer.import_memories(path, user_id=user, progress=advance))
+            memories = call(
+                lambda memory, _: memory.transfer.import_memories(path, user_id=user, progress=advance), create=True
+            )
         warn(memories.notes)
         show(memories, _memories_report)
         return
@@ -71,6 +73,7 @@ def import_(path: Chats, agent_id: opt.Agent = None, group_id: opt.Group = None,
                 progress=lambda done, total: advance("messages", done, total),
             ),
             user=user,
+            create=True,
         )
     warn(report.notes)
     show(report, _chats_report)

@@ -87,6 +87,7 @@ def _sync(folder: Path | None, *, dry_run: bool = False, confirm: bool = False, 
     done = call(
         lambda memory, _: memory.workspace.sync(user_id=user, dry_run=dry_run, confirm=confirm, restore=restore),
         workspace=_root(folder),
+        create=True,
     )
     _show_reports(done, None if any(report.steps for report in done) else "files and memories are in sync")
 
@@ -103,7 +104,7 @@ def watch(folder: Folder = None) -> None:
     root = _root(folder)
     err().print(f"watching {root}; Ctrl-C stops")
     try:
-        call(lambda memory, _: memory.workspace.watch(report=_show_report), workspace=root)
+        call(lambda memory, _: memory.workspace.watch(report=_show_report), workspace=root, create=True)
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise typer.Exit(0) from None
 
@@ -151,7 +152,9 @@ def rebuild(folder: Folder = None, confirm: Confirm = False) -> None:
     Where files and index differ, the files win.
     """
     done = call(
-        lambda memory, user_id: memory.workspace.rebuild(user_id=user_id, confirm=confirm), workspace=_root(folder)
+        lambda memory, user_id: memory.workspace.rebuild(user_id=user_id, confirm=confirm),
+        workspace=_root(folder),
+        create=True,
     )
     indexed = sum(report.indexed for report in done)
     _show_reports(done, f"{counted(indexed, 'memory', 'memories')} indexed again")

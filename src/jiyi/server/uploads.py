@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -17,8 +18,9 @@ from ..engine import runtime
 from ..errors import InvalidInput, JiyiError, NotFound
 from ..ids import new_id
 from ..memory import Memory
-from ..models import utc_now
+from ..models import ImportReport, utc_now
 from ..transfer.export import replace_file
+from ..transfer.imports import MemoryImportReport
 from ..transfer.readers import kind_of
 from ..transfer.spool import SPOOL_STATUS, spool_of
 from .errors import HttpError
@@ -29,6 +31,7 @@ logger = logging.getLogger("jiyi.server")
 MAX_FINISHED = 200  # finished imports that are remembered
 MAX_CONCURRENT = 2
 MAX_WAITING = 10  # imports of one user
+Report = TypeVar("Report", ImportReport, MemoryImportReport)
 ENDINGS = (".json", ".jsonl", ".ndjson", ".gz", ".zip", ".md")
 
 
@@ -140,9 +143,11 @@ class Uploads:
 
             try:
                 await self._import(upload, file, progress)
+                upload.report = _without_path(upload.report, file)
+                upload.memories = _without_path(upload.memories, file)
                 await self._end(upload, "done")
             except JiyiError as error:
-                upload.problem = str(error).replace(str(file), upload.filename)
+                upload.problem = _shortened(str(error), file)
                 await self._end(upload, "failed")
             except Exception as error:
                 logger.error("an import failed", exc_info=error)
@@ -200,6 +205,17 @@ class Uploads:
             except (OSError, ValidationError):  # incomplete, and never acknowledged
                 shutil.rmtree(folder, ignore_errors=True)
         return found
+
+
+def _shortened(text: str, file: Path) -> str:
+    """Replace the file's path on this server by its name."""
+    return text.replace(str(file), file.name)
+
+
+def _without_path(report: Report | None, file: Path) -> Report | None:
+    if report is None:
+        return None
+    return report.model_copy(update={"notes": tuple(_shortened(note, file) for note in report.notes)})
 
 
 def _safe_name(filename: str) -> str:

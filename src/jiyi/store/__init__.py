@@ -6,26 +6,32 @@ from ..errors import MissingExtra, SettingsError
 from ..settings import Settings
 from .store import Store
 
+POSTGRES = ("postgresql", "postgres", "postgresql+asyncpg")
+
 
 def open_store(where: str | Path | None, settings: Settings) -> Store:
     """Return the store at a path or URL; by default a file in the user's data directory."""
-    if where == ":memory:":
-        raise SettingsError("url: a memory needs a file; for a passing one use a temporary folder")
-    scheme, separator, rest = str(where or "").partition("://")
-    if scheme in ("postgresql", "postgres", "postgresql+asyncpg"):
+    scheme = str(where or "").partition("://")[0]
+    if scheme in POSTGRES:
         return _postgres(str(where), settings)
-    if not separator:
-        path = Path(where or _default_path()).expanduser()
-    elif scheme == "sqlite" and rest.startswith("/"):
-        path = Path(rest[1:])
-    else:
-        raise SettingsError(
-            f"url: {scheme}:// is not supported by this version; use a path, sqlite:///PATH or postgresql://…"
-        )
     from .sqlite import SqliteDatabase
     from .store import Store
 
-    return Store(SqliteDatabase(path.absolute(), busy_timeout_s=settings.busy_timeout_s))
+    return Store(SqliteDatabase(file_of(where), busy_timeout_s=settings.busy_timeout_s))
+
+
+def file_of(where: str | Path | None) -> Path:
+    """Return the file of a store that is one."""
+    if where == ":memory:":
+        raise SettingsError("url: a memory needs a file; for a passing one use a temporary folder")
+    scheme, separator, rest = str(where or "").partition("://")
+    if not separator:
+        return Path(where or _default_path()).expanduser().absolute()
+    if scheme == "sqlite" and rest.startswith("/"):
+        return Path(rest[1:]).absolute()
+    raise SettingsError(
+        f"url: {scheme}:// is not supported by this version; use a path, sqlite:///PATH or postgresql://…"
+    )
 
 
 def _postgres(url: str, settings: Settings) -> Store:

@@ -16,7 +16,7 @@ from .database import Inserts, Repository, Values, values_of
 from .dependencies import Dependencies, cited_messages, look_up, slots
 from .edits import apply_changes, retire_expired, revision_values
 from .entries import index_values, without_vector
-from .memories import item, items, known_by_hash, memory_rows
+from .memories import ended_by, item, items, known_by_hash, memory_rows
 from .tables import (
     JobMemoryRow,
     JobRow,
@@ -61,7 +61,9 @@ async def save(session: AsyncSession, addition: Addition) -> Receipt:
     inserts = Inserts()
     inserts.add(JobMemoryRow, _job_memories(job, [memory.id for memory in saved.memories], first=0))
     await inserts.run(session)
-    return jobs.to_receipt(job, saved.memories)
+    changed = any(relation.relation_type == "contradicts" for relation in addition.effects.relations)
+    ended = await ended_by(session, user_id, [memory.id for memory in saved.memories]) if changed else []
+    return jobs.to_receipt(job, saved.memories, ended)
 
 
 async def complete(session: AsyncSession, lease: Lease, addition: Addition) -> None:

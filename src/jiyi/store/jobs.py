@@ -13,7 +13,7 @@ from ..models import Job, JobCounts, MemoryItem, Receipt, ReceiptState
 from .contract import Lease, LeaseLost
 from .database import ITS_USER, Repository, chunks, from_row, writes
 from .entries import without_vector
-from .memories import items
+from .memories import ended_by, items
 from .tables import SHARED, JobMemoryRow, JobRow
 
 OPEN = JobRow.not_before.is_not(None)
@@ -97,8 +97,8 @@ async def forget_messages(session: AsyncSession, user_id: str, message_ids: Sequ
     return over
 
 
-def to_receipt(job: JobRow, memories: Sequence[MemoryItem]) -> Receipt:
-    return from_row(Receipt, job, state=ReceiptState(job.state), memories=tuple(memories))
+def to_receipt(job: JobRow, memories: Sequence[MemoryItem], ended: Sequence[MemoryItem]) -> Receipt:
+    return from_row(Receipt, job, state=ReceiptState(job.state), memories=tuple(memories), ended=tuple(ended))
 
 
 def to_job(row: JobRow) -> Job:
@@ -128,8 +128,8 @@ async def receipt_by_id(session: AsyncSession, user_id: str, job_id: str) -> Rec
 
 
 async def _receipt(session: AsyncSession, job: JobRow) -> Receipt:
-    ids = await session.scalars(memories_of_job(job))
-    return to_receipt(job, await items(session, job.user_id, ids.all()))
+    ids = list(await session.scalars(memories_of_job(job)))
+    return to_receipt(job, await items(session, job.user_id, ids), await ended_by(session, job.user_id, ids))
 
 
 def memories_of_job(job: JobRow) -> Select[str]:
@@ -248,7 +248,7 @@ class Jobs(Repository):
         async with self._database.reading(user_id) as session:
             job = await _row(session, user_id, job_id)
             ids = list(await session.scalars(memories_of_job(job)))
-            found = to_receipt(job, await items(session, user_id, ids))
+            found = await _receipt(session, job)
             if found.state is ReceiptState.EXTRACTED and not await without_vector(session, user_id, ids, model):
                 found = found.model_copy(update={"state": ReceiptState.INDEXED, "problems": ()})
             return found

@@ -129,6 +129,23 @@ def item(values: Mapping[str, Any], keywords: Sequence[str], source_ids: Sequenc
     return MemoryItem.model_validate({**fields, "keywords": tuple(keywords), "source_ids": tuple(source_ids)})
 
 
+async def ended_by(session: AsyncSession, user_id: str, ids: Sequence[str]) -> list[MemoryItem]:
+    """Return the memories that these have superseded, oldest first."""
+    found: list[str] = []
+    for some in chunks(list(ids)):
+        statement = (
+            select(MemoryRow.id)
+            .join(
+                RelationRow, and_(RelationRow.user_id == MemoryRow.user_id, RelationRow.target_id == MemoryRow.id)
+            )  # each supersession has a relation, and relations have an index
+            .where(RelationRow.user_id == user_id, RelationRow.memory_id.in_(some))
+            .where(MemoryRow.superseded_by == RelationRow.memory_id)
+            .distinct()
+        )
+        found += await session.scalars(statement)
+    return await items(session, user_id, sorted(found)) if found else []
+
+
 GATHERED = ("episode", "profile", "group_profile")  # of many messages: they speak for none of them
 GIST, MESSAGE = aliased(MemoryRow), aliased(MemoryRow)
 
@@ -165,6 +182,13 @@ class Memories(Repository):
 
     async def get(self, user_id: str, ids: Sequence[str]) -> list[MemoryItem]:
         return await _named(partial(self._database.select, user_id), user_id, ids)
+
+    async def starting(self, user_id: str, beginning: str, limit: int) -> list[str]:
+        """Return ids that start with these characters."""
+        async with self._database.reading(user_id) as session:
+            mine = select(MemoryRow.id).where(MemoryRow.user_id == user_id)
+            between = mine.where(MemoryRow.id >= beginning, MemoryRow.id < beginning + "~").limit(limit)
+            return list(await session.scalars(between))
 
     async def known(self, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
         """Return the ids of current memories by dedupe hash."""

@@ -62,6 +62,25 @@ class Selected:
             yield from (record for record in reader.read(source) if isinstance(record, kind))
 
 
+# In the archives of ChatGPT and Claude beside the conversations: they hold no chats.
+ACCOUNT_FILES = frozenset(
+    f"{name}.json"
+    for name in (
+        "user",
+        "users",
+        "user_settings",
+        "message_feedback",
+        "model_comparisons",
+        "shared_conversations",
+        "group_chats",
+        "shopping",
+        "sora",
+        "projects",
+        "memories",
+    )
+)
+
+
 def select(path: Path, kind: Kind) -> Selected:
     """Find the files with records of a kind. Among several files, those of another kind or format are skipped."""
     sources = find_sources(path)
@@ -76,7 +95,8 @@ def select(path: Path, kind: Kind) -> Selected:
         except UnknownFormat as error:
             if len(sources) == 1:
                 raise
-            skipped.append(f"skipped: {error.argument} {error.problem}")
+            if Path(source.member or "").name not in ACCOUNT_FILES:
+                skipped.append(f"skipped: {error.argument} {error.problem}")
     if not files:
         raise InvalidInput(str(path), f"contains no {kind} in a known format (docs/import.md)")
     return Selected(tuple(files), tuple(skipped))

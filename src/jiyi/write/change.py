@@ -23,6 +23,7 @@ FOUND_BY = frozenset({"content", "summary", "tags"})  # a change of these change
 TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at")
 TRIES = 100
 MAX_VERSION = 10**9
+SHORTEST_BEGINNING = 8  # of an id
 
 
 class Changes(TypedDict, total=False):
@@ -92,7 +93,7 @@ async def change(
     if reason is not None:
         validation.text("reason", reason)
     for attempt in range(TRIES):
-        memory = await existing(store, user_id, memory_id)
+        memory = await named(store, user_id, memory_id)
         work = partial(prepare, memory, given, rules, action=action, actor=actor, reason=reason)
         [prepared], _ = await embed_changes([await asyncio.to_thread(work)], [memory], embedder)
         # An index entry is that of the text as read; any other change fits every version.
@@ -119,7 +120,8 @@ async def restore(
     rules: KeywordRules,
 ) -> MemoryItem:
     """Change a memory back to an earlier version, by default the one before its last change."""
-    changes = await store.history.get(validation.name("user_id", user_id), validation.name("memory_id", memory_id))
+    memory = await named(store, validation.name("user_id", user_id), validation.name("memory_id", memory_id))
+    changes = await store.history.get(user_id, memory.id)
     wanted = None if version is None else validation.whole("version", version, highest=MAX_VERSION)
     if expected is not None and changes[-1].version != expected:
         raise VersionConflict(changes[-1].memory_id, expected=expected, actual=changes[-1].version)
@@ -158,6 +160,19 @@ async def existing(store: Store, user_id: str, memory_id: str) -> MemoryItem:
     if not found:
         raise NotFound(f"user {user_id!r} has no memory {memory_id!r}")
     return found[0]
+
+
+async def named(store: Store, user_id: str, name: str) -> MemoryItem:
+    """Return a memory by id, memory_key or a unique beginning of its id, or raise `NotFound`."""
+    try:
+        return await existing(store, user_id, name)
+    except NotFound:
+        ids = await store.memories.starting(user_id, name, limit=2) if len(name) >= SHORTEST_BEGINNING else []
+        if len(ids) > 1:
+            raise NotFound(f"several memories of user {user_id!r} start with {name!r}: give more of the id") from None
+        if not ids:
+            raise
+    return await existing(store, user_id, ids[0])
 
 
 def prepare(
