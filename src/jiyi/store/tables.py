@@ -130,15 +130,9 @@ class MemoryRow(Base):
 
 
 # One current memory per text and type: a second writer of the same text fails instead of making a duplicate.
-_current = and_(MemoryRow.status == "active", MemoryRow.valid_to.is_(None))
-Index(
-    "uq_memories_dedupe",
-    MemoryRow.user_id,
-    MemoryRow.dedupe_hash,
-    unique=True,
-    sqlite_where=_current,
-    postgresql_where=_current,
-)
+CURRENT = and_(MemoryRow.status == "active", MemoryRow.valid_to.is_(None))
+# `postgres.py` adds the condition for PostgreSQL: naming it here would import that dialect in every process.
+ONE_CURRENT = Index("uq_memories_dedupe", MemoryRow.user_id, MemoryRow.dedupe_hash, unique=True, sqlite_where=CURRENT)
 
 
 def _of_memory(column: str = "memory_id") -> ForeignKeyConstraint:

