@@ -151,6 +151,7 @@ may be used by several threads: `with jiyi.sync.Memory.open() as memory:`.
 | `jiyi.agents.autogen` | [AutoGen](integrations/autogen.md) |
 | `jiyi.agents.langchain` | [LangChain](integrations/langchain.md) |
 | `jiyi.agents.langgraph` | [LangGraph](integrations/langgraph.md) |
+| `jiyi.compat.mem0` | [mem0](integrations/mem0.md) |
 """
 
 AREAS = ("jobs", "keys", "maintenance", "sessions", "synonyms", "transfer", "usage", "workspace")

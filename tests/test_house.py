@@ -39,7 +39,7 @@ LAYERS: list[set[str]] = [
     {"memory"},
     {"client"},
     {"sync", "keywords"},
-    {"agents"},
+    {"agents", "compat"},
     {"server"},
     {"cli"},
 ]

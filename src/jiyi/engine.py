@@ -55,6 +55,12 @@ def runtime(memory: Any) -> Runtime:
     return found
 
 
+async def owner_of(memory: Any, memory_id: str) -> str | None:
+    """Return the user of a memory, for protocols that name a memory without its user."""
+    engine: Engine = memory._engine
+    return await engine.store.memories.owner(memory_id)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     settings: Settings

@@ -6,6 +6,7 @@ import threading
 import time
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b, sha256
+from uuid import UUID
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
@@ -60,3 +61,19 @@ def trust_parts(trust: float) -> tuple[str, ...]:
 def erased(user_id: str) -> str:
     """Return the name under which the change feed records that a user was deleted, without keeping the user's id."""
     return "erased:" + sha256(user_id.encode()).hexdigest()
+
+
+def to_uuid(made: str) -> str:
+    """Write a ULID as a UUID, for protocols whose ids are UUIDs; other ids stay as they are."""
+    if time_of(made) is None:
+        return made
+    value = 0
+    for letter in made:
+        value = value << 5 | _ALPHABET.index(letter)
+    return str(UUID(int=value))
+
+
+def from_uuid(name: str) -> str:
+    """Return the ULID that `to_uuid` wrote as this UUID; raise ValueError if it is none."""
+    value = UUID(name).int
+    return "".join([_ALPHABET[value >> shift & 31] for shift in range(125, -1, -5)])

@@ -22,7 +22,7 @@ from .console_files import add_console
 from .events import Streams
 from .metrics import RequestMetrics
 from .middleware import Authentication, Limits, RequestLog
-from .routes import admin, agents, jobs, json_response, memories, transfer
+from .routes import admin, agents, jobs, json_response, mem0, memories, transfer
 from .uploads import Uploads
 
 ROUTERS = (
@@ -36,6 +36,7 @@ ROUTERS = (
     admin.maintenance,
     admin.server,
     admin.keys,
+    mem0.router,
 )
 DESCRIPTION = """Long-term memory for AI agents · 记忆
 
@@ -58,7 +59,7 @@ def make_app(
     wrapped = Authentication(wrapped, memory, keyless=keyless)
     wrapped = Limits(wrapped, settings)
     wrapped = HostOriginGuard(wrapped, host_names(host, (*settings.allow_hosts, *allowed_hosts)), same_origin=True)
-    return RequestLog(wrapped, shared.metrics), shared
+    return RequestLog(mem0.PlainErrors(wrapped), shared.metrics), shared
 
 
 def _routes(shared: AppState) -> FastAPI:

@@ -35,6 +35,8 @@ SECURITY_HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 NO_STORE = (b"cache-control", b"no-store")
+API_PATHS = ("/v1/", "/v2/", "/v3/", "/api/")  # Jiyi's and mem0's
+SCHEMES = ("bearer", "token")  # mem0's clients send `Token`
 
 
 class RequestLog:
@@ -51,7 +53,7 @@ class RequestLog:
         given = header(scope, b"x-request-id") or ""
         request_id = scope["request_id"] = given if REQUEST_ID.fullmatch(given) else new_id()
         more = [*SECURITY_HEADERS, (b"x-request-id", request_id.encode())]
-        if scope["path"].startswith("/v1"):
+        if scope["path"].startswith(API_PATHS):
             more.append(NO_STORE)
         status = 0
 
@@ -189,7 +191,7 @@ class Authentication:
         self._logged_at = float("-inf")
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(("/v1/", "/metrics")):
+        if scope["type"] == "http" and scope["path"].startswith((*API_PATHS, "/metrics")):
             try:
                 access = await authenticate(self._memory, _secret(scope), keyless=self._keyless)
             except JiyiError as error:
@@ -253,4 +255,4 @@ class Authentication:
 
 def _secret(scope: AsgiScope) -> str | None:
     scheme, _, secret = (header(scope, b"authorization") or "").partition(" ")
-    return secret.strip() if scheme.lower() == "bearer" else None
+    return secret.strip() if scheme.lower() in SCHEMES else None

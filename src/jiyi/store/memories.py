@@ -291,6 +291,14 @@ class Memories(Repository):
             counted = (await session.execute(statement)).all()
             return dict(sorted((name, number) for name, number in counted if name is not None))
 
+    async def owner(self, memory_id: str) -> str | None:
+        """Return the user of a memory. It reads the ids of all users, so ask by user where the user is known."""
+        async with self._database.reading(None) as session:
+            found: str | None = await session.scalar(
+                select(MemoryRow.user_id).where(MemoryRow.id == memory_id).limit(1)
+            )
+            return found
+
     async def users(self) -> list[str]:
         """Return the ids of all users who have memories or messages."""
         async with self._database.reading(None) as session:

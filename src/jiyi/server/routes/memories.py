@@ -20,7 +20,7 @@ from ...models import (
     SourceMessage,
     Time,
 )
-from ..auth import UserCaller, UserDeleter, UserReader, UserWriter
+from ..auth import Caller, UserDeleter, UserReader, UserWriter
 from ..errors import HttpError
 from ..requests import (
     AddBody,
@@ -92,7 +92,7 @@ async def delete_everything(
         raise InvalidInput("all", "must be true: this deletes everything of the user")
     await caller.app.uploads.forget(caller.user_id)
     deletion = await caller.memory.delete_all(caller.user_id)
-    await _log_deletion(caller, "user.delete", None, deletion)
+    await log_deletion(caller, "user.delete", None, deletion)
     return deletion
 
 
@@ -120,11 +120,11 @@ async def delete_memory(
     with_sources: Annotated[bool, Query(description="also delete its source messages")] = False,
 ) -> Deletion:
     deletion = await caller.memory.delete(memory_id, user_id=caller.user_id, with_sources=with_sources)
-    await _log_deletion(caller, "memory.delete", memory_id, deletion)
+    await log_deletion(caller, "memory.delete", memory_id, deletion)
     return deletion
 
 
-async def _log_deletion(caller: UserCaller, action: str, target: str | None, deletion: Deletion) -> None:
+async def log_deletion(caller: Caller, action: str, target: str | None, deletion: Deletion) -> None:
     """Record a deletion and its key in the audit log, without the content and the user."""
     known = target if target is not None and re.fullmatch("[0-9a-z]{26}", target) else None
     detail = f"{deletion.memories} memories, {deletion.messages} messages"

@@ -1,0 +1,1 @@
+"""Interfaces of other memory libraries over a Jiyi memory."""

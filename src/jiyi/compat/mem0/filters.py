@@ -1,0 +1,275 @@
+"""mem0's filters: a tree of AND, OR, NOT and conditions on the fields of a memory.
+
+A memory belongs to exactly one user here. mem0 also stores memories under an agent, an app or a run alone; these belong
+to a user named after it, such as `agent:travel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from ...errors import InvalidInput
+
+ENTITIES = ("user_id", "agent_id", "app_id", "run_id")
+WITHOUT_USER = {"agent_id": "agent:", "app_id": "app:", "run_id": "run:"}  # the first one given names the user
+CAMEL_CASE = {"userId": "user_id", "agentId": "agent_id", "appId": "app_id", "runId": "run_id"}
+TIMES = ("created_at", "updated_at", "timestamp")
+ANY: Final = "*"
+MAX_DEPTH = 16
+MAX_CONDITIONS = 500
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """The users whose memories can match; None: any user."""
+
+    names: frozenset[str] | None
+
+    @classmethod
+    def of(cls, *names: str) -> Owners:
+        return cls(frozenset(names))
+
+    def both(self, other: Owners | None) -> Owners:
+        if other is None or other.names is None:
+            return self
+        return other if self.names is None else Owners(self.names & other.names)
+
+    def either(self, other: Owners) -> Owners:
+        return Owners(None if self.names is None or other.names is None else self.names | other.names)
+
+
+def owner_of(entities: Mapping[str, str | None]) -> str | None:
+    """Return the user of a memory with these entities, or None if there are none."""
+    if entities.get("user_id"):
+        return entities["user_id"]
+    return next((prefix + name for key, prefix in WITHOUT_USER.items() if (name := entities.get(key))), None)
+
+
+def user_shown(owner: str) -> str | None:
+    """Return the user id to show: none for memories of an agent, an app or a run alone."""
+    return None if owner.startswith(tuple(WITHOUT_USER.values())) else owner
+
+
+class FilterTree:
+    """A validated filter."""
+
+    def __init__(self, tree: Any) -> None:
+        if not isinstance(tree, Mapping):
+            raise InvalidInput("filters", "must be an object, such as {'user_id': 'mei'}")
+        self._tree = _named(tree)
+        conditions = _check(self._tree, MAX_DEPTH)
+        if conditions > MAX_CONDITIONS:
+            raise InvalidInput("filters", f"has {conditions:,} conditions; the limit is {MAX_CONDITIONS}")
+
+    def owners(self) -> Owners | None:
+        """Return the users whose memories can match; None if the filter names nobody."""
+        return _owners(self._tree)
+
+    def required(self, name: str) -> str | None:
+        """Return the value that every match has in a field, if the filter says so."""
+        return next((value for key, value in _required(self._tree) if key == name), None)
+
+    def is_only(self, *names: str) -> bool:
+        """Return True if the filter consists of equalities of these fields, one value each."""
+        plain = list(_required(self._tree))
+        keys = {key for key, _ in plain}
+        return keys <= set(names) and len(keys) == len(plain) == _check(self._tree, MAX_DEPTH)
+
+    def matches(self, record: Record) -> bool:
+        return _matches(self._tree, record)
+
+
+def _named(tree: Any) -> Any:
+    if isinstance(tree, Mapping):
+        return {CAMEL_CASE.get(key, key): _named(value) for key, value in tree.items()}
+    return [_named(value) for value in tree] if isinstance(tree, list) else tree
+
+
+def _branches(key: str, value: Any) -> list[Mapping[str, Any]]:
+    """Return the operands of AND, OR or NOT."""
+    found = value if isinstance(value, list) else [value]
+    if not all(isinstance(one, Mapping) for one in found):
+        raise InvalidInput("filters", f"{key} needs a list of conditions")
+    return found
+
+
+def _check(tree: Mapping[str, Any], depth: int) -> int:
+    """Count the conditions; raise for what is not a filter."""
+    if depth == 0:
+        raise InvalidInput("filters", f"is nested more than {MAX_DEPTH} deep")
+    count = 0
+    for key, value in tree.items():
+        if key in ("AND", "OR", "NOT"):
+            count += sum(_check(branch, depth - 1) for branch in _branches(key, value))
+            continue
+        count += 1
+        if isinstance(value, Mapping) and key != "metadata":
+            unknown = [name for name in value if name not in OPERATORS]
+            if unknown or not value:
+                known = ", ".join(OPERATORS)
+                raise InvalidInput("filters", f"{key} has the operator {(unknown or ['none'])[0]!r}; known are {known}")
+            if any(name in ("in", "nin") and not isinstance(operand, list) for name, operand in value.items()):
+                raise InvalidInput("filters", f"{key}: `in` and `nin` need a list")
+    return count
+
+
+def _values(condition: Any) -> list[str] | None:
+    """Return the values that a condition allows; None: not limited to a list."""
+    if isinstance(condition, str):
+        return None if condition == ANY else [condition]
+    if isinstance(condition, list):
+        return [value for value in condition if isinstance(value, str)]
+    if isinstance(condition, Mapping):
+        if isinstance(condition.get("eq"), str):
+            return [condition["eq"]]
+        if "in" in condition:
+            return [value for value in condition["in"] if isinstance(value, str)]
+    return None
+
+
+def _owners(tree: Mapping[str, Any]) -> Owners | None:
+    found: Owners | None = None
+    for key, value in tree.items():
+        inner: Owners | None = None
+        if key == "AND":
+            inner = _owners_of_all(_branches(key, value))
+        elif key == "OR":
+            inner = _owners_of_any(_branches(key, value))
+        elif key == "user_id":
+            inner = _prefixed("", value)
+        found = inner.both(found) if inner is not None else found
+    if found is None:
+        found = next((_prefixed(prefix, tree[name]) for name, prefix in WITHOUT_USER.items() if name in tree), None)
+    return found
+
+
+def _owners_of_all(branches: list[Mapping[str, Any]]) -> Owners | None:
+    together: dict[str, Any] = {}  # so that a user and an agent in two branches are read together
+    found: Owners | None = None
+    for branch in branches:
+        if not set(branch) & {*together, "AND", "OR", "NOT"}:
+            together |= branch
+        elif (inner := _owners(branch)) is not None:
+            found = inner.both(found)
+    named = _owners(together)
+    return found if named is None else named.both(found)
+
+
+def _owners_of_any(branches: list[Mapping[str, Any]]) -> Owners | None:
+    found = Owners.of()
+    for branch in branches:
+        inner = _owners(branch)
+        if inner is None:
+            return None
+        found = found.either(inner)
+    return found if branches else None
+
+
+def _prefixed(prefix: str, condition: Any) -> Owners:
+    values = _values(condition)
+    return Owners(None if values is None else frozenset(prefix + value for value in values))
+
+
+def _required(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key, value in tree.items():
+        if key == "AND" or (key == "OR" and len(_branches(key, value)) == 1):
+            for branch in _branches(key, value):
+                yield from _required(branch)
+        elif key not in ("OR", "NOT") and (values := _values(value)) is not None and len(values) == 1:
+            yield key, values[0]
+
+
+def _matches(tree: Mapping[str, Any], record: Record) -> bool:
+    return all(_holds(key, value, record) for key, value in tree.items())
+
+
+def _holds(key: str, value: Any, record: Record) -> bool:
+    if key in ("AND", "OR", "NOT"):
+        results = [_matches(branch, record) for branch in _branches(key, value)]
+        return all(results) if key == "AND" else any(results) if key == "OR" else not any(results)
+    if key == "metadata" and isinstance(value, Mapping):
+        metadata = record.get("metadata") or {}
+        return all(_condition(metadata.get(name), wanted) for name, wanted in value.items())
+    if key in TIMES:
+        return _condition(_time(record.get(key)), _times_in(value))
+    if key in ("memory_ids", "id"):
+        return record["id"] in (_values(value) or ())
+    field = record[key] if key in record else (record.get("metadata") or {}).get(key)
+    return _condition(field, value)
+
+
+def _condition(field: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        return all(operator in OPERATORS and OPERATORS[operator](field, value) for operator, value in wanted.items())
+    if wanted == ANY:
+        return field is not None
+    return _is_in(field, wanted) if isinstance(wanted, list) else _equal(field, wanted)
+
+
+def _equal(field: Any, value: Any) -> bool:
+    return value in field if isinstance(field, (list, tuple)) else bool(field == value)
+
+
+def _is_in(field: Any, values: Any) -> bool:
+    return any(_equal(field, value) for value in values)
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def holds(field: Any, value: Any) -> bool:
+        try:
+            return field is not None and compare(field, value)
+        except TypeError:  # of different kinds
+            return False
+
+    return holds
+
+
+def _contains(field: Any, value: Any) -> bool:
+    parts = field if isinstance(field, (list, tuple)) else [field]
+    return any(isinstance(part, str) and str(value) in part for part in parts)
+
+
+def _contains_folded(field: Any, value: Any) -> bool:
+    parts = field if isinstance(field, (list, tuple)) else [field]
+    return any(isinstance(part, str) and str(value).casefold() in part.casefold() for part in parts)
+
+
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": _equal,
+    "ne": lambda field, value: not _equal(field, value),
+    "in": _is_in,
+    "nin": lambda field, values: not _is_in(field, values),
+    "gt": _ordered(lambda field, value: field > value),
+    "gte": _ordered(lambda field, value: field >= value),
+    "lt": _ordered(lambda field, value: field < value),
+    "lte": _ordered(lambda field, value: field <= value),
+    "contains": _contains,
+    "icontains": _contains_folded,
+}
+
+
+def _times_in(wanted: Any) -> Any:
+    if isinstance(wanted, Mapping):
+        return {name: _times_in(value) for name, value in wanted.items()}
+    if isinstance(wanted, list):
+        return [_times_in(value) for value in wanted]
+    if wanted == ANY or wanted is None:
+        return wanted
+    time = _time(wanted)
+    if time is None:
+        raise InvalidInput("filters", f"{wanted!r} is not a time in ISO 8601")
+    return time
+
+
+def _time(value: Any) -> datetime | None:
+    from .times import parse_time
+
+    try:
+        return None if value is None else parse_time("filters", value)
+    except InvalidInput:
+        return None

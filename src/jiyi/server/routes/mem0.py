@@ -1,0 +1,278 @@
+"""mem0's REST API: the paths that its Python and npm clients call, all with a slash at the end.
+
+They are left out of the OpenAPI document, which describes Jiyi's own API; docs/integrations/mem0.md lists them.
+"""
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic_core import to_json
+
+from ... import __version__
+from ...compat.mem0.api import Mem0, own_id_of
+from ...compat.mem0.filters import ENTITIES
+from ...errors import InvalidInput
+from ...http_server import AsgiApp, AsgiScope, Message, Receive, Send
+from ...models import Deletion
+from ..auth import Anybody, Caller, Reader, Requires, Writer
+from ..errors import MEDIA_TYPE, HttpError
+from ..requests import MAX_ENTRIES, Limit, Name, QueryText
+from . import Id, make_router
+from .memories import log_deletion
+
+router = make_router("mem0", prefix="")
+
+OWN_PATHS = ("ping", "entities", "batch", "exports", "summary", "feedback")
+PREFIXES = ("/v2/", "/v3/", "/api/", *(f"/v1/{name}/" for name in OWN_PATHS))
+NO_EFFECT = ("custom_categories", "custom_instructions", "agent_custom_instructions", "structured_data_schema")
+MAX_BATCH = 1_000
+
+Deleter = Annotated[Caller, Depends(Requires("delete"))]
+Page = Annotated[int, Query(ge=1, le=1_000_000)]
+Filters = dict[str, JsonValue]
+
+
+class Body(BaseModel):
+    """Unknown fields are accepted: each version of the clients sends a few more."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class AddBody(Body):
+    messages: Annotated[list[JsonValue], Field(min_length=1, max_length=MAX_ENTRIES)] | str | dict[str, JsonValue]
+    user_id: Name | None = None
+    agent_id: Name | None = None
+    app_id: Name | None = None
+    run_id: Name | None = None
+    filters: Filters | None = None
+    metadata: dict[str, JsonValue] | None = None
+    infer: bool | None = True
+    timestamp: JsonValue = None
+    expiration_date: str | None = None
+    async_mode: bool | None = None
+
+    def entities(self) -> dict[str, str | None]:
+        """Return the owner: given beside the messages or, by clients with typed options, in `filters`."""
+        found: dict[str, Any] = {name: getattr(self, name) or (self.filters or {}).get(name) for name in ENTITIES}
+        if not all(value is None or isinstance(value, str) for value in found.values()):
+            raise InvalidInput("filters", "must name the owner of new memories, such as {'user_id': 'mei'}")
+        return found
+
+
+class ReadBody(Body):
+    filters: Filters | None = None
+    categories: list[Name] | None = None
+    metadata: dict[str, JsonValue] | None = None
+    show_expired: bool | None = None
+    fields: list[Name] | None = None
+
+    def tree(self) -> Filters:
+        if self.show_expired:
+            raise InvalidInput("show_expired", "is not offered: expired memories are not returned")
+        given: Filters = {**(self.filters or {})}
+        of_metadata: Filters = {"metadata": self.metadata}
+        return {"AND": [given, of_metadata]} if self.metadata else given
+
+    def project(self, memories: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if not self.fields:
+            return memories
+        return [{name: value for name, value in one.items() if name in (*self.fields, "id")} for one in memories]
+
+
+class ListBody(ReadBody):
+    start_date: str | None = None
+    end_date: str | None = None
+
+    def tree(self) -> Filters:
+        dates: dict[str, JsonValue] = {"gte": self.start_date, "lte": self.end_date}
+        given: JsonValue = {name: date for name, date in dates.items() if date is not None}
+        return {"AND": [super().tree(), {"created_at": given}]} if given else super().tree()
+
+
+class SearchBody(ReadBody):
+    query: QueryText
+    top_k: Limit | None = None
+    threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+    reference_date: JsonValue = None
+
+
+class BatchBody(BaseModel):
+    memories: Annotated[list[dict[str, JsonValue]], Field(min_length=1, max_length=MAX_BATCH)]
+
+    def ids(self) -> list[str]:
+        found = [one.get("memory_id") for one in self.memories]
+        if not all(isinstance(name, str) for name in found):
+            raise InvalidInput("memories", "each needs a memory_id")
+        return [str(name) for name in found]
+
+
+def _api(caller: Caller) -> Mem0:
+    async def erase(user_id: str) -> Deletion:
+        await caller.app.uploads.forget(user_id)
+        deletion = await caller.memory.delete_all(user_id)
+        await log_deletion(caller, "user.delete", None, deletion)
+        return deletion
+
+    return Mem0(memory=caller.memory, reach=caller.access, actor=caller.access.actor("mem0"), erase=erase)
+
+
+async def _delete(caller: Caller, memory_id: str) -> None:
+    deletion = await _api(caller).delete(memory_id)
+    await log_deletion(caller, "memory.delete", own_id_of(memory_id), deletion)
+
+
+def _reply(value: Any, status: int = 200) -> Response:
+    return Response(to_json(value), status, media_type="application/json")
+
+
+@router.get("/v1/ping/", include_in_schema=False)
+async def ping(caller: Anybody) -> Response:
+    """mem0's clients check their key with it; they need some organisation and project."""
+    return _reply({"status": "ok", "org_id": "jiyi", "project_id": "default", "version": __version__})
+
+
+@router.post("/v3/memories/add/", include_in_schema=False)
+async def add(caller: Writer, body: AddBody) -> Response:
+    added = await _api(caller).add(
+        body.messages,
+        metadata=body.metadata,
+        infer=body.infer is not False,
+        timestamp=body.timestamp,
+        expiration_date=body.expiration_date,
+        wait=body.async_mode is not True,
+        **body.entities(),
+    )
+    without_effect = [name for name in NO_EFFECT if (body.model_extra or {}).get(name) is not None]
+    return _reply({**added, "without_effect": without_effect} if without_effect else added)
+
+
+@router.post("/v3/memories/", include_in_schema=False)
+async def get_all(request: Request, caller: Reader, body: ListBody, page: Page = 1, page_size: Limit = 100) -> Response:
+    total, found = await _api(caller).get_all(body.tree(), page=page, page_size=page_size, categories=body.categories)
+
+    def link(number: int) -> str:
+        return str(request.url.include_query_params(page=number, page_size=page_size))
+
+    following = link(page + 1) if page * page_size < total else None
+    previous = link(page - 1) if page > 1 else None
+    return _reply({"count": total, "next": following, "previous": previous, "results": body.project(found)})
+
+
+@router.post("/v3/memories/search/", include_in_schema=False)
+async def search(caller: Reader, body: SearchBody) -> Response:
+    found = await _api(caller).search(
+        body.query,
+        body.tree(),
+        top_k=body.top_k or 10,
+        threshold=body.threshold,
+        reference_date=body.reference_date,
+        categories=body.categories,
+    )
+    return _reply({"results": body.project(found)})
+
+
+@router.delete("/v1/memories/", include_in_schema=False)
+async def delete_all(request: Request, caller: Deleter) -> Response:
+    await _api(caller).delete_all(**{name: request.query_params.get(name) for name in ENTITIES})
+    return _reply({"message": "Memories deleted successfully!"})
+
+
+@router.get("/v1/memories/{memory_id}/", include_in_schema=False)
+async def get(caller: Reader, memory_id: Id) -> Response:
+    return _reply(await _api(caller).get(memory_id))
+
+
+@router.put("/v1/memories/{memory_id}/", include_in_schema=False)
+async def update(caller: Writer, memory_id: Id, body: dict[str, JsonValue]) -> Response:
+    return _reply(await _api(caller).update(memory_id, body))
+
+
+@router.delete("/v1/memories/{memory_id}/", include_in_schema=False)
+async def delete(caller: Deleter, memory_id: Id) -> Response:
+    await _delete(caller, memory_id)
+    return _reply({"message": "Memory deleted successfully!"})
+
+
+@router.get("/v1/memories/{memory_id}/history/", include_in_schema=False)
+async def history(caller: Reader, memory_id: Id) -> Response:
+    return _reply(await _api(caller).history(memory_id))
+
+
+@router.put("/v1/batch/", include_in_schema=False)
+async def batch_update(caller: Writer, body: BatchBody) -> Response:
+    api = _api(caller)
+    for memory_id, changes in zip(body.ids(), body.memories, strict=True):
+        await api.update(memory_id, changes)
+    return _reply({"message": f"Successfully updated {len(body.memories)} memories"})
+
+
+@router.delete("/v1/batch/", include_in_schema=False)
+async def batch_delete(caller: Deleter, body: BatchBody) -> Response:
+    for memory_id in body.ids():
+        await _delete(caller, memory_id)
+    return _reply({"message": f"Successfully deleted {len(body.memories)} memories"})
+
+
+@router.get("/v1/entities/", include_in_schema=False)
+async def entities(request: Request, caller: Reader, page: Page = 1, page_size: Limit = 100) -> Response:
+    found = await _api(caller).entities()
+    some = found[(page - 1) * page_size : page * page_size]
+    more = str(request.url.include_query_params(page=page + 1)) if page * page_size < len(found) else None
+    return _reply({"count": len(found), "next": more, "previous": None, "results": some})
+
+
+@router.delete("/v2/entities/{kind}/{name}/", include_in_schema=False)
+@router.delete("/v1/entities/{kind}/{name}/", include_in_schema=False)
+async def delete_entity(caller: Deleter, kind: Id, name: Id) -> Response:
+    if f"{kind}_id" not in ENTITIES:
+        raise InvalidInput("entity_type", f"{kind!r} is none of user, agent, app and run")
+    await _api(caller).delete_all(**{f"{kind}_id": name})
+    return _reply({"message": "Entity deleted successfully!"})
+
+
+NOT_OFFERED = {
+    "/api/{rest:path}": "organisations, projects and webhooks; for changes see GET /v1/events",
+    "/v2/{rest:path}": "profiles; see GET /v1/profile",
+    "/v1/exports/": "exports by schema; see GET /v1/export",
+    "/v1/exports/get/": "exports by schema; see GET /v1/export",
+    "/v1/summary/": "summaries",
+    "/v1/feedback/": "feedback",
+}
+
+
+def _refuse(what: str) -> Any:
+    async def refuse(caller: Anybody) -> Response:
+        raise HttpError(501, "not_offered", f"Jiyi does not offer mem0's {what}")
+
+    return refuse
+
+
+for path, what in NOT_OFFERED.items():
+    methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+    router.add_api_route(path, _refuse(what), methods=methods, include_in_schema=False)
+
+
+def is_mem0(path: str) -> bool:
+    return path.startswith(PREFIXES) or (path.startswith("/v1/memories/") and path.endswith("/"))
+
+
+class PlainErrors:
+    """Sends errors to mem0's clients as `application/json`: only then do they read `detail`."""
+
+    def __init__(self, app: AsgiApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not is_mem0(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        problem = (b"content-type", MEDIA_TYPE.encode())
+
+        async def send_plain(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                plain = (b"content-type", b"application/json")
+                message["headers"] = [plain if tuple(one) == problem else one for one in message["headers"]]
+            await send(message)
+
+        await self._app(scope, receive, send_plain)
