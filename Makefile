@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ATONCE := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )))
 APT    := apt-get install --yes --quiet --no-install-recommends
 
-.PHONY: help demo check test lint docs bench bench-postgres bench-server torture clean redis-server chromium atheris
+.PHONY: help demo check test lint docs bench bench-postgres bench-server torture clean redis-server chromium atheris engine-servers
 help:          ## this list
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 16
 
@@ -23,11 +23,14 @@ check: $(VENV)/dev  ## style, types and fast tests, in about a minute
 	$(BIN)/mypy
 	$(BIN)/pytest --numprocesses 2 --dist worksteal -m "not slow" -k "not postgres" $(FAST)
 
-test: $(VENV)/dev redis-server chromium  ## style, types and all tests
+test: $(VENV)/dev redis-server chromium engine-servers  ## style, types and all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest --numprocesses $(ATONCE) --dist worksteal
+
+engine-servers: $(VENV)/dev  # OpenSearch and FerretDB for the tests; the first time takes some minutes
+	@$(BIN)/python tests/engine_servers.py
 
 atheris:  # for one trial; it has wheels for x86_64 only
 	@$(BIN)/pip install --quiet --disable-pip-version-check --only-binary :all: atheris 2>/dev/null || \

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from browser import browser  # noqa: F401 - a fixture
+from engine_servers import engine_urls  # noqa: F401 - a fixture
 from jiyi import Memory
 from jiyi.embed import BuiltinEmbedder
 from jiyi.settings import Settings, load_settings
@@ -90,12 +91,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 # Servers, a browser, other processes, the real model, random calls, benchmarks: `make check` leaves them out.
-SLOW_FIXTURES = frozenset({"databases", "browser", "shared_redis", "own_redis", "builtin"})
+SLOW_FIXTURES = frozenset({"databases", "browser", "shared_redis", "own_redis", "builtin", "engine_urls"})
 SLOW_FILES = (
-    "bench_", "cached_agrees", "canary", "cli_demo", "cli_process", "console", "deploy", "docs", "extraction_corpus",
-    "files_faults", "files_machine", "files_watch", "filters_agree", "kill_worker", "languages_patterns", "mcp_process",
-    "nearest", "postgres", "processes", "redis", "scaling", "server_attacks", "server_process", "server_schema",
-    "server_walls", "stores_agree", "torture", "year",
+    "bench_", "cached_agrees", "canary", "cli_demo", "cli_process", "console", "deploy", "docs", "engines",
+    "extraction_corpus", "files_faults", "files_machine", "files_watch", "filters_agree", "kill_worker",
+    "languages_patterns", "mcp_process", "nearest", "postgres", "processes", "redis", "scaling", "server_attacks",
+    "server_process", "server_schema", "server_walls", "stores_agree", "torture", "year",
 )  # fmt: skip
 
 

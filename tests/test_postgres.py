@@ -29,6 +29,7 @@ from jiyi.ids import erased
 from jiyi.index import search_index
 from jiyi.settings import load_settings
 from jiyi.store import schema
+from jiyi.store.changes import tell
 from jiyi.store.migrations import postgres as ddl
 from jiyi.store.postgres import USERS_TABLES, Address
 from jiyi.store.tables import Base
@@ -396,6 +397,23 @@ async def test_vectors_come_back_bit_by_bit(database: str) -> None:
     async with Memory.open(database, embedder=Odd(64), settings=load_settings()) as memory:
         await memory.add("likes tea", user_id="mei")
         async with memory._engine.store.database.reading("mei") as session:
-            (loaded,) = [row.vector for row in await search_index._rows(session, "mei", Odd(64).id)]
+            (loaded,) = [row.vector for row in await search_index.index_rows(session, "mei", Odd(64).id)]
     ((told,),) = ask(database, "SELECT vector::text FROM embeddings")
     assert np.array_equal(np.frombuffer(loaded, "<f4"), np.array(told.strip("[]").split(","), np.float32))
+
+
+async def test_a_change_that_commits_late_is_not_skipped(database: str) -> None:
+    """Two users write at once, and the one with the lower number in the change feed commits last."""
+    async with open_at(database) as memory:
+        store = memory._engine.store
+        async with store.database.writing(["slow"]) as session:
+            await tell(session, "slow", ["M1"], "add")
+            await memory.add("likes tea", user_id="quick")
+            seen, users = await store.changes.users_since(0)
+            assert users == ["quick"]
+        seen, users = await store.changes.users_since(seen)
+        assert "slow" in users
+        again = await store.changes.users_since(seen)
+        assert again == (seen, [])
+        await memory.add("likes coffee", user_id="quick")
+        assert (await store.changes.users_since(seen))[1] == ["quick"]  # only the new change, once all have ended

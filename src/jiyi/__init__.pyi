@@ -5,6 +5,7 @@ from .errors import AccessDenied as AccessDenied
 from .errors import ConnectionLost as ConnectionLost
 from .errors import EmbeddingError as EmbeddingError
 from .errors import EmbeddingModelChanged as EmbeddingModelChanged
+from .errors import EngineError as EngineError
 from .errors import IdempotencyConflict as IdempotencyConflict
 from .errors import InvalidInput as InvalidInput
 from .errors import JiyiError as JiyiError

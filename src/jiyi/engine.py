@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .cache import resolve as resolve_caches
 from .embed import CachedQueries, Embedder, resolve
+from .engines import Engines, open_engines
 from .errors import JiyiError
 from .index.search_index import SearchIndex
 from .keep.retention import Retention
@@ -77,6 +78,7 @@ class Engine:
     expander: Expander | None
     files: WorkspaceFiles | None
     spool: Path  # uploads that wait to be imported
+    engines: Engines | None  # external ones
 
     @classmethod
     def build(
@@ -97,8 +99,9 @@ class Engine:
         from .store import open_store
 
         store, meter = open_store(where or settings.url, settings), Meter()
-        index = open_index(store, settings)
         embedder = embedder or resolve(settings)
+        engines = open_engines(store, embedder, settings, meter)
+        index = open_index(store, settings, None if engines is None else engines.search)
         if settings.cache.max_query_vectors:
             embedder = CachedQueries(embedder, settings.cache.max_query_vectors)
         rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
@@ -151,6 +154,7 @@ class Engine:
             expander=expander,
             files=_files(settings, workspace, workspace_user),
             spool=spool_of(settings, where),
+            engines=engines,
         )
 
     async def start(self) -> None:
@@ -168,6 +172,8 @@ class Engine:
             await self.llm.close()
         if self.files is not None:
             await self.files.close()
+        if self.engines is not None:
+            await self.engines.close()
         await self.accesses.close()
         await self.searcher.close()
         await self.store.close()
@@ -191,6 +197,8 @@ class Engine:
             self.embedder.clear()
         if results := await self.searcher.forget(user_id):
             removed["cached results"] = results
+        if self.engines is not None:
+            notes += await self.engines.confirm(user_id)
         if everything and (uploads := await asyncio.to_thread(forget_uploads, self.spool, user_id)):
             removed["uploads"] = uploads
         if lines and (self.files is None or not self.files.workspace.covers(user_id)):

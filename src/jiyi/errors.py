@@ -12,6 +12,7 @@
     │   ├── ConnectionLost          the connection broke: the write may or may not have been committed
     │   ├── NotAStore               the file is not a Jiyi database, or damaged
     │   └── SchemaTooNew            the database was written by a newer version
+    ├── EngineError                 an external engine failed; the store has everything and the engine catches up
     ├── WorkspaceError              the files of a workspace cannot be used; nothing was changed
     ├── LlmError                    the language model failed; `.temporary`: a retry can help, after `.retry_after_s`
     │   ├── LlmUnavailable          unreachable, overloaded or too slow
@@ -95,6 +96,10 @@ class NotAStore(StoreError):
 
 class SchemaTooNew(StoreError):
     """The database was written by a newer version of Jiyi."""
+
+
+class EngineError(JiyiError):
+    """An external engine failed."""
 
 
 class WorkspaceError(JiyiError):

@@ -29,12 +29,23 @@ class HealthCheck:
         except JiyiError as error:
             checks.append(Check(name="store", ok=False, problem=str(error)))
         checks.append(await self._check_embedder())
+        checks += await self._check_engines()
         cache = self._engine.searcher.cache_use()
         # Without a cache searches are slower, not wrong.
         checks.append(Check(name="cache", ok=True, problem="; ".join(cache.problems) or None))
         missing = reranker_problem(self._engine.settings, self._engine.searcher.reranker)
         checks.append(Check(name="reranker", ok=True, problem=missing))
         return Health(ready=all(check.ok for check in checks), checks=tuple(checks))
+
+    async def _check_engines(self) -> list[Check]:
+        """Without an engine searches are slower or degraded, and it catches up later."""
+        engines = self._engine.engines
+        if engines is None:
+            return []
+        try:
+            return [Check(name=one.name, ok=True, problem=one.trouble) for one in await engines.states()]
+        except JiyiError as error:
+            return [Check(name="engines", ok=True, problem=str(error))]
 
     def _check_jobs(self, counts: JobCounts) -> Check:
         now, settings = utc_now(), self._engine.settings

@@ -167,6 +167,23 @@ class PostgresSettings(Section):
     )
 
 
+class EngineSettings(Section):
+    """External engines, which follow the change feed: see scaling.md."""
+
+    milvus_url: SecretStr | None = Field(
+        default=None, description="Milvus for vectors: `http://USER:PASSWORD@HOST:19530`, or a file for milvus-lite"
+    )
+    elasticsearch_url: SecretStr | None = Field(
+        default=None, description="OpenSearch or Elasticsearch for words: `http://USER:PASSWORD@HOST:9200`"
+    )
+    mongodb_url: SecretStr | None = Field(default=None, description="MongoDB for documents: `mongodb://HOST/DATABASE`")
+    prefix: str = Field(default="jiyi", pattern=r"^[a-z][a-z0-9_]{0,39}$", description="begins the names of indexes")
+    vectors: Literal["builtin", "milvus"] = Field(default="builtin", description="where searches look for vectors")
+    words: Literal["builtin", "elasticsearch"] = Field(default="builtin", description="where searches look for words")
+    above: int = Field(default=0, ge=0, description="memories above which a user is searched in the engines")
+    timeout_s: float = Field(default=10.0, gt=0, le=20, description="seconds until a request is abandoned")
+
+
 class ToolSettings(Section):
     """Memory tools of agents."""
 
@@ -275,6 +292,7 @@ class Settings(BaseSettings):
     busy_timeout_s: float = Field(default=30.0, gt=0, description="maximum seconds to wait for another writer")
     cache_mb: int = Field(default=512, ge=0, description="RAM in MiB for the indexes of recently searched users")
     postgres: PostgresSettings = PostgresSettings()
+    engines: EngineSettings = EngineSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     llm: LLMSettings = LLMSettings()
     search: SearchSettings = SearchSettings()

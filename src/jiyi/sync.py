@@ -94,6 +94,8 @@ class Maintenance(Area):
     undo = _verb(maintenance.Maintenance.undo)
     reindex = _verb(maintenance.Maintenance.reindex)
     verify = _verb(maintenance.Maintenance.verify)
+    verify_engines = _verb(maintenance.Maintenance.verify_engines)
+    rebuild = _verb(maintenance.Maintenance.rebuild)
     vacuum = _verb(maintenance.Maintenance.vacuum)
 
 

@@ -37,10 +37,14 @@ class BackgroundJobs:
 
     async def resume(self) -> None:
         """Continue jobs that an earlier process left unfinished."""
+        if self._enabled and self._engine.engines is not None:
+            self._engine.engines.start()
         if self._enabled and await self._engine.store.jobs.next_due() is not None:
             self.wake()
 
     async def stop(self) -> None:
+        if self._engine.engines is not None:
+            await self._engine.engines.stop()
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

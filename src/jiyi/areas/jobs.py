@@ -82,7 +82,9 @@ class Jobs:
 
         Running forever includes maintenance, as often as `maintenance.interval_hours` says.
         """
-        worker = new_worker(self._engine)
+        worker, engines = new_worker(self._engine), self._engine.engines
+        if engines is not None and not until_idle:
+            engines.start()
         maintenance = None if until_idle else asyncio.create_task(maintain(self._engine), name="jiyi-maintenance")
         try:
             await worker.run(until_idle=until_idle)
@@ -90,6 +92,8 @@ class Jobs:
             if maintenance is not None:
                 maintenance.cancel()
                 await asyncio.gather(maintenance, return_exceptions=True)
+        if engines is not None and until_idle:
+            await engines.catch_up()
         return worker.done
 
 

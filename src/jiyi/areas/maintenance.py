@@ -1,4 +1,4 @@
-"""Maintenance: compress, expire, undo, reindex, verify, vacuum."""
+"""Maintenance: compress, expire, undo, reindex, verify, rebuild, vacuum."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from datetime import datetime
 
 from .. import validation
 from ..engine import Engine
-from ..errors import InvalidInput
+from ..engines import Engines
+from ..engines.verify import EngineReport
+from ..errors import InvalidInput, SettingsError
 from ..keep import undo as undoing
 from ..keep.compress import Compressor, CompressPlan, CompressReport
 from ..keep.maintain import Maintainer, MaintenanceReport, Progress
@@ -164,9 +166,28 @@ class Maintenance:
             progress=progress or no_progress,
         )
 
+    async def verify_engines(
+        self, *, progress: Callable[[str, int, int], None] | None = None
+    ) -> Sequence[EngineReport]:
+        """Compare the documents of the external engines with the memories, by number and digest."""
+        return tuple(await _engines(self._engine).verify(progress))
+
+    async def rebuild(self, engine: str, *, progress: Callable[[str, int, int], None] | None = None) -> EngineReport:
+        """Drop all documents of an external engine and load them anew; an interrupted rebuild is continued.
+
+        await memory.maintenance.rebuild("milvus")
+        """
+        return await _engines(self._engine).rebuild(validation.name("engine", engine), progress)
+
     async def vacuum(self) -> Sequence[str]:
         """Rewrite the database without deleted data. Writers wait meanwhile. Returns notes on what is left."""
         return tuple(await self._engine.store.database.vacuum())
+
+
+def _engines(engine: Engine) -> Engines:
+    if engine.engines is None:
+        raise SettingsError("engines: none is set up (docs/scaling.md)")
+    return engine.engines
 
 
 def maintainer_of(engine: Engine) -> Maintainer:

@@ -12,6 +12,7 @@ from ..engine import Engine
 from ..metrics import Metrics, Sample, Timing, prometheus, share
 from ..models import CacheUse, MemoryItem, Observed, Recall, Stats, utc_now
 from ..scope import Filter
+from ..store.projections import EngineState
 from .sessions import TurnQueue
 
 SHOWN_DAYS = 30
@@ -94,7 +95,9 @@ class Usage:
         if self._counted is None or monotonic() - self._counted[0] > COUNT_EVERY_S:
             self._counted = monotonic(), await self._engine.store.statistics.stats(self._engine.embedder.id)
         held, cache = self._counted[1], self._engine.searcher.cache_use()
-        return prometheus((*_gauges(held), *_lookups(cache), *self._engine.meter.samples()))
+        engines = () if self._engine.engines is None else await self._engine.engines.states()
+        own = (*_gauges(held), *_lookups(cache), *_lags(engines))
+        return prometheus((*own, *self._engine.meter.samples()))
 
 
 def _gauges(held: Stats) -> Iterator[Sample]:
@@ -107,6 +110,16 @@ def _gauges(held: Stats) -> Iterator[Sample]:
         ("store_bytes", "The size of the store.", held.size_bytes),
     ):
         yield Sample(name, description, "gauge", {}, number)
+
+
+def _lags(engines: Sequence[EngineState]) -> Iterator[Sample]:
+    for name, description, values in (
+        ("engine_lag", "Changes that an external engine may not have yet.", [one.lag for one in engines]),
+        ("engine_erasures", "Users that an external engine has yet to erase.", [one.erasing for one in engines]),
+        ("engine_failing", "1 if the last write to it failed.", [int(one.problem is not None) for one in engines]),
+    ):
+        for engine, value in zip(engines, values, strict=True):
+            yield Sample(name, description, "gauge", {"engine": engine.name}, value)
 
 
 def _lookups(use: CacheUse) -> Iterator[Sample]:

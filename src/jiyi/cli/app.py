@@ -174,6 +174,7 @@ for panel, commands in {
         maintenance.maintain,
         maintenance.reindex,
         maintenance.verify,
+        maintenance.rebuild,
         maintenance.vacuum,
         transfer.export,
         transfer.backup,

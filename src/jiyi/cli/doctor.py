@@ -23,6 +23,7 @@ from rich.text import Text
 
 from .. import __version__
 from ..embed import Embedder, embed_query, resolve
+from ..engine import Engine
 from ..errors import JiyiError, SettingsError
 from ..ids import new_id
 from ..llm import resolve as resolve_llm
@@ -30,7 +31,7 @@ from ..memory import Memory
 from ..read.rerank import RerankCandidate
 from ..read.rerank import problem as reranker_problem
 from ..read.rerank import resolve as resolve_reranker
-from ..settings import SHARED_VARIABLES, Settings, config_files, load_settings
+from ..settings import SHARED_VARIABLES, EngineSettings, Settings, config_files, load_settings
 from .session import counted, missing_file, plain
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ async def examine(where: str | None) -> list[Check]:
         _language_model(settings),
         *(await _cache(settings)),
         *(await _store(where, usable, embedder)),
+        *(await _engines(where, usable, embedder)),
         await _self_test(usable, embedder),
     ]
 
@@ -165,6 +167,35 @@ async def _cache(settings: Settings) -> list[Check]:
     return [Check(State.DEGRADED, "cache", f"{shown}: {problem}", step)]
 
 
+async def _engines(where: str | None, settings: Settings, embedder: Embedder | None) -> list[Check]:
+    """Ask each external engine, and compare its position with the change feed."""
+    found = []
+    try:
+        engines = Engine.build(where, settings=settings, embedder=embedder)
+        if engines.engines is None:
+            return []
+        await engines.start()
+        try:
+            problems = await engines.engines.problems()
+            states = {state.name: state for state in await engines.engines.states()}
+        finally:
+            await engines.close()
+    except JiyiError as error:
+        return [Check(State.BROKEN, "engines", hidden(str(error)), "see docs/scaling.md")]
+    for name, problem in problems.items():
+        state = states.get(name)
+        lag = "not fed yet" if state is None else f"up to {state.lag:,} changes behind, {state.loading:,} users to load"
+        if problem is not None:
+            step = "is the server running? Searches use the store meanwhile, and the engine catches up"
+            found.append(Check(State.DEGRADED, name, f"{hidden(problem)}; {lag}", step))
+        elif state is not None and state.erasing:
+            step = "run jiyi worker"
+            found.append(Check(State.DEGRADED, name, f"{state.erasing:,} users are not erased yet; {lag}", step))
+        else:
+            found.append(Check(State.WORKS, name, lag))
+    return found
+
+
 async def _store(where: str | None, settings: Settings, embedder: Embedder | None) -> list[Check]:
     try:
         if (file := missing_file(where or settings.url)) is not None:
@@ -197,7 +228,8 @@ def _vectors(held: Stats) -> list[Check]:
 
 
 async def _self_test(settings: Settings, embedder: Embedder | None) -> Check:
-    """Search once in each language, in a temporary store."""
+    """Search once in each language, in a temporary store without external engines."""
+    settings = settings.model_copy(update={"engines": EngineSettings()})
     with tempfile.TemporaryDirectory(prefix="jiyi-doctor-") as folder:
         try:
             async with Memory.open(Path(folder) / "memory.db", settings=settings, embedder=embedder) as memory:

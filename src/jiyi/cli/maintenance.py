@@ -1,4 +1,4 @@
-"""Maintenance commands: compress, maintain, undo, reindex, verify, vacuum."""
+"""Maintenance commands: compress, maintain, undo, reindex, verify, rebuild, vacuum."""
 
 from __future__ import annotations
 
@@ -33,6 +33,10 @@ Since = Annotated[datetime | None, typer.Option("--since", metavar="TIME", parse
 TO = "Restore the state at that time."
 To = Annotated[datetime | None, typer.Option("--to", metavar="TIME", parser=opt.parse_time, help=TO)]
 Repair = Annotated[bool, typer.Option("--repair", help="Repair errors.")]
+InEngines = Annotated[bool, typer.Option("--engines", help="Check the external engines instead.")]
+EngineName = Annotated[
+    str, typer.Argument(metavar="ENGINE", help="milvus, elasticsearch or mongodb.", show_default=False)
+]
 Deep = Annotated[bool, typer.Option("--vectors", help="Embed every text again and compare; slow.")]
 
 
@@ -171,19 +175,25 @@ def reindex(embeddings: opt.Embeddings = False) -> None:
 
 
 @general(ALL_USERS, STORE, JSON)
-def verify(repair: Repair = False, vectors: Deep = False) -> None:
+def verify(repair: Repair = False, vectors: Deep = False, engines: InEngines = False) -> None:
     """Check the search index against the memories.
 
     Examples:
     $ jiyi verify
     $ jiyi verify --repair
     $ jiyi verify --user 林梅 --vectors
+    $ jiyi verify --engines
 
     Exit code 1 if errors were found and not repaired. The store stays usable
     meanwhile.
     """
-    from .render import verification
+    from .render import engine_report, verification
 
+    if engines:
+        with progress("verifying") as advance:
+            reports = call(lambda memory, _: memory.maintenance.verify_engines(progress=advance))
+        show(list(reports), lambda some: "\n".join(map(engine_report, some)))
+        raise typer.Exit(0 if all(report.sound for report in reports) else 1)
     with progress("verifying") as advance:
         found = call(
             lambda memory, user_id: memory.maintenance.verify(
@@ -192,6 +202,25 @@ def verify(repair: Repair = False, vectors: Deep = False) -> None:
         )
     show(found, verification)
     raise typer.Exit(0 if found.sound else 1)
+
+
+@general(STORE, JSON)
+def rebuild(engine: EngineName) -> None:
+    """Load an external engine anew from the store.
+
+    Examples:
+    $ jiyi rebuild milvus
+    $ jiyi rebuild elasticsearch
+
+    Its documents are dropped first. Searches use the store meanwhile. If it is
+    interrupted, run it again: it continues where it was.
+    """
+    from .render import engine_report
+
+    with progress("loading") as advance:
+        done = call(lambda memory, _: memory.maintenance.rebuild(engine, progress=advance))
+    show(done, engine_report)
+    raise typer.Exit(0 if done.sound else 1)
 
 
 @general(STORE, JSON)

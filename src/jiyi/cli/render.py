@@ -34,6 +34,7 @@ from ..transfer.backup import BackupReport
 from .session import counted, plain
 
 if TYPE_CHECKING:
+    from ..engines.verify import EngineReport
     from ..keep.compress import Bundle, CompressPlan, CompressReport
     from ..keep.undo import UndoPlan, UndoReport, UndoStep
 
@@ -164,6 +165,16 @@ def verification(found: VerifyReport) -> str:
         lines.append("no errors")
     elif not found.sound:
         lines.append("to repair them: jiyi verify --repair")
+    return "\n".join(lines)
+
+
+def engine_report(found: EngineReport) -> str:
+    counts = f"{found.missing:,} missing, {found.extra:,} extra, {found.different:,} different"
+    behind = f"; {counted(found.behind, 'user', 'users')} behind" if found.behind else ""
+    lines = [f"{found.engine}: {counted(found.documents, 'document', 'documents')}, {counts}{behind}"]
+    lines += [f"  {plain(example)}" for example in found.examples]
+    if not found.sound:
+        lines.append(f"to load it anew: jiyi rebuild {found.engine}")
     return "\n".join(lines)
 
 

@@ -158,6 +158,10 @@ class Maintenance(Area):
     undo_plan = served(maintenance.Maintenance.undo_plan, "POST", "/v1/undo/plan", UndoPlan, repeatable=True)
     reindex = unsupported(maintenance.Maintenance.reindex, "run `jiyi reindex` next to the store")
     verify = unsupported(maintenance.Maintenance.verify, "run `jiyi verify` next to the store")
+    verify_engines = unsupported(
+        maintenance.Maintenance.verify_engines, "run `jiyi verify --engines` next to the store"
+    )
+    rebuild = unsupported(maintenance.Maintenance.rebuild, "run `jiyi rebuild` next to the store")
     vacuum = unsupported(maintenance.Maintenance.vacuum, "run `jiyi vacuum` next to the store")
     compress = served(
         maintenance.Maintenance.compress, "POST", "/v1/compress", CompressReport, ignored=("actor",), refused=OWN_PLAN

@@ -1,12 +1,19 @@
 """The search index: a copy of each user's memories in RAM, scanned exactly."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ..settings import Settings
 from ..store.store import Store
 from .search_index import SearchIndex
 
+if TYPE_CHECKING:
+    from .candidates import Engines
 
-def open_index(store: Store, settings: Settings) -> SearchIndex:
-    """Return the index of a store's memories."""
+
+def open_index(store: Store, settings: Settings, engines: Engines | None = None) -> SearchIndex:
+    """Return the index of a store's memories; `engines` find the candidates of users that are searched there."""
     from .search_index import SearchIndex
 
     external = None
@@ -16,4 +23,4 @@ def open_index(store: Store, settings: Settings) -> SearchIndex:
 
         if isinstance(store.database, PostgresDatabase):
             external = PgVectors(store.database, settings.postgres.vector_index_above)
-    return SearchIndex(store, budget=settings.cache_mb << 20, external=external)
+    return SearchIndex(store, budget=settings.cache_mb << 20, external=external, engines=engines)

@@ -97,6 +97,7 @@ class Candidates:
     importance: Floats
     evidence: Callable[[NDArray[np.intp]], Evidence]  # for the candidates at these positions
     unembedded: int = 0  # memories in scope without a vector of the query's model
+    missing: tuple[str, ...] = ()  # what external engines could not search, and why
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -1,11 +1,13 @@
 """The indexes in RAM, within a budget; the least recently searched user is dropped first."""
 
+from __future__ import annotations
+
 import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, null, or_, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -25,6 +27,9 @@ from ..text_cache import text_cache
 from .legs import ExternalVectors, IndexRow
 from .query import Candidates, IndexQuery
 from .user_index import UserIndex
+
+if TYPE_CHECKING:
+    from .candidates import Engines
 
 TOO_FAR_BEHIND = 2000  # changes, from which on a reload is cheaper than catching up
 LOAD_AT_ONCE = 5000  # rows
@@ -51,11 +56,13 @@ class SearchIndex:
         *,
         budget: int,
         external: ExternalVectors | None = None,
+        engines: Engines | None = None,
     ) -> None:
         self._store = store
         self._reading = store.database.reading
         self._budget = budget
         self._external = external
+        self._engines = engines
         self._users: OrderedDict[str, UserIndex] = OrderedDict()
         self._sizes: dict[str, int] = {}
         self._expected: dict[str, int] = {}  # newest known change
@@ -65,6 +72,10 @@ class SearchIndex:
 
     async def gather(self, query: IndexQuery) -> Candidates:
         user_id = query.filter.user_id
+        if self._engines is not None and (found := await self._engines.find(query)) is not None:
+            from .candidates import gather_candidates
+
+            return await gather_candidates(self._store, query, found)
         async with self._locks[hash(user_id) % len(self._locks)]:
             dimension = 0 if query.vector is None else len(query.vector)
             index = self._users.get(user_id)
@@ -83,6 +94,8 @@ class SearchIndex:
 
     async def people(self, user_id: str, model: str) -> frozenset[str]:
         """Return the speakers in a user's memories; new ones may be missing until the next search."""
+        if self._engines is not None and (people := await self._engines.people(user_id)) is not None:
+            return people
         if self._is_behind(user_id):
             async with self._locks[hash(user_id) % len(self._locks)], self._reading(user_id) as session:
                 if self._is_behind(user_id):  # another search may have loaded it meanwhile
@@ -113,6 +126,8 @@ class SearchIndex:
         index = self._users.get(user_id)
         if index is not None:
             return index.next_end(now, lifetimes)
+        if self._engines is not None and await self._engines.people(user_id) is not None:
+            return now  # looking through all memories of a large user takes long: the result is not cached
         return await self._store.changes.next_end(user_id, now, lifetimes)
 
     def touch(self, user_id: str, accessed: Mapping[str, datetime]) -> None:
@@ -134,11 +149,11 @@ class SearchIndex:
         changed = list({memory_id for _, memory_id, _ in changes})
         index.drop(changed)
         for some in chunks(changed):
-            index.put(await _rows(session, user_id, model, ids=some, external=index.external))
-            index.words.learn(await _vocabulary(session, user_id, ids=some))
+            index.put(await index_rows(session, user_id, model, ids=some, external=index.external))
+            index.words.learn(await vocabulary(session, user_id, ids=some))
             index.link(await _derivations(session, user_id, ids=some))
         if any(action == "delete" for _, _, action in changes):
-            index.words.unlearn(await _vocabulary(session, user_id))
+            index.words.unlearn(await vocabulary(session, user_id))
         index.seen = changes[-1][0]
         return index
 
@@ -186,16 +201,16 @@ async def _load(session: AsyncSession, user_id: str, model: str, dimension: int,
     count = select(func.count()).where(MemoryRow.user_id == user_id, MemoryRow.status == "active")
     index.reserve(await session.scalar(count) or 0)
     last = ""
-    while rows := await _rows(session, user_id, model, after=last, external=external):
+    while rows := await index_rows(session, user_id, model, after=last, external=external):
         await asyncio.to_thread(index.put, rows)
         last = rows[-1].id
     await asyncio.to_thread(index.words.settle)
-    index.words.learn(await _vocabulary(session, user_id))
+    index.words.learn(await vocabulary(session, user_id))
     index.link(await _derivations(session, user_id))
     return index
 
 
-async def _vocabulary(session: AsyncSession, user_id: str, *, ids: Sequence[str] | None = None) -> Iterable[str]:
+async def vocabulary(session: AsyncSession, user_id: str, *, ids: Sequence[str] | None = None) -> Iterable[str]:
     statement = select(KeywordRow.keyword).where(KeywordRow.user_id == user_id).distinct()
     if ids is not None:
         statement = statement.where(KeywordRow.memory_id.in_(ids))
@@ -212,7 +227,7 @@ async def _derivations(
     return (await session.execute(statement)).all()
 
 
-async def _rows(
+async def index_rows(
     session: AsyncSession,
     user_id: str,
     model: str,

@@ -12,6 +12,7 @@ from .relations import Episodes
 from .words import rarity, weighted
 
 K1, B = 1.2, 0.75
+KEYWORD = "\0"  # begins the name of a keyword where terms and keywords are counted together
 SYNONYM = 0.7  # weight of a synonym against the keyword itself
 
 
@@ -103,7 +104,7 @@ class WordScores:
             for slots, weights, quality in found:
                 best[slots] = np.maximum(best[slots], quality * weights)
             best *= self._columns["alive"]
-            worth = self._rarity(np.flatnonzero(best))
+            worth = self._rarity(np.flatnonzero(best), f"{KEYWORD}{keyword}")
             best *= np.float32(worth)
             scores += best
             whole += worth
@@ -127,10 +128,10 @@ class WordScores:
             if not self._all_alive:
                 living = self._columns["alive"][slots]
                 slots, counts = slots[living], counts[living]
-            found = self._found[term] = slots, counts.astype(np.float32), self._rarity(slots)
+            found = self._found[term] = slots, counts.astype(np.float32), self._rarity(slots, term)
         return found
 
-    def _rarity(self, holders: Slots) -> float:
+    def _rarity(self, holders: Slots, term: str) -> float:
         holding = len(holders)
         if self._derived and holding:
             holding -= int(np.count_nonzero(self._columns["derived"][holders]))

@@ -4,14 +4,14 @@ so that both always agree."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 from itertools import islice
 from math import log2
 from operator import add, itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
 
 from ..text_cache import text_cache
@@ -75,6 +75,20 @@ def tokens(text: str) -> list[str]:
         found += map(bounded, long_words(" ".join(han)))
     # "The Who" or "的" alone must still be findable.
     return found or [bounded(fold_case(span.group())) for span in pieces(text)]
+
+
+def search_terms(
+    of_content: Sequence[str], content: str, summary: str, tags: Iterable[str], data: Mapping[str, Any]
+) -> list[str]:
+    """Return the terms that a memory is found by, given those of its content. The speaker is one of them, unless a
+    language model wrote the text, which then names people itself."""
+    speaker = None if data.get("extractor") == "llm" else data.get("speaker")
+    terms = [*of_content, *(tokens(speaker) if isinstance(speaker, str) else ())]
+    if not content.startswith(summary.removesuffix("…")):
+        terms.extend(tokens(summary))
+    for tag in tags:
+        terms.extend(tokens(tag))
+    return terms
 
 
 def non_overlapping(terms: Iterable[str]) -> list[str]:

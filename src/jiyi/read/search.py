@@ -154,6 +154,7 @@ class Searcher:
         vectors = await _vectors(query_texts(query, people), query, embedder, degraded)
         index_query = build_index_query(query, people, vectors, snapshot, embedder.id, self._ranking)
         candidates = await self._index.gather(index_query)
+        degraded.extend(candidates.missing)
         await _report_unembedded(query, candidates, store, embedder, degraded)
         reranker = self.reranker if is_question(query) else None
         asked = query if reranker is None else replace(query, limit=max(query.limit, MOST_READ), min_score=0.0)

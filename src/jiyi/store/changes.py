@@ -1,5 +1,6 @@
 """The change feed: the newest change of a user, and the next time a memory ends."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,6 +16,8 @@ from ..scope import Lifetimes
 from .contract import FeedPosition, SearchSnapshot
 from .database import Inserts, Repository
 from .tables import SHARED, ChangeRow, MemoryRow, SynonymRow
+
+SETTLE_PAUSES_S = (0.002, 0.01, 0.03, 0.06, 0.1, 0.1)
 
 # Built once, because every search runs it. Each newest number is one index look-up, and so is the entry behind it.
 _TIPS = [
@@ -89,8 +92,25 @@ class Changes(Repository):
             return min((end for end in ends if end is not None), default=None)
 
     async def users_since(self, seen: int) -> tuple[int, list[str]]:
-        """Return the newest change number, and the users whose memories changed since `seen`."""
+        """Return a change number up to which nothing is missing, and the users whose memories changed since `seen`.
+
+        A transaction that is still running can have lower numbers than one that has committed. So the number advances
+        after the transactions that ran when it was read have ended; until then the same users are returned again.
+        """
         async with self._database.reading(None) as session:
             tip = await session.scalar(sa.select(sa.func.max(ChangeRow.seq))) or 0
+            if tip <= seen:
+                return max(seen, tip), []
+            settled = await self._settled(session)
             since = sa.select(ChangeRow.user_id).where(ChangeRow.seq > seen, ChangeRow.user_id != SHARED).distinct()
-            return tip, list(await session.scalars(since)) if tip > seen else []
+            return tip if settled else seen, list(await session.scalars(since))
+
+    async def _settled(self, session: AsyncSession) -> bool:
+        """Wait a moment for running transactions to end; return False if one goes on."""
+        running = await self._database.writers(session)
+        for pause in SETTLE_PAUSES_S:
+            if not running:
+                return True
+            await asyncio.sleep(pause)
+            running &= await self._database.writers(session)
+        return not running

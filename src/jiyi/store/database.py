@@ -56,6 +56,10 @@ class Database(ABC):
     async def vacuum(self) -> list[str]:
         """Rewrite the database without deleted rows while others wait; return what is left, and what removes it."""
 
+    async def writers(self, session: AsyncSession) -> frozenset[str]:
+        """Return the running transactions that may have numbers of the change feed below the newest visible one."""
+        return frozenset()  # SQLite has one writer at a time, so numbers are in the order of commits
+
     async def finish_copy(self) -> None:  # noqa: B027 - nothing to do on SQLite
         """Continue number sequences after the rows that were copied in."""
 

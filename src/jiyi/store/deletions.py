@@ -18,6 +18,7 @@ from .edits import bring_back, reopen, revision_values
 from .entries import insert_index
 from .memories import known_by_hash
 from .messages import delete_messages
+from .projections import request_erasure
 from .tables import (
     Base,
     EmbeddingRow,
@@ -333,5 +334,6 @@ class Deletions(Repository):
                 mine = table.columns["user_id"] == user_id
                 done.removed[names.get(table.name, table.name)] += await _count(session, table, mine)
                 await session.execute(delete(table).where(mine))
+        await request_erasure(session, user_id)
         await tell(session, erased(user_id), [""], "erase")
         return done

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import asyncpg
 import numpy as np
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     Connection,
@@ -22,6 +23,7 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
+    cast,
     event,
     func,
     select,
@@ -56,6 +58,14 @@ _extensions = Table("pg_extension", _catalog, *(Column(name, String) for name in
 _roles = Table(
     "pg_roles", _catalog, Column("rolname", String), Column("rolsuper", Boolean), Column("rolbypassrls", Boolean)
 )
+_held_locks = Table(
+    "pg_locks",
+    _catalog,
+    *(Column(name, String) for name in ("locktype", "virtualtransaction")),
+    *(Column(name, BigInteger) for name in ("database", "classid", "objid", "objsubid")),
+    Column("granted", Boolean),
+)
+_databases = Table("pg_database", _catalog, Column("oid", BigInteger), Column("datname", String))
 _types = Table("pg_type", _catalog, Column("oid"), Column("typnamespace"))
 _namespaces = Table("pg_namespace", _catalog, Column("oid"), Column("nspname", String))
 
@@ -208,6 +218,10 @@ class PostgresDatabase(Database):
         finally:
             await engine.dispose()
 
+    async def writers(self, session: AsyncSession) -> frozenset[str]:
+        """Return the transactions that hold the lock of `_locks`: numbers are in the order of commits only per user."""
+        return frozenset(await session.scalars(_WRITERS))
+
     async def finish_copy(self) -> None:
         """Advance the sequence past the numbers that came with copied rows."""
         sequence = func.pg_get_serial_sequence(ChangeRow.__tablename__, ChangeRow.seq.name)
@@ -311,6 +325,19 @@ def _locks(users: Sequence[str]) -> list[Any]:
 def _lock_key(what: str) -> int:
     """PostgreSQL's advisory locks have numbers for names."""
     return int.from_bytes(sha256(f"jiyi:{what}".encode()).digest()[:8], "big", signed=True)
+
+
+_EVERYBODY = _lock_key("everybody")
+# A lock's number is split into two halves of 32 bits without a sign.
+_WRITERS = select(_held_locks.c.virtualtransaction).where(
+    _held_locks.c.locktype == "advisory",
+    _held_locks.c.granted,
+    cast(_held_locks.c.classid, BigInteger) == (_EVERYBODY >> 32) % 2**32,
+    cast(_held_locks.c.objid, BigInteger) == _EVERYBODY % 2**32,
+    _held_locks.c.objsubid == 1,
+    _held_locks.c.database
+    == select(_databases.c.oid).where(_databases.c.datname == func.current_database()).scalar_subquery(),
+)
 
 
 def _check_server(connection: Connection, where: str) -> None:

@@ -14,6 +14,8 @@ from .keys import Keys
 from .maintenance import Maintenance
 from .memories import Memories
 from .messages import Messages
+from .projected import ProjectedMemories
+from .projections import Projections
 from .record_io import Records
 from .synonyms import Synonyms
 from .usage import LlmUsage, Recalls, Statistics
@@ -38,6 +40,8 @@ class Store:
         self.maintenance = Maintenance(database)
         self.memories = Memories(database)
         self.messages = Messages(database)
+        self.projected = ProjectedMemories(database)
+        self.projections = Projections(database)
         self.recalls = Recalls(database)
         self.records = Records(database)
         self.statistics = Statistics(database)

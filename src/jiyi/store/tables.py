@@ -339,6 +339,34 @@ class ChangeRow(Base):
     changed_at: Mapped[datetime]
 
 
+class EngineRow(Base):
+    """An external engine that follows the change feed, and the process that feeds it."""
+
+    __tablename__ = "engines"
+
+    name: Mapped[str] = mapped_column(short_text(32), primary_key=True)
+    model: Mapped[str] = mapped_column(short_text(128))  # of its vectors; empty if it has none
+    seen: Mapped[int] = mapped_column(BigInteger)  # users with a later change may be behind
+    owner: Mapped[str | None] = mapped_column(short_text(64))
+    leased_until: Mapped[datetime | None]
+    problem: Mapped[str | None] = mapped_column(Text)  # of the last attempt
+
+
+class EngineUserRow(Base):
+    """The state of one user's memories in an external engine."""
+
+    __tablename__ = "engine_users"
+    __table_args__ = (Index("ix_engine_users_engine", "engine", "erase"),)
+
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    engine: Mapped[str] = mapped_column(short_text(32), primary_key=True)
+    applied: Mapped[int | None] = mapped_column(BigInteger)  # newest change in the engine; None while it is loaded
+    load_from: Mapped[int] = mapped_column(BigInteger)  # newest change when loading began
+    loaded_id: Mapped[str | None] = mapped_column(short_text(ID))  # last memory that was loaded
+    memories: Mapped[int]  # counted up to a limit
+    erase: Mapped[bool]  # everything of the user has to be removed first
+
+
 class ApiKeyRow(Base):
     """A hashed key of the server, and what it permits."""
 

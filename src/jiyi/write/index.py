@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from ..embed import Embedder, Vectors, embed_documents
 from ..errors import EmbeddingError
 from ..languages.sentences import question_share
-from ..languages.terms import keywords, near_hash, simhash, term_counts, tokens
+from ..languages.terms import keywords, near_hash, search_terms, simhash, term_counts, tokens
 from ..languages.words import normalise
 from ..llm.keywords import words_in_text
 from ..store.contract import IndexEntry
@@ -30,13 +30,8 @@ def index_entry(
     content: str, summary: str, tags: Sequence[str], data: Mapping[str, JsonValue], rules: KeywordRules
 ) -> IndexEntry:
     """Return the index entry of a memory without its vector. The speaker is a search term, but is not embedded."""
-    speaker = None if data.get("extractor") == "llm" else data.get("speaker")  # a model's text names its people itself
     of_content = tokens(content)
-    terms = [*of_content, *(tokens(speaker) if isinstance(speaker, str) else ())]
-    if not content.startswith(summary.removesuffix("…")):
-        terms.extend(tokens(summary))
-    for tag in tags:
-        terms.extend(tokens(tag))
+    terms = search_terms(of_content, content, summary, tags, data)
     hashes, counts = term_counts(terms)
     found = classify(content, _role(data))
     return IndexEntry(

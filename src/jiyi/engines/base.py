@@ -1,0 +1,83 @@
+"""The protocol of external engines. An engine is a projection of the memories: it can be verified, dropped and rebuilt,
+and SQL stays the source of truth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Protocol
+
+from ..languages.words import normalise
+from ..models import to_micros
+from ..store.projected import ProjectedMemory
+from ..text.passages import COMPRESSED
+
+FOREVER = 2**63 - 1  # for times that never come
+
+
+class Engine(Protocol):
+    """An external engine. Failures are raised as `EngineError`; every call may be repeated."""
+
+    name: str
+
+    async def open(self) -> None:
+        """Connect, and create what is missing."""
+
+    async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
+        """Insert or replace memories of a user, and delete others by id."""
+
+    async def refresh(self) -> None:
+        """Make everything written visible to searches."""
+
+    async def delete_user(self, user_id: str) -> None:
+        """Delete everything of a user."""
+
+    async def digests(self, user_id: str) -> Mapping[str, str]:
+        """Return the digests of a user's documents, by memory id."""
+
+    async def user_keys(self) -> set[str]:
+        """Return the keys of all users who have documents (`user_key`)."""
+
+    async def drop(self) -> None:
+        """Delete everything of this store."""
+
+    async def close(self) -> None: ...
+
+    def digest(self, memory: ProjectedMemory) -> str | None:
+        """Return the digest of a memory's document, or None if this engine has none of it."""
+
+
+def user_key(user_id: str) -> str:
+    """Return a short key of a user: ids may be longer than engines allow."""
+    return sha256(user_id.encode()).hexdigest()[:32]
+
+
+def document_key(user_id: str, memory_id: str) -> str:
+    return f"{user_key(user_id)}-{memory_id}"
+
+
+def digest_of(document: Mapping[str, Any], vectors: Sequence[Any] = ()) -> str:
+    """Hash a document and its vectors."""
+    hashed = sha256(json.dumps(document, sort_keys=True, default=str, ensure_ascii=False).encode())
+    for vector in vectors:
+        hashed.update(vector.tobytes())
+    return hashed.hexdigest()[:24]
+
+
+def micros(at: datetime | None) -> int:
+    return FOREVER if at is None else to_micros(at)
+
+
+def speaker_of(memory: ProjectedMemory) -> str | None:
+    """Return the normalised speaker, as the index takes it in."""
+    said_by = None if memory.data.get("extractor") == "llm" else memory.data.get("speaker")
+    said_by = said_by or memory.data.get("subject")
+    return normalise(said_by) if isinstance(said_by, str) else None
+
+
+def passage_length(memory: ProjectedMemory) -> int:
+    """Return the length of one passage of a memory, in terms."""
+    lines = memory.data.get("lines") if COMPRESSED in memory.data else 1
+    return (memory.length or 0) // (lines if isinstance(lines, int) and lines > 0 else 1)

@@ -1,0 +1,294 @@
+"""OpenSearch and Elasticsearch: one document per memory, routed by user, with Jiyi's own search terms as tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Mapping, Sequence
+from time import monotonic
+from typing import Any, TypeVar
+
+from ..errors import EngineError, MissingExtra
+from ..index.candidates import KEYWORD, WordMatches, WordStatistics
+from ..index.query import IndexQuery
+from ..index.words import weighted
+from ..languages.terms import search_terms, tokens
+from ..models import to_micros
+from ..scope import Filter
+from ..store.projected import ProjectedMemory
+from .base import FOREVER, digest_of, document_key, micros, passage_length, speaker_of, user_key
+
+T = TypeVar("T")
+
+TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "created_at")
+NAMES = ("user_id", "session_id", "agent_id", "group_id", "memory_type", "layer")
+PAGE = 5000
+STATISTICS_S = 30.0  # for which the size of a user's memories is remembered
+MOST_PEOPLE = 2000
+SYNONYM, PREFIX = 0.7, 0.8
+
+INDEX = {
+    "settings": {
+        "number_of_replicas": 0,
+        "refresh_interval": "1s",
+        "analysis": {
+            "tokenizer": {"terms": {"type": "whitespace", "max_token_length": 1000}},
+            "analyzer": {"terms": {"type": "custom", "tokenizer": "terms"}},
+        },
+    },
+    "mappings": {
+        "dynamic": False,
+        "_routing": {"required": True},
+        "properties": {
+            **{name: {"type": "keyword"} for name in (*NAMES, "event_id", "user_key", "digest")},
+            **{name: {"type": "keyword"} for name in ("keywords", "tags", "speaker", "subject")},
+            "search_content": {"type": "text", "analyzer": "terms"},
+            "content": {"type": "text", "index": False},
+            "derived": {"type": "boolean"},
+            "trust": {"type": "double"},
+            "length": {"type": "integer"},
+            **{name: {"type": "long"} for name in TIMES},
+        },
+    },
+}
+
+
+class Elasticsearch:
+    """Words in OpenSearch or Elasticsearch."""
+
+    name = "elasticsearch"
+
+    def __init__(self, url: str, prefix: str, timeout_s: float) -> None:
+        try:
+            import opensearchpy
+        except ImportError as error:
+            raise MissingExtra("elasticsearch", "opensearch-py") from error
+        logging.getLogger("opensearch").setLevel(logging.ERROR)  # failures are raised, and logged by Jiyi in one line
+        self._errors = (opensearchpy.exceptions.OpenSearchException, OSError)
+        self._client = opensearchpy.AsyncOpenSearch(url, timeout=timeout_s, max_retries=0)
+        self._index = f"{prefix}-memories"
+        self._opened = False
+        self._known: dict[str, tuple[float, WordStatistics]] = {}
+        self._people: dict[str, tuple[float, frozenset[str]]] = {}
+
+    async def _ask(self, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except self._errors as error:
+            self._opened = False
+            raise EngineError(f"elasticsearch: {error}") from error
+
+    async def open(self) -> None:
+        if not self._opened:
+            if not await self._ask(self._client.indices.exists(index=self._index)):
+                await self._ask(self._client.indices.create(index=self._index, body=INDEX, ignore=400))
+            self._opened = True
+
+    async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
+        await self.open()
+        routing = user_key(user_id)
+        actions: list[dict[str, Any]] = []
+        gone = list(deleted)
+        for memory in memories:
+            if memory.searchable:
+                actions.append({"index": {"_id": document_key(user_id, memory.id), "routing": routing}})
+                actions.append(_document(memory) | {"digest": self.digest(memory)})
+            else:
+                gone.append(memory.id)
+        actions += [{"delete": {"_id": document_key(user_id, one), "routing": routing}} for one in gone]
+        if actions:
+            done = await self._ask(self._client.bulk(index=self._index, body=actions))
+            problems = [one for item in done["items"] for one in item.values() if one["status"] not in (200, 201, 404)]
+            if problems:
+                raise EngineError(f"elasticsearch: {problems[0].get('error')}")
+
+    async def refresh(self) -> None:
+        await self._ask(self._client.indices.refresh(index=self._index))
+
+    async def delete_user(self, user_id: str) -> None:
+        await self.open()
+        await self.refresh()
+        mine = {"query": {"term": {"user_key": user_key(user_id)}}}
+        done = await self._ask(
+            self._client.delete_by_query(index=self._index, body=mine, refresh=True, conflicts="proceed")
+        )
+        if done.get("failures") or done.get("version_conflicts"):
+            raise EngineError("elasticsearch: some documents were not deleted")
+
+    async def digests(self, user_id: str) -> Mapping[str, str]:
+        mine = {"term": {"user_key": user_key(user_id)}}
+        return {hit["event_id"]: hit["digest"] for hit in await self._pages(mine, ["event_id", "digest"])}
+
+    async def user_keys(self) -> set[str]:
+        await self.open()
+        await self.refresh()
+        found: set[str] = set()
+        after: dict[str, Any] = {}
+        while True:
+            sources = [{"user": {"terms": {"field": "user_key"}}}]
+            grouped = {"users": {"composite": {"size": 1000, "sources": sources, **after}}}
+            answer = await self._ask(self._client.search(index=self._index, body={"size": 0, "aggs": grouped}))
+            users = answer["aggregations"]["users"]
+            found |= {bucket["key"]["user"] for bucket in users["buckets"]}
+            if "after_key" not in users:
+                return found
+            after = {"after": users["after_key"]}
+
+    async def _pages(self, query: Mapping[str, Any], fields: list[str]) -> list[dict[str, Any]]:
+        await self.open()
+        await self.refresh()
+        found: list[dict[str, Any]] = []
+        beyond: dict[str, Any] = {}
+        while True:
+            body = {"size": PAGE, "query": query, "sort": ["event_id"], "_source": fields, **beyond}
+            hits = (await self._ask(self._client.search(index=self._index, body=body)))["hits"]["hits"]
+            found += [hit["_source"] for hit in hits]
+            if len(hits) < PAGE:
+                return found
+            beyond = {"search_after": hits[-1]["sort"]}
+
+    async def matches(self, query: IndexQuery, most: int) -> WordMatches:
+        """Return the memories in scope that match by words, and in how many memories each word is."""
+        await self.open()
+        key = user_key(query.filter.user_id)
+        terms = list(dict.fromkeys((*query.terms, *(query.last_terms or ()), *query.words, *query.proper)))
+        wanted: dict[str, dict[str, Any]] = {term: {"term": {"search_content": term}} for term in terms}
+        wanted |= {KEYWORD + word: _keyword(word, query.synonyms.get(word, ())) for word in query.keywords}
+        mine: list[dict[str, Any]] = [{"term": {"user_key": key}}]
+        statistics = asyncio.ensure_future(self._statistics(key))
+        if not wanted:
+            return WordMatches(ids=[], statistics=await statistics)
+        weights = dict(weighted(query.terms))
+        scored = [
+            {"constant_score": {"filter": one}} if name.startswith(KEYWORD) else _weighted(one, weights.get(name, 1.0))
+            for name, one in wanted.items()
+        ]
+        counted = {f"n{at}": _counted(one) for at, one in enumerate(wanted.values())}
+        body = {
+            "size": most,
+            "_source": ["event_id"],
+            "query": {"bool": {"filter": mine, "should": scored, "minimum_should_match": 1}},
+            "post_filter": {"bool": {"filter": conditions(query.filter)}},
+            "aggs": counted,
+        }
+        answer = await self._ask(self._client.search(index=self._index, body=body, routing=key))
+        holders = {name: int(answer["aggregations"][f"n{at}"]["doc_count"]) for at, name in enumerate(wanted)}
+        known = await statistics
+        return WordMatches(
+            ids=[hit["_source"]["event_id"] for hit in answer["hits"]["hits"]],
+            statistics=WordStatistics(population=known.population, length=known.length, holders=holders),
+        )
+
+    async def _statistics(self, key: str) -> WordStatistics:
+        """Return the number of a user's memories that are not derived, and their average length."""
+        at, known = self._known.get(key, (0.0, None))
+        if known is None or monotonic() - at > STATISTICS_S:
+            body = {
+                "size": 0,
+                "track_total_hits": True,
+                "query": {"bool": {"filter": [{"term": {"user_key": key}}, {"term": {"derived": False}}]}},
+                "aggs": {"length": {"sum": {"field": "length"}}},
+            }
+            answer = await self._ask(self._client.search(index=self._index, body=body, routing=key))
+            number = int(answer["hits"]["total"]["value"])
+            length = float(answer["aggregations"]["length"]["value"]) / max(number, 1)
+            known = WordStatistics(population=number, length=length, holders={})
+            self._known = dict(list(self._known.items())[-1000:]) | {key: (monotonic(), known)}
+        return known
+
+    async def people(self, user_id: str) -> frozenset[str]:
+        """Return the speakers in a user's memories."""
+        key = user_key(user_id)
+        at, known = self._people.get(key, (0.0, None))
+        if known is None or monotonic() - at > STATISTICS_S:
+            await self.open()
+            grouped = {"people": {"terms": {"field": "speaker", "size": MOST_PEOPLE}}}
+            body = {"size": 0, "query": {"term": {"user_key": key}}, "aggs": grouped}
+            answer = await self._ask(self._client.search(index=self._index, body=body, routing=key))
+            known = frozenset(bucket["key"] for bucket in answer["aggregations"]["people"]["buckets"])
+            self._people = dict(list(self._people.items())[-1000:]) | {key: (monotonic(), known)}
+        return known
+
+    async def drop(self) -> None:
+        await self._ask(self._client.indices.delete(index=self._index, ignore=404))
+        self._opened = False
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def digest(self, memory: ProjectedMemory) -> str | None:
+        return digest_of(_document(memory)) if memory.searchable else None
+
+
+def _document(memory: ProjectedMemory) -> dict[str, Any]:
+    subject = memory.data.get("subject")
+    return {
+        **{name: getattr(memory, name) for name in NAMES},
+        **{name: micros(getattr(memory, name)) for name in TIMES},
+        "event_id": memory.id,
+        "user_key": user_key(memory.user_id),
+        "search_content": " ".join(_terms(memory)),
+        "content": memory.content,
+        "keywords": sorted(keyword for keyword, _, _ in memory.keywords),
+        "tags": sorted(memory.user_tags),
+        "subject": subject if isinstance(subject, str) else None,
+        "speaker": speaker_of(memory),
+        "derived": "extractor" in memory.data,
+        "trust": memory.trust,
+        "length": passage_length(memory),
+    }
+
+
+def _terms(memory: ProjectedMemory) -> list[str]:
+    return search_terms(tokens(memory.content), memory.content, memory.summary, memory.tags, memory.data)
+
+
+def conditions(where: Filter) -> list[dict[str, Any]]:
+    """Return a filter as conditions of a query; `index/query.py` has the same in numpy."""
+    found: list[dict[str, Any]] = [
+        {"range": {"expires_at": {"gt": to_micros(where.now)}}},
+        {"range": {"valid_to": {"gt": to_micros(where.as_of or where.now)}}},
+    ]
+    for name, lifetime in where.lifetimes:
+        ended = [
+            {"term": {"memory_type": name}},
+            {"term": {"expires_at": FOREVER}},
+            {"range": {"created_at": {"lte": to_micros(where.now - lifetime)}}},
+        ]
+        found.append({"bool": {"must_not": [{"bool": {"filter": ended}}]}})
+    for field, value in (
+        ("session_id", where.session_id),
+        ("agent_id", where.agent_id),
+        ("group_id", where.group_id),
+    ):
+        if value is not None:
+            found.append({"term": {field: value}})
+    for field, wanted in (("memory_type", where.memory_types), ("layer", where.layers), ("tags", where.tags)):
+        if wanted is not None:
+            found.append({"terms": {field: list(wanted)}})
+    if where.min_trust:
+        found.append({"range": {"trust": {"gte": where.min_trust}}})
+    if where.occurred_from is not None:
+        found.append({"range": {"occurred_at": {"gte": to_micros(where.occurred_from)}}})
+    if where.occurred_to is not None:
+        found.append({"range": {"occurred_at": {"lt": to_micros(where.occurred_to)}}})
+    if where.as_of is not None:
+        found.append({"range": {"valid_from": {"lte": to_micros(where.as_of)}}})
+    return found
+
+
+def _weighted(one: dict[str, Any], weight: float) -> dict[str, Any]:
+    ((field, value),) = one["term"].items()
+    return {"term": {field: {"value": value, "boost": weight}}}
+
+
+def _keyword(word: str, synonyms: Sequence[str]) -> dict[str, Any]:
+    """Select memories with a keyword, one that begins with it, or a synonym."""
+    some: list[dict[str, Any]] = [{"terms": {"keywords": [word, *synonyms]}}]
+    if len(word) >= 3 or not word.isascii():
+        some.append({"prefix": {"keywords": word}})
+    return {"bool": {"should": some, "minimum_should_match": 1}}
+
+
+def _counted(one: dict[str, Any]) -> dict[str, Any]:
+    return {"filter": {"bool": {"filter": [one, {"term": {"derived": False}}]}}}

@@ -1,0 +1,297 @@
+"""Milvus: one collection per embedding model, one entity per vector, partitioned by user.
+
+Values that filters compare are stored as hashes: they have a fixed length, and no name of a user or tag can be read as
+part of a filter expression.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import EngineError, MissingExtra
+from ..models import to_micros
+from ..scope import Filter
+from ..store.projected import ProjectedMemory
+from .base import FOREVER, digest_of, document_key, micros, user_key
+
+T = TypeVar("T")
+
+INDEX = {"index_type": "HNSW", "metric_type": "COSINE", "params": {"M": 16, "efConstruction": 100}}
+HASH = 32  # characters
+AT_ONCE = 500  # entities
+PAGE = 2000
+NAMES = ("memory_type", "layer", "session_id", "agent_id", "group_id")
+TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "created_at")
+
+
+class Milvus:
+    """Vectors in Milvus, or in milvus-lite."""
+
+    name = "milvus"
+
+    def __init__(self, url: str, prefix: str, model: str, timeout_s: float) -> None:
+        try:
+            import pymilvus
+        except ImportError as error:
+            raise MissingExtra("milvus", "pymilvus") from error
+        self._pymilvus = pymilvus
+        self._url, self._token = _address(url)
+        self._prefix = f"{prefix}_v_"
+        self._of_model = f"{self._prefix}{user_key(model)[:12]}_"  # then the dimension
+        self._ready: set[str] = set()  # collections that exist and are loaded
+        self._timeout_s = timeout_s
+        self._connected: Any = None
+        self._lock = asyncio.Lock()
+
+    async def _call(self, work: Callable[[Any], T]) -> T:
+        """Run calls of the client in a thread; after a failure the next call connects anew."""
+        try:
+            async with self._lock:
+                if self._connected is None:
+                    self._connected = await asyncio.to_thread(self._connect)
+            return await asyncio.to_thread(work, self._connected)
+        except (self._pymilvus.MilvusException, OSError) as error:
+            self._connected = None
+            raise EngineError(f"milvus: {error}") from error
+
+    def _connect(self) -> Any:
+        client = self._pymilvus.MilvusClient(uri=self._url, token=self._token, timeout=self._timeout_s)
+        self._ready = set()
+        for name in self._collections(client, self._of_model):
+            client.load_collection(name, timeout=self._timeout_s)
+            self._ready.add(name)
+        return client
+
+    def _collections(self, client: Any, prefix: str) -> list[str]:
+        return sorted(name for name in client.list_collections(timeout=self._timeout_s) if name.startswith(prefix))
+
+    def _create(self, client: Any, name: str, dimension: int) -> None:
+        kinds = self._pymilvus.DataType
+        schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
+        schema.add_field("pk", kinds.VARCHAR, is_primary=True, max_length=80)
+        schema.add_field("user_key", kinds.VARCHAR, max_length=HASH, is_partition_key=True)
+        schema.add_field("memory_id", kinds.VARCHAR, max_length=64)
+        schema.add_field("digest", kinds.VARCHAR, max_length=HASH)
+        for field in NAMES:
+            schema.add_field(field, kinds.VARCHAR, max_length=HASH)
+        schema.add_field("tags", kinds.ARRAY, element_type=kinds.VARCHAR, max_length=HASH, max_capacity=1024)
+        schema.add_field("trust", kinds.DOUBLE)
+        for field in TIMES:
+            schema.add_field(field, kinds.INT64)
+        schema.add_field("vector", kinds.FLOAT_VECTOR, dim=dimension)
+        index = client.prepare_index_params()
+        index.add_index("vector", **INDEX)
+        client.create_collection(
+            name, schema=schema, index_params=index, consistency_level="Strong", timeout=self._timeout_s
+        )
+        client.load_collection(name, timeout=self._timeout_s)
+        self._ready.add(name)
+
+    async def open(self) -> None:
+        await self._call(lambda client: None)
+
+    async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
+        """Replace the vectors of memories. A changed memory may have fewer vectors than before, so its old ones are
+        deleted first."""
+        kept = [memory for memory in memories if self.digest(memory) is not None]
+        new = {memory.id for memory in kept if memory.version == 1}
+        gone = [*deleted, *(memory.id for memory in memories if memory.id not in new)]
+        by_dimension: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
+        for memory in kept:
+            by_dimension[len(memory.vectors[0])] += self._entities(memory)
+
+        def write(client: Any) -> None:
+            for some in _chunks(gone):
+                names = ", ".join(f'"{_plain(one)}"' for one in some)
+                where = f'user_key == "{user_key(user_id)}" and memory_id in [{names}]'
+                for name in sorted(self._ready):
+                    client.delete(name, filter=where, timeout=self._timeout_s)
+            for dimension, entities in by_dimension.items():
+                name = f"{self._of_model}{dimension}"
+                if name not in self._ready:
+                    self._create(client, name, dimension)
+                for part in _chunks(entities):
+                    client.upsert(name, list(part), timeout=self._timeout_s)
+
+        await self._call(write)
+
+    async def refresh(self) -> None:
+        """Do nothing: reads are strongly consistent."""
+
+    async def delete_user(self, user_id: str) -> None:
+        """Delete a user from the collections of all models."""
+        where = f'user_key == "{user_key(user_id)}"'
+
+        def delete(client: Any) -> None:
+            for name in self._collections(client, self._prefix):
+                client.delete(name, filter=where, timeout=self._timeout_s)
+
+        await self._call(delete)
+
+    async def digests(self, user_id: str) -> Mapping[str, str]:
+        found: dict[str, str] = {}
+        for row in await self._rows(f'user_key == "{user_key(user_id)}"', ["memory_id", "digest"]):
+            known = found.setdefault(row["memory_id"], row["digest"])
+            if known != row["digest"]:
+                found[row["memory_id"]] = "vectors of several versions"
+        return found
+
+    async def user_keys(self) -> set[str]:
+        return {row["user_key"] for row in await self._rows('user_key != ""', ["user_key"])}
+
+    async def _rows(self, where: str, fields: list[str]) -> list[dict[str, Any]]:
+        def read(client: Any) -> list[dict[str, Any]]:
+            return [row for name in sorted(self._ready) for row in self._pages(client, name, where, fields)]
+
+        return await self._call(read)
+
+    def _pages(self, client: Any, name: str, where: str, fields: list[str]) -> Iterator[dict[str, Any]]:
+        pages = client.query_iterator(
+            name, batch_size=PAGE, filter=where, output_fields=fields, timeout=self._timeout_s
+        )
+        try:
+            while page := pages.next():
+                yield from page
+        finally:
+            pages.close()
+
+    async def nearest(self, where: Filter, vector: NDArray[np.float32], number: int) -> list[str]:
+        """Return the ids of the memories in scope that are most similar to a vector."""
+        condition, name = expression(where), f"{self._of_model}{len(vector)}"
+
+        def search(client: Any) -> list[str]:
+            if name not in self._ready:  # another process may have created it
+                if name not in self._collections(client, name):
+                    return []
+                client.load_collection(name, timeout=self._timeout_s)
+                self._ready.add(name)
+            hits = client.search(
+                name,
+                data=[vector.astype(np.float32).tolist()],
+                anns_field="vector",
+                limit=number,
+                filter=condition,
+                output_fields=["memory_id"],
+                search_params={"metric_type": "COSINE", "params": {"ef": max(2 * number, 64)}},
+                timeout=self._timeout_s,
+            )
+            return list(dict.fromkeys(hit["entity"]["memory_id"] for hit in hits[0]))
+
+        return await self._call(search)
+
+    async def drop(self) -> None:
+        """Drop the collections of all models."""
+
+        def drop(client: Any) -> None:
+            for name in self._collections(client, self._prefix):
+                client.drop_collection(name, timeout=self._timeout_s)
+
+        await self._call(drop)
+        self._ready = set()
+
+    async def drop_unused(self) -> None:
+        """Drop the collections of other models."""
+
+        def drop(client: Any) -> None:
+            for name in self._collections(client, self._prefix):
+                if not name.startswith(self._of_model):
+                    client.drop_collection(name, timeout=self._timeout_s)
+
+        await self._call(drop)
+
+    async def close(self) -> None:
+        if self._connected is not None:
+            await asyncio.to_thread(self._connected.close)
+            self._connected = None
+
+    def digest(self, memory: ProjectedMemory) -> str | None:
+        return digest_of(_values(memory), memory.vectors) if memory.searchable and memory.vectors else None
+
+    def _entities(self, memory: ProjectedMemory) -> list[dict[str, Any]]:
+        values = _values(memory) | {
+            "user_key": user_key(memory.user_id),
+            "memory_id": memory.id,
+            "digest": self.digest(memory),
+        }
+        key = document_key(memory.user_id, memory.id)
+        return [
+            {**values, "pk": f"{key}-{part}", "vector": vector.tolist()} for part, vector in enumerate(memory.vectors)
+        ]
+
+
+def _values(memory: ProjectedMemory) -> dict[str, Any]:
+    """Return the fields that filters compare."""
+    return {
+        **{name: _hash(getattr(memory, name)) for name in NAMES},
+        "tags": sorted(map(_hash, memory.user_tags)),
+        "trust": memory.trust,
+        **{name: micros(getattr(memory, name)) for name in TIMES},
+    }
+
+
+def expression(where: Filter) -> str:
+    """Return a filter as an expression of Milvus; `index/query.py` has the same in numpy."""
+    now = to_micros(where.now)
+    found = [f'user_key == "{user_key(where.user_id)}"', f"expires_at > {now}"]
+    for name, lifetime in where.lifetimes:
+        since = to_micros(where.now - lifetime)
+        found.append(f'(memory_type != "{_hash(name)}" or expires_at != {FOREVER} or created_at > {since})')
+    for field, value in (
+        ("session_id", where.session_id),
+        ("agent_id", where.agent_id),
+        ("group_id", where.group_id),
+    ):
+        if value is not None:
+            found.append(f'{field} == "{_hash(value)}"')
+    for field, wanted in (("memory_type", where.memory_types), ("layer", where.layers)):
+        if wanted is not None:
+            found.append(f"{field} in [{_list(wanted)}]")
+    if where.tags is not None:
+        found.append(f"array_contains_any(tags, [{_list(where.tags)}])")
+    if where.min_trust:
+        found.append(f"trust >= {where.min_trust!r}")
+    if where.occurred_from is not None:
+        found.append(f"occurred_at >= {to_micros(where.occurred_from)}")
+    if where.occurred_to is not None:
+        found.append(f"occurred_at < {to_micros(where.occurred_to)}")
+    if where.as_of is not None:
+        found.append(f"valid_from <= {to_micros(where.as_of)}")
+    found.append(f"valid_to > {to_micros(where.as_of or where.now)}")
+    return " and ".join(found)
+
+
+def _chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(values), AT_ONCE):
+        yield values[start : start + AT_ONCE]
+
+
+def _list(values: Sequence[str]) -> str:
+    return ", ".join(f'"{_hash(value)}"' for value in values) or '""'  # an empty list matches nothing
+
+
+def _hash(value: str | None) -> str:
+    return "-" if value is None else user_key(value)
+
+
+def _plain(memory_id: str) -> str:
+    """Refuse an id that could end a string in an expression."""
+    if '"' in memory_id or "\\" in memory_id:
+        raise EngineError(f"milvus: the id {memory_id!r} contains a quote")
+    return memory_id
+
+
+def _address(url: str) -> tuple[str, str]:
+    """Split an address into one without credentials and a token."""
+    parts = urlsplit(url)
+    if not parts.scheme.startswith("http"):
+        return url, ""
+    host = parts.netloc.rpartition("@")[2]
+    token = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}" if parts.username else ""
+    return urlunsplit((parts.scheme, host, parts.path, "", "")), token

@@ -1,0 +1,177 @@
+"""MongoDB: one document per memory, in the collection of its type, with the messages it came from. Other services can
+read it, and `jiyi import mongodb://…` reads it back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Awaitable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from ..errors import EngineError, MissingExtra
+from ..store.projected import ProjectedMemory, ProjectedMessage
+from .base import digest_of, document_key, user_key
+
+T = TypeVar("T")
+
+COLLECTIONS = {
+    "message": "memunits",
+    "episode": "episodic_memories",
+    "event": "event_logs",
+    "behavior": "behavior_histories",
+    "profile": "profiles",
+    "group_profile": "group_profiles",
+}
+OTHERS = "semantic_memories"
+ALL = (*COLLECTIONS.values(), OTHERS)
+
+
+class MongoDB:
+    """Documents in MongoDB."""
+
+    name = "mongodb"
+
+    def __init__(self, url: str, prefix: str, timeout_s: float) -> None:
+        try:
+            import pymongo
+        except ImportError as error:
+            raise MissingExtra("mongodb", "pymongo") from error
+        self._replace, self._failure = pymongo.ReplaceOne, pymongo.errors.PyMongoError
+        limit = int(timeout_s * 1000)
+        self._client: Any = pymongo.AsyncMongoClient(
+            url, serverSelectionTimeoutMS=limit, socketTimeoutMS=limit, connectTimeoutMS=limit
+        )
+        self._database = self._client.get_default_database(prefix)
+        self._opened = False
+
+    async def _ask(self, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except self._failure as error:
+            self._opened = False
+            raise EngineError(f"mongodb: {error}") from error
+
+    async def open(self) -> None:
+        if not self._opened:
+            for name in ALL:
+                await self._ask(self._database[name].create_index([("user_key", 1)]))
+            self._opened = True
+
+    async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
+        """Replace documents. The type of a changed memory may be another one, so it is removed elsewhere."""
+        await self.open()
+        by_collection: defaultdict[str, list[Any]] = defaultdict(list)
+        for memory in memories:
+            document = _document(memory) | {"digest": self.digest(memory)}
+            own = {"_id": document["_id"]}
+            by_collection[collection_of(memory)].append(self._replace(own, document, upsert=True))
+        for name in ALL:
+            elsewhere = [one.id for one in memories if one.version > 1 and collection_of(one) != name]
+            keys = [document_key(user_id, one) for one in (*deleted, *elsewhere)]
+            if keys:
+                await self._ask(self._database[name].delete_many({"_id": {"$in": keys}}))
+            if by_collection[name]:
+                await self._ask(self._database[name].bulk_write(by_collection[name], ordered=False))
+
+    async def refresh(self) -> None:
+        """Do nothing: writes are visible at once."""
+
+    async def delete_user(self, user_id: str) -> None:
+        await self.open()
+        for name in ALL:
+            await self._ask(self._database[name].delete_many({"user_key": user_key(user_id)}))
+
+    async def digests(self, user_id: str) -> Mapping[str, str]:
+        found: dict[str, str] = {}
+        for name in ALL:
+            for document in await self._all(name, {"user_key": user_key(user_id)}, ["event_id", "digest"]):
+                twice = document["event_id"] in found
+                found[document["event_id"]] = "in two collections" if twice else document["digest"]
+        return found
+
+    async def user_keys(self) -> set[str]:
+        return {key for name in ALL for key in await self._ask(self._database[name].distinct("user_key"))}
+
+    async def _all(self, name: str, where: Mapping[str, Any], fields: list[str]) -> list[dict[str, Any]]:
+        return await self._ask(self._database[name].find(where, dict.fromkeys(fields, 1)).to_list())
+
+    async def drop(self) -> None:
+        for name in ALL:
+            await self._ask(self._database[name].drop())
+        self._opened = False
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def digest(self, memory: ProjectedMemory) -> str | None:
+        return digest_of(_document(memory))
+
+
+def collection_of(memory: ProjectedMemory) -> str:
+    return COLLECTIONS.get(memory.memory_type, OTHERS)
+
+
+def _document(memory: ProjectedMemory) -> dict[str, Any]:
+    subject, participants = memory.data.get("subject"), memory.data.get("participants")
+    return {
+        "_id": document_key(memory.user_id, memory.id),
+        "event_id": memory.id,
+        "user_id": memory.user_id,
+        "user_key": user_key(memory.user_id),
+        "user_id_list": [memory.user_id],
+        "group_id": memory.group_id,
+        "agent_id": memory.agent_id,
+        "session_id": memory.session_id,
+        "memory_key": memory.memory_key,
+        "memory_type": memory.memory_type,
+        "layer": memory.layer,
+        "status": memory.status,
+        "narrative": memory.content,
+        "summary": memory.summary,
+        "subject": subject if isinstance(subject, str) else None,
+        "participants": participants if isinstance(participants, list) else [],
+        "keywords": [keyword for keyword, _, _ in memory.keywords],
+        "tags": list(memory.tags),
+        "data": _plain(memory.data),
+        "metadata": _plain(memory.meta),
+        "importance_score": memory.importance,
+        "confidence": memory.confidence,
+        "trust": memory.trust,
+        "timestamp": _time(memory.occurred_at),
+        "valid_from": _time(memory.valid_from),
+        "valid_to": _time(memory.valid_to),
+        "expires_at": _time(memory.expires_at),
+        "created_at": _time(memory.created_at),
+        "superseded_by": memory.superseded_by,
+        "source_type": memory.source,
+        "version": memory.version,
+        "memunit_id_list": [message.id for message in memory.messages],
+        "original_data": [_message(message) for message in memory.messages],
+    }
+
+
+def _message(message: ProjectedMessage) -> dict[str, Any]:
+    return {
+        "id": message.id,
+        "role": message.role,
+        "speaker": message.speaker,
+        "content": message.text,
+        "timestamp": _time(message.sent_at),
+    }
+
+
+def _time(at: datetime | None) -> str | None:
+    """Return a time as text: MongoDB's own times have no microseconds."""
+    return None if at is None else at.isoformat()
+
+
+def _plain(value: Any) -> Any:
+    """Return JSON with integers that fit into 64 bits and without keys that MongoDB reads as operators."""
+    match value:
+        case dict():
+            return {(f"\uff04{key[1:]}" if key.startswith("$") else key): _plain(one) for key, one in value.items()}
+        case list():
+            return [_plain(one) for one in value]
+        case int() if abs(value) >= 2**63:
+            return float(value)
+    return value

@@ -1,0 +1,103 @@
+"""Candidates of a search from Milvus and Elasticsearch. Changes that an engine does not have yet come from SQL, and so
+does everything that is shown: a deleted memory or another user's cannot be returned, whatever an engine answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from ..errors import EngineError
+from ..index.candidates import BY_WORDS, FARTHEST, NEAREST, Found, WordMatches
+from ..index.query import IndexQuery
+from ..metrics import Meter
+from ..store.projections import MOST_COUNTED, EngineUser
+from ..store.store import Store
+from .elasticsearch import Elasticsearch
+from .milvus import Milvus
+
+MOST_RECENT = 2000  # changes that are added from SQL
+FALLBACK = 100_000  # memories up to which a user is searched in RAM while an engine is down
+
+logger = logging.getLogger(__name__)
+
+
+class EngineSearch:
+    """Finds candidates in Milvus and Elasticsearch."""
+
+    def __init__(
+        self, store: Store, milvus: Milvus, words: Elasticsearch, model: str, above: int, meter: Meter
+    ) -> None:
+        self._store = store
+        self._milvus = milvus
+        self._words = words
+        self._model = model
+        self._above = above
+        self._meter = meter
+
+    async def _states(self, user_id: str) -> tuple[EngineUser, EngineUser] | None:
+        """Return the user's states if both engines can be searched."""
+        states = await self._store.projections.user(user_id)
+        vectors, words = states.get(self._milvus.name), states.get(self._words.name)
+        if vectors is None or words is None or not (vectors.ready and words.ready):
+            return None
+        return (vectors, words) if max(vectors.memories, words.memories) > self._above else None
+
+    async def people(self, user_id: str) -> frozenset[str] | None:
+        if await self._states(user_id) is None:
+            return None
+        try:
+            return await self._words.people(user_id)
+        except EngineError as error:
+            logger.warning("speakers are unknown to this search: %s", error)
+            return frozenset()
+
+    async def find(self, query: IndexQuery) -> Found | None:
+        user_id = query.filter.user_id
+        states = await self._states(user_id)
+        if states is None or query.model != self._model:
+            return None
+        near, words = await asyncio.gather(
+            self._nearest(query), self._words.matches(query, BY_WORDS), return_exceptions=True
+        )
+        missing: list[str] = []
+        for leg, answer in (("meaning", near), ("words", words)):
+            if isinstance(answer, EngineError):
+                self._meter.count("engine_failures_total", leg)
+                missing.append(f"not searched by {leg}: {answer}")
+            elif isinstance(answer, BaseException):
+                raise answer
+        if missing and max(state.memories for state in states) <= min(FALLBACK, MOST_COUNTED - 1):
+            logger.warning("searched in RAM: %s", "; ".join(missing))
+            return None
+        recent = await self._recent(user_id, states, missing)
+        by_vector = near if isinstance(near, list) else []
+        by_words = words if isinstance(words, WordMatches) else None
+        ids = _alternating(by_words.ids if by_words else [], by_vector)
+        return Found(
+            ids=list(dict.fromkeys((*ids, *recent))),
+            statistics=None if by_words is None else by_words.statistics,
+            missing=missing,
+        )
+
+    async def _nearest(self, query: IndexQuery) -> list[str]:
+        vectors = [vector for vector in (query.vector, *query.turns) if vector is not None]
+        asked = [(vector, NEAREST) for vector in vectors] + [(-vector, FARTHEST) for vector in vectors]
+        answers = await asyncio.gather(*(self._milvus.nearest(query.filter, *one) for one in asked))
+        return list(dict.fromkeys(one for some in answers for one in some))
+
+    async def _recent(self, user_id: str, states: Sequence[EngineUser], missing: list[str]) -> list[str]:
+        """Return the memories that changed after what both engines have."""
+        applied = min(state.applied or 0 for state in states)
+        changes = await self._store.projections.changes(user_id, applied, MOST_RECENT + 1)
+        if len(changes) > MOST_RECENT:
+            missing.append(f"an engine is more than {MOST_RECENT:,} changes behind: the newest are not searched yet")
+        return list(dict.fromkeys(memory_id for _, memory_id in changes[:MOST_RECENT] if memory_id))
+
+
+def _alternating(first: Sequence[str], second: Sequence[str]) -> list[str]:
+    """Merge two rankings, the best of each first."""
+    merged: dict[str, None] = {}
+    for at in range(max(len(first), len(second))):
+        merged |= dict.fromkeys(some[at] for some in (first, second) if at < len(some))
+    return list(merged)

@@ -1,0 +1,267 @@
+"""External engines: they equal the store after every change, and searches in them return what the store has."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from engine_servers import EngineServer, start_ferretdb
+from jiyi import Memory, SettingsError
+from jiyi.engines import Engines
+from jiyi.engines.base import user_key
+from jiyi.engines.reading import EngineSearch
+from jiyi.errors import EngineError
+from jiyi.settings import Settings, load_settings
+from jiyi.testing import WordEmbedder
+from support import contents
+
+DEAD = {"milvus": "http://127.0.0.1:1", "elasticsearch": "http://127.0.0.1:1", "mongodb": "mongodb://127.0.0.1:1/"}
+
+
+def engine_settings(urls: dict[str, str], *, search: bool = True, in_process: bool = False, **more: Any) -> Settings:
+    """Return settings with these engines, under a prefix of their own."""
+    prefix = f"t{uuid4().hex[:12]}"
+    named = {f"{name}_url": f"{url}{prefix}" if name == "mongodb" else url for name, url in urls.items()}
+    legs = {"vectors": "milvus", "words": "elasticsearch"} if search else {}
+    return load_settings(
+        jobs={"in_process": in_process},
+        engines={"prefix": prefix, **named, **legs, **more},
+        extraction={"enabled": False},
+        cache={"max_searches": 0},
+    )
+
+
+def open_with(place: str | Path, settings: Settings) -> Memory:
+    return Memory.open(place, settings=settings, embedder=WordEmbedder(64))
+
+
+def engines_of(memory: Memory) -> Engines:
+    engines = memory._engine.engines
+    assert engines is not None
+    return engines
+
+
+async def settled(memory: Memory) -> None:
+    """Bring the engines up to date, and compare them with the store."""
+    await engines_of(memory).catch_up()
+    for report in await memory.maintenance.verify_engines():
+        assert report.sound, report
+        assert not report.behind, report
+
+
+@pytest.fixture
+def quick_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a process that feeds the engines, a deletion waits for nothing."""
+    monkeypatch.setattr("jiyi.engines.CONFIRM_S", 0.0)
+
+
+async def test_engines_follow_every_change(
+    place: str | Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch, quick_confirmation: None
+) -> None:
+    searched = []
+    find = EngineSearch.find
+
+    async def spy(self: EngineSearch, query: Any) -> Any:
+        found = await find(self, query)
+        searched.append(found is not None)
+        return found
+
+    monkeypatch.setattr(EngineSearch, "find", spy)
+    async with open_with(place, engine_settings(engine_urls)) as memory:
+        tea = (await memory.add("Mei likes green tea", user_id="mei", tags=["drink"])).memories[0]
+        said = [{"role": "user", "content": "我喜欢喝咖啡", "name": "梅"}, {"role": "user", "content": "在柏林住"}]
+        await memory.add(said, user_id="mei", session_id="s1")
+        await memory.add("Bo likes tea too", user_id="bo")
+        await settled(memory)
+        searched.clear()
+        assert contents(await memory.search("green tea", user_id="mei"))[0] == "Mei likes green tea"
+        assert contents(await memory.search("咖啡", user_id="mei"))[0] == "我喜欢喝咖啡"
+        assert contents(await memory.search("tea", user_id="mei", tags=["drink"])) == ["Mei likes green tea"]
+        assert not (await memory.search("tea", user_id="mei", session_id="s1", search_mode="keyword")).hits
+        assert searched == [True] * 4
+
+        # Before the engines know of a change, it is read from the store.
+        await memory.update(tea.id, user_id="mei", content="Mei likes black tea")
+        assert contents(await memory.search("black tea", user_id="mei"))[0] == "Mei likes black tea"
+        await memory.add("Mei plays the cello", user_id="mei")
+        assert "Mei plays the cello" in contents(await memory.search("cello", user_id="mei"))
+        await settled(memory)
+        await memory.delete(tea.id, user_id="mei")
+        assert "Mei likes black tea" not in contents(await memory.search("black tea", user_id="mei"))
+        await settled(memory)
+        done = await memory.delete_all(user_id="bo")
+        unconfirmed = [note for note in done.notes if "has not confirmed" in note]
+        assert [note.split()[0] for note in unconfirmed] == ["milvus", "elasticsearch", "mongodb"]
+        await memory.add("Bo is back", user_id="bo")
+        await settled(memory)
+        assert contents(await memory.search("Bo", user_id="bo")) == ["Bo is back"]
+
+
+async def test_a_deletion_is_confirmed_by_every_engine(path: Path, engine_urls: dict[str, str]) -> None:
+    async with open_with(path, engine_settings(engine_urls, in_process=True)) as memory:
+        added = await memory.add("the code is 4417", user_id="mei")
+        await memory.add("Bo likes tea", user_id="bo")
+        for _ in range(200):
+            if not await engines_of(memory).confirm("mei"):
+                break
+        engines = [outbox.engine for outbox in engines_of(memory).outboxes]
+        assert all([await engine.digests("mei") for engine in engines])
+        done = await memory.delete(added.memories[0].id, user_id="mei")
+        assert not [note for note in done.notes if "confirmed" in note]
+        assert not any([await engine.digests("mei") for engine in engines])
+        await memory.add("the code is 4418", user_id="mei")
+        done = await memory.delete_all(user_id="mei")
+        assert not [note for note in done.notes if "confirmed" in note]
+        assert all([await engine.user_keys() == {user_key("bo")} for engine in engines])
+
+
+async def test_without_its_engines_a_memory_works(path: Path, engine_urls: dict[str, str]) -> None:
+    """Engines that cannot be reached: everything is found, the check names them, and they catch up."""
+    settings = engine_settings(engine_urls)
+    async with open_with(path, settings) as memory:
+        await memory.add("Mei likes green tea", user_id="mei")
+        await settled(memory)
+    down = settings.model_copy(
+        update={
+            "engines": settings.engines.model_copy(
+                update={name: load_settings(engines={name: url}).engines.__getattribute__(name) for name, url in (
+                    ("milvus_url", DEAD["milvus"]), ("elasticsearch_url", DEAD["elasticsearch"]),
+                    ("mongodb_url", DEAD["mongodb"]),
+                )} | {"timeout_s": 0.5}
+            )
+        }
+    )  # fmt: skip
+    async with open_with(path, down) as memory:
+        await memory.add("Mei plays the cello", user_id="mei")
+        assert contents(await memory.search("green tea", user_id="mei"))[0] == "Mei likes green tea"
+        assert "Mei plays the cello" in contents(await memory.search("cello", user_id="mei"))
+        for outbox in engines_of(memory).outboxes:
+            with pytest.raises(EngineError, match=outbox.engine.name):
+                await outbox.step()
+        troubled = {check.name: check.problem for check in (await memory.health()).checks if check.problem}
+        assert {"milvus", "elasticsearch", "mongodb"} <= troubled.keys()
+        assert 'engine_failing{engine="milvus"} 1' in await memory.usage.prometheus()
+    async with open_with(path, settings) as memory:
+        await settled(memory)
+        assert not [one for one in (await memory.health()).checks if one.problem and one.name in DEAD]
+
+
+async def test_a_large_user_is_searched_without_the_engine_that_is_down(
+    path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jiyi.engines.reading.FALLBACK", 1)
+    async with open_with(path, engine_settings(engine_urls)) as memory:
+        for text in ("Mei likes green tea", "Mei plays the cello", "Mei lives in Berlin"):
+            await memory.add(text, user_id="mei")
+        await settled(memory)
+
+        async def down(*_: Any) -> Any:
+            raise EngineError("milvus: it is down")
+
+        search = engines_of(memory).search
+        assert search is not None
+        monkeypatch.setattr(search._milvus, "nearest", down)
+        found = await memory.search("green tea", user_id="mei")
+        assert contents(found)[0] == "Mei likes green tea"
+        assert found.degraded == ("not searched by meaning: milvus: it is down",)
+
+
+async def test_differences_are_found_and_rebuilt(path: Path, engine_urls: dict[str, str]) -> None:
+    async with open_with(path, engine_settings(engine_urls)) as memory:
+        ids = [(await memory.add(f"Mei likes tea {at}", user_id="mei")).memories[0].id for at in range(5)]
+        await settled(memory)
+        other = (await memory._engine.store.projected.get("mei", ids[2:3], memory._engine.embedder.id))[0]
+        for outbox in engines_of(memory).outboxes:
+            engine = outbox.engine
+            await engine.write("mei", [replace(other, trust=0.5)], ids[:1])
+            await engine.write("stranger", [replace(other, user_id="stranger")], ())
+            await engine.refresh()
+        for report in await memory.maintenance.verify_engines():
+            assert (report.missing, report.different, report.extra) == (1, 1, 1), report
+        for name in ("milvus", "elasticsearch", "mongodb"):
+            assert (await memory.maintenance.rebuild(name)).sound
+        await settled(memory)
+
+
+async def test_an_interrupted_rebuild_continues(
+    path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jiyi.store.projected.PAGE", 10)
+    async with open_with(path, engine_settings(engine_urls, search=False)) as memory:
+        await memory.add([f"note {at}" for at in range(45)], user_id="mei")
+        await settled(memory)
+        engine = engines_of(memory).outbox("mongodb").engine
+        write, written = engine.write, []
+
+        async def failing(user_id: str, memories: Any, deleted: Any) -> None:
+            if len(written) == 3:
+                raise EngineError("mongodb: refused")
+            written.append(len(memories))
+            await write(user_id, memories, deleted)
+
+        monkeypatch.setattr(engine, "write", failing)
+        with pytest.raises(EngineError, match="refused"):
+            await memory.maintenance.rebuild("mongodb")
+        monkeypatch.undo()
+        monkeypatch.setattr("jiyi.store.projected.PAGE", 10)
+        before = len(await engine.digests("mei"))
+        assert before == 30
+        written.clear()
+        assert (await memory.maintenance.rebuild("mongodb")).sound
+
+
+async def test_of_two_processes_one_feeds_an_engine(path: Path, engine_urls: dict[str, str]) -> None:
+    settings = engine_settings(engine_urls, search=False)
+    async with open_with(path, settings) as first, open_with(path, settings) as second:
+        await first.add("Mei likes tea", user_id="mei")
+        assert await engines_of(first).outbox("mongodb").step()
+        assert not await engines_of(second).outbox("mongodb").step()
+        await engines_of(first).outbox("mongodb").close()
+        assert await engines_of(second).outbox("mongodb").step()
+
+
+async def test_another_embedder_gets_a_collection_of_its_own(path: Path, engine_urls: dict[str, str]) -> None:
+    settings = engine_settings(engine_urls)
+    async with open_with(path, settings) as memory:
+        await memory.add("Mei likes green tea", user_id="mei")
+        await settled(memory)
+    async with Memory.open(path, settings=settings, embedder=WordEmbedder(32)) as memory:
+        await memory.maintenance.reindex()
+        for name in ("elasticsearch", "mongodb"):
+            await memory._engine.store.projections.reset(name)
+        found = await memory.search("green tea", user_id="mei")
+        assert contents(found) == ["Mei likes green tea"]
+        report = await memory.maintenance.rebuild("milvus")
+        assert report.sound
+        assert report.documents == 1
+
+
+def test_searching_in_engines_needs_both() -> None:
+    for given in ({"vectors": "milvus"}, {"words": "elasticsearch"}, {"vectors": "milvus", "words": "elasticsearch"}):
+        with pytest.raises(SettingsError, match="engines"):
+            Memory.open("memory.db", settings=load_settings(engines=given))
+
+
+@pytest.fixture
+def own_ferretdb(engine_urls: dict[str, str]) -> Any:
+    server = start_ferretdb()
+    yield server
+    server.stop()
+
+
+async def test_an_engine_that_was_killed_catches_up(path: Path, own_ferretdb: EngineServer) -> None:
+    settings = engine_settings({"mongodb": own_ferretdb.url}, search=False, timeout_s=1.0)
+    async with open_with(path, settings) as memory:
+        await memory.add("Mei likes tea", user_id="mei")
+        await settled(memory)
+        own_ferretdb.end()
+        await memory.add("Mei likes coffee", user_id="mei")
+        with pytest.raises(EngineError):
+            await engines_of(memory).catch_up()
+        await asyncio.to_thread(own_ferretdb.start)
+        await settled(memory)
