@@ -9,8 +9,9 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from ..errors import EngineError, MissingExtra
-from ..index.candidates import KEYWORD, WordMatches, WordStatistics
+from ..index.candidates import WordMatches, WordStatistics
 from ..index.query import IndexQuery
+from ..index.word_scores import KEYWORD
 from ..index.words import weighted
 from ..languages.terms import search_terms, tokens
 from ..models import to_micros
