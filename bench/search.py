@@ -20,7 +20,7 @@ from .fill import user_of
 from .floor import Floor, FloorTimes
 from .texts import questions
 
-FACTOR, SLACK_S = 3.0, 0.002  # the bound: p50 ≤ FACTOR × floor + SLACK
+FACTOR, SLACK_S = 1.5, 0.001  # the bound: p50 ≤ FACTOR × floor + SLACK
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "keyword": {"search_mode": "keyword"},

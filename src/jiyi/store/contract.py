@@ -19,6 +19,7 @@ CLOSED = "the memory is not open: use it inside `async with Memory.open(…) as 
 SAID = "said:"  # a message, which is not added again after it was edited or archived
 PAST = "past:"  # a statement that had ended when it was added
 BY_A_PERSON = ("update", "restore")  # actions of people; extraction uses other names
+SCOPE = ("session_id", "agent_id", "group_id")  # of a message, besides its user
 EXTRACTED = "extracted"  # source of memories that an extractor found
 
 

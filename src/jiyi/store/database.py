@@ -3,7 +3,7 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import wraps
@@ -20,6 +20,7 @@ from .tables import Base, ChangeRow
 T = TypeVar("T")
 P = ParamSpec("P")
 
+Work = Callable[[AsyncSession], Coroutine[Any, Any, T]]
 Read = tuple[Any, dict[str, Any]]  # a statement and its values
 Rows = list[Sequence[Any]]
 
@@ -81,16 +82,21 @@ class Database(ABC):
         """Open a transaction that holds the write lock of these users and commits at the end. Without users it may only
         change rows that are nobody's memory, such as the state of jobs."""
 
-    async def write(self, users: Sequence[str], work: Callable[[AsyncSession], Awaitable[T]]) -> T:
+    async def write(self, users: Sequence[str], work: Work[T]) -> T:
         """Run one transaction to its end even if the caller is cancelled: half of one would hold the lock."""
 
-        async def transaction() -> T:
-            async with self.writing(users) as session:
-                return await work(session)
-
-        done = await asyncio.shield(self._begin(transaction()))
+        done = await asyncio.shield(self._begin(self._transaction(users, work)))
         self.after_write(users)
         return done
+
+    async def _transaction(self, users: Sequence[str], work: Work[T]) -> T:
+        async with self.writing(users) as session:
+            return await work(session)
+
+    async def read(self, user_id: str | None, work: Work[T]) -> T:
+        """Run work that only reads."""
+        async with self.reading(user_id) as session:
+            return await work(session)
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Start a task that continues if its caller is cancelled; `close` waits for it."""
@@ -119,14 +125,14 @@ class Repository:
 
 
 R = TypeVar("R", bound=Repository)
-Work = Callable[Concatenate[R, AsyncSession, P], Coroutine[Any, Any, T]]
+Statements = Callable[Concatenate[R, AsyncSession, P], Coroutine[Any, Any, T]]
 Method = Callable[Concatenate[R, P], Coroutine[Any, Any, T]]
 
 
-def writes(*users: str) -> Callable[[Work[R, P, T]], Method[R, P, T]]:
+def writes(*users: str) -> Callable[[Statements[R, P, T]], Method[R, P, T]]:
     """Run a method in one transaction, with the write lock of these users; of its first argument's if it is `*`."""
 
-    def decorate(work: Work[R, P, T]) -> Method[R, P, T]:
+    def decorate(work: Statements[R, P, T]) -> Method[R, P, T]:
         @wraps(work)
         async def method(self: R, /, *args: P.args, **kwargs: P.kwargs) -> T:
             locked = [str(args[0])] if users == (ITS_USER,) else users

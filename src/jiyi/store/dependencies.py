@@ -9,13 +9,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from .contract import BY_A_PERSON, Addition, SlotEntry, Source
+from .contract import BY_A_PERSON, SCOPE, Addition, SlotEntry, Source
 from .database import chunks, from_row
 from .memories import IS_KNOWN
 from .tables import EmbeddingRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow, UnitRow
 from .types import Instant
 
-SCOPE = ("session_id", "agent_id", "group_id")
 AT_ONCE = 500  # values in one IN list
 
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -115,7 +116,7 @@ async def _items(select: Selects, statement: Select[Any], user_id: str, names: l
         [rows] = await select((statement, {"user_id": user_id, "ids": names}))
         [lines] = await select((_DETAILS, {"user_id": user_id, "ids": [row[_ID] for row in rows]}))
     details: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for memory_id, kind, value, *_ in sorted(lines, key=lambda line: tuple(line[3:])):
+    for memory_id, kind, value, *_ in sorted(lines, key=itemgetter(3, 4)):
         details[memory_id, kind].append(value)
     return [
         item(dict(zip(_COLUMNS, row, strict=True)), details[row[_ID], "keyword"], details[row[_ID], "source"])
@@ -192,8 +193,7 @@ class Memories(Repository):
 
     async def known(self, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
         """Return the ids of current memories by dedupe hash."""
-        async with self._database.reading(user_id) as session:
-            return await known_by_hash(session, user_id, hashes, now)
+        return await self._database.read(user_id, lambda session: known_by_hash(session, user_id, hashes, now))
 
     async def relations(self, user_id: str, memory_id: str) -> list[Relation]:
         """Return the relations of a memory in both directions, oldest first."""
@@ -227,15 +227,18 @@ class Memories(Repository):
 
     async def page(self, where: Filter, *, cursor: str | None, limit: int) -> Page:
         """Return a page, newest first. Ids grow with time, so a page starts after the last id of the one before."""
-        async with self._database.reading(where.user_id) as session:
-            statement = select(MemoryRow.id).where(*conditions(where)).order_by(MemoryRow.id.desc()).limit(limit + 1)
-            if cursor is not None:
-                statement = statement.where(MemoryRow.id < cursor)
+        statement = select(MemoryRow.id).where(*conditions(where)).order_by(MemoryRow.id.desc()).limit(limit + 1)
+        if cursor is not None:
+            statement = statement.where(MemoryRow.id < cursor)
+
+        async def page(session: AsyncSession) -> Page:
             ids = list(await session.scalars(statement))
             return Page(
                 items=tuple(await items(session, where.user_id, ids[:limit])),
                 next_cursor=ids[limit - 1] if len(ids) > limit else None,
             )
+
+        return await self._database.read(where.user_id, page)
 
     async def timeline(self, where: Filter, *, cursor: str | None, limit: int) -> Page:
         """Return memories that were valid at some time in the filter's range, ended or not, the latest start first."""

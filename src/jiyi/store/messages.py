@@ -1,32 +1,44 @@
 """Messages and the units they belong to."""
 
 from collections.abc import Sequence
+from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, select
+from sqlalchemy import BindParameter, Select, and_, bindparam, delete, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..models import MessagePage, SourceMessage
 from ..scope import Scope
-from .contract import StoredMessage
-from .database import Repository, chunks, from_row
+from .contract import SCOPE, StoredMessage
+from .database import Repository, Rows, chunks, from_row
 from .tables import MessageRow, UnitMessageRow, UnitRow
 
-
-def _in(place: Scope) -> list[ColumnElement[bool]]:
-    names = {"session_id": place.session_id, "agent_id": place.agent_id, "group_id": place.group_id}
-    return [MessageRow.user_id == place.user_id, *(getattr(MessageRow, name) == value for name, value in names.items())]
-
-
-def _with_unit() -> Select[MessageRow, str | None]:
-    return select(MessageRow, UnitMessageRow.unit_id).outerjoin(
+_COLUMNS = [field.name for field in fields(StoredMessage)]
+_IDS: BindParameter[list[str]] = bindparam("ids", expanding=True)
+_STORED = (
+    select(*(UnitMessageRow.unit_id if name == "unit_id" else getattr(MessageRow, name) for name in _COLUMNS))
+    .select_from(MessageRow)
+    .outerjoin(
         UnitMessageRow,
         and_(UnitMessageRow.user_id == MessageRow.user_id, UnitMessageRow.message_id == MessageRow.id),
     )
+    .where(MessageRow.user_id == bindparam("user_id"))
+)
+_BY_ID, _BY_HASH = (_STORED.where(column.in_(_IDS)) for column in (MessageRow.id, MessageRow.dedupe_hash))
 
 
-async def _stored(session: AsyncSession, statement: Select[MessageRow, str | None]) -> list[StoredMessage]:
-    return [from_row(StoredMessage, row, unit_id=unit_id) for row, unit_id in (await session.execute(statement)).all()]
+@lru_cache(maxsize=16)
+def _newest(nulls: tuple[str, ...], before: bool) -> Select[Any]:
+    """Select the newest messages of a scope, in which some columns are NULL; built once, because each `add` runs it."""
+    columns = ((name, getattr(MessageRow, name)) for name in SCOPE)
+    scope = [column.is_(None) if name in nulls else column == bindparam(name) for name, column in columns]
+    statement = _STORED.where(*scope).order_by(MessageRow.id.desc()).limit(bindparam("most"))
+    return statement.where(MessageRow.id < bindparam("before")) if before else statement
+
+
+def _messages(rows: Rows) -> list[StoredMessage]:
+    return [StoredMessage(**dict(zip(_COLUMNS, row, strict=True))) for row in rows]
 
 
 async def delete_messages(session: AsyncSession, user_id: str, ids: Sequence[str]) -> None:
@@ -53,11 +65,12 @@ class Messages(Repository):
 
     async def tail(self, place: Scope, limit: int, *, before: str | None = None) -> list[StoredMessage]:
         """Return the newest messages of a scope, oldest first; before a message, if one is named."""
-        async with self._database.reading(place.user_id) as session:
-            statement = _with_unit().where(*_in(place)).order_by(MessageRow.id.desc()).limit(limit)
-            if before is not None:
-                statement = statement.where(MessageRow.id < before)
-            return (await _stored(session, statement))[::-1]
+        scope = {name: getattr(place, name) for name in SCOPE}
+        nulls = tuple(name for name, value in scope.items() if value is None)
+        values = {"user_id": place.user_id, "most": limit, "before": before, **scope}
+        given = {name: value for name, value in values.items() if value is not None}
+        [rows] = await self._database.select(place.user_id, (_newest(nulls, before is not None), given))
+        return _messages(rows)[::-1]
 
     async def page(self, user_id: str, session_id: str | None, *, cursor: str | None, limit: int) -> MessagePage:
         """List messages of a user or of one session, the last stored first."""
@@ -73,16 +86,12 @@ class Messages(Repository):
 
     async def get(self, user_id: str, ids: Sequence[str]) -> list[StoredMessage]:
         """Return existing messages in order."""
-        found = await self._where(user_id, MessageRow.id, ids)
+        found = await self._where(_BY_ID, user_id, ids)
         return sorted(found, key=lambda message: message.id)
 
     async def by_hash(self, user_id: str, hashes: Sequence[str]) -> list[StoredMessage]:
-        return await self._where(user_id, MessageRow.dedupe_hash, hashes)
+        return await self._where(_BY_HASH, user_id, hashes)
 
-    async def _where(self, user_id: str, column: Any, values: Sequence[str]) -> list[StoredMessage]:
-        found: list[StoredMessage] = []
-        async with self._database.reading(user_id) as session:
-            for some in chunks(values):
-                statement = _with_unit().where(MessageRow.user_id == user_id, column.in_(some))
-                found += await _stored(session, statement)
-        return found
+    async def _where(self, statement: Select[Any], user_id: str, values: Sequence[str]) -> list[StoredMessage]:
+        reads = [(statement, {"user_id": user_id, "ids": list(some)}) for some in chunks(values)]
+        return [message for rows in await self._database.select(user_id, *reads) for message in _messages(rows)]

@@ -7,20 +7,22 @@ import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from sqlalchemy import URL, Connection, create_engine, distinct, event, func, select
+from sqlalchemy import URL, Connection, Engine, create_engine, distinct, event, func, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
 
 from ..durable import make_folder
 from ..errors import NotAStore, StoreError, StoreUnavailable
 from . import schema
 from .contract import CLOSED, Advance, StoreInfo
-from .database import Database, Read, Rows
+from .database import Database, Read, Rows, Work
 from .sqlite_reader import SqliteReader
 from .tables import MemoryRow
+from .thread_session import ThreadSession, run_to_end
 
 PRAGMAS = (
     "PRAGMA page_size = 8192",  # for a new file; a page of 4096 bytes holds only one vector
@@ -43,6 +45,8 @@ ROLLBACK_JOURNAL = "PRAGMA journal_mode = DELETE"  # needs exclusive access
 EXAMINE = ("PRAGMA integrity_check", "PRAGMA foreign_key_check")
 REWRITE_UP_TO = 256 << 20  # bytes; a larger file is rewritten when all of a user is deleted
 
+T = TypeVar("T")
+
 logger = logging.getLogger(__name__)
 
 
@@ -54,6 +58,7 @@ class SqliteDatabase(Database):
         self.path = path
         self._busy_timeout_s = busy_timeout_s
         self._engine: AsyncEngine | None = None
+        self._thread_engine: Engine | None = None  # for work that runs in one thread
         self._reader = SqliteReader(path, READ_ONLY)
         self._cleaning: asyncio.Task[None] | None = None  # retries while a reader keeps the log busy
         self._scraps = False  # rows were deleted since the file was last rewritten
@@ -65,7 +70,7 @@ class SqliteDatabase(Database):
         try:
             with _translated(self.path):
                 _create_private(self.path)
-                self._engine = _engine(self.path, self._busy_timeout_s)
+                self._engine, self._thread_engine = _engines(self.path, self._busy_timeout_s)
                 async with self._engine.connect() as connection:
                     found = await connection.run_sync(schema.version, self.path)
                     await connection.exec_driver_sql(WRITE_AHEAD)  # only after the file is known to be ours
@@ -87,6 +92,9 @@ class SqliteDatabase(Database):
                 await self._clean(rewrite=True)
             await self._engine.dispose()
             self._engine = None
+        if self._thread_engine is not None:
+            self._thread_engine.dispose()
+            self._thread_engine = None
         self._reader.close()
 
     async def info(self) -> StoreInfo:
@@ -180,6 +188,26 @@ class SqliteDatabase(Database):
                 yield session
                 self._same_file()  # before the commit
 
+    async def read(self, user_id: str | None, work: Work[T]) -> T:
+        self._same_file()
+        self._started()
+        return await asyncio.shield(self._begin(asyncio.to_thread(self._in_thread, work)))
+
+    async def _transaction(self, users: Sequence[str], work: Work[T]) -> T:
+        self._started()
+        async with self._writer:
+            return await asyncio.to_thread(self._in_thread, work, BEGIN_TO_WRITE)
+
+    def _in_thread(self, work: Work[T], begin: str | None = None) -> T:
+        if self._thread_engine is None:
+            raise StoreError(CLOSED)
+        engine = self._thread_engine.execution_options(begin=begin)
+        with _translated(self.path), Session(engine, expire_on_commit=False) as session, session.begin():
+            done = run_to_end(work(cast("AsyncSession", ThreadSession(session))))
+            if begin is not None:
+                self._same_file()  # before the commit
+            return done
+
     def _same_file(self) -> None:
         """Raise if the file is gone: what is written to a removed file is lost when it is closed."""
         if self._file is not None and _identity(self.path) != self._file:
@@ -194,17 +222,24 @@ class SqliteDatabase(Database):
         return self._engine
 
 
-def _engine(path: Path, busy_timeout_s: float) -> AsyncEngine:
+def _engines(path: Path, busy_timeout_s: float) -> tuple[AsyncEngine, Engine]:
+    """Return an engine for sessions of the event loop, and one for work in a thread."""
     # At DEBUG it logs every statement with its values: memories and queries, which do not belong in a log.
     logging.getLogger("aiosqlite").setLevel(logging.WARNING)
-    url = URL.create("sqlite+aiosqlite", database=str(path))
+    connect = {"timeout": busy_timeout_s, "isolation_level": None}
     engine = create_async_engine(
-        url, connect_args={"timeout": busy_timeout_s, "isolation_level": None}, hide_parameters=True
+        URL.create("sqlite+aiosqlite", database=str(path)), connect_args=connect, hide_parameters=True
+    )
+    thread_engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        connect_args={**connect, "check_same_thread": False},
+        hide_parameters=True,
     )
 
     # The driver is in autocommit mode (isolation_level None): a read sees the newest commit without a transaction, and
     # a write takes the write lock at once, so that its checks still hold when it inserts.
     @event.listens_for(engine.sync_engine, "connect")
+    @event.listens_for(thread_engine, "connect")
     def set_pragmas(connection: Any, _: Any) -> None:
         cursor = connection.cursor()
         for pragma in PRAGMAS:
@@ -212,12 +247,13 @@ def _engine(path: Path, busy_timeout_s: float) -> AsyncEngine:
         cursor.close()
 
     @event.listens_for(engine.sync_engine, "begin")
+    @event.listens_for(thread_engine, "begin")
     def begin(connection: Connection) -> None:
         statement = connection.get_execution_options().get("begin")
         if statement is not None:
             connection.exec_driver_sql(statement)
 
-    return engine
+    return engine, thread_engine
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -206,6 +206,8 @@ def _plain_kind(found: Classification) -> str:
 
 def with_dates_of(text: str, sent_at: datetime) -> str:
     """Write absolute dates into a whole message, statement by statement."""
+    if not dates(text, sent_at, future=True) and not dates(text, sent_at):
+        return text
     dated = text
     for one in reversed(statements(text, "user")):
         future = _future(one, one.found.kind)
