@@ -67,7 +67,7 @@ VENDORS = {
     "starlette": ("agents/mcp", "server/"),
     "uvicorn": ("agents/mcp", "server/", "http_protocol.py"),
     "fastapi": ("server/",),
-    "httpx": ("client/",),
+    "httpx": ("client/", "server/proxy.py"),
     "redis": ("redis.py",),
     "pymilvus": ("engines/milvus.py",),
     "opensearchpy": ("engines/elasticsearch.py",),

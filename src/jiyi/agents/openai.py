@@ -79,8 +79,8 @@ class RememberingClient:
         turns, is_chat = self._turns, self._path[0] == "chat"
 
         async def call(**request: Any) -> Any:
-            turn = _turn_of(request, is_chat)
-            reply = await method(**_with_block(request, await turns.block(turn), is_chat))
+            turn = turn_of(request, is_chat)
+            reply = await method(**with_block(request, await turns.block(turn), is_chat))
             if request.get("stream"):
                 return AsyncStream(reply, lambda text: turns.store(turn, text))
             await turns.store(turn, _text(reply))
@@ -93,8 +93,8 @@ class RememberingClient:
         run = cast(sync.Memory, self._memory)._run
 
         def call(**request: Any) -> Any:
-            turn = _turn_of(request, is_chat)
-            reply = method(**_with_block(request, run(turns.block(turn)), is_chat))
+            turn = turn_of(request, is_chat)
+            reply = method(**with_block(request, run(turns.block(turn)), is_chat))
             if request.get("stream"):
                 return Stream(reply, lambda text: run(turns.store(turn, text)))
             run(turns.store(turn, _text(reply)))
@@ -144,7 +144,7 @@ class Turns:
             await self.conversation.observe(messages)
 
 
-def _turn_of(request: Mapping[str, Any], is_chat: bool) -> Turn:
+def turn_of(request: Mapping[str, Any], is_chat: bool) -> Turn:
     """Return the turn of a request of Chat Completions or Responses."""
     given = request.get("messages" if is_chat else "input")
     if isinstance(given, str) and not is_chat:
@@ -158,7 +158,7 @@ def _turn_of(request: Mapping[str, Any], is_chat: bool) -> Turn:
     return Turn(said, new=last is messages[-1])
 
 
-def _with_block(request: dict[str, Any], block: str, is_chat: bool) -> dict[str, Any]:
+def with_block(request: dict[str, Any], block: str, is_chat: bool) -> dict[str, Any]:
     """Add recalled memories: in Chat Completions as a system message, in Responses to the instructions."""
     if not block:
         return request
@@ -178,6 +178,16 @@ def _text(reply: Any) -> str:
         return ""
 
 
+def text_of_event(event: Any) -> str:
+    """Return the text that an event of a stream adds to the answer."""
+    if part(event, "type") == "response.output_text.delta":
+        piece = part(event, "delta")
+    else:
+        choices = part(event, "choices")
+        piece = part(part(choices[0], "delta"), "content") if choices else None
+    return piece if isinstance(piece, str) else ""
+
+
 class Collector:
     """Collects the text of a stream and hands it to `store` once, when the stream ends or is closed."""
 
@@ -190,13 +200,7 @@ class Collector:
         return getattr(self._stream, name)
 
     def _collect(self, event: Any) -> Any:
-        if part(event, "type") == "response.output_text.delta":
-            piece = part(event, "delta")
-        else:
-            choices = part(event, "choices")
-            piece = part(part(choices[0], "delta"), "content") if choices else None
-        if isinstance(piece, str):
-            self._parts.append(piece)
+        self._parts.append(text_of_event(event))
         return event
 
     def _finish(self) -> Any:

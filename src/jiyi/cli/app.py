@@ -167,7 +167,7 @@ for panel, commands in {
         maintenance.compress,
         edit.delete,
     ),
-    "Connect": (server.serve, server.mcp),
+    "Connect": (server.serve, server.proxy, server.mcp),
     "Maintain": (
         search.stats,
         jobs.worker,

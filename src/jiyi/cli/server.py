@@ -1,4 +1,4 @@
-"""Commands that serve the memory: serve, mcp; and keys create, list, revoke."""
+"""Commands that serve the memory: serve, proxy, mcp; and keys create, list, revoke."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ..errors import InvalidInput
 from . import options as opt
 from .session import JSON, STORE, USER, call, general, plain, show
 
@@ -27,6 +28,10 @@ Lang = Annotated[
 ]
 ChatGPT = Annotated[bool, typer.Option("--chatgpt", help="Offer search and fetch too, for ChatGPT connectors.")]
 Agent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Agent of the saved memories.")]
+
+To = Annotated[str, typer.Option("--to", metavar="URL", help="Base URL of the model's server.")]
+KEY_ENV = "Environment variable with the key for the model's server. Default: the program's own key."
+KeyEnv = Annotated[str | None, typer.Option("--key-env", metavar="NAME", help=KEY_ENV)]
 
 KeyName = Annotated[str, typer.Argument(metavar="NAME", help="A name for the key, to recognise it.")]
 KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="The id of the key; see `jiyi keys list`.")]
@@ -65,6 +70,53 @@ def serve(host: Host = "127.0.0.1", port: Port = 8766, allow_host: AllowHost = N
 
     call(
         lambda memory, _: serve_http(memory, host=host, port=port, allowed_hosts=allow_host or (), ready=ready),
+        create=True,
+    )
+
+
+@general(USER, STORE)
+def proxy(
+    to: To,
+    key_env: KeyEnv = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8767,
+    allow_host: AllowHost = None,
+    verbose: Verbose = False,
+) -> None:
+    """Give memory to any program that speaks OpenAI's protocol, as a proxy.
+
+    Examples:
+    $ jiyi proxy --to http://127.0.0.1:11434/v1
+    $ jiyi proxy --to https://api.openai.com/v1 --user 林梅
+    $ jiyi proxy --to https://models.example.org/v1 --key-env MODELS_KEY
+
+    Set the program's base URL to http://127.0.0.1:8767/v1. Each turn gets the
+    memories that bear on it, and is stored afterwards. The program's own key
+    is sent on; with --key-env, the proxy's is sent instead. Headers:
+    X-Jiyi-User, X-Jiyi-Session, X-Jiyi-Agent. Once a key of Jiyi exists
+    (`jiyi keys create`), every request needs one, as X-Jiyi-Key or as the
+    program's key; a key for one user decides the user.
+    """
+    import os
+
+    from ..server.proxy import Upstream, serve_proxy
+    from ..server.serve import start_logging
+
+    key = None if key_env is None else os.environ.get(key_env)
+    if key_env is not None and not key:
+        raise InvalidInput("--key-env", f"the environment variable {key_env} is not set")
+    upstream = Upstream.parse(to, key=key)
+    start_logging(verbose=verbose)
+
+    def ready(url: str, needs_key: bool) -> None:
+        typer.echo(f"base URL: {url}  (sends on to {upstream.url})", err=True)
+        if not needs_key:
+            typer.echo("no keys: every program on this machine has access, others have none", err=True)
+
+    call(
+        lambda memory, user_id: serve_proxy(
+            memory, upstream, user_id=user_id, host=host, port=port, allowed_hosts=allow_host or (), ready=ready
+        ),
         create=True,
     )
 

@@ -19,8 +19,9 @@ import uvicorn
 from ..engine import runtime
 from ..errors import InvalidInput
 from ..http_protocol import HeaderTimeoutProtocol
-from ..http_server import bind_socket, is_loopback, url_host
+from ..http_server import AsgiApp, bind_socket, is_loopback, url_host
 from ..memory import Memory
+from ..settings import ServerSettings
 from .app import make_app
 from .auth import AppState
 from .middleware import MAX_HEADER_BYTES
@@ -89,12 +90,14 @@ async def serve(
 
 def server_over(memory: Memory, *, host: str, allowed_hosts: Sequence[str] = ()) -> Server:
     app, shared = make_app(memory, host=host, keyless=is_loopback(host), allowed_hosts=allowed_hosts)
-    settings = runtime(memory).settings.server
+    return Server(server_config(app, runtime(memory).settings.server), shared)
 
+
+def server_config(app: AsgiApp, settings: ServerSettings) -> uvicorn.Config:
     class Protocol(HeaderTimeoutProtocol):
         header_timeout_s = settings.receive_timeout_s
 
-    config = uvicorn.Config(
+    return uvicorn.Config(
         app,
         log_config=None,  # its default writes to stdout
         access_log=False,
@@ -107,11 +110,27 @@ def server_over(memory: Memory, *, host: str, allowed_hosts: Sequence[str] = ())
         timeout_graceful_shutdown=ceil(settings.shutdown_timeout_s),
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
-    return Server(config, shared)
 
 
-class Server(uvicorn.Server):
-    """Ends event streams on shutdown, and returns to its caller, who has a database to close."""
+class ReturningServer(uvicorn.Server):
+    """Returns to its caller, who has a database to close."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle signals without raising them again at the end, as uvicorn does: that would kill the process."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+class Server(ReturningServer):
+    """Ends event streams on shutdown."""
 
     def __init__(self, config: uvicorn.Config, shared: AppState) -> None:
         super().__init__(config)
@@ -127,16 +146,3 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: Any = None) -> None:
         self._shared.streams.stopping.set()
         await super().shutdown(sockets)
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Handle signals without raising them again at the end, as uvicorn does: that would kill the process."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self.handle_exit) for number in SIGNALS}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
