@@ -20,7 +20,22 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-VIEWS = ("search", "memories", "timeline", "profile", "graph", "import", "jobs", "metrics", "keys")
+VIEWS = (
+    "search",
+    "ask",
+    "memories",
+    "people",
+    "profile",
+    "timeline",
+    "graph",
+    "changes",
+    "review",
+    "import",
+    "maintenance",
+    "jobs",
+    "metrics",
+    "keys",
+)
 CHAT = [
     {"role": "user", "name": "Mei", "content": "I work at Anker.", "timestamp": "2024-05-01T10:00:00Z"},
     {"role": "user", "name": "Mei", "content": "我对花生过敏。", "timestamp": "2024-05-01T10:01:00Z"},
@@ -177,3 +192,10 @@ def item(page: Page, memory: dict[str, Any]) -> Locator:
 def action(page: Page, name: str) -> Locator:
     """A button, by what it does."""
     return page.locator(f'[data-action="{name}"]')
+
+
+def picture(page: Page, name: str) -> None:
+    """Save a screenshot, if TEST_PICTURES names a folder: somebody should look at it."""
+    folder = os.environ.get("TEST_PICTURES")
+    if folder:
+        page.screenshot(path=str(Path(folder) / f"{name}.png"))

@@ -26,7 +26,9 @@ def words(text: str) -> dict[str, str]:
 
 def test_both_languages_say_the_same_things() -> None:
     files = sources()
-    english, chinese = words(files["js/words/en.js"]), words(files["js/words/zh.js"])
+    english, chinese = (
+        words(files[f"js/words/{name}.js"]) | words(files[f"js/words/pages_{name}.js"]) for name in ("en", "zh")
+    )
     assert english.keys() == chinese.keys()
     for name, text in english.items():
         assert sorted(re.findall(r"{\w+}", text)) == sorted(re.findall(r"{\w+}", chinese[name])), name

@@ -121,6 +121,11 @@ class Usage(Area):
     observed = _verb(usage.Usage.observed)
     metrics = _verb(usage.Usage.metrics)
     prometheus = _verb(usage.Usage.prometheus)
+    changes = _verb(usage.Usage.changes)
+    subjects = _verb(usage.Usage.subjects)
+    mentions = _verb(usage.Usage.mentions)
+    review = _verb(usage.Usage.review)
+    sizes = _verb(usage.Usage.sizes)
 
 
 async def _cancel_tasks() -> None:

@@ -13,15 +13,16 @@ from ..metrics import Metrics, Sample, Timing, prometheus, share
 from ..models import CacheUse, MemoryItem, Observed, Recall, Stats, utc_now
 from ..scope import Filter
 from ..store.projections import EngineState
+from .overview import Overview
 from .sessions import TurnQueue
 
 SHOWN_DAYS = 30
 COUNT_EVERY_S = 60.0  # counting reads every row, so the gauges are cached
 
 
-class Usage:
+class Usage(Overview):
     def __init__(self, engine: Engine, turns: TurnQueue) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._turns = turns
         self._counted: tuple[float, Stats] | None = None
 

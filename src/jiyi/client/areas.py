@@ -20,7 +20,8 @@ from ..keep.maintain import MaintenanceReport
 from ..keep.undo import UndoPlan, UndoReport
 from ..keys import ApiKey, AuditEntry, NewKey
 from ..metrics import Metrics
-from ..models import ImportReport, Job, Observed, Recall, Receipt, ReceiptState, Stats
+from ..models import ImportReport, Job, MemoryItem, Observed, Recall, Receipt, ReceiptState, Stats
+from ..read.overview import ChangePage, ReviewItem, Subject, UserSize
 from ..read.query import Expansion
 from ..settings import Settings
 from ..store.records import EXPORT
@@ -185,6 +186,11 @@ class Usage(Area):
     recalls = served(usage.Usage.recalls, "GET", "/v1/recalls", tuple[Recall, ...], field="items")
     groups = served(usage.Usage.groups, "GET", "/v1/groups", dict[str, int], field="groups", empty={})
     metrics = served(usage.Usage.metrics, "GET", "/v1/metrics", Metrics, field="memory", refused=OF_ALL)
+    changes = served(usage.Usage.changes, "GET", "/v1/changes", ChangePage)
+    subjects = served(usage.Usage.subjects, "GET", "/v1/subjects", tuple[Subject, ...], field="items")
+    mentions = served(usage.Usage.mentions, "GET", "/v1/mentions", tuple[MemoryItem, ...], field="items")
+    review = served(usage.Usage.review, "GET", "/v1/review", tuple[ReviewItem, ...], field="items")
+    sizes = served(usage.Usage.sizes, "GET", "/v1/sizes", tuple[UserSize, ...], field="items")
     most_used = unsupported(usage.Usage.most_used, "`usage.recalls` lists what is recalled, `list` all memories")
 
     async def observed(self) -> Observed:

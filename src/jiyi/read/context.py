@@ -252,6 +252,11 @@ def _line(memory: MemoryItem, frame: _Frame, longest: int, weak: Collection[str]
     return _Line(section, memory.occurred_at, label, harmless(content[:longest]), whole=len(content) <= longest)
 
 
+def line_text(memory: MemoryItem) -> str:
+    """Return the text of a memory as a block shows it."""
+    return harmless(dated_text(memory) or memory.content)
+
+
 def _speaker(memory: MemoryItem) -> str | None:
     names = (memory.data.get("speaker"), memory.data.get("role"))
     return next((name.strip() for name in names if isinstance(name, str) and name.strip()), None)

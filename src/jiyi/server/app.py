@@ -22,7 +22,7 @@ from .console_files import add_console
 from .events import Streams
 from .metrics import RequestMetrics
 from .middleware import Authentication, Limits, RequestLog
-from .routes import admin, agents, jobs, json_response, mem0, memories, transfer
+from .routes import admin, agents, jobs, json_response, mem0, memories, overview, transfer
 from .uploads import Uploads
 
 ROUTERS = (
@@ -33,6 +33,7 @@ ROUTERS = (
     jobs.router,
     transfer.router,
     agents.memunits,
+    overview.router,
     admin.maintenance,
     admin.server,
     admin.keys,

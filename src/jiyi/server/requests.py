@@ -166,6 +166,17 @@ class ContextBody(FilterBody):
     asked_at: Time | None = None
 
 
+class RecallBody(Body):
+    model_config = example(said="晚饭吃什么？", max_tokens=400)
+
+    said: QueryText = Field(description="the words of the user")
+    max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 800
+    style: Style = "sections"
+    session_id: Name | None = Field(default=None, description="words of this session are left out")
+    agent_id: Name | None = None
+    private: bool = Field(default=False, description="only the memories of this agent")
+
+
 class ExpandBody(Body):
     model_config = example(keywords=["过敏"])
 

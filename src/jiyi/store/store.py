@@ -14,6 +14,7 @@ from .keys import Keys
 from .maintenance import Maintenance
 from .memories import Memories
 from .messages import Messages
+from .overview import Overviews
 from .projected import ProjectedMemories
 from .projections import Projections
 from .record_io import Records
@@ -42,6 +43,7 @@ class Store:
         self.messages = Messages(database)
         self.projected = ProjectedMemories(database)
         self.projections = Projections(database)
+        self.overviews = Overviews(database)
         self.recalls = Recalls(database)
         self.records = Records(database)
         self.statistics = Statistics(database)

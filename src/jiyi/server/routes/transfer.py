@@ -98,10 +98,10 @@ async def export(caller: UserReader, format_: Annotated[ExportFormat, Query(alia
         "Content-Disposition": f'attachment; filename="memories.{ENDING[format_]}"',
         "Content-Length": str(written.size_bytes),
     }
-    return StreamingResponse(_chunks(folder), 200, headers, MEDIA_TYPE[format_])
+    return StreamingResponse(file_chunks(folder), 200, headers, MEDIA_TYPE[format_])
 
 
-async def _chunks(folder: Path) -> AsyncIterator[bytes]:
+async def file_chunks(folder: Path) -> AsyncIterator[bytes]:
     try:
         file = await asyncio.to_thread((folder / "memories").open, "rb")
         with file:

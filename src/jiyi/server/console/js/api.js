@@ -86,6 +86,16 @@ async function* events(path, query, signal) {
   }
 }
 
+/** Saves the answer of the server as a file. */
+export async function download(path, name, query) {
+  const reply = await call("GET", path, { query, headers: { Accept: "*/*" } });
+  const url = URL.createObjectURL(await reply.blob());
+  const link = document.createElement("a");
+  Object.assign(link, { href: url, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
 const mine = (query) => ({ user_id: kept.user, ...query });
 const at = (id, more = "") => `v1/memories/${encodeURIComponent(id)}${more}`;
 const expecting = (version) => (version === null || version === undefined ? {} : { "If-Match": `"${version}"` });
@@ -129,6 +139,21 @@ export const api = {
   }),
   imports: (signal) => json("GET", "v1/imports", { query: mine(), signal }),
   importEvents: (id, signal) => events(`v1/imports/${encodeURIComponent(id)}/events`, mine(), signal),
+
+  recall: (body, signal) => json("POST", "v1/recall", { query: mine(), body, signal }),
+  changes: (query, signal) => json("GET", "v1/changes", { query: mine(query), signal }),
+  undo: (memoryId) => json("POST", "v1/undo", { query: mine(), body: { memory_id: memoryId } }),
+  subjects: (signal) => json("GET", "v1/subjects", { query: mine(), signal }),
+  mentions: (name, signal) => json("GET", "v1/mentions", { query: mine({ name }), signal }),
+  review: (signal) => json("GET", "v1/review", { query: mine(), signal }),
+  addSynonym: (keyword, synonym) => json("POST", "v1/synonyms", { query: mine(), body: { pairs: [{ keyword, synonym, similarity: 1 }] } }),
+  removeSynonym: (keyword, synonym) => json("DELETE", "v1/synonyms", { query: mine({ keyword, synonym }) }),
+
+  verify: (signal) => json("POST", "v1/verify", { query: mine(), signal }),
+  compressPlan: (signal) => json("POST", "v1/compress/plan", { query: mine(), signal }),
+  compress: () => json("POST", "v1/compress", { query: mine() }),
+  sizes: (signal) => json("GET", "v1/sizes", { signal }),
+  settings: (signal) => json("GET", "v1/settings", { signal }),
 
   metrics: (signal) => json("GET", "v1/metrics", { signal }),
   keys: (signal) => json("GET", "v1/keys", { signal }),

@@ -1,10 +1,12 @@
 // Texts, numbers and times in the chosen language.
 import en from "./words/en.js";
 import names from "./words/names.js";
+import pagesEn from "./words/pages_en.js";
+import pagesZh from "./words/pages_zh.js";
 import zh from "./words/zh.js";
 import { kept } from "./store.js";
 
-const TABLES = { en, zh };
+const TABLES = { en: { ...en, ...pagesEn }, zh: { ...zh, ...pagesZh } };
 
 export function language() {
   return kept.language in TABLES ? kept.language : "en";
@@ -59,6 +61,11 @@ export function day(at) {
 export function moment(at) {
   const format = { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" };
   return new Intl.DateTimeFormat(locale(), format).format(new Date(at));
+}
+
+/** A day with its weekday, for headings. */
+export function weekday(at) {
+  return new Intl.DateTimeFormat(locale(), { weekday: "long", year: "numeric", month: "long", day: "numeric" }).format(new Date(at));
 }
 
 export function clock(at) {

@@ -40,8 +40,8 @@ export function buildShell(views, begin, anew) {
   const links = new Map();
   const flag = h("span", { class: "flag", hidden: true });
   flag.append(h("span", { class: "unseen" }, t("not_ready")));
-  for (const { name } of views) {
-    links.set(name, h("a", { href: address(name), data: { view: name } }, icon(name), h("span", null, t(`nav_${name}`)), name === "jobs" && flag));
+  for (const { name, key } of views) {
+    links.set(name, h("a", { href: address(name), title: `g ${key}`, data: { view: name } }, icon(name), h("span", null, t(`nav_${name}`)), name === "jobs" && flag));
   }
   const side = h("aside", { class: "side", id: "side" },
     brand(),

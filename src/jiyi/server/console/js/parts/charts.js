@@ -14,7 +14,7 @@ function top(values) {
 
 function frame(label, most, names, drawn) {
   const y = (value) => FLOOR * (1 - value / most);
-  const lines = [0, most / 2, most].map((value) => s("g", null,
+  const lines = (most > 1 ? [0, most / 2, most] : [0, most]).map((value) => s("g", null,
     s("line", { class: "grid", x1: LEFT, x2: WIDTH, y1: y(value), y2: y(value) }),
     s("text", { x: LEFT - 8, y: y(value) + 4, "text-anchor": "end" }, number(value, value % 1 ? 1 : 0))));
   const places = names.length > 2 ? [0, Math.floor((names.length - 1) / 2), names.length - 1] : [names.length - 1];

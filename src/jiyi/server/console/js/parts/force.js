@@ -3,15 +3,18 @@
 
 const NEAR = 150; // preferred length of an edge
 const MARGIN = 84;
+const GAP = 28; // between components
+const LABEL_HEIGHT = 46; // of a node with its label
 const ROUNDS = 260;
+const UNTANGLING = 400; // rounds, at most
 
-/** The position of each node; `shape` is width divided by height. */
-export function layout(count, edges, shape) {
-  const nodes = Array.from({ length: count }, () => ({ x: 0, y: 0, dx: 0, dy: 0 }));
+/** The position of each node; `shape` is width divided by height, `widths` are those of the labels. */
+export function layout(count, edges, shape, widths) {
+  const nodes = Array.from({ length: count }, (_, at) => ({ x: 0, y: 0, dx: 0, dy: 0, width: widths[at] }));
   const boxes = pieces(count, edges).map((piece) => {
     const own = new Set(piece);
     settle(piece.map((at) => nodes[at]), edges.filter(([from]) => own.has(from)).map(([from, to]) => [nodes[from], nodes[to]]));
-    return boxed(lying(piece.map((at) => nodes[at])));
+    return boxed(apart(lying(piece.map((at) => nodes[at]))));
   });
   shelve(boxes, shape);
   return nodes;
@@ -79,11 +82,45 @@ function lying(nodes) {
   return nodes;
 }
 
+/** Moves nodes until no label covers another one. */
+function apart(nodes) {
+  if (nodes.length === 2) {
+    const middle = (nodes[0].width + nodes[1].width) / 4 + GAP; // side by side
+    [nodes[0].y, nodes[1].y] = [0, 0];
+    nodes[0].x = Math.sign(nodes[0].x - nodes[1].x || 1) * middle;
+    nodes[1].x = -nodes[0].x;
+  }
+  for (let round = 0; round < UNTANGLING; round += 1) {
+    let moved = false;
+    for (let a = 0; a < nodes.length; a += 1) {
+      for (let b = a + 1; b < nodes.length; b += 1) moved = separate(nodes[a], nodes[b]) || moved;
+    }
+    if (!moved) break;
+  }
+  return nodes;
+}
+
+function separate(a, b) {
+  const across = (a.width + b.width) / 2 - Math.abs(a.x - b.x);
+  const down = LABEL_HEIGHT - Math.abs(a.y - b.y);
+  if (across <= 0 || down <= 0) return false;
+  if (down <= across) {
+    const by = ((a.y <= b.y ? -1 : 1) * (down + 1)) / 2;
+    a.y += by;
+    b.y -= by;
+  } else {
+    const by = ((a.x <= b.x ? -1 : 1) * (across + 1)) / 2;
+    a.x += by;
+    b.x -= by;
+  }
+  return true;
+}
+
 function boxed(nodes) {
-  const xs = nodes.map((node) => node.x);
   const ys = nodes.map((node) => node.y);
-  const [left, top] = [Math.min(...xs), Math.min(...ys)];
-  return { nodes, left, top, width: Math.max(...xs) - left + 2 * MARGIN, height: Math.max(...ys) - top + MARGIN };
+  const [left, top] = [Math.min(...nodes.map((node) => node.x - node.width / 2)), Math.min(...ys)];
+  const right = Math.max(...nodes.map((node) => node.x + node.width / 2));
+  return { nodes, left, top, width: right - left + GAP, height: Math.max(...ys) - top + MARGIN };
 }
 
 function shelve(boxes, shape) {
@@ -93,7 +130,7 @@ function shelve(boxes, shape) {
   for (const box of boxes) {
     if (x + box.width > widest && x > 0) [x, y, tall] = [0, y + tall, 0];
     for (const node of box.nodes) {
-      node.x += x - box.left + MARGIN;
+      node.x += x - box.left + GAP / 2;
       node.y += y - box.top + MARGIN / 2;
     }
     x += box.width;

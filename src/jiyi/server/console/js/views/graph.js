@@ -79,17 +79,23 @@ function shortened(text) {
   return points.length > most ? `${points.slice(0, most).join("")}…` : text;
 }
 
+/** Width of a label in pixels; Chinese characters are about twice as wide. */
+function widthOf(label) {
+  return 24 + [...label].reduce((sum, one) => sum + (/[\u2e80-\uffef]/.test(one) ? 13 : 7.2), 0);
+}
+
 function picture({ nodes, edges }, width, signal) {
-  const places = layout(nodes.length, edges.map((edge) => [edge.from, edge.to]), width / HIGHEST);
+  const labels = nodes.map((memory) => shortened(memory.summary || memory.content));
+  const places = layout(nodes.length, edges.map((edge) => [edge.from, edge.to]), width / HIGHEST, labels.map(widthOf));
   const marks = s("defs", null, KINDS.map((kind) => s("marker", {
     id: `arrow-${kind}`, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse",
   }, s("path", { d: "M1 1L7 4L1 7", class: `stroke-${kind} tip` }))));
   const lines = edges.map((edge) => s("path", { class: `edge stroke-${edge.kind}`, "marker-end": `url(#arrow-${edge.kind})`, "stroke-width": 0.8 + edge.strength }));
-  const circles = nodes.map((memory) => {
+  const circles = nodes.map((memory, at) => {
     const text = memory.summary || memory.content;
     return s("a", { class: memory.valid_to ? "node ended" : "node", href: opens(memory.id), data: { item: memory.id }, "aria-label": `${named("type", memory.memory_type)}: ${text}` },
       s("title", null, text), s("circle", { r: 5 + 5 * memory.importance, class: `fill-${memory.layer}` }),
-      s("text", { y: 24, "text-anchor": "middle" }, shortened(text)));
+      s("text", { y: 24, "text-anchor": "middle" }, labels[at]));
   });
   const scene = s("g", null, lines, circles);
   const view = fitted(places, width);
@@ -118,7 +124,8 @@ function bent(from, to, by) {
 function fitted(places, width) {
   const xs = places.map((one) => one.x);
   const ys = places.map((one) => one.y);
-  const [left, right, top, foot] = [Math.min(...xs) - 90, Math.max(...xs) + 90, Math.min(...ys) - 30, Math.max(...ys) + 45];
+  const half = Math.max(...places.map((one) => one.width)) / 2;
+  const [left, right, top, foot] = [Math.min(...xs) - half, Math.max(...xs) + half, Math.min(...ys) - 30, Math.max(...ys) + 45];
   const scale = Math.max(Math.min(width / (right - left), HIGHEST / (foot - top), 1.2), SMALLEST);
   const height = Math.min(Math.max((foot - top) * scale, LOWEST), HIGHEST);
   const middle = (low, high, room) => Math.max((room - (low + high) * scale) / 2, -low * scale);

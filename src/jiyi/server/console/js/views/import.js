@@ -134,7 +134,7 @@ function leftOut(report) {
 
 function table(items) {
   const states = { done: "on", failed: "off", running: "mid" };
-  return h("div", { class: "card scrolls" }, h("table", { class: "table" },
+  return h("div", { class: "card scrolls", tabindex: "0" }, h("table", { class: "table" },
     h("thead", null, h("tr", null, [t("file"), t("state"), t("result"), t("when")].map((words) => h("th", { scope: "col" }, words)))),
     h("tbody", null, items.map((one) => h("tr", null,
       h("td", null, one.filename),

@@ -65,7 +65,7 @@ function table(items, load) {
   const cancel = async (job) => {
     if (await confirmed({ title: t("job_cancel_title"), text: t("job_cancel_text"), action: t("job_cancel") })) act(api.cancelJob, job.id, t("job_cancelled"));
   };
-  return h("div", { class: "scrolls" }, h("table", { class: "table" },
+  return h("div", { class: "scrolls", tabindex: "0" }, h("table", { class: "table" },
     h("thead", null, h("tr", null, [t("job"), t("state"), t("attempts"), t("problems"), t("when"), ""].map((words) => h("th", { scope: "col", class: words === t("attempts") ? "number" : null }, words)))),
     h("tbody", null, items.map((job) => h("tr", null,
       h("td", null, job.kind, job.session_id && h("div", { class: "tiny faint" }, job.session_id)),

@@ -27,8 +27,8 @@ export async function showKeys(place, params, signal) {
     }
     const [{ items }, audit] = await Promise.all([api.keys(signal), api.audit(signal)]);
     fill(body,
-      items.length ? h("div", { class: "card scrolls" }, table(items, load)) : h("div", { class: "card" }, empty("keys", t("keys_none"), t("keys_none_text"))),
-      audit.items.length ? [h("h2", null, t("audit")), h("div", { class: "card scrolls" }, log(audit.items, items))] : null);
+      items.length ? h("div", { class: "card scrolls", tabindex: "0" }, table(items, load)) : h("div", { class: "card" }, empty("keys", t("keys_none"), t("keys_none_text"))),
+      audit.items.length ? [h("h2", null, t("audit")), h("div", { class: "card scrolls", tabindex: "0" }, auditTable(audit.items, items))] : null);
   }
   await load();
 }
@@ -63,7 +63,7 @@ function table(items, load) {
       h("td", null, key.revoked_at ? null : h("button", { class: "button danger compact", type: "button", onclick: () => revoke(key) }, t("key_revoke")))))));
 }
 
-function log(items, keys) {
+export function auditTable(items, keys) {
   const names = new Map(keys.map((key) => [key.id, key.name]));
   return h("table", { class: "table" },
     h("thead", null, h("tr", null, [t("when"), t("key"), t("audit_action"), t("audit_target")].map((words) => h("th", { scope: "col" }, words)))),

@@ -6,13 +6,16 @@ import { named, t } from "../i18n.js";
 import { icon } from "../icons.js";
 import { dialog, field, form, segments } from "../parts/dialogs.js";
 import { FILTERS, filterFields, some, typeChips, wanted } from "../parts/filters.js";
+import { firstRun } from "../parts/firstrun.js";
 import { markOpen, row } from "../parts/memory.js";
 import { note as say, noteProblem } from "../parts/notes.js";
 import { empty, failure, loading } from "../parts/states.js";
-import { address, here, note, open } from "../router.js";
+import { here, note, open } from "../router.js";
+import { virtualList } from "../parts/virtual.js";
 import { session } from "../shell.js";
+import { copy } from "./pane.js";
 
-const PAGE = 50;
+const PAGE = 100;
 
 export function showMemories(place, params, signal) {
   const count = h("p", { class: "numbers", role: "status", "aria-live": "polite" });
@@ -24,9 +27,10 @@ export function showMemories(place, params, signal) {
     toggle.setAttribute("aria-expanded", String(!fields.hidden));
   });
   const list = h("div", { class: "card rows" });
-  const foot = h("div", { class: "line" });
   let asking = null;
   signal.addEventListener("abort", () => asking?.abort());
+
+  let shown = null; // the list with its items and the cursor of the next page
 
   async function load(cursor = null) {
     asking?.abort();
@@ -45,29 +49,29 @@ export function showMemories(place, params, signal) {
   }
 
   function show(page, cursor, now) {
-    if (!cursor) {
+    if (cursor) shown.items.push(...page.items);
+    else {
       count.textContent = page.total === null ? "" : t("memories_count", { n: page.total });
-      fill(list, page.items.length ? h("ul") : nothing(now));
+      shown = { items: page.items };
+      fill(list, page.items.length ? (shown.list = virtualList(shown.items, row, signal, { onEnd: more })) : nothing(now));
     }
-    const rows = list.querySelector("ul");
-    rows?.append(...page.items.map(row));
+    shown.cursor = page.next_cursor;
+    shown.busy = false;
+    shown.list?.grow();
     markOpen(list, now.get("open"));
-    fill(foot, page.next_cursor
-      ? h("button", {
-        class: "button", type: "button",
-        onclick: async () => {
-          const before = rows.children.length;
-          await load(page.next_cursor);
-          rows.children[before]?.firstChild.focus({ preventScroll: true }); // the button may be gone
-        },
-      }, t("more"))
-      : null);
+  }
+
+  /** Reads the next page when the end of the list comes near. */
+  function more() {
+    if (!shown?.cursor || shown.busy) return;
+    shown.busy = true;
+    load(shown.cursor);
   }
 
   function nothing(now) {
     return some(now) || now.get("status")
       ? empty("filter", t("memories_none_match"), t("memories_none_match_text"))
-      : empty("memories", t("memories_empty"), t("memories_empty_text"), h("a", { class: "button", href: address("import") }, t("nav_import")));
+      : firstRun(copy);
   }
 
   function change(changes, anew = false) {
@@ -90,7 +94,7 @@ export function showMemories(place, params, signal) {
         segments(t("status"), "status", [["active", t("status_active")], ["archived", t("status_archived")]], params.get("status") ?? "active",
           (status) => change({ status: status === "active" ? null : status })),
         session.may("write") && h("button", { class: "button", type: "button", data: { action: "add" }, onclick: addOne }, icon("add"), t("add")))),
-    h("div", { class: "line" }, chips, toggle), fields, list, foot);
+    h("div", { class: "line" }, chips, toggle), fields, list);
   draw();
   refreshTypes();
   hear("memory", signal, () => {

@@ -110,7 +110,7 @@ function routes(byRoute) {
 
 function latencies(rows) {
   const cell = (seconds) => h("td", { class: "number" }, shown(ms(seconds)));
-  return h("div", { class: "scrolls" }, h("table", { class: "table close" },
+  return h("div", { class: "scrolls", tabindex: "0" }, h("table", { class: "table close" },
     h("thead", null, h("tr", null, h("th", { scope: "col" }, t("metrics_call")), [t("metrics_calls"), "p50 ms", "p95 ms", "p99 ms"].map((words) => h("th", { scope: "col", class: "number" }, words)))),
     h("tbody", null, rows.map(([name, one]) => h("tr", null, h("th", { scope: "row" }, name), h("td", { class: "number" }, number(one.count)), cell(one.p50), cell(one.p95), cell(one.p99))))));
 }

@@ -9,18 +9,14 @@ import { filterFields, some, typeChips, wanted } from "../parts/filters.js";
 import { badge, markOpen, opens, tags, time } from "../parts/memory.js";
 import { band, scaleOf, scoreBar, whole } from "../parts/score.js";
 import { empty, failure, loading } from "../parts/states.js";
-import { address, here, note } from "../router.js";
-import { session } from "../shell.js";
-import { addOne } from "./memories.js";
+import { here, note } from "../router.js";
+import { firstRun } from "../parts/firstrun.js";
+import { copy } from "./pane.js";
 
 const PAUSE_MS = 160; // after the last key
 const LIMIT = 20;
 
-function nothingStored() {
-  return empty("memories", t("search_nothing_stored"), t("search_nothing_stored_text"),
-    session.may("write") && h("button", { class: "button first", type: "button", onclick: addOne }, t("add")),
-    h("a", { class: "button", href: address("import") }, t("nav_import")));
-}
+const nothingStored = () => firstRun(copy);
 
 export function showSearch(place, params, signal) {
   const input = h("input", {

@@ -1,23 +1,27 @@
-// Validity over time: a lane per attribute, a bar per value, and a line for the chosen time.
+// Validity over time: a lane per attribute and person, a bar per value.
 import { api } from "../api.js";
-import { fill, h, said } from "../dom.js";
+import { fill, h } from "../dom.js";
 import { hear, tell } from "../events.js";
-import { day, named, number, t } from "../i18n.js";
+import { named, t } from "../i18n.js";
+import { attributeName, personOf } from "../parts/attributes.js";
 import { segments } from "../parts/dialogs.js";
-import { attributeName } from "../parts/attributes.js";
-import { markOpen, opens } from "../parts/memory.js";
+import { markOpen } from "../parts/memory.js";
 import { noteProblem } from "../parts/notes.js";
 import { empty, failure, loading } from "../parts/states.js";
+import { begins, ends, timeChart } from "../parts/timechart.js";
 import { here, note } from "../router.js";
 
 const PAGE = 300;
-const STEPS = 1000; // of the slider
+const MOST_ROWS = 6; // of a lane
+const OTHER_ROWS = 12; // of the lane with facts that have no attribute
+const WITHOUT = ["episode", "profile", "group_profile", "message"]; // no facts
 
 export async function showTimeline(place, params, signal) {
   const body = h("div", { class: "stack" }, loading());
   const count = h("p", { class: "small soft numbers", role: "status", "aria-live": "polite" });
   let items = [];
   let cursor = null;
+  let chart = null;
   let shown = params.get("show") ?? "facts";
 
   fill(place, h("div", { class: "head" }, h("h1", null, t("timeline_title")), h("p", null, t("timeline_text")),
@@ -42,7 +46,8 @@ export async function showTimeline(place, params, signal) {
       fill(body, empty("timeline", t("timeline_empty"), t("timeline_empty_text")), older());
       return;
     }
-    fill(body, chart(lanes, count), count, older());
+    chart = timeChart(lanes, count);
+    fill(body, chart.element, count, older());
     markOpen(body, here().params.get("open"));
   }
 
@@ -52,126 +57,48 @@ export async function showTimeline(place, params, signal) {
 
   hear("memory", signal, () => load().catch(noteProblem));
   hear("shown", signal, (id) => markOpen(body, id));
+  addEventListener("resize", () => chart?.place(), { signal });
   await load();
 }
 
-const begins = (memory) => Date.parse(memory.valid_from);
-const ends = (memory) => (memory.valid_to ? Date.parse(memory.valid_to) : Infinity);
-
-/** Lanes by subject and attribute, or by type. */
-function lanesOf(items, shown) {
+/** Lanes by person and attribute; facts without a readable attribute share one lane of their person. */
+export function lanesOf(items, shown) {
   const lanes = new Map();
   for (const memory of items) {
-    const { subject, attribute } = memory.data;
-    const fact = typeof attribute === "string" && !["episode", "profile", "group_profile", "message"].includes(memory.memory_type);
+    const fact = !WITHOUT.includes(memory.memory_type);
     if (!fact && shown !== "everything") continue;
-    const who = fact ? subject ?? "" : "";
-    const name = fact ? attribute : memory.memory_type;
-    const key = `${who}\n${name}`;
-    if (!lanes.has(key)) lanes.set(key, { who, name, fact, items: [] });
+    const who = fact ? personOf(memory) : "";
+    const name = fact ? attributeName(memory.data.attribute) : null;
+    const label = fact ? name ?? t("timeline_other") : named("type", memory.memory_type);
+    const key = `${who}\n${label}`;
+    if (!lanes.has(key)) lanes.set(key, { who, label, fact, other: !name, items: [] });
     lanes.get(key).items.push(memory);
   }
   const all = [...lanes.values()].filter((lane) => shown !== "changed" || lane.items.some((one) => one.valid_to));
   for (const lane of all) {
+    if (shown === "changed" && lane.other) lane.items = lane.items.filter((one) => one.valid_to);
     lane.items.sort((a, b) => begins(a) - begins(b));
-    lane.rows = packed(lane.items);
+    const kept = lane.other ? lane.items.slice(-OTHER_ROWS) : lane.items;
+    lane.more = lane.items.length - kept.length;
+    lane.items = kept;
+    lane.rows = packed(kept, lane.other ? OTHER_ROWS : MOST_ROWS);
   }
   const changes = (lane) => lane.items.filter((one) => one.valid_to).length;
   const many = new Map();
   for (const lane of all) many.set(lane.who, (many.get(lane.who) ?? 0) + lane.items.length);
   return all.sort((a, b) => Number(b.fact) - Number(a.fact) || many.get(b.who) - many.get(a.who) || a.who.localeCompare(b.who)
-    || changes(b) - changes(a) || a.name.localeCompare(b.name));
+    || Number(a.other) - Number(b.other) || changes(b) - changes(a) || a.label.localeCompare(b.label));
 }
 
-/** Overlapping bars get separate rows, at most six. */
-function packed(items) {
+/** Overlapping bars get separate rows. */
+function packed(items, most) {
   const rows = [];
   for (const memory of items) {
     let row = rows.find((one) => one.until <= begins(memory));
-    if (!row && rows.length < 6) rows.push((row = { until: 0, items: [] }));
+    if (!row && rows.length < most) rows.push((row = { until: 0, items: [] }));
     row ??= rows[items.indexOf(memory) % rows.length];
     row.items.push(memory);
     row.until = ends(memory);
   }
   return rows.map((row) => row.items);
-}
-
-function chart(lanes, count) {
-  const all = lanes.flatMap((lane) => lane.items);
-  const now = Date.now();
-  const first = Math.min(...all.map(begins));
-  const low = first - (now - first) * 0.02;
-  const high = Math.max(now, ...all.map((one) => Math.min(ends(one), now))) + (now - first) * 0.015 + 3_600_000;
-  const x = (at) => (100 * (Math.min(Math.max(at, low), high) - low)) / (high - low);
-  const bars = [];
-
-  const bar = (memory) => {
-    const to = ends(memory);
-    const text = memory.data.value && typeof memory.data.value === "string" ? memory.data.value : memory.summary || memory.content;
-    const link = said("a", {
-      class: to === Infinity ? "span lasting" : "span", href: opens(memory.id), data: { item: memory.id },
-      css: { left: `${x(begins(memory))}%`, width: `${Math.max(x(to) - x(begins(memory)), 0.4)}%` },
-      title: `${memory.content}\n${to === Infinity ? t("valid_now", { from: day(memory.valid_from) }) : t("valid_ended", { from: day(memory.valid_from), to: day(memory.valid_to) })}`,
-    }, text);
-    bars.push([memory, link]);
-    return link;
-  };
-
-  const line = h("i", { class: "moment-line" });
-  const when = h("output", { class: "moment-when numbers" });
-  const range = h("input", { class: "moment", type: "range", min: 0, max: STEPS, step: "any", "aria-label": t("timeline_moment") });
-  const move = () => {
-    const at = low + ((high - low) * Number(range.value)) / STEPS;
-    line.style.left = `${x(at)}%`;
-    when.style.setProperty("--at", `${x(at)}%`);
-    when.textContent = day(at);
-    range.setAttribute("aria-valuetext", day(at));
-    let valid = 0;
-    for (const [memory, link] of bars) {
-      const holds = begins(memory) <= at && at < ends(memory);
-      valid += holds;
-      link.classList.toggle("past", !holds);
-    }
-    count.textContent = `${t("timeline_at", { date: day(at) })}: ${t("timeline_count", { n: valid, of: number(all.length) })}`;
-  };
-  const element = h("div", { class: "card timeline" },
-    h("div", { class: "lane axis" }, h("span", null, h("button", {
-      class: "button compact", type: "button",
-      onclick: () => {
-        range.value = (STEPS * (now - low)) / (high - low);
-        move();
-      },
-    }, t("timeline_today"))), h("div", { class: "track" }, when, range)),
-    h("div", { class: "lanes" },
-      h("div", { class: "lane over" }, h("span"), h("div", { class: "track" }, ticks(low, high).map(([at, words]) => h("i", { class: "tick", css: { left: `${x(at)}%` } }, h("span", null, words))), line)),
-      lanes.map((lane, at) => [
-        lane.who && lane.who !== lanes[at - 1]?.who && said("div", { class: "lane-group" }, lane.who),
-        h("div", { class: "lane" },
-          h("span", { class: "lane-name" }, lane.fact ? attributeName(lane.name) : named("type", lane.name)),
-          h("div", { class: "track" }, lane.rows.map((row) => h("div", { class: "track-row" }, row.map(bar)))))])));
-  range.value = (STEPS * (now - low)) / (high - low);
-  range.addEventListener("input", move);
-  move();
-  return element;
-}
-
-/** Ticks: years, months or days, depending on the range. */
-function ticks(low, high) {
-  const days = (high - low) / 86_400_000;
-  const every = days > 3650 ? [24, "y"] : days > 900 ? [12, "y"] : days > 420 ? [3, "m"] : days > 60 ? [1, "m"] : [0, "d"];
-  const found = [];
-  const at = new Date(low);
-  if (every[0]) at.setUTCDate(1), at.setUTCMonth(every[0] >= 12 ? 0 : at.getUTCMonth() - (at.getUTCMonth() % every[0]));
-  at.setUTCHours(0, 0, 0, 0);
-  const step = Math.max(1, Math.ceil(days / 8));
-  for (let guard = 0; at.getTime() < high && guard < 60; guard += 1) {
-    if (at.getTime() > low) {
-      const words = every[1] === "y" ? String(at.getUTCFullYear()) : every[1] === "m"
-        ? `${at.getUTCFullYear()}-${String(at.getUTCMonth() + 1).padStart(2, "0")}` : at.toISOString().slice(5, 10);
-      found.push([at.getTime(), words]);
-    }
-    if (every[0]) at.setUTCMonth(at.getUTCMonth() + every[0]);
-    else at.setUTCDate(at.getUTCDate() + step);
-  }
-  return found;
 }

@@ -1,0 +1,112 @@
+"""Overviews: the change log, people and things, memories that need a look, users with their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from .. import validation
+from ..engine import Engine
+from ..errors import InvalidInput
+from ..languages.words import normalise
+from ..models import MemoryItem
+from ..read.overview import (
+    ChangeEntry,
+    ChangePage,
+    ReviewItem,
+    Subject,
+    UserSize,
+    mentioning,
+    subjects_of,
+    to_entry,
+    to_review,
+)
+
+MOST_READ = 20_000  # newest memories that an overview reads
+EXACT = 1.0  # similarity of two names of the same thing
+
+
+class Overview:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def changes(
+        self, *, user_id: str, source: str | None = None, limit: int = 100, cursor: str | None = None
+    ) -> ChangePage:
+        """List what was learned, changed, ended and forgotten, newest first. `source` is one of chat, file, agent,
+        model, person and jiyi. `maintenance.undo` undoes the last change of a memory.
+
+            page = await memory.usage.changes(user_id="mei", limit=20)
+        """
+        user_id, limit = validation.name("user_id", user_id), validation.whole("limit", limit)
+        after = None if cursor is None else _parse_cursor(cursor)
+        if source is not None:
+            validation.choice("source", source, ("chat", "file", "agent", "model", "person", "jiyi"))
+        found: list[ChangeEntry] = []
+        while True:
+            some = await self._engine.store.overviews.changes(user_id, after=after, limit=limit)
+            for at, change in enumerate(some):
+                entry = to_entry(change)
+                if source is None or entry.source == source:
+                    found.append(entry)
+                after = change.changed_at, change.memory_id, change.version
+                if len(found) == limit:
+                    more = at + 1 < len(some) or len(some) == limit
+                    return ChangePage(items=tuple(found), next_cursor=_to_cursor(after) if more else None)
+            if len(some) < limit:
+                return ChangePage(items=tuple(found), next_cursor=None)
+
+    async def subjects(self, *, user_id: str) -> Sequence[Subject]:
+        """List the people, places, organisations, projects and things that memories name, most mentioned first.
+
+        Two names are one subject if the user's synonyms say so with similarity 1.
+        """
+        user_id = validation.name("user_id", user_id)
+        told = await self._engine.store.overviews.told(user_id, MOST_READ)
+        return subjects_of(told, await self._aliases(user_id), user_id)
+
+    async def mentions(self, name: str, *, user_id: str, limit: int = 500) -> Sequence[MemoryItem]:
+        """List the memories that name a subject, also ended ones, newest first."""
+        user_id, name = validation.name("user_id", user_id), validation.name("name", name)
+        limit = validation.whole("limit", limit)
+        told = await self._engine.store.overviews.told(user_id, MOST_READ)
+        aliases = await self._aliases(user_id)
+        main = aliases.get(normalise(name), normalise(name))
+        names = [main, *(other for other, leads_to in aliases.items() if leads_to == main)]
+        return await self._engine.store.memories.get(user_id, mentioning(told, names, user_id)[:limit])
+
+    async def review(self, *, user_id: str, limit: int = 100) -> Sequence[ReviewItem]:
+        """List memories that need a look: conflicts, repetitions, less trusted and less certain ones.
+
+        A memory with `reviewed` in its metadata was accepted and is left out.
+        """
+        user_id, limit = validation.name("user_id", user_id), validation.whole("limit", limit)
+        overviews = self._engine.store.overviews
+        found = to_review(await overviews.told(user_id, MOST_READ), await overviews.contradictions(user_id))[:limit]
+        memories = await self._engine.store.memories.get(user_id, [one for _, ids in found for one in ids])
+        by_id: Mapping[str, MemoryItem] = {memory.id: memory for memory in memories}
+        return [ReviewItem(why=why, memories=tuple(by_id[one] for one in ids if one in by_id)) for why, ids in found]
+
+    async def sizes(self) -> Sequence[UserSize]:
+        """List all users with the numbers of their memories and messages."""
+        found = await self._engine.store.overviews.sizes()
+        return [UserSize(user_id=user, memories=memories, messages=messages) for user, memories, messages in found]
+
+    async def _aliases(self, user_id: str) -> dict[str, str]:
+        """Return the user's names for the same thing, normalised: from the shorter to the longer one."""
+        pairs = await self._engine.store.synonyms.list(user_id)
+        same = [pair for pair in pairs if not pair.shared and pair.similarity >= EXACT]
+        return dict(sorted((pair.keyword, pair.synonym), key=len) for pair in same)
+
+
+def _to_cursor(place: tuple[datetime, str, int]) -> str:
+    at, memory_id, version = place
+    return f"{at.isoformat()}_{memory_id}_{version}"
+
+
+def _parse_cursor(cursor: str) -> tuple[datetime, str, int]:
+    try:
+        at, memory_id, version = validation.name("cursor", cursor).split("_")
+        return datetime.fromisoformat(at).astimezone(UTC), memory_id, int(version)
+    except ValueError:
+        raise InvalidInput("cursor", "is not the next_cursor of a page") from None

@@ -1,0 +1,79 @@
+"""The settings in effect, each with its source. Secrets are not shown."""
+
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, JsonValue, SecretStr, TypeAdapter
+
+from ..models import Value
+from ..settings import SHARED_VARIABLES, Settings, config_files
+
+HIDDEN = "***"
+_JSON: TypeAdapter[Any] = TypeAdapter(Any)
+
+
+class EffectiveSetting(Value):
+    """A setting with its value and source: a variable, a file, `program` or `default`."""
+
+    name: str
+    value: JsonValue
+    source: str
+
+
+def effective_settings(settings: Settings) -> list[EffectiveSetting]:
+    files = [(path, _contents(path)) for path in config_files()]
+    shared = {f"{section}.{name}": variable for variable, (section, name) in SHARED_VARIABLES.items()}
+    return [
+        EffectiveSetting(name=name, value=_shown(name, value), source=_source(name, value, default, shared, files))
+        for name, value, default in _flat(settings)
+    ]
+
+
+def _flat(settings: Settings) -> Iterator[tuple[str, Any, Any]]:
+    for name, field in Settings.model_fields.items():
+        value = getattr(settings, name)
+        if isinstance(value, BaseModel):
+            for inner, inner_field in type(value).model_fields.items():
+                yield f"{name}.{inner}", getattr(value, inner), inner_field.get_default(call_default_factory=True)
+        else:
+            yield name, value, field.get_default(call_default_factory=True)
+
+
+def _source(
+    name: str, value: Any, default: Any, shared: Mapping[str, str], files: list[tuple[Path, Mapping[str, Any]]]
+) -> str:
+    variable = f"JIYI_{name.replace('.', '__')}".upper()
+    if variable in {one.upper() for one in os.environ}:
+        return variable
+    if os.environ.get(shared.get(name, "")):
+        return shared[name]
+    section, _, inner = name.partition(".")
+    for path, contents in files:
+        held = contents.get(section)
+        if inner in held if inner and isinstance(held, Mapping) else not inner and section in contents:
+            return str(path)
+    return "default" if value == default else "program"
+
+
+def _contents(path: Path) -> Mapping[str, Any]:
+    """Return the settings in a file; it was valid when the server started."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text).get("memory_system", {})
+    except (OSError, ValueError):
+        return {}
+
+
+def _shown(name: str, value: Any) -> JsonValue:
+    """Return the value as JSON, without secrets and without passwords in addresses."""
+    if isinstance(value, SecretStr):
+        return HIDDEN
+    if isinstance(value, str) and "@" in value and "://" in value:
+        scheme, _, rest = value.partition("://")
+        return f"{scheme}://{HIDDEN}@{rest.rpartition('@')[2]}"
+    shown: JsonValue = _JSON.dump_python(value, mode="json")
+    return shown

@@ -1,0 +1,130 @@
+"""Overviews: the change log with its undo, people and things, memories that need a look, sizes of users."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from conftest import WordEmbedder
+from jiyi import InvalidInput, Memory
+from jiyi.agents.recall import Conversation
+from jiyi.agents.recall_report import recall_report
+
+MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+async def memory(place: str | Path) -> AsyncIterator[Memory]:
+    async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
+        yield memory
+
+
+async def said(memory: Memory, *texts: str) -> None:
+    for day, text in enumerate(texts):
+        message = {"role": "user", "content": text, "sent_at": MONDAY + timedelta(days=day)}
+        await memory.add([message], user_id="mei", session_id=f"s{day}")
+
+
+async def test_the_change_log_tells_what_happened_and_undo_takes_it_back(memory: Memory) -> None:
+    await said(memory, "I live in Paris.", "I moved to Rome.")
+    note = (await memory.add("Tea at five", user_id="mei")).memories[0]
+    await memory.update(note.id, user_id="mei", content="Tea at six")
+    gone = (await memory.add("A secret", user_id="mei")).memories[0]
+    await memory.delete(gone.id, user_id="mei")
+    log = (await memory.usage.changes(user_id="mei")).items
+    told = [(entry.kind, entry.text, entry.source) for entry in log]
+    assert told[:3] == [
+        ("forgotten", None, "jiyi"),
+        ("changed", "Tea at six", "person"),
+        ("learned", "Tea at six", "person"),
+    ]
+    assert log[1].before == "Tea at five" and log[1].can_undo and not log[2].can_undo
+    assert ("learned", "I moved to Rome.", "chat") in told
+    (ended,) = [entry for entry in log if entry.kind == "ended"]
+    assert ended.text == "I live in Paris." and ended.can_undo
+    assert "secret" not in str(log)
+
+    await memory.maintenance.undo(ended.memory_id, user_id="mei")
+    paris = await memory.get(ended.memory_id, user_id="mei")
+    assert paris.valid_to is None and paris.superseded_by is None
+    newest = (await memory.usage.changes(user_id="mei", limit=1)).items[0]
+    assert (newest.kind, newest.memory_id) == ("restored", paris.id)
+
+
+async def test_the_change_log_has_pages_and_sources(memory: Memory) -> None:
+    await memory.add([f"Note {number}" for number in range(7)], user_id="mei")  # all at the same time
+    await memory.add("By an agent", user_id="mei", agent_id="helper", actor="helper")
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page = await memory.usage.changes(user_id="mei", limit=3, cursor=cursor)
+        seen += [entry.memory_id for entry in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert len(seen) == len(set(seen)) == 8
+    (by_agent,) = (await memory.usage.changes(user_id="mei", source="agent", limit=3)).items
+    assert by_agent.text == "By an agent"
+    with pytest.raises(InvalidInput):
+        await memory.usage.changes(user_id="mei", cursor="nonsense")
+    assert (await memory.usage.changes(user_id="nobody")).items == ()
+
+
+async def test_people_and_things_are_listed_and_merged(memory: Memory) -> None:
+    await said(
+        memory,
+        "My manager is Tom Baker.",
+        "I had lunch with Tom Baker in Lisbon.",
+        "I work with Tom on the Apollo project.",
+        "I live in Lisbon.",
+    )
+    found = {subject.name: subject for subject in await memory.usage.subjects(user_id="mei")}
+    assert found["mei"].kind == "user"
+    assert (found["Tom Baker"].kind, found["Tom Baker"].mentions) == ("person", 2)
+    assert (found["Lisbon"].kind, found["Apollo"].kind) == ("place", "project")
+    assert found["Tom"].mentions == 1
+    await memory.synonyms.add([("Tom", "Tom Baker", 1.0)], user_id="mei")
+    merged = {subject.name: subject for subject in await memory.usage.subjects(user_id="mei")}
+    assert "Tom" not in merged
+    assert merged["Tom Baker"].aliases == ("Tom",) and merged["Tom Baker"].mentions == 3
+    for name in ("Tom", "Tom Baker"):
+        assert len(await memory.usage.mentions(name, user_id="mei")) == 3
+
+
+async def test_conflicts_repetitions_and_doubts_are_to_be_reviewed(memory: Memory) -> None:
+    await memory.add("The alarm code is 4711", user_id="mei", trust=0.3)
+    await memory.add([{"text": "Blood type A", "confidence": 0.4}], user_id="mei")
+    await memory.add([{"text": "Sure of this", "confidence": 0.9}], user_id="mei")
+    home = {"subject": "user", "attribute": "home", "single": True}
+    await memory.add(
+        [{"text": f"Lives in {city}", "data": {**home, "value": city}} for city in ("Rome", "Oslo")], user_id="mei"
+    )
+    found = await memory.usage.review(user_id="mei")
+    told = [(item.why, {one.content for one in item.memories}) for item in found]
+    assert ("untrusted", {"The alarm code is 4711"}) in told and ("unsure", {"Blood type A"}) in told
+    assert not any("Sure of this" in texts for _, texts in told)
+    doubtful = next(item for item in found if item.why == "unsure").memories[0]
+    await memory.update(doubtful.id, user_id="mei", metadata={**doubtful.metadata, "reviewed": True})
+    assert not any(item.why == "unsure" for item in await memory.usage.review(user_id="mei"))
+
+
+async def test_sizes_of_all_users(memory: Memory) -> None:
+    await said(memory, "I live in Paris.")
+    await memory.add("Tea", user_id="阿明")
+    sizes = {size.user_id: (size.memories, size.messages) for size in await memory.usage.sizes()}
+    assert sizes["阿明"] == (1, 0) and sizes["mei"][1] == 1
+
+
+async def test_a_recall_is_explained(memory: Memory) -> None:
+    await said(memory, "I am allergic to peanuts.", "My dog is called Rex.", "I like to sail in summer.")
+    report = await recall_report(Conversation(memory=memory, user_id="mei"), "what is my dog called?")
+    assert any("Rex" in one.memory.content for one in report.used)
+    assert all(one.memory.content in report.block for one in report.used)
+    assert 0 < report.tokens <= report.max_tokens
+    used, left = {one.memory.id for one in report.used}, {one.hit.id for one in report.left_out}
+    assert not used & left
+    nothing = await recall_report(Conversation(memory=memory, user_id="nobody"), "what is my dog called?")
+    assert (nothing.block, nothing.tokens, nothing.used, nothing.left_out) == ("", 0, (), ())
