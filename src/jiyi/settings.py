@@ -191,7 +191,7 @@ class ToolSettings(Section):
     proactive_search_threshold: float = Field(
         default=0.0, ge=0, le=1, description="minimum relevance of recalled memories"
     )
-    max_results_per_search: int = Field(default=5, ge=1, le=20, description="memories per recall or tool search")
+    max_results_per_search: int = Field(default=16, ge=1, le=20, description="memories per recall or tool search")
     calls_per_minute: int = Field(
         default=30, ge=1, description="tool calls per agent and minute; half of them may come at once"
     )

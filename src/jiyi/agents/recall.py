@@ -26,17 +26,20 @@ from ..models import RELEVANT, Hit, MemoryItem, Message
 from ..read.context import ContextLanguage, Style, log_degraded, render_context
 from ..roles import role_kind
 from ..text.fence import strip_context
+from ..write.classify import classify
 from .chat import part
-from .standing import standing_memories
+from .standing import is_instruction, standing_memories
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Search = Callable[[str, float, int], Awaitable[Sequence[Hit]]]  # query, least relevance, limit
 
-MAX_TOKENS = 800
+MAX_TOKENS = 1000
 PENDING_S = 2.0  # longest wait for the user's turns that are being stored
+MOST_INSTRUCTIONS, MOST_LIMITS = 8, 16
 _OVERFETCH = 4  # hits of the own session are dropped after the search
-_MOST = 160
+_MOST = 200
+_NO_EVIDENCE = ("question", "request", "smalltalk", "joke", "nonanswer")
 
 
 def engine_of(memory: Memory | sync.Memory) -> Memory:
@@ -133,6 +136,24 @@ def _message(given: Message | Mapping[str, Any]) -> Message | None:
         return None
 
 
+def choose_standing(standing: Sequence[MemoryItem], hits: Sequence[Hit], found: Sequence[Hit]) -> list[MemoryItem]:
+    """Choose the standing memories to show beside the hits: instructions, which apply to every answer, and the limits
+    that come closest to the query; of equal ones the newest."""
+    shown, rank = {hit.id for hit in hits}, {hit.id: at for at, hit in enumerate(found)}
+    others = sorted((one for one in standing if one.id not in shown), key=lambda one: rank.get(one.id, len(rank)))
+    instructions = [one for one in others if is_instruction(one)]
+    return [*instructions[:MOST_INSTRUCTIONS], *[one for one in others if one not in instructions][:MOST_LIMITS]]
+
+
+def _is_noise(hit: Hit) -> bool:
+    """Return True for a weak hit that states nothing: a question, a greeting, or words of the assistant."""
+    if hit.relevance_score >= RELEVANT or hit.memory_type != "message":
+        return False
+    if role_kind(hit.speaker) == "assistant":
+        return True
+    return classify(hit.content).kind in _NO_EVIDENCE
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
     """A conversation of a user with an agent. `agent_id`, `session_id` and `group_id` mark what is stored; a `private`
@@ -202,16 +223,23 @@ class Conversation:
             return Recalled()
         try:
             problem = await self._wait_for_turns()
-            hits = await self._hits(query, least, limit, search or self._search, skip_session)
-            standing = await standing_memories(self.memory, self.user_id, self.filters)
+            found = await self._hits(query, least, limit, search or self._search, skip_session)
+            standing = await self.standing(skip_session=skip_session)
         except JiyiError as error:
             logger.warning("recall failed, continuing without memories: %s", error)
             return Recalled(problems=(f"recall failed: {error}",))
-        found = {hit.id for hit in hits}
-        others = [memory for memory in standing if memory.id not in found]
-        if skip_session:
-            others = [memory for memory in others if not self._said_here(memory)]
+        # A weak hit that is shown anyway, or the message behind it, takes no place of another.
+        apart = {one for memory in standing for one in (memory.id, *memory.source_ids)}
+        hits = [hit for hit in found if hit.relevance_score >= RELEVANT or not {hit.id, *hit.source_ids} & apart][
+            :limit
+        ]
+        others = choose_standing(standing, hits, found)
         return Recalled(tuple(hits), tuple(others), problems=(problem,) if problem else ())
+
+    async def standing(self, *, skip_session: bool = True) -> list[MemoryItem]:
+        """Return the user's standing wishes and limits, newest first."""
+        found = await standing_memories(self.memory, self.user_id, self.filters)
+        return [memory for memory in found if not (skip_session and self._said_here(memory))]
 
     async def _wait_for_turns(self) -> str | None:
         """Wait a moment for turns of the user that are being stored; return the problem if they take longer."""
@@ -222,14 +250,13 @@ class Conversation:
         return None
 
     async def _hits(self, query: str, least: float, limit: int, search: Search, skip_session: bool) -> list[Hit]:
-        if not skip_session or self.session_id is None:
-            return list(await search(query, least, limit))[:limit]
+        """Return at least `limit` hits, if there are so many."""
         wanted = limit * _OVERFETCH
         while True:
             found = await search(query, least, wanted)
-            others = [hit for hit in found if not self._said_here(hit)]
+            others = [hit for hit in found if not (skip_session and self._said_here(hit)) and not _is_noise(hit)]
             if len(others) >= limit or len(found) < wanted or wanted >= _MOST:
-                return others[:limit]
+                return others
             wanted *= _OVERFETCH
 
     def _said_here(self, memory: Hit | MemoryItem) -> bool:
@@ -249,7 +276,7 @@ class Conversation:
         """Recall, with the block for a prompt, by default in the language of the message."""
         recalled = await self.recall(said, limit=limit, skip_session=skip_session)
         block = render_context(
-            await self.current(recalled.ids),
+            [*recalled.standing, *await self.current([hit.id for hit in recalled.hits])],
             max_tokens=max_tokens,
             style=style,
             language=language or ("zh" if language_of(said) == "zh" else "en"),

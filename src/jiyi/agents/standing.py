@@ -12,7 +12,6 @@ from ..models import MemoryItem, utc_now
 from ..write.classify import classify
 
 TYPES = ("preference", "fact", "profile", "pattern", "lesson", "instruction", "constraint")
-MOST = 6  # in one recall, the newest ones
 LONGEST = 300  # characters; a longer memory is no wish
 FIRST_SCAN = 1_000  # newest memories that are read for the first recall of a user
 PAGE = 20
@@ -37,16 +36,26 @@ def is_standing(memory: MemoryItem) -> bool:
     ended = any(end is not None and end <= utc_now() for end in (memory.valid_to, memory.expires_at))
     if memory.status != "active" or ended or memory.superseded_by or memory.trust < 1 or len(memory.content) > LONGEST:
         return False
-    if memory.memory_type in ("instruction", "constraint") or memory.data.get("kind") == "instruction":
+    return is_instruction(memory) or memory.memory_type == "constraint" or is_limit(memory.content)
+
+
+def is_limit(text: str) -> bool:
+    """Return True for a text such as "I'm allergic to peanuts" or "我不喝酒"."""
+    return bool(cue("limit").search(text))
+
+
+def is_instruction(memory: MemoryItem) -> bool:
+    """Return True for a wish how to answer or address the user."""
+    if memory.memory_type == "instruction" or memory.data.get("kind") == "instruction":
         return True
-    if cue("standing").search(memory.content):
+    if cue("instruction").search(memory.content):
         return True
     return memory.memory_type == "preference" and classify(memory.content).probability("instruction") >= SURE
 
 
 async def standing_memories(memory: Memory, user_id: str, filters: Mapping[str, Any]) -> list[MemoryItem]:
-    """Return the newest standing memories. The memories of a user are read once; later calls read the new ones, whose
-    ids are higher."""
+    """Return the standing memories, newest first. The memories of a user are read once; later calls read the new ones,
+    whose ids are higher."""
     users = _known.setdefault(memory, {})
     known = users.setdefault((user_id, *filters.values()), Known())
     while len(users) > MAX_USERS:
@@ -69,4 +78,4 @@ async def standing_memories(memory: Memory, user_id: str, filters: Mapping[str, 
         return []
     there = await memory.get_many(known.ids[:KEPT], user_id=user_id)
     known.ids = [one.id for one in there]
-    return [one for one in there if is_standing(one)][:MOST]
+    return [one for one in there if is_standing(one)]

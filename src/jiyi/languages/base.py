@@ -87,7 +87,8 @@ class Language:
     asked_question: str = NEVER  # what did I ask about Rome
     past_event: str = NEVER  # signed, was born: a day beside it is over
     arranged: str = NEVER  # booked, postponed: a day beside it is still to come
-    standing: str = NEVER  # allergic to, from now on: it matters whatever is asked
+    instruction: str = NEVER  # from now on, call me: how to answer or address the user
+    limit: str = NEVER  # allergic to, I never fly: it matters for requests that do not name it
     ending: str = NEVER  # Mochi died, we sold the car; a group that begins with `thing` is what has ended
     dates: DateRules = field(default_factory=DateRules)
     number: Callable[[str], int] = int  # the value of a number in digits or words; ValueError or KeyError if none

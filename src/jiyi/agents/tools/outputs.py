@@ -66,26 +66,6 @@ class MemorySearchResult(Value):
         )
 
 
-class SearchMemoriesOutput(ToolOutput):
-    total_found: int
-    results: list[MemorySearchResult]
-    search_strategy_used: str
-    expanded_keywords: list[str] | None
-    degraded: list[str]
-    nothing_stored: bool
-
-    def text(self, phrases: Phrases) -> str:
-        parts = []
-        if self.results:
-            parts.append(fenced((_result_line(result, phrases) for result in self.results), phrases))
-            parts.append(phrases["found"].format(shown=len(self.results), total=self.total_found))
-        else:
-            parts.append(phrases["nothing_stored"] if self.nothing_stored else phrases["nothing_matched"])
-        if self.degraded:
-            parts.append(phrases["degraded"].format(problems="; ".join(self.degraded)))
-        return "\n".join(parts)
-
-
 class ListedMemory(Value):
     memory_key: str
     summary: str
@@ -102,6 +82,29 @@ class ListedMemory(Value):
             created_at=memory.created_at,
             tags=[harmless(tag) for tag in memory.tags],
         )
+
+
+class SearchMemoriesOutput(ToolOutput):
+    total_found: int
+    results: list[MemorySearchResult]
+    standing: list[ListedMemory]
+    search_strategy_used: str
+    expanded_keywords: list[str] | None
+    degraded: list[str]
+    nothing_stored: bool
+
+    def text(self, phrases: Phrases) -> str:
+        parts = []
+        if self.results or self.standing:
+            always = (_standing_line(memory, phrases) for memory in self.standing)
+            parts.append(fenced((*always, *(_result_line(result, phrases) for result in self.results)), phrases))
+        if self.results:
+            parts.append(phrases["found"].format(shown=len(self.results), total=self.total_found))
+        else:
+            parts.append(phrases["nothing_stored"] if self.nothing_stored else phrases["nothing_matched"])
+        if self.degraded:
+            parts.append(phrases["degraded"].format(problems="; ".join(self.degraded)))
+        return "\n".join(parts)
 
 
 class ListMemoriesOutput(ToolOutput):
@@ -214,12 +217,12 @@ def fenced(lines: Iterable[str], phrases: Phrases) -> str:
 def notes(hits: Iterable[Hit], language: ToolLanguage, standing: Iterable[MemoryItem] = ()) -> str:
     """Render recalled memories as one fenced block of summaries with keys, weak ones and standing ones marked."""
     phrases = PHRASES[language]
-    always = (
-        f"- [{key_of(memory)}] ({phrases['standing']}, {harmless(memory.memory_type)})"
-        f" {harmless(memory.summary[:SUMMARY])}"
-        for memory in standing
-    )
+    always = (_standing_line(ListedMemory.of(memory), phrases) for memory in standing)
     return fenced((*always, *(_result_line(MemorySearchResult.of(hit), phrases) for hit in hits)), phrases)
+
+
+def _standing_line(memory: ListedMemory, phrases: Phrases) -> str:
+    return f"- [{memory.memory_key}] ({phrases['standing']}, {memory.memory_type}) {memory.summary[:SUMMARY]}"
 
 
 def _result_line(result: MemorySearchResult, phrases: Phrases) -> str:

@@ -39,12 +39,17 @@ ENGLISH = Language(
         r"|appointment|interview|hope|want|should|need|moved from|starting"
         r"|(?:for|by|until|til|till|before|to) (?:the )?$)"
     ),
-    standing=(
-        r"\b(?:allerg(?:y|ic|ies)|intoleran(?:t|ce)|vegan|vegetarian|pescatarian|halal|kosher|c(?:o?)eliac|diabet(?:es|ic)"
-        r"|pregnant|asthma(?:tic)?|epilep(?:sy|tic)|wheelchair|colou?r[- ]?blind|dyslexi[ac]|gluten[- ]free|sober)\b"
-        r"|\b(?:can['’]?t|cannot|must(?:n['’]t| not)|(?:am|is|are|['’]m|['’]s) not allowed to|not supposed to) "
-        r"(?:eat|drink|have|take|use|touch|wear|fly|drive|stand|handle|tolerate)\b"
-        r"|\b(?:from now on|call me|address me as)\b"
+    limit=(
+        r"\b(?:allerg(?:y|ic|ies)|intoleran(?:t|ce)|vegan|vegetarian|pescatarian|halal|kosher|co?eliac|diabet(?:es|ic)"
+        r"|pregnan(?:t|cy)|asthma(?:tic)?|epilep(?:sy|tic)|wheelchair|colou?r[- ]?blind|blind|deaf|hard of hearing"
+        r"|dyslexi[ac]|gluten[- ]free|sober|phobia|(?:afraid|terrified|scared) of|(?:sea|car|air|motion)[- ]?sick"
+        r"|(?:bad|weak|injured) (?:knees?|back|heart|hip|shoulder))\b"
+        r"|\b(?:I|we) (?:really |just )?(?:can['’]?t|cannot|don['’]t|do not|never|won['’]t|must not|mustn['’]t) "
+        r"(?!know|think|wait|remember|believe|understand|see|care|mind|want|have|get|mean)\w"
+        r"|\bnot (?:allowed|supposed|able) to\b"
+    ),
+    instruction=(
+        r"\b(?:from now on|call me|address me as)\b"
         r"|^\W*(?:please )?(?:always|never|do not|don['’]t) (?:\w{1,20}ly )?(?:answer|reply|respond|write|use|call|book"
         r"|send|give|ask|include|add|format|sign|suggest|recommend|schedule|tell|explain|show|put|start|end|translate)\b"
         r"|\b(?:answer|reply|respond|talk to me|write to me|keep (?:your |the )?(?:answers|replies|responses))"

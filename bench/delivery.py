@@ -1,0 +1,89 @@
+"""Delivery: the share of indirect requests for which the memory that matters reaches the model, on every path.
+
+    python -m bench.delivery [--paths recall,"search tool"] [--show]
+
+Pairs of a stored fact and a later request are in bench/data/indirect_requests.toml. All are stored for one user, with
+small talk between them. The paths are in bench/delivery_paths.py.
+"""
+
+import argparse
+import asyncio
+import re
+import tempfile
+import tomllib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jiyi import Memory
+from jiyi.languages.words import language
+from jiyi.settings import load_settings
+
+DATA = Path(__file__).parent / "data" / "indirect_requests.toml"
+USER = "sam"
+DeliveryPath = Callable[[Memory, str], Awaitable[str]]  # from a request to what the model is given
+
+
+@dataclass(frozen=True)
+class Pair:
+    fact: str
+    request: str
+
+    @property
+    def language(self) -> str:
+        return language(self.request)
+
+    def is_in(self, text: str) -> bool:
+        """Return True if a text shows the fact, with or without dates in brackets."""
+        return self.fact.strip(".。") in re.sub(r" ?[(（]\d{4}-[-\d to]*[)）]", "", text)
+
+
+def pairs() -> list[Pair]:
+    return [Pair(**one) for one in tomllib.loads(DATA.read_text("utf-8"))["pair"]]
+
+
+async def fill(memory: Memory) -> None:
+    """Store every fact in a session of its own, between small talk."""
+    talk = tomllib.loads(DATA.read_text("utf-8"))["small_talk"]
+    for at, pair in enumerate(pairs()):
+        said = [talk[at % len(talk)], pair.fact]
+        turns = [[{"role": "user", "content": text}, {"role": "assistant", "content": "OK."}] for text in said]
+        await memory.add([message for turn in turns for message in turn], user_id=USER, session_id=f"s{at}")
+
+
+async def missed(memory: Memory, path: DeliveryPath, asked: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs whose fact does not reach the model."""
+    given = [await path(memory, pair.request) for pair in asked]
+    return [pair for pair, text in zip(asked, given, strict=True) if not pair.is_in(text)]
+
+
+async def measure(names: Sequence[str] | None, show: bool) -> None:
+    from .delivery_paths import PATHS
+
+    settings = load_settings(tools={"calls_per_minute": 1_000_000})
+    with tempfile.TemporaryDirectory() as folder:
+        async with Memory.open(Path(folder) / "delivery.db", settings=settings) as memory:
+            await fill(memory)
+            asked = pairs()
+            for name in names or PATHS:
+                lost = await missed(memory, PATHS[name], asked)
+                shares = [
+                    f"{kind} {1 - sum(pair.language == kind for pair in lost) / len(of_kind):.0%}"
+                    for kind in ("en", "zh")
+                    if (of_kind := [pair for pair in asked if pair.language == kind])
+                ]
+                print(f"{name:24} {1 - len(lost) / len(asked):.0%} of {len(asked)} ({', '.join(shares)})")
+                for pair in lost if show else ():
+                    print(f"    missed: {pair.request} / {pair.fact}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--paths", help="names, separated by commas; default: all")
+    parser.add_argument("--show", action="store_true", help="list the pairs that were missed")
+    given = parser.parse_args()
+    asyncio.run(measure(given.paths.split(",") if given.paths else None, given.show))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""Delivery: the memory that matters for an indirect request reaches the model, on every path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.delivery import fill, missed, pairs
+from bench.delivery_paths import PATHS
+
+from jiyi import Memory
+from jiyi.embed import BuiltinEmbedder
+from jiyi.settings import load_settings
+
+LEAST = 0.85
+SAMPLE = 9  # each ninth pair is asked on every path; `python -m bench.delivery` asks them all
+
+
+async def test_the_right_memory_reaches_the_model_on_every_path(path: Path, builtin: BuiltinEmbedder) -> None:
+    asked = pairs()
+    assert len(asked) >= 40
+    assert len([pair for pair in asked if pair.language == "zh"]) >= 20
+    settings = load_settings(tools={"calls_per_minute": 1_000_000})
+    async with Memory.open(path, settings=settings, embedder=builtin) as memory:
+        await fill(memory)
+        lost = await missed(memory, PATHS["recall"], asked)
+        assert len(lost) <= (1 - LEAST) * len(asked), lost
+        sample = [pair for pair in asked[::SAMPLE] if pair not in lost]
+        for name, by_path in PATHS.items():
+            assert await missed(memory, by_path, sample) == [], name
