@@ -123,7 +123,8 @@ def _default(field: FieldInfo) -> str:
 REFERENCE = """# Reference
 
 The public names of `jiyi`. Values are frozen Pydantic models or dataclasses; times are aware datetimes in UTC. The
-[command line](cli.md) and the [settings](settings.md) have their own pages.
+[command line](cli.md) and the [settings](settings.md) have their own pages. Top-level `await` works in
+`python -m asyncio` and in notebooks.
 
 **Contents**: [Memory](#memory) · [Areas](#areas) · [Functions](#functions) · [Values](#values) ·
 [Extension points](#extension-points) · [Errors](#errors) · [jiyi.sync](#jiyisync) · [Agents](#agents) ·

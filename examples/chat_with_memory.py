@@ -8,29 +8,30 @@ The bot is scripted, so that nothing but Jiyi is needed: `answer` stands for you
 import asyncio
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
-from jiyi import Hit, Memory
-from jiyi.models import RELEVANT
+from jiyi import Memory
+from jiyi.agents.recall import Recalled, recall
 
-MONDAY = ["Hi, I am Mei. I am a vegetarian and allergic to peanuts.", "我下周三去上海出差", "My cat is called 豆豆."]
-FRIDAY = ["Can I have the peanut soup?", "我什么时候去上海？", "what is the name of my cat?"]
+MONDAY = ["Hi, I am Mei. I am allergic to peanuts.", "我下周三去上海出差", "My cat is called 豆豆."]
+FRIDAY = ["Can I have the peanut soup?", "我什么时候去上海？", "What is the name of my cat?"]
 
 
-def answer(recalled: Sequence[Hit]) -> str:
-    """A stand-in for a language model: it would be given the recalled memories and say something better."""
-    if not recalled:
-        return "Nice to hear that!"
-    return f"I remember ({recalled[0].relevance_score:.2f}): “{recalled[0].content_preview}”"
+def answer(said: str, found: Recalled) -> str:
+    """A stand-in for a language model: it would be given `found.block` and say something better."""
+    if not said.endswith(("?", "？")):
+        return "Noted."
+    sure = [hit.content_preview for hit in found.hits if hit.id not in found.weak]
+    wishes = [memory.content for memory in found.standing]
+    return f"You told me: “{(sure or wishes)[0]}”" if sure or wishes else "You have not told me."
 
 
 async def turn(memory: Memory, said: str, *, session_id: str) -> None:
-    # Recall first, take in afterwards: otherwise the best match for a question is the question itself.
-    # Only what the user says goes in; the bot's own words would come back as if they were knowledge.
-    found = await memory.search(said, user_id="mei", min_relevance_score=RELEVANT, limit=3)
+    # Recall first, store afterwards: otherwise the best match for a question is the question itself.
+    # Only the user's words are stored; the bot's own words would come back as if they were knowledge.
+    found = await recall(memory, said, user_id="mei", session_id=session_id)
     print(f"mei: {said}")
-    print(f"bot: {answer(found.hits)}\n")
+    print(f"bot: {answer(said, found)}\n")
     await memory.add({"role": "user", "content": said}, user_id="mei", session_id=session_id)
 
 

@@ -33,6 +33,7 @@ PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").rglo
 PROSE = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NOT_RUN = "<!-- not run -->"
+GENERATED = ("reference.md", "cli.md", "settings.md")
 
 
 def name_of(path: Path) -> str:
@@ -211,6 +212,57 @@ def test_an_example_runs_and_says_something(
     runpy.run_path(str(example), run_name="__main__")
     assert len(capsys.readouterr().out.splitlines()) >= 3
     assert (tmp_path / "example.db").is_file()
+
+
+@pytest.mark.usefixtures("clean_place")
+def test_the_chat_example_answers_sensibly(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["chat_with_memory.py", "chat.db"])
+    runpy.run_path(str(ROOT / "examples" / "chat_with_memory.py"), run_name="__main__")
+    said = re.findall(r"(?m)^mei: (.*)\nbot: (.*)$", capsys.readouterr().out)
+    answers = dict(said)
+    assert answers["我下周三去上海出差"] == "Noted."
+    assert "peanuts" in answers["Can I have the peanut soup?"]
+    assert "上海" in answers["我什么时候去上海？"] and "豆豆" in answers["What is the name of my cat?"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_await_at_the_top_level_is_explained(page: Path) -> None:
+    """A reader who pastes such a block into a file gets a syntax error."""
+    for block in blocks(page):
+        if block.kind == "python":
+            try:
+                compile(block.text, str(page), "exec")
+            except SyntaxError:
+                assert "python -m asyncio" in page.read_text(encoding="utf-8"), f"{name_of(page)}:{block.line}"
+
+
+def test_commands_of_the_pages_exist_in_a_clone() -> None:
+    """Modules, make targets and programs that pages tell the reader to run."""
+    targets = set(re.findall(r"(?m)^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
+    for page in PROSE:
+        text = page.read_text(encoding="utf-8")
+        for module in re.findall(r"python -m ((?:bench|torture)(?:\.\w+)*)", text):
+            path = ROOT.joinpath(*module.split("."))
+            assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), f"{name_of(page)}: {module}"
+        for target in re.findall(r"(?m)^\$ make ([\w-]+)|`make ([\w-]+)", text):
+            assert "".join(target) in targets, f"{name_of(page)}: make {target}"
+        for program in re.findall(r"\b(?:examples|docs)/\w+\.py\b", text):
+            assert (ROOT / program).exists(), f"{name_of(page)}: {program}"
+
+
+USER_PAGES = [page for page in PAGES if page.parent.name != "internals" and page.name not in GENERATED]
+
+
+def test_the_pages_stay_short() -> None:
+    """The pages for users, without the generated ones; Chinese characters count as half a word."""
+    words = {page: count_words(page.read_text(encoding="utf-8")) for page in USER_PAGES}
+    assert words[ROOT / "README.md"] <= 600
+    assert sum(words.values()) <= 25_000
+
+
+def count_words(text: str) -> int:
+    chinese = len(re.findall(r"[\u3400-\u9fff]", text))
+    return len(re.sub(r"[\u3400-\u9fff]+", " ", text).split()) + chinese // 2
 
 
 # -- completeness ---------------------------------------------------------------------------------------------------

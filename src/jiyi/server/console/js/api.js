@@ -155,6 +155,12 @@ export const api = {
   sizes: (signal) => json("GET", "v1/sizes", { signal }),
   settings: (signal) => json("GET", "v1/settings", { signal }),
 
+  /** Changes that each external engine may not have yet, by name. */
+  engineLags: async (signal) => {
+    const text = await (await call("GET", "metrics", { signal, headers: { Accept: "text/plain" } })).text();
+    return [...text.matchAll(/^\w*engine_lag\{engine="([^"]*)"\} ([\d.e+]+)$/gm)].map(([, name, lag]) => [name, Number(lag)]);
+  },
+
   metrics: (signal) => json("GET", "v1/metrics", { signal }),
   keys: (signal) => json("GET", "v1/keys", { signal }),
   makeKey: (wanted) => json("POST", "v1/keys", { body: wanted }),

@@ -19,7 +19,7 @@ export async function showMaintenance(place, params, signal) {
   const admin = session.may("admin") && all;
   fill(place, h("div", { class: "head" }, h("h1", null, t("upkeep_title")), h("p", null, t("upkeep_text"))),
     h("div", { class: "cards" }, takeAway(admin), verification(signal), compression(signal), linked()),
-    all ? section(t("upkeep_health"), () => api.health(true, signal), health, signal) : null,
+    all ? section(t("upkeep_health"), () => Promise.all([api.health(true, signal), api.engineLags(signal)]), health, signal) : null,
     all ? section(t("upkeep_users"), () => api.sizes(signal), users, signal) : null,
     admin ? section(t("upkeep_settings"), () => api.settings(signal), settings, signal, t("upkeep_settings_text")) : null,
     admin ? section(t("audit"), () => api.audit(signal), (found) => (found.items.length ? h("div", { class: "scrolls", tabindex: "0" }, auditTable(found.items, [])) : h("p", { class: "soft padded" }, t("none"))), signal) : null);
@@ -107,8 +107,10 @@ function linked() {
   return card(t("upkeep_more"), t("upkeep_more_text"), h("div", { class: "line" }, link("jobs"), link("keys"), link("metrics"), link("import")));
 }
 
-function health(found) {
-  return h("ul", { class: "checks padded" }, found.checks.map((check) => h("li", null, h("span", { class: check.ok ? "chip on" : "chip off" }, named("check", check.name)), check.problem && h("span", null, check.problem))));
+function health([found, lags]) {
+  return h("ul", { class: "checks padded" },
+    found.checks.map((check) => h("li", null, h("span", { class: check.ok ? "chip on" : "chip off" }, named("check", check.name)), check.problem && h("span", null, check.problem))),
+    lags.map(([name, lag]) => h("li", null, h("span", { class: lag ? "chip mid" : "chip on" }, name), h("span", { class: "small soft numbers" }, t("upkeep_lag", { n: lag })))));
 }
 
 function users(found) {

@@ -146,6 +146,8 @@ export default {
   upkeep_more: "More",
   upkeep_more_text: "Jobs, keys, metrics and imports have pages of their own.",
   upkeep_health: "Health",
+  upkeep_lag_one: "{n} change behind",
+  upkeep_lag: "{n} changes behind",
   upkeep_users: "Users",
   upkeep_messages: "Messages",
   upkeep_settings: "Settings in effect",

@@ -146,6 +146,8 @@ export default {
   upkeep_more: "更多",
   upkeep_more_text: "任务、密钥、指标和导入有各自的页面。",
   upkeep_health: "健康检查",
+  upkeep_lag_one: "落后 {n} 处变更",
+  upkeep_lag: "落后 {n} 处变更",
   upkeep_users: "用户",
   upkeep_messages: "消息",
   upkeep_settings: "生效的设置",
