@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +34,8 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.pool import Pool
 
 import jiyi
+from jiyi.store.database import Read, Rows
+from jiyi.store.sqlite_reader import SqliteReader
 
 ROOT = Path(jiyi.__file__).parent
 QUESTION_WORD = re.compile(r"(What|Whether|Which|Who|Where|How)\b")
@@ -62,7 +64,8 @@ class Trace:
 
 
 class Tracer:
-    """Records calls into `src/jiyi` and statements of every SQLAlchemy engine while `record` is active."""
+    """Records calls into `src/jiyi`, and statements of every SQLAlchemy engine and of the plain SQLite reader, while
+    `record` is active."""
 
     def __init__(self) -> None:
         self._trace: Trace | None = None
@@ -70,12 +73,19 @@ class Tracer:
         threading.setprofile(self._on_call)
         sys.setprofile(self._on_call)
         event.listen(Engine, "before_cursor_execute", self._on_statement)
+        self._rows, traced = SqliteReader.rows, self._on_read
+
+        def rows(reader: SqliteReader, reads: Sequence[Read]) -> list[Rows]:
+            return traced(reader, reads)
+
+        SqliteReader.rows = rows  # type: ignore[method-assign]
         event.listen(Pool, "checkout", self._on_checkout)
 
     def close(self) -> None:
         sys.setprofile(None)
         threading.setprofile(None)
         event.remove(Engine, "before_cursor_execute", self._on_statement)
+        SqliteReader.rows = self._rows  # type: ignore[method-assign]
         event.remove(Pool, "checkout", self._on_checkout)
 
     @contextmanager
@@ -100,6 +110,11 @@ class Tracer:
     def _on_statement(self, connection: Any, cursor: Any, statement: str, *_: Any) -> None:
         if self._trace is not None and not statement.lstrip().upper().startswith(TRANSACTION):
             self._trace.statements.append(statement)
+
+    def _on_read(self, reader: SqliteReader, reads: Sequence[Read]) -> list[Rows]:
+        if self._trace is not None:
+            self._trace.statements += [str(statement) for statement, _ in reads]
+        return self._rows(reader, reads)
 
     def _on_checkout(self, *_: Any) -> None:
         if self._trace is not None:

@@ -16,7 +16,7 @@ from .database import Inserts, Repository, Values, values_of
 from .dependencies import Dependencies, cited_messages, look_up, slots
 from .edits import apply_changes, retire_expired, revision_values
 from .entries import index_values, without_vector
-from .memories import ended_by, item, items, known_by_hash, memory_rows
+from .memories import item, items, items_of, known_by_hash, memory_rows
 from .tables import (
     JobMemoryRow,
     JobRow,
@@ -61,9 +61,7 @@ async def save(session: AsyncSession, addition: Addition) -> Receipt:
     inserts = Inserts()
     inserts.add(JobMemoryRow, _job_memories(job, [memory.id for memory in saved.memories], first=0))
     await inserts.run(session)
-    changed = any(relation.relation_type == "contradicts" for relation in addition.effects.relations)
-    ended = await ended_by(session, user_id, [memory.id for memory in saved.memories]) if changed else []
-    return jobs.to_receipt(job, saved.memories, ended)
+    return jobs.to_receipt(job, saved.memories, saved.ended)
 
 
 async def complete(session: AsyncSession, lease: Lease, addition: Addition) -> None:
@@ -87,6 +85,7 @@ class _Saved:
     created: set[str]
     unembedded: set[str]  # known ones without a vector of the model
     problems: list[str]
+    ended: list[MemoryItem]  # older memories that new ones supersede
 
 
 async def _write(session: AsyncSession, addition: Addition) -> _Saved:
@@ -102,10 +101,12 @@ async def _write(session: AsyncSession, addition: Addition) -> _Saved:
     memories = add_memories(inserts, addition, list(fresh.values()))
     created = {memory.id for memory in memories}
     effects, problems = _resolvable(addition.effects, found.versions.keys() | created)
+    superseded: list[MemoryRow] = []
     if effects.changes:
         there = await memory_rows(session, addition.user_id, [one.id for one in effects.changes])
         changes = [(there[one.id], one.change) for one in effects.changes]
         await apply_changes(session, addition.user_id, changes, inserts)
+        superseded = [there[one.id] for one in effects.changes if one.change.values.get("superseded_by")]
     _add_evidence(inserts, addition, effects, found)
     await inserts.run(session)
     known = [*found.known.values(), *addition.met]
@@ -118,6 +119,7 @@ async def _write(session: AsyncSession, addition: Addition) -> _Saved:
         created=created,
         unembedded=(ids.keys() - created) - found.embedded,
         problems=problems,
+        ended=await items_of(session, addition.user_id, superseded) if superseded else [],
     )
 
 

@@ -28,7 +28,7 @@ from ..errors import InvalidInput, NotFound
 from ..models import MemoryItem, Page, Relation, SourceMessage, from_micros, to_micros
 from ..scope import Filter
 from .contract import EXTRACTED, PAST, SAID
-from .database import Repository, Rows, chunks, from_row, select_in
+from .database import NO_ATTRIBUTE, Repository, Rows, chunks, from_row, select_in
 from .tables import KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow
 from .types import Instant
 
@@ -115,6 +115,10 @@ async def _items(select: Selects, statement: Select[Any], user_id: str, names: l
     else:
         [rows] = await select((statement, {"user_id": user_id, "ids": names}))
         [lines] = await select((_DETAILS, {"user_id": user_id, "ids": [row[_ID] for row in rows]}))
+    return _with_details(rows, lines)
+
+
+def _with_details(rows: Sequence[Sequence[Any]], lines: Rows) -> list[MemoryItem]:
     details: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for memory_id, kind, value, *_ in sorted(lines, key=itemgetter(3, 4)):
         details[memory_id, kind].append(value)
@@ -128,6 +132,13 @@ def item(values: Mapping[str, Any], keywords: Sequence[str], source_ids: Sequenc
     """Build a memory from the values of its row."""
     fields = {name: value for name, value in values.items() if name not in ("dedupe_hash", "near_hash", "slot")}
     return MemoryItem.model_validate({**fields, "keywords": tuple(keywords), "source_ids": tuple(source_ids)})
+
+
+async def items_of(session: AsyncSession, user_id: str, rows: Sequence[MemoryRow]) -> list[MemoryItem]:
+    """Return memories whose rows have been read."""
+    [lines] = await select_in(session, (_DETAILS, {"user_id": user_id, "ids": [row.id for row in rows]}))
+    values = [[getattr(row, NO_ATTRIBUTE.get(name, name)) for name in _COLUMNS] for row in rows]
+    return _with_details(values, lines)
 
 
 async def ended_by(session: AsyncSession, user_id: str, ids: Sequence[str]) -> list[MemoryItem]:
