@@ -333,6 +333,8 @@ def test_profile_relations_jobs_and_metrics(browser: Browser, server: Server) ->
         page = visitor.open("graph")
         expect(page.locator(".graph .node")).not_to_have_count(0)
         expect(page.locator(".graph .edge").first).to_be_attached()
+        expect(page.locator(".head")).to_contain_text("2 memories · 1 relation")
+        expect(page.locator(".head")).not_to_contain_text("1 relations")
         page.locator(".graph .node").first.focus()
         page.keyboard.press("Enter")
         expect(page.locator(".pane-text")).to_be_visible()

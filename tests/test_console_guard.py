@@ -108,6 +108,12 @@ def test_a_key_is_asked_for_and_opens_no_more_than_it_may(browser: Browser, serv
             expect(action(page, forbidden)).to_have_count(0)
         for view, told in (("keys", "Only an admin key"), ("metrics", "one user only"), ("jobs", "All checks passed")):
             expect(visitor.go(view).locator(".view")).to_contain_text(told)
+        for view in ("ask", "people", "changes", "review", "maintenance"):
+            visitor.go(view)
+            expect(page.locator("h1")).to_be_visible()
+            expect(page.get_by_role("alert")).to_have_count(0)
+            for forbidden in ("merge", "backup", "compress"):
+                expect(action(page, forbidden)).to_have_count(0)
         server.call("DELETE", f"keys/{phone['id']}")
         page.wait_for_timeout(1100)
         page = visitor.open("memories")

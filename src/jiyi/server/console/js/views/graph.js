@@ -27,7 +27,7 @@ export async function showGraph(place, params, signal) {
       fill(body, empty("graph", t("graph_empty"), t("graph_empty_text")));
       return;
     }
-    size.textContent = t("graph_size", { nodes: graph.nodes.length, edges: graph.edges.length });
+    size.textContent = `${t("graph_nodes", { n: graph.nodes.length })} · ${t("graph_edges", { n: graph.edges.length })}`;
     fill(body, picture(graph, Math.max(body.clientWidth - 2, 300), signal),
       h("div", { class: "line legend" }, KINDS.filter((kind) => graph.edges.some((edge) => edge.kind === kind))
         .map((kind) => h("span", { class: `kind-${kind}` }, h("i", { class: `stroke-${kind}` }), t(`relation_${kind}`))),
