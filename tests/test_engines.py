@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pymongo
 import pytest
 
 from engine_servers import EngineServer, start_ferretdb
@@ -30,7 +33,7 @@ def engine_settings(urls: dict[str, str], *, search: bool = True, in_process: bo
     legs = {"vectors": "milvus", "words": "elasticsearch"} if search else {}
     return load_settings(
         jobs={"in_process": in_process},
-        engines={"prefix": prefix, **named, **legs, **more},
+        engines={"prefix": prefix, "timeout_s": 20.0, **named, **legs, **more},
         extraction={"enabled": False},
         cache={"max_searches": 0},
     )
@@ -265,3 +268,97 @@ async def test_an_engine_that_was_killed_catches_up(path: Path, own_ferretdb: En
             await engines_of(memory).catch_up()
         await asyncio.to_thread(own_ferretdb.start)
         await settled(memory)
+
+
+# -- documents ------------------------------------------------------------------------------------------------------
+
+
+async def test_documents_are_readable_and_can_be_imported(
+    path: Path, tmp_path: Path, empty_store: Path, engine_urls: dict[str, str]
+) -> None:
+    """Every memory is a document with its sources; another store reads them back."""
+    settings = engine_settings({"mongodb": engine_urls["mongodb"]}, search=False)
+    url = settings.engines.mongodb_url
+    assert url is not None
+    async with open_with(path, settings) as memory:
+        said = [{"role": "user", "content": "I moved to Berlin", "name": "Mei"}]
+        await memory.add(said, user_id="mei", session_id="s1")
+        await memory.add("Mei likes tea", user_id="mei", memory_type="preference", tags=["drink"])
+        await memory.add("Bo went hiking", user_id="bo", memory_type="event")
+        await settled(memory)
+    client: pymongo.MongoClient[Any] = pymongo.MongoClient(url.get_secret_value())
+    database = client.get_default_database()
+    (unit,) = database.memunits.find({"user_id": "mei"})
+    assert unit["original_data"][0]["content"] == unit["narrative"] == "I moved to Berlin"
+    assert database.event_logs.find_one({"user_id": "bo"})["narrative"] == "Bo went hiking"
+    foreign = {"unit_id": "u-1", "user_id_list": ["lin", "mei"], "summary": "They met", "narrative": "林和梅在上海见面"}
+    database.memunits.insert_one({**foreign, "timestamp": datetime(2026, 3, 2, tzinfo=UTC)})
+    client.close()
+    copy = shutil.copy(empty_store, tmp_path / "copy.db")
+    async with Memory.open(copy, embedder=WordEmbedder(64), settings=load_settings()) as memory:
+        for new in (5, 0):
+            report = await memory.transfer.import_memories(url.get_secret_value())
+            assert (report.format, report.new["memory"]) == ("mongodb", new)
+        (met,) = (await memory.list(user_id="lin")).items
+        assert (met.content, met.memory_type) == ("林和梅在上海见面", "episode")
+        assert met.occurred_at == datetime(2026, 3, 2, tzinfo=UTC)
+        (tea,) = (await memory.list(user_id="mei", memory_types=["preference"])).items
+        assert tea.tags == ("drink",)
+
+
+# -- isolation and deletion -----------------------------------------------------------------------------------------
+
+LOOK_ALIKE = ("mei", "Mei", "mei ", "mei\u200b", 'mei" or "1"=="1', "mei' OR '1'='1", "梅", "mei/", "*", "m" * 256)
+
+
+async def test_names_that_look_alike_are_kept_apart(path: Path, engine_urls: dict[str, str]) -> None:
+    """Each user, session, tag and agent finds its own, whatever the others are called."""
+    names = [name for name in LOOK_ALIKE if name == name.strip()]
+    async with open_with(path, engine_settings(engine_urls)) as memory:
+        for at, name in enumerate(names):
+            await memory.add(
+                f"the secret number {at}", user_id=name, session_id=name, agent_id=name, group_id=name, tags=[name]
+            )
+            await memory.add(f"the secret other {at}", user_id="all", session_id=name, agent_id=name, tags=[f"t{at}"])
+        await settled(memory)
+        for at, name in enumerate(names):
+            for filters in ({}, {"session_id": name, "agent_id": name, "group_id": name}):
+                found = await memory.search("the secret number", user_id=name, limit=50, **filters)
+                assert contents(found) == [f"the secret number {at}"]
+                assert not found.degraded
+            found = await memory.search("the secret", user_id="all", session_id=name, agent_id=name, limit=50)
+            assert contents(found) == [f"the secret other {at}"]
+            found = await memory.search("the secret", user_id="all", tags=[f"t{at}"], limit=50)
+            assert contents(found) == [f"the secret other {at}"]
+        for outbox in engines_of(memory).outboxes:  # past Jiyi: each engine divides them too
+            for name in names:
+                assert len(await outbox.engine.digests(name)) == 1
+
+
+async def test_a_deleted_canary_is_in_no_engine(path: Path, engine_urls: dict[str, str]) -> None:
+    canary = "canary-7Q4Z"
+    settings = engine_settings(engine_urls, in_process=True)
+    async with open_with(path, settings) as memory:
+        said = [{"role": "user", "content": f"the password is {canary}", "name": "Mei"}]
+        added = await memory.add(said, user_id="mei", session_id="s1", tags=[canary])
+        await memory.add("Mei likes tea", user_id="mei")
+        while await engines_of(memory).confirm("mei"):
+            pass
+        assert canary in await everything(settings, engine_urls)
+        await memory.delete(added.memories[0].id, user_id="mei", with_sources=True)
+        assert canary not in await everything(settings, engine_urls)
+        assert "likes tea" in await everything(settings, engine_urls)
+
+
+async def everything(settings: Settings, urls: dict[str, str]) -> str:
+    """Return all documents in OpenSearch and MongoDB as text."""
+    import opensearchpy
+
+    words = opensearchpy.AsyncOpenSearch(urls["elasticsearch"])
+    found = await words.search(index=f"{settings.engines.prefix}-memories", body={"size": 1000})
+    await words.close()
+    documents: pymongo.MongoClient[Any] = pymongo.MongoClient(settings.engines.mongodb_url.get_secret_value())
+    database = documents.get_default_database()
+    rows = [document for name in database.list_collection_names() for document in database[name].find()]
+    documents.close()
+    return f"{found['hits']['hits']} {rows}"

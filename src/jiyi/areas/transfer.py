@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import validation
 from ..engine import Engine
+from ..errors import InvalidInput
 from ..models import ImportReport
 from ..transfer.export import ExportReport, no_progress
 from ..transfer.export import Progress as Advance
@@ -111,7 +113,7 @@ class Transfer:
         actor: str = "import",
     ) -> MemoryImportReport:
         """Import memories: an export of Jiyi, mem0's `get_all` (as JSON), the `memory.jsonl` of MCP's reference memory
-        server, or a folder of Markdown notes.
+        server, a folder of Markdown notes, or the documents at a `mongodb://` address.
 
         Everything is read and checked before anything is stored. Known memories are not stored twice, so an import can
         be interrupted and started again. With `user_id`, nothing is written for anybody else: of an export of Jiyi only
@@ -125,6 +127,14 @@ class Transfer:
         validation.name("actor", actor)
         advance = progress or no_progress
         engine = self._engine
+        if str(path).startswith(("mongodb://", "mongodb+srv://")):
+            from ..engines.mongodb import fetch
+
+            with tempfile.TemporaryDirectory(prefix="jiyi-import-") as folder:
+                fetched = Path(folder) / "mongodb.jsonl"
+                if not await fetch(str(path), fetched):
+                    raise InvalidInput("path", "this database has none of the known collections (docs/import.md)")
+                return await self.import_memories(fetched, user_id=user_id, progress=progress, actor=actor)
         selected = await asyncio.to_thread(select, Path(path), "memories")
         if is_jiyi_export(selected):
             return await import_export(selected, engine.store, engine.rules, user_id=user_id, progress=advance)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ..transfer.export import ExportReport
     from ..transfer.imports import MemoryImportReport
 
-PATH = "A file, a folder of files, or a downloaded zip file."
-Chats = Annotated[Path, typer.Argument(metavar="FILE|DIR", help=PATH, show_default=False)]
+PATH = "A file, a folder of files, a downloaded zip file, or the mongodb:// address of a database."
+Chats = Annotated[str, typer.Argument(metavar="FILE|DIR|URL", help=PATH, show_default=False)]
 TARGET = "The file to write; .gz compresses it."
 Target = Annotated[Path, typer.Argument(metavar="FILE", help=TARGET, show_default=False)]
 FORMAT = "jsonl (complete) or markdown (for reading)."
@@ -43,17 +43,18 @@ def import_(path: Chats, agent_id: opt.Agent = None, group_id: opt.Group = None,
     $ jiyi import chatgpt-export.zip
     $ jiyi import everything.jsonl
     $ jiyi import ~/basic-memory --user mei
+    $ jiyi import mongodb://localhost/memories
 
     Chats: exports of ChatGPT and Claude, and OpenAI-style messages in JSON
     or JSONL. Memories: an export of Jiyi, mem0's
     get_all as JSON, the memory.jsonl of MCP's reference server, a folder of
-    Markdown notes. Everything is checked before anything is stored. Known
+    Markdown notes, documents in MongoDB. Everything is checked before anything is stored. Known
     messages and memories are not stored twice, so an import that was
     stopped with Ctrl-C can be started again.
     """
     from ..transfer.readers import kind_of
 
-    if kind_of(path) == "memories":
+    if path.startswith(("mongodb://", "mongodb+srv://")) or kind_of(Path(path)) == "memories":
         if agent_id is not None or group_id is not None:
             raise InvalidInput("--agent", "and --group are for chats; memories have their own")
         with progress("reading") as advance:

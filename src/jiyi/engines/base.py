@@ -43,6 +43,9 @@ class Engine(Protocol):
     async def drop(self) -> None:
         """Delete everything of this store."""
 
+    async def drop_unused(self) -> None:
+        """Delete what another embedder left, after everything is loaded."""
+
     async def close(self) -> None: ...
 
     def digest(self, memory: ProjectedMemory) -> str | None:

@@ -197,6 +197,15 @@ class Elasticsearch:
             self._known = dict(list(self._known.items())[-1000:]) | {key: (monotonic(), known)}
         return known
 
+    async def bare(self, user_id: str, terms: Sequence[str], most: int) -> list[str]:
+        """Return the best memories of a user by the engine's own BM25, which benchmarks compare with."""
+        key = user_key(user_id)
+        match = {"match": {"search_content": " ".join(terms)}}
+        query = {"bool": {"filter": [{"term": {"user_key": key}}], "must": [match]}}
+        body = {"size": most, "_source": ["event_id"], "query": query}
+        answer = await self._ask(self._client.search(index=self._index, body=body, routing=key))
+        return [hit["_source"]["event_id"] for hit in answer["hits"]["hits"]]
+
     async def people(self, user_id: str) -> frozenset[str]:
         """Return the speakers in a user's memories."""
         key = user_key(user_id)
@@ -213,6 +222,9 @@ class Elasticsearch:
     async def drop(self) -> None:
         await self._ask(self._client.indices.delete(index=self._index, ignore=404))
         self._opened = False
+
+    async def drop_unused(self) -> None:
+        """Do nothing: there are no vectors."""
 
     async def close(self) -> None:
         await self._client.close()

@@ -197,7 +197,7 @@ class Milvus:
         self._ready = set()
 
     async def drop_unused(self) -> None:
-        """Drop the collections of other models."""
+        """Drop the collections of other models, after this model's collection is complete."""
 
         def drop(client: Any) -> None:
             for name in self._collections(client, self._prefix):

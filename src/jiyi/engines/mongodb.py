@@ -3,9 +3,11 @@ read it, and `jiyi import mongodb://…` reads it back."""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Awaitable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import EngineError, MissingExtra
@@ -93,18 +95,43 @@ class MongoDB:
         return {key for name in ALL for key in await self._ask(self._database[name].distinct("user_key"))}
 
     async def _all(self, name: str, where: Mapping[str, Any], fields: list[str]) -> list[dict[str, Any]]:
-        return await self._ask(self._database[name].find(where, dict.fromkeys(fields, 1)).to_list())
+        return await self._ask(self._database[name].find(where, dict.fromkeys(fields, 1) or None).to_list())
 
     async def drop(self) -> None:
         for name in ALL:
             await self._ask(self._database[name].drop())
         self._opened = False
 
+    async def drop_unused(self) -> None:
+        """Do nothing: there are no vectors."""
+
     async def close(self) -> None:
         await self._client.close()
 
     def digest(self, memory: ProjectedMemory) -> str | None:
         return digest_of(_document(memory))
+
+
+async def fetch(url: str, path: Path, timeout_s: float = 20.0) -> int:
+    """Write the documents of all collections to a file, one JSON object per line; return their number."""
+    source = MongoDB(url, "jiyi", timeout_s)
+    number = 0
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            for name in ALL:
+                for document in await source._all(name, {}, []):
+                    line = {"collection": name, **document}
+                    file.write(json.dumps(line, default=_readable, ensure_ascii=False) + "\n")
+                    number += 1
+    finally:
+        await source.close()
+    return number
+
+
+def _readable(value: Any) -> str:
+    if isinstance(value, datetime):  # MongoDB's own times are in UTC
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
+    return str(value)
 
 
 def collection_of(memory: ProjectedMemory) -> str:

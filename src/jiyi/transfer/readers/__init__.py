@@ -6,7 +6,7 @@ from typing import Any
 from ...errors import InvalidInput
 from ..records import Kind, Reader, Record
 from ..sources import Source, find_sources, json_values, open_text
-from . import chatgpt, claude, jiyi_export, markdown, mcp_graph, mem0, messages
+from . import chatgpt, claude, jiyi_export, markdown, mcp_graph, mem0, messages, mongodb
 
 __all__ = ["READERS", "Kind", "Reader", "Record", "UnknownFormat", "find_reader", "kind_of"]
 
@@ -16,6 +16,7 @@ READERS: list[Reader] = [
     jiyi_export.READER,
     mcp_graph.READER,
     mem0.READER,
+    mongodb.READER,
     chatgpt.READER,
     claude.READER,
     messages.CONVERSATIONS,

@@ -1,0 +1,176 @@
+"""Random changes, faults and restarts: afterwards every engine equals the store, and at no time does a search return a
+deleted memory or another user's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+
+from jiyi.errors import EngineError
+from jiyi.settings import Settings
+from support import LONG
+from test_engines import engine_settings, engines_of, open_with, settled
+
+USERS = ("mei", "bo", 'quote"s and 空格')
+WORDS = ("green tea", "black coffee", "柏林的公寓", "大提琴", "the cello", "a red bicycle")
+ENGINES = ("milvus", "elasticsearch", "mongodb")
+
+
+class Fault:
+    """Makes the next write of an engine fail, before or after it was done."""
+
+    def __init__(self, engine: Any) -> None:
+        self.next: str | None = None
+        self._write = engine.write
+        engine.write = self
+
+    async def __call__(self, *what: Any) -> None:
+        fault, self.next = self.next, None
+        if fault == "refused":
+            raise EngineError("refused")
+        await self._write(*what)
+        if fault == "answer lost":
+            raise EngineError("the answer was lost")
+
+
+class EngineMachine(RuleBasedStateMachine):
+    empty: Path
+    engines: Settings
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.folder = Path(tempfile.mkdtemp())
+        shutil.copy(self.empty, self.folder / "memory.db")
+        self.alive: dict[str, dict[str, str]] = {user: {} for user in USERS}
+        self.number = 0
+        self.open()
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self.loop.run_until_complete(work)
+
+    def open(self) -> None:
+        self.memory = open_with(self.folder / "memory.db", self.engines)
+        self.run(self.memory.__aenter__())
+        self.faults = {box.engine.name: Fault(box.engine) for box in engines_of(self.memory).outboxes}
+
+    @rule(user=st.sampled_from(USERS), word=st.sampled_from(WORDS))
+    def add(self, user: str, word: str) -> None:
+        self.number += 1
+        added = self.run(self.memory.add(f"{word} {self.number}", user_id=user)).memories[0]
+        self.alive[user][added.id] = added.content
+
+    @precondition(lambda self: any(self.alive.values()))
+    @rule(data=st.data(), word=st.sampled_from(WORDS))
+    def update(self, data: st.DataObject, word: str) -> None:
+        user, memory_id = self.some(data)
+        self.number += 1
+        content = f"{word} changed {self.number}"
+        self.run(self.memory.update(memory_id, user_id=user, content=content))
+        self.alive[user][memory_id] = content
+
+    @precondition(lambda self: any(self.alive.values()))
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        user, memory_id = self.some(data)
+        self.run(self.memory.delete(memory_id, user_id=user))
+        del self.alive[user][memory_id]
+
+    @rule(user=st.sampled_from(USERS))
+    def delete_all(self, user: str) -> None:
+        self.run(self.memory.delete_all(user_id=user))
+        self.alive[user] = {}
+
+    def some(self, data: st.DataObject) -> tuple[str, str]:
+        return data.draw(st.sampled_from([(user, one) for user, own in self.alive.items() for one in own]))
+
+    @rule(name=st.sampled_from(ENGINES))
+    def feed(self, name: str) -> None:
+        self.run(engines_of(self.memory).outbox(name).step())
+
+    @rule(name=st.sampled_from(ENGINES), fault=st.sampled_from(["refused", "answer lost"]))
+    def feed_with_a_fault(self, name: str, fault: str) -> None:
+        self.faults[name].next = fault
+        with contextlib.suppress(EngineError):
+            self.run(engines_of(self.memory).outbox(name).step())
+
+    @rule(name=st.sampled_from(ENGINES), user=st.sampled_from(USERS), back=st.integers(1, 50))
+    def deliver_again(self, name: str, user: str, back: int) -> None:
+        """Changes that were applied come again, as after a crash before the position was stored."""
+        outbox = engines_of(self.memory).outbox(name)
+        self.run(outbox.step())
+        projections = self.memory._engine.store.projections
+        state = self.run(projections.user(user)).get(name)
+        if state is not None and state.applied is not None:
+            earlier = replace(state, applied=max(state.applied - back, 0))
+            assert self.run(projections.advance(outbox._owner, state, earlier))
+            self.run(outbox._sync(user))
+
+    @rule(name=st.sampled_from(ENGINES), user=st.sampled_from(USERS))
+    def deliver_late(self, name: str, user: str) -> None:
+        """A process that was suspended writes what it read before others wrote more."""
+        old = self.run(self.memory._engine.store.projected.page(user, "", self.memory._engine.embedder.id))
+        outbox = engines_of(self.memory).outbox(name)
+        projections = self.memory._engine.store.projections
+        state = self.run(projections.user(user)).get(name)
+        if not old or state is None or state.applied is None:
+            return
+        self.add(user, WORDS[0])
+        self.run(outbox.engine.open())
+        self.run(outbox.engine.write(user, old, ()))  # then it finds that it lost its lease, and does not advance
+        self.run(outbox.step())
+
+    @rule()
+    def restart(self) -> None:
+        self.run(self.memory.close())
+        self.open()
+
+    @rule(user=st.sampled_from(USERS), word=st.sampled_from(WORDS))
+    def search(self, user: str, word: str) -> None:
+        found = self.run(self.memory.search(word, user_id=user, limit=20))
+        shown = {hit.id: hit.content for hit in found.hits}
+        assert shown.items() <= self.alive[user].items()
+        for memory_id, content in self.alive[user].items():
+            if content.startswith(word) and len(self.alive[user]) <= 20:
+                assert memory_id in shown
+
+    def teardown(self) -> None:
+        try:
+            self.run(settled(self.memory))
+            for report in self.run(self.memory.maintenance.verify_engines()):
+                assert report.documents == sum(map(len, self.alive.values()))
+            for user in USERS:  # the next example begins with empty engines
+                self.run(self.memory.delete_all(user_id=user))
+            self.run(settled(self.memory))
+        finally:
+            self.run(self.memory.close())
+            self.loop.close()
+            shutil.rmtree(self.folder)
+
+
+def test_engines_equal_the_store_after_anything(
+    engine_urls: dict[str, str], empty_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jiyi.engines.CONFIRM_S", 0.0)
+    EngineMachine.engines, EngineMachine.empty = engine_settings(engine_urls), empty_store
+    run_state_machine_as_test(
+        EngineMachine,
+        settings=settings(
+            max_examples=200 if LONG else 5,
+            stateful_step_count=20,
+            deadline=None,
+            phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would take many minutes
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
