@@ -57,6 +57,18 @@ def test_compose_holds_no_secret_and_opens_no_port_to_others(compose: dict[str, 
     assert int(wanted.removesuffix("s")) > load_settings().server.shutdown_timeout_s
 
 
+def test_compose_with_engines_searches_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    engines = yaml.safe_load((DEPLOY / "engines.yaml").read_text("utf-8"))["services"]
+    assert not any("ports" in service for service in engines.values())
+    assert engines["server"]["environment"] == engines["worker"]["environment"]
+    for variable, value in engines["server"]["environment"].items():
+        monkeypatch.setenv(variable, value)
+        if variable.endswith("_URL"):
+            host = re.search(r"//(\w+)", value)
+            assert host is not None and host[1] in engines
+    assert (load_settings().engines.vectors, load_settings().engines.words) == ("milvus", "elasticsearch")
+
+
 def test_the_container_installs_extras_that_exist_and_is_nobody_special() -> None:
     text = (DEPLOY / "Containerfile").read_text("utf-8")
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]

@@ -40,7 +40,7 @@ R = TypeVar("R")
 class MemoryImportReport(Value):
     """Result of an import of memories."""
 
-    format: str = Field(description="format of the file: jiyi, mem0, mcp or markdown")
+    format: str = Field(description="format of the file: jiyi, mem0, mcp, markdown or mongodb")
     read: dict[str, int] = Field(description="records read, by kind")
     new: dict[str, int] = Field(description="records that were not known already, by kind")
     notes: tuple[str, ...] = Field(default=(), description="problems and other remarks")
