@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 from ..errors import EngineError, MissingExtra
 from ..index.candidates import WordMatches, WordStatistics
 from ..index.query import IndexQuery
-from ..index.word_scores import KEYWORD
-from ..index.words import weighted
+from ..index.words import KEYWORD, weighted
 from ..languages.terms import search_terms, tokens
 from ..models import to_micros
 from ..scope import Filter

@@ -15,8 +15,7 @@ from ..store.tables import MemoryRow
 from .query import Candidates, IndexQuery, Slots
 from .search_index import index_rows, vocabulary
 from .user_index import UserIndex
-from .word_scores import WordScores
-from .words import rarity
+from .words import WordScores, rarity
 
 NEAREST = 300  # candidates for each vector of a query
 FARTHEST = 10  # similarities are scaled from worst to best

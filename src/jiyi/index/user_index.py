@@ -30,8 +30,7 @@ from .query import (
 )
 from .relations import NONE, Derivations, Episodes, Succession, find_episodes, positions, similar_statements
 from .vectors import LoadedVectors, RamVectors
-from .word_scores import WordScores
-from .words import RamWords
+from .words import RamWords, WordScores
 
 LONG_AGO = np.iinfo(np.int64).min
 DAY = 86_400_000_000  # microseconds

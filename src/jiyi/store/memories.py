@@ -32,6 +32,7 @@ from .database import NO_ATTRIBUTE, Repository, Rows, chunks, from_row, select_i
 from .tables import KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow
 from .types import Instant
 
+AT_ONCE = 500  # ids in one statement
 Selects = Callable[..., Awaitable[list[Rows]]]  # takes any number of `Read`
 
 
@@ -100,8 +101,10 @@ async def items(session: AsyncSession, user_id: str, names: Sequence[str]) -> li
 
 async def _named(select: Selects, user_id: str, names: Sequence[str]) -> list[MemoryItem]:
     found: dict[str, MemoryItem] = {}
-    for some in chunks(list(dict.fromkeys(names))):
-        found |= {item.id: item for item in await _items(select, _BY_ID, user_id, list(some))}
+    distinct = list(dict.fromkeys(names))
+    for start in range(0, len(distinct), AT_ONCE):
+        some = distinct[start : start + AT_ONCE]
+        found |= {item.id: item for item in await _items(select, _BY_ID, user_id, some)}
         # An id always means the memory with that id; only what is none can be a key.
         keys = [name for name in some if name not in found]
         if keys:
