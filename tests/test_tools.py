@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import string
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -407,7 +408,6 @@ def test_strict_schemas_keep_to_what_openai_allows(tool: Tool, language: ToolLan
     assert schema["required"] == list(schema["properties"])
     assert schema["additionalProperties"] is False
     for field in schema["properties"].values():
-        assert field["description"]
         assert ("anyOf" in field) != ("type" in field)
     same = _ensure_strict_json_schema(json.loads(json.dumps(schema)), path=(), root=schema)
     assert same == schema
@@ -418,22 +418,33 @@ def test_every_word_for_a_model_exists_in_both_languages(tool: Tool) -> None:
     english, chinese = (tool.schema(language) for language in LANGUAGES)
     assert english.keys() == chinese.keys()
     for name, field in chinese["properties"].items():
-        assert any("\u4e00" <= letter <= "\u9fff" for letter in field["description"])
-        assert english["properties"][name]["description"].isascii() or "…" in english["properties"][name]["description"]
         assert "zh" not in field
+        assert ("description" in field) == ("description" in english["properties"][name])
+        if "description" in field:
+            assert any("\u4e00" <= letter <= "\u9fff" for letter in field["description"])
+            told = english["properties"][name]["description"]
+            assert told.isascii() or "…" in told
     assert tool.description["zh"] != tool.description["en"]
 
 
 def test_the_guide_exists_in_both_languages_and_names_the_tools() -> None:
     for prompt in MEMORY_TOOLS_SYSTEM_PROMPTS.values():
         assert all(tool.name in prompt for tool in TOOLS if tool.name != "list_memories")
-        assert all(word in prompt for word in (str(RELEVANT), "memory_types", "keywords", "time_range"))
+        assert str(RELEVANT) in prompt
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_guide_names_the_tools_that_are_offered(memory: Memory, language: ToolLanguage) -> None:
+    for only in (["search_memories"], ["search_memory", "manage_memory"], ["search_memories", "save_memory"]):
+        guide = MemoryTools(memory, user_id="mei", language=language, only=only).system_prompt
+        assert set(re.findall(r"`(\w+)`", guide)) == set(only)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_guide_and_tools_stay_short(memory: Memory, language: ToolLanguage) -> None:
     tools = MemoryTools(memory, user_id="mei", language=language)
-    assert len(tools.system_prompt) + len(json.dumps(tools.openai(), ensure_ascii=False)) < 4_300
+    # 880 tokens of Qwen's tokenizer; with 4,300 characters it was 1,070.
+    assert len(tools.system_prompt) + len(json.dumps(tools.openai(), ensure_ascii=False)) < 3_700
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -447,7 +458,7 @@ def test_openai_takes_the_tools(tools: MemoryTools, strict: bool) -> None:
     for rendered, flat in zip(tools.openai(strict=strict), tools.openai_responses(strict=strict), strict=True):
         assert chat.validate_python(rendered) == rendered
         assert responses.validate_python(flat) == flat
-        assert flat == {"type": "function", **rendered["function"]}
+        assert flat == {"type": "function", "strict": strict, **rendered["function"]}
         assert flat["strict"] is strict
 
 

@@ -8,7 +8,7 @@ from mcp.server.lowlevel import Server
 
 from ... import __version__
 from ...memory import Memory
-from ..tools import MEMORY_TOOLS_SYSTEM_PROMPTS, TOOLS, MemoryTools, ToolLanguage
+from ..tools import TOOLS, MemoryTools, ToolLanguage
 from .resources import prompt, prompts, read_resource, resource_templates, resources
 from .tools import connector_tools, fetch, mcp_tool, search, tool_result
 
@@ -65,7 +65,7 @@ def make_server(
         "jiyi",
         title="Jiyi · 记忆",
         version=__version__,
-        instructions=MEMORY_TOOLS_SYSTEM_PROMPTS[language],
+        instructions=tools().system_prompt,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,

@@ -35,6 +35,7 @@ from .outputs import (
     SearchMemoriesOutput,
     ToolOutput,
     WrittenMemory,
+    guide,
     key_of,
     notes,
 )
@@ -113,8 +114,8 @@ class MemoryTools:
 
     @property
     def system_prompt(self) -> str:
-        """Return the guide for the model."""
-        return MEMORY_TOOLS_SYSTEM_PROMPTS[self.language]
+        """Return the guide for the model: when to search, save, update and forget."""
+        return guide(self.language, self._tools)
 
     def has(self, name: object) -> bool:
         """Return True if a call of this name is for these tools."""
@@ -249,7 +250,10 @@ class MemoryTools:
 
     def openai(self, *, strict: bool = False) -> list[dict[str, Any]]:
         """Render for `tools=` of OpenAI's Chat Completions."""
-        return [{"type": "function", "function": self._function(tool, strict)} for tool in self.definitions]
+        functions = [self._function(tool, strict) for tool in self.definitions]
+        if not strict:  # the default of this API, and not of Responses; each key costs prompt tokens
+            functions = [{name: value for name, value in one.items() if name != "strict"} for one in functions]
+        return [{"type": "function", "function": one} for one in functions]
 
     def openai_responses(self, *, strict: bool = False) -> list[dict[str, Any]]:
         """Render for `tools=` of OpenAI's Responses."""

@@ -26,8 +26,8 @@ _FILTERS = {"types": "memory_types", "memory_type": "memory_types", "type": "mem
 _LIMITS = {"top_k": "limit", "k": "limit", "n": "limit", "page_size": "limit", "max_results": "limit"}
 
 
-def field(en: str, zh: str, **constraints: Any) -> Any:
-    """Declare an argument with its description in both languages."""
+def field(en: str = "", zh: str = "", **constraints: Any) -> Any:
+    """Declare an argument with its description in both languages; a name that says it all needs none."""
     return Field(description=en, json_schema_extra={"zh": zh}, **constraints)
 
 
@@ -146,7 +146,7 @@ class SearchMemoriesInput(ToolInput):
         max_length=validation.MAX_QUERY,
     )
     search_mode: Literal["semantic", "keyword", "hybrid"] | None = hidden()
-    keywords: Names | None = field("Exact words or names to find.", "要查找的确切词语或名称。", default=None)
+    keywords: Names | None = hidden()
     memory_types: Names | None = field(
         "E.g. preference, fact, task, skill, event, message.",
         "例如 preference、fact、task、skill、event、message。",
@@ -156,7 +156,7 @@ class SearchMemoriesInput(ToolInput):
         '[start, end], e.g. ["2026-05-01", null].', '[开始, 结束]，例如 ["2026-05-01", null]。', default=None
     )
     time_range_days: Whole | None = hidden()
-    limit: Limit | None = field("Most results.", "最多返回几条。", default=None)
+    limit: Limit | None = field(default=None)
     min_relevance_score: Share | None = hidden()
 
     @model_validator(mode="after")
@@ -169,8 +169,8 @@ class SearchMemoriesInput(ToolInput):
 class GetMemoryDetailInput(ToolInput):
     aliases = _IDS
 
-    memory_key: Key = field("Key from a result.", "结果中的键。")
-    offset: Whole = field("First character to read.", "从第几个字符开始读。", default=0)
+    memory_key: Key = field()
+    offset: Whole = field(default=0)
 
 
 class SaveMemoryInput(ToolInput):
@@ -194,7 +194,7 @@ class SaveMemoryInput(ToolInput):
 class UpdateMemoryInput(ToolInput):
     aliases = {**_IDS, **_TEXTS, **_TYPES}
 
-    memory_key: Key = field("Key from a result.", "结果中的键。")
+    memory_key: Key = field()
     content: Annotated[str, Field(max_length=validation.MAX_TEXT)] | None = field(
         "The complete new text.", "新的完整内容。", default=None
     )
@@ -207,7 +207,7 @@ class UpdateMemoryInput(ToolInput):
 class ForgetMemoryInput(ToolInput):
     aliases = _IDS
 
-    memory_key: Key = field("Key from a result.", "结果中的键。")
+    memory_key: Key = field()
     permanently: bool = field(
         "Erase it; only if the user asks for that. Otherwise it is archived.",
         "彻底删除，仅在用户明确要求时使用；否则只归档。",
@@ -219,10 +219,10 @@ class ForgetMemoryInput(ToolInput):
 class ListMemoriesInput(ToolInput):
     aliases = {**_FILTERS, **_LIMITS, "next_cursor": "cursor", "page": "cursor"}
 
-    memory_types: Names | None = field("Only these types.", "只列出这些类型。", default=None)
+    memory_types: Names | None = hidden()
     tags: Names | None = hidden()
-    limit: Limit | None = field("Most results.", "最多返回几条。", default=None)
-    cursor: Key | None = field("For the next page.", "用于翻页。", default=None)
+    limit: Limit | None = hidden()
+    cursor: Key | None = field(default=None)
 
 
 def json_schema(model: type[ToolInput], language: ToolLanguage, *, strict: bool = False) -> dict[str, Any]:
@@ -240,8 +240,9 @@ def json_schema(model: type[ToolInput], language: ToolLanguage, *, strict: bool 
 
 
 def _property(field: dict[str, Any], language: ToolLanguage, strict: bool) -> dict[str, Any]:
-    described = {"description": field["zh"] if language == "zh" else field["description"]}
-    shape = field
+    text = field.get("zh") if language == "zh" else field.get("description")
+    described = {"description": text} if text else {}
+    shape = {name: value for name, value in field.items() if name != "description"}
     if not strict and "anyOf" in field and "default" in field and field["default"] is None:
         # An optional argument need not be null either; most models read a plain type best.
         [shape] = [kind for kind in field["anyOf"] if kind != {"type": "null"}]
@@ -264,4 +265,5 @@ def _nullable(field: dict[str, Any]) -> dict[str, Any]:
     if {"type": "null"} in field.get("anyOf", ()):
         return field
     shape = {name: value for name, value in field.items() if name != "description"}
-    return {"anyOf": [shape, {"type": "null"}], "description": field["description"]}
+    described = {"description": field["description"]} if "description" in field else {}
+    return {"anyOf": [shape, {"type": "null"}], **described}

@@ -1,8 +1,9 @@
 """Texts for models: the guide, and the results of the tools as data and as text. A model may see the data as JSON, so
 the text of memories is escaped in it; in the text it is fenced as data too."""
 
+import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from importlib.resources import files
 from typing import Literal, Self
@@ -28,6 +29,22 @@ MEMORY_TOOLS_SYSTEM_PROMPTS: dict[ToolLanguage, str] = {
     for language in _LANGUAGES
 }
 MEMORY_TOOLS_SYSTEM_PROMPT = MEMORY_TOOLS_SYSTEM_PROMPTS["zh"]
+
+
+_OTHER_NAMES = {
+    "search_memory": ("search_memories",),
+    "manage_memory": ("save_memory", "update_memory", "forget_memory"),
+}
+
+
+def guide(language: ToolLanguage, offered: Collection[str]) -> str:
+    """Return the guide with the names of the offered tools, without the lines about others."""
+    text = MEMORY_TOOLS_SYSTEM_PROMPTS[language]
+    for name, replaced in _OTHER_NAMES.items():
+        for other in replaced if name in offered else ():
+            text = text.replace(f"`{other}`", f"`{name}`")
+    lines = [(line, set(re.findall(r"`(\w+)`", line))) for line in text.splitlines(keepends=True)]
+    return "".join(line for line, names in lines if not names or names & set(offered))
 
 
 class ToolOutput(Value):
