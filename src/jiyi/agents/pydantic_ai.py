@@ -1,0 +1,92 @@
+"""A capability and a toolset for Pydantic AI.
+
+from jiyi.agents.pydantic_ai import JiyiMemory
+
+agent = Agent(model, capabilities=[JiyiMemory(memory, user_id="mei")])
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import sync
+from ..errors import MissingExtra
+from ..memory import Memory
+from ..models import Message
+from .recall import MAX_TOKENS, observe, recall
+from .tools import MemoryTools
+
+try:
+    from pydantic_ai import AgentRunResult, FunctionToolset, RunContext, Tool
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
+except ImportError as error:
+    raise MissingExtra("pydantic-ai", "pydantic-ai-slim") from error
+
+
+class JiyiMemory(AbstractCapability[Any]):
+    """Recalls for each run, offers the memory tools (`tools=False`: none), and stores the turn after it
+    (`observe=False`: not). Further options are those of `MemoryTools`."""
+
+    def __init__(
+        self,
+        memory: Memory | sync.Memory,
+        *,
+        user_id: str,
+        tools: bool = True,
+        observe: bool = True,
+        max_tokens: int = MAX_TOKENS,
+        **options: Any,
+    ) -> None:
+        self._memory = memory
+        self._tools = MemoryTools(memory, user_id=user_id, **options)
+        self._offers_tools = tools
+        self._observe = observe
+        self._max_tokens = max_tokens
+
+    def get_instructions(self) -> Any:
+        async def recalled(context: RunContext[Any]) -> str:
+            conversation = self._tools.conversation
+            said = _words(context.prompt) or _last_words(context.messages)
+            found = await recall(
+                self._memory, said, **conversation.scope, private=conversation.private, max_tokens=self._max_tokens
+            )
+            return found.block
+
+        return [self._tools.system_prompt, recalled] if self._offers_tools else recalled
+
+    def get_toolset(self) -> FunctionToolset[Any] | None:
+        return memory_toolset(self._tools) if self._offers_tools else None
+
+    async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
+        if self._observe:
+            turn = [("user", _words(ctx.prompt)), ("assistant", str(result.output))]
+            said = [Message(role=role, text=text) for role, text in turn if text.strip()]
+            await observe(self._memory, said, **self._tools.conversation.scope)
+        return result
+
+
+def memory_toolset(tools: MemoryTools) -> FunctionToolset[Any]:
+    """Return the memory tools as a toolset; a model cannot choose the user."""
+    return FunctionToolset([_tool(tools, shape) for shape in tools.openai_responses()])
+
+
+def _tool(tools: MemoryTools, shape: dict[str, Any]) -> Tool[Any]:
+    async def call(**arguments: Any) -> str:
+        return (await tools.call(shape["name"], arguments)).text
+
+    return Tool.from_schema(call, shape["name"], shape["description"], shape["parameters"])
+
+
+def _words(prompt: str | Sequence[Any] | None) -> str:
+    if prompt is None or isinstance(prompt, str):
+        return prompt or ""
+    return "\n".join(part for part in prompt if isinstance(part, str))
+
+
+def _last_words(messages: Sequence[ModelMessage]) -> str:
+    for message in reversed(messages):
+        parts = message.parts if isinstance(message, ModelRequest) else ()
+        said = [_words(part.content) for part in parts if isinstance(part, UserPromptPart)]
+        if said:
+            return said[-1]
+    return ""
