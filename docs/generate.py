@@ -191,7 +191,9 @@ def reference_page() -> str:
 
 def _verbs(kind: type) -> list[tuple[str, Callable[..., Any]]]:
     """Return the public methods of a class, in the order of their definition."""
-    found = [(name, getattr(kind, name)) for name in vars(kind) if not name.startswith("_")]
+    kinds = [one for one in kind.__mro__ if one.__module__.startswith("jiyi")]
+    names = dict.fromkeys(name for one in kinds for name in vars(one) if not name.startswith("_"))
+    found = [(name, getattr(kind, name)) for name in names]
     return [(name, value) for name, value in found if inspect.isfunction(value) or inspect.ismethod(value)]
 
 

@@ -125,6 +125,21 @@ def test_a_change_is_undone_from_the_log(browser: Browser, server: Server) -> No
     assert [one["action"] for one in history] == ["add", "update", "restore"]
 
 
+def test_adding_says_what_ended_and_deleting_what_holds_again(browser: Browser, server: Server) -> None:
+    server.add("mover", "I live in Oslo.")
+    with visit(browser, server, "mover") as visitor:
+        page = visitor.open("memories")
+        action(page, "add").click()
+        page.get_by_label("Text of the memory").fill("I now live in Bergen.")
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator("#notes")).to_contain_text("an older memory ended")
+        expect(page.locator(".pane-text")).to_contain_text("Bergen")
+        action(page, "delete").click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        expect(page.locator("#notes")).to_contain_text("holds again")
+        expect(page.locator(".rows")).to_contain_text("I live in Oslo.")
+
+
 def test_the_review_queue_by_mouse_and_keyboard(browser: Browser, server: Server) -> None:
     drafts: list[dict[str, Any]] = [
         {"text": f"Guess number {at}", "confidence": 0.3 + at / 100, "data": {}} for at in range(4)

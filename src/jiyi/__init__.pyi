@@ -75,6 +75,11 @@ from .models import ScorePart as ScorePart
 from .models import SearchResult as SearchResult
 from .models import SourceMessage as SourceMessage
 from .models import Stats as Stats
+from .read.overview import ChangeEntry as ChangeEntry
+from .read.overview import ChangePage as ChangePage
+from .read.overview import ReviewItem as ReviewItem
+from .read.overview import Subject as Subject
+from .read.overview import UserSize as UserSize
 from .read.rerank import RerankCandidate as RerankCandidate
 from .read.rerank import Reranker as Reranker
 from .settings import Settings as Settings

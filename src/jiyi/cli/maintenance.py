@@ -170,7 +170,7 @@ def reindex(embeddings: opt.Embeddings = False) -> None:
         embedded = call(
             lambda memory, _: memory.maintenance.reindex(progress=lambda done, total: advance("embedding", done, total))
         )
-    said = f"{embedded:,} memories embedded" if embedded else "all memories are embedded already"
+    said = f"{counted(embedded, 'memory', 'memories')} embedded" if embedded else "all memories are embedded already"
     show({"embedded": embedded}, lambda _: said)
 
 

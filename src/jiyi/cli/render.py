@@ -308,11 +308,11 @@ def stats_table(held: Stats, user: str | None) -> Table:
         "memories": f"{held.memories:,}",
         "embedder": held.embedder,
         "reranker": held.reranker or "none",
-        "keywords": f"{covered.with_keywords:,} of {covered.memories:,} memories",
-        "vectors": f"{covered.embedded:,} of {covered.memories:,} memories",
+        "keywords": f"{covered.with_keywords:,} of {counted(covered.memories, 'memory', 'memories')}",
+        "vectors": f"{covered.embedded:,} of {counted(covered.memories, 'memory', 'memories')}",
     }
     if covered.outdated:
-        rows["to reindex"] = f"{covered.outdated:,} memories of an earlier version: `jiyi maintain`"
+        rows["to reindex"] = f"{counted(covered.outdated, 'memory', 'memories')} of an earlier version: `jiyi maintain`"
     return pairs(rows)
 
 

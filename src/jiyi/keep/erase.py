@@ -35,10 +35,12 @@ async def erase(
         except EmbeddingError as error:
             notes.append(f"rewritten memories have no vectors yet: {error}; run `jiyi reindex --embeddings`")
     if done.kept_messages:
-        notes.append(
-            f"{done.kept_messages:,} messages stay, and searches find them, because they state more than that: delete"
-            " with sources to remove them too"
+        stay = (
+            "1 message stays, and searches find it, because it may state more than that"
+            if done.kept_messages == 1
+            else f"{done.kept_messages:,} messages stay, and searches find them, because they state more than that"
         )
+        notes.append(f"{stay}: delete with sources to remove {'it' if done.kept_messages == 1 else 'them'} too")
     return receipt(done, [*notes, *await store.database.scrub(everything=False)])
 
 

@@ -193,7 +193,11 @@ def _resolvable(effects: Effects, saved: set[str]) -> tuple[Effects, list[str]]:
         "relation": len(effects.relations) - len(relations),
         "source": len(effects.evidence) - len(evidence),
     }
-    problems = [f"{number} {name}(s) dropped: the memory was not saved" for name, number in dropped.items() if number]
+    problems = [
+        f"{number} {name if number == 1 else name + 's'} dropped: the memory was not saved"
+        for name, number in dropped.items()
+        if number
+    ]
     return replace(effects, relations=tuple(relations), evidence=evidence, changes=tuple(changes)), problems
 
 

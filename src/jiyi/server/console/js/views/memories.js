@@ -129,7 +129,7 @@ export async function addOne() {
     h("button", { class: "button", type: "button", onclick: () => close(null) }, t("cancel")),
     h("button", { class: "button first", type: "submit" }, t("save")))), { label: t("add") });
   if (!receipt) return;
-  say(receipt.created ? t("add_done") : t("add_known"));
+  say(receipt.ended.length ? t("add_ended", { n: receipt.ended.length }) : receipt.created ? t("add_done") : t("add_known"));
   tell("memory");
   if (receipt.memories.length) open(receipt.memories[0].id);
 }

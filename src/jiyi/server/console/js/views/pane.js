@@ -181,8 +181,8 @@ async function remove(own) {
     title: t("delete_title"), text: t("delete_text"), quote: own.memory.summary || own.memory.content, action: t("delete"),
   });
   if (!sure) return;
-  await api.remove(own.id);
+  const gone = await api.remove(own.id);
   closePane();
-  note(t("deleted"));
+  note(gone.restored.length ? t("deleted_restored", { n: gone.restored.length }) : t("deleted"));
   tell("memory", null);
 }

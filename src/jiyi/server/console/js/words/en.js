@@ -115,6 +115,8 @@ export default {
   add: "Add a memory",
   add_text: "Text of the memory",
   add_done: "Added",
+  add_ended_one: "Added; an older memory ended",
+  add_ended: "Added; {n} older memories ended",
   add_known: "Already known",
 
   memory: "Memory",
@@ -128,6 +130,8 @@ export default {
   delete_title: "Permanently delete this memory?",
   delete_text: "Its history, keywords and vectors are deleted too. This cannot be undone. To keep it out of searches only, archive it.",
   deleted: "Deleted",
+  deleted_restored_one: "Deleted; the memory that it had ended holds again",
+  deleted_restored: "Deleted; {n} memories that it had ended hold again",
   archived: "Archived",
   unarchived: "Restored",
   saved: "Saved",

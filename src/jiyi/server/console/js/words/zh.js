@@ -115,6 +115,8 @@ export default {
   add: "添加记忆",
   add_text: "记忆内容",
   add_done: "已添加",
+  add_ended_one: "已添加；一条旧记忆已失效",
+  add_ended: "已添加；{n} 条旧记忆已失效",
   add_known: "已存在",
 
   memory: "记忆",
@@ -128,6 +130,8 @@ export default {
   delete_title: "永久删除这条记忆？",
   delete_text: "其历史、关键词和向量将一并删除，无法撤销。如只想让它不再被搜到，请归档。",
   deleted: "已删除",
+  deleted_restored_one: "已删除；被它取代的记忆重新生效",
+  deleted_restored: "已删除；被它取代的 {n} 条记忆重新生效",
   archived: "已归档",
   unarchived: "已恢复",
   saved: "已保存",
