@@ -22,7 +22,7 @@ TALK = [{"role": "user", "content": "Mei home = Berlin"}, {"role": "assistant", 
 
 
 def open_with(place: Place, extractor: SpelledOut, **jobs: Any) -> Memory:
-    settings = load_settings(jobs={"retry_delay_s": 0.01, "max_retry_delay_s": 0.02, **jobs})
+    settings = load_settings(jobs={"retry_delay_s": 0.01, **jobs})
     return Memory.open(place, settings=settings, embedder=WordEmbedder(), extractor=extractor)
 
 

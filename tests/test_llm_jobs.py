@@ -81,7 +81,7 @@ def no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def open_at(server: FaultServer, path: Path, *, attempts: int = 2, **llm: Any) -> Memory:
     settings = load_settings(
         llm={"model": "m", "api_key": "k", "base_url": server.url, "timeout_s": 0.4, "retries": 0, **llm},
-        jobs={"retry_delay_s": 0.001, "max_retry_delay_s": 0.01, "max_attempts": attempts, "wait_timeout_s": 20},
+        jobs={"retry_delay_s": 0.001, "max_attempts": attempts, "wait_timeout_s": 20},
         extraction={"fallback": False},  # what a model did wrong must show
     )
     return Memory.open(path, settings=settings, embedder=WordEmbedder())
@@ -365,7 +365,7 @@ async def test_when_a_model_fails_for_good_rules_can_do_without_it(
     server.behave(WRONG[name])
     settings = load_settings(
         llm={"model": "m", "api_key": "k", "base_url": server.url, "retries": 0},
-        jobs={"retry_delay_s": 0.001, "max_retry_delay_s": 0.01, "max_attempts": 2},
+        jobs={"retry_delay_s": 0.001, "max_attempts": 2},
         extraction={"fallback": fallback},
     )
     monkeypatch.setattr("jiyi.engine.BuiltinExtractor", Plain)

@@ -92,7 +92,7 @@ async def _model(trial: Trial, server: FaultServer, path: Path, names: list[str]
     """Add once with the fault, then repair the model and retry the job."""
     settings = load_settings(
         llm={"model": "m", "api_key": "k", "base_url": server.url, "timeout_s": _patience(names), "retries": 0},
-        jobs={"retry_delay_s": 0.001, "max_retry_delay_s": 0.01, "max_attempts": len(names), "wait_timeout_s": 30},
+        jobs={"retry_delay_s": 0.001, "max_attempts": len(names), "wait_timeout_s": 30},
         extraction={"fallback": False},
     )
     server.behave(*(WRONG[name] for name in names))

@@ -127,8 +127,9 @@ class JobSettings(Section):
         default=60.0, gt=0, le=3600, description="seconds without a heartbeat until a job is given to another worker"
     )
     max_attempts: int = Field(default=6, ge=1, description="attempts until a job has failed")
-    retry_delay_s: float = Field(default=2.0, gt=0, description="seconds before the first retry; doubles each time")
-    max_retry_delay_s: float = Field(default=300.0, gt=0, le=3600, description="maximum seconds before a retry")
+    retry_delay_s: float = Field(
+        default=2.0, gt=0, description="seconds before the first retry; then doubled, up to 150 times"
+    )
     wait_timeout_s: float = Field(default=60.0, ge=0, description="maximum seconds that `add(wait=True)` waits")
 
 

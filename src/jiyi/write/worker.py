@@ -24,6 +24,7 @@ from .drafts import Unit
 from .similar import judge_similar
 
 POLL_S = 1.0  # other processes create jobs too
+MOST_DELAYED = 150.0  # times the first delay
 LONGEST_WAIT_S = 3600.0  # even if a model asks for more
 
 logger = logging.getLogger(__name__)
@@ -126,9 +127,7 @@ class Worker:
 
     def pause(self, attempt: int) -> float:
         """Return the seconds before the next attempt: doubled each time, with jitter."""
-        longest: float = min(
-            self._settings.retry_delay_s * 2.0 ** min(attempt - 1, 30), self._settings.max_retry_delay_s
-        )
+        longest: float = self._settings.retry_delay_s * min(2.0 ** min(attempt - 1, 30), MOST_DELAYED)
         share: float = random.uniform(0.5, 1.0)  # noqa: S311 - spreads the crowd, no secret
         return longest * share
 
