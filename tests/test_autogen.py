@@ -490,3 +490,28 @@ async def test_several_agents_of_several_users_at_once_keep_apart(memory: Memory
         others = [f"user{other}fish" for other in range(5) if other != number]
         assert any(f"user{number}fish" in text for text in texts)
         assert not any(other in text for text in texts for other in others)
+
+
+async def test_two_memories_side_by_side_keep_their_blocks(memory: Memory) -> None:
+    await memory.add("likes green tea", user_id="mei")
+    await memory.add("likes green apples", user_id="bo")
+    client = model("One.", "Two.")
+    both = [JiyiMemory(memory, user_id="mei"), JiyiMemory(memory, user_id="bo")]
+    agent = AssistantAgent("helper", client, memory=both)
+    for task in ("something green?", "something else green?"):
+        await agent.run(task=task)
+        told = "\n".join(system(seen(client)))
+        assert told.count(OPENING) == 2
+        assert "green tea" in told
+        assert "green apples" in told
+
+
+async def test_agents_of_a_team_recall_for_the_user_and_observe_once(memory: Memory) -> None:
+    await memory.add("Mei likes green tea", user_id="mei")
+    clients = [model("Consider the weather in Rome."), model("Green tea, then.")]
+    agents = [build_agent(f"agent{at}", client, memory, user_id="mei") for at, client in enumerate(clients)]
+    await RoundRobinGroupChat(agents, max_turns=2).run(task="Which tea does Mei like?")
+    # The second one was given the first one's words last, and still recalls for the user's.
+    assert "Mei likes green tea" in system(seen(clients[1]))[-1]
+    said = [item.content for item in await stored(memory, memory_types=["message"])]
+    assert sorted(said) == ["Consider the weather in Rome.", "Green tea, then.", "Which tea does Mei like?"]

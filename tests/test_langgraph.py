@@ -505,3 +505,18 @@ async def test_an_asynchronous_graph_uses_it_too(path: Path) -> None:
         done = await graph.ainvoke({"said": "the cat", "answers": []}, {"configurable": {"thread_id": "1"}})
         assert done["answers"] == ["said"]
         assert await memory.count(user_id="default") == 1
+
+
+async def test_thousands_of_concurrent_operations_are_answered(path: Path) -> None:
+    """Concurrent calls share batches and a few connections, so none meets an error of the driver."""
+    async with JiyiStore.open(path, embedder=WordEmbedder(), user_id="mei") as store:
+        await asyncio.gather(*(store.aput(("n",), f"k{at}", {"text": f"tea {at}"}) for at in range(300)))
+        found = await asyncio.gather(*(store.aget(("n",), f"k{at % 300}") for at in range(6_000)))
+        assert all(item is not None and item.value == {"text": f"tea {at % 300}"} for at, item in enumerate(found))
+        hits = await asyncio.gather(*(store.asearch(("n",), query="tea 7", limit=3) for _ in range(20)))
+        assert all(len(items) == 3 for items in hits)
+        # An operation that fails does not fail those that ran with it.
+        bad = store.aput(("n",), "bad", {"text": object()})
+        results = await asyncio.gather(store.aget(("n",), "k1"), bad, store.aget(("n",), "k2"), return_exceptions=True)
+        assert isinstance(results[1], InvalidInput)
+        assert not any(isinstance(one, BaseException) for one in (results[0], results[2]))

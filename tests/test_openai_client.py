@@ -221,3 +221,15 @@ async def test_tools_go_round_with_anthropics_client(memory: Memory) -> None:
     found, wrong = model.requests[1]["messages"][-1]["content"]
     assert "likes green tea" in found["content"]
     assert (found["is_error"], wrong["is_error"]) == (False, True)
+
+
+async def test_raw_responses_are_remembered_too(memory: Memory) -> None:
+    """langchain-openai asks for raw responses."""
+    await memory.add("likes green tea", user_id="mei")
+    with ScriptedModel(["Green tea."]) as model:
+        async with openai.AsyncOpenAI(base_url=model.base_url, api_key="none") as plain:
+            client = remember(plain, memory, user_id="mei")
+            raw = await client.chat.completions.with_raw_response.create(model="m", messages=ASK)
+    assert raw.parse().choices[0].message.content == "Green tea."
+    assert "likes green tea" in system_of(model.requests[0])
+    assert "Green tea." in {item.content for item in await stored(memory, memory_types=["message"])}

@@ -9,7 +9,8 @@ An item is a memory: its value is stored in the metadata, its text is searchable
 Overwriting an item makes a new version of the memory, so its history stays.
 """
 
-from collections import defaultdict
+import asyncio
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
@@ -40,6 +41,9 @@ from ..settings import Settings
 from .langgraph_items import Items, Namespace, matches
 from .recall import await_in, engine_of
 
+MAX_BATCH = 200  # operations that run together
+MAX_RUNNERS = 4  # batches at a time: a few connections to the database
+
 
 class JiyiStore(BaseStore):
     """A LangGraph store whose items are Jiyi memories. All items belong to one user, by default that of the settings.
@@ -66,6 +70,8 @@ class JiyiStore(BaseStore):
         self._user_label = user_label
         self._items = Items(engine_of(memory), fields)
         self.ttl_config = ttl
+        self._waiting: deque[tuple[Sequence[Op], asyncio.Future[list[Result]]]] = deque()
+        self._runners: set[asyncio.Task[None]] = set()
 
     @classmethod
     def open(
@@ -98,6 +104,12 @@ class JiyiStore(BaseStore):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations: first the reads, then the last write for each key."""
         if not isinstance(self._memory, sync.Memory):
@@ -108,8 +120,45 @@ class JiyiStore(BaseStore):
         return self._memory._run(self._run(tuple(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations like `batch`."""
-        return await await_in(self._memory, self._run(tuple(ops)))
+        """Run operations like `batch`. Those of concurrent calls are run together, a few batches at a time, however
+        many calls there are."""
+        waiting = tuple(ops)
+        for op in waiting:
+            _check(op)
+        return await await_in(self._memory, self._join(waiting))
+
+    async def _join(self, ops: Sequence[Op]) -> list[Result]:
+        """Queue operations and wait for their results."""
+        results: asyncio.Future[list[Result]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((ops, results))
+        if len(self._runners) < MAX_RUNNERS:
+            runner = asyncio.create_task(self._run_waiting(), name="jiyi-langgraph")
+            self._runners.add(runner)
+            runner.add_done_callback(self._runners.discard)
+        return await results
+
+    async def _run_waiting(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(0)  # let concurrent calls join
+            calls: list[tuple[Sequence[Op], asyncio.Future[list[Result]]]] = []
+            while self._waiting and sum(len(ops) for ops, _ in calls) < MAX_BATCH:
+                calls.append(self._waiting.popleft())
+            await self._run_together([call for call in calls if not call[1].done()])
+
+    async def _run_together(self, calls: Sequence[tuple[Sequence[Op], asyncio.Future[list[Result]]]]) -> None:
+        try:
+            results = iter(await self._run([op for ops, _ in calls for op in ops]))
+        except Exception as error:  # noqa: BLE001 - each caller gets the error of its own operations
+            if len(calls) > 1:
+                for call in calls:
+                    await self._run_together([call])
+            elif not calls[0][1].done():
+                calls[0][1].set_exception(error)
+            return
+        for ops, future in calls:
+            own = [next(results) for _ in ops]
+            if not future.done():
+                future.set_result(own)
 
     async def _run(self, ops: Sequence[Op]) -> list[Result]:
         for op in ops:

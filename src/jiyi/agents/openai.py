@@ -9,6 +9,7 @@ Everything else is the client's own. A failing memory is logged and never breaks
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar, cast
@@ -23,10 +24,14 @@ from ..read.context import Style
 from .chat import part, text_of_reply
 from .recall import MAX_TOKENS, Conversation, engine_of
 
+logger = logging.getLogger(__name__)
+
 C = TypeVar("C")
 
 _INSTRUCTIONS = ("system", "developer")
 _METHODS = ("create", "parse")
+_CALLED = (("chat", "completions"), ("responses",))
+_RAW = "with_raw_response"  # langchain-openai calls it
 _COPIES = ("with_options", "copy")
 
 
@@ -67,9 +72,11 @@ class RememberingClient:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._target, name)
         path = (*self._path, name)
-        if path in (("chat",), ("chat", "completions"), ("responses",)):
+        if path in (("chat",), *_CALLED) or (self._path in _CALLED and name == _RAW):
             return RememberingClient(found, self._memory, self._turns, path)
-        if self._path in (("chat", "completions"), ("responses",)) and name in _METHODS:
+        if self._path in _CALLED and name == "with_streaming_response":
+            logger.warning("calls of with_streaming_response neither recall nor store: use create")
+        if (self._path in _CALLED or self._path[-1:] == (_RAW,)) and name in _METHODS:
             return self._sync_call(found) if isinstance(self._memory, sync.Memory) else self._async_call(found)
         if not self._path and name in _COPIES:
             return lambda *args, **kwargs: RememberingClient(found(*args, **kwargs), self._memory, self._turns)
@@ -81,9 +88,9 @@ class RememberingClient:
         async def call(**request: Any) -> Any:
             turn = turn_of(request, is_chat)
             reply = await method(**with_block(request, await turns.block(turn), is_chat))
-            if request.get("stream"):
+            if request.get("stream") and not hasattr(reply, "parse"):
                 return AsyncStream(reply, lambda text: turns.store(turn, text))
-            await turns.store(turn, _text(reply))
+            await turns.store(turn, "" if request.get("stream") else _text(reply))
             return reply
 
         return call
@@ -95,9 +102,9 @@ class RememberingClient:
         def call(**request: Any) -> Any:
             turn = turn_of(request, is_chat)
             reply = method(**with_block(request, run(turns.block(turn)), is_chat))
-            if request.get("stream"):
+            if request.get("stream") and not hasattr(reply, "parse"):
                 return Stream(reply, lambda text: run(turns.store(turn, text)))
-            run(turns.store(turn, _text(reply)))
+            run(turns.store(turn, "" if request.get("stream") else _text(reply)))
             return reply
 
         return call
@@ -172,9 +179,10 @@ def with_block(request: dict[str, Any], block: str, is_chat: bool) -> dict[str, 
 
 
 def _text(reply: Any) -> str:
+    parse = getattr(reply, "parse", None)
     try:
-        return text_of_reply(reply)
-    except InvalidInput:  # a raw response, or a reply without text
+        return text_of_reply(parse() if callable(parse) else reply)  # a raw response is parsed
+    except InvalidInput:  # a reply without text
         return ""
 
 

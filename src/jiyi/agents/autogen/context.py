@@ -4,8 +4,11 @@ results of memory tools from earlier turns."""
 
 import logging
 import re
+import time
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Self, Unpack
+from weakref import WeakKeyDictionary
 
 from autogen_core import Component, ComponentModel, FunctionCall
 from autogen_core.model_context import ChatCompletionContext
@@ -45,7 +48,13 @@ _HEADINGS: dict[ToolLanguage, str] = {
     "en": "Memories for the user's last message (summaries; get_memory_detail returns the full text):",
     "zh": "与用户最后一条消息有关的记忆（摘要；用 get_memory_detail 获取全文）：",
 }
+_PERSON = re.compile(r"(?:user|human|person|customer|用户)(?:$|[_\W\d]|proxy)", re.IGNORECASE)
+_REPEATED_WITHIN_S = 600.0
 _KEY = re.compile(r"^- \[([^\]\n]+)\]", re.MULTILINE)
+
+
+# Texts that agents of this process observed lately, by user, with the context and the time.
+_observed: WeakKeyDictionary[Memory, OrderedDict[tuple[str, str], tuple[int, float]]] = WeakKeyDictionary()
 
 
 class MemoryContextConfig(BaseModel):
@@ -164,7 +173,7 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         return "\n".join(filter(None, parts))
 
     async def _recall(self) -> Recalled:
-        last = next((message for message in reversed(self._messages) if isinstance(message, UserMessage)), None)
+        last = last_of_user(self._messages)
         return await self.tools.conversation.recall(
             text_of(last) if last else "",
             min_relevance_score=self._threshold,
@@ -194,9 +203,21 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         if not self._observe:
             return
         await self._source.get()
-        new = (said for message in self._messages[self._observed :] if (said := _said(message)) is not None)
-        await self.tools.conversation.observe(new)
+        new = [said for message in self._messages[self._observed :] if (said := _said(message)) is not None]
+        others = _observed.setdefault(self._source.memory, OrderedDict())
+        await self.tools.conversation.observe([said for said in new if self._is_first(said, others)])
         self._observed = len(self._messages)
+
+    def _is_first(self, said: Message, others: OrderedDict[tuple[str, str], tuple[int, float]]) -> bool:
+        """Return True unless another agent of a team has observed the same message of this user a moment ago."""
+        key, now = (self._binding.user_id, said.text), time.monotonic()
+        while others and next(iter(others.values()))[1] < now - _REPEATED_WITHIN_S:
+            others.popitem(last=False)
+        by, _ = others.get(key, (id(self), now))
+        if by == id(self):
+            others[key] = id(self), now
+            others.move_to_end(key)
+        return by == id(self)
 
     def _window(self) -> list[LLMMessage]:
         messages = self._messages if self._buffer_size is None else self._messages[-self._buffer_size :]
@@ -287,6 +308,14 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
             initial_messages=config.initial_messages,
             **config.model_dump(exclude={"binding", "memory_model_client", "initial_messages"}),
         )
+
+
+def last_of_user(messages: Sequence[LLMMessage]) -> UserMessage | None:
+    """Return the last message of the user. In a team, messages of other agents are user messages too; their names tell
+    them apart, unless nobody is called user or alike."""
+    said = [message for message in messages if isinstance(message, UserMessage)]
+    people = [message for message in said if _PERSON.match(message.source)]
+    return next(reversed(people or said), None)
 
 
 def text_of(message: UserMessage) -> str:

@@ -18,7 +18,7 @@ from ...text.fence import is_context, strip_context
 from ..recall import Conversation, Recalled
 from ..tools import notes
 from .binding import Binding, ScopeOptions, Source, bind, for_config, source_of
-from .context import MemoryContext, text_of
+from .context import MemoryContext, last_of_user, text_of
 
 _NOT_SCOPE = {"where", "language"}
 _MESSAGES: TypeAdapter[list[LLMMessage]] = TypeAdapter(list[LLMMessage])
@@ -80,11 +80,11 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
     async def update_context(self, model_context: ChatCompletionContext) -> UpdateContextResult:
         """Put memories for the user's last message in front of the context, in place of the earlier ones."""
         messages = _MESSAGES.validate_python((await model_context.save_state())["messages"])
-        said = next((message for message in reversed(messages) if isinstance(message, UserMessage)), None)
+        said = last_of_user(messages)
         await self._source.get()
         recalled = await self._conversation.recall(text_of(said) if said else "", limit=self._limit)
         if not isinstance(model_context, MemoryContext):  # a MemoryContext recalls itself
-            await self._place(model_context, [message for message in messages if not _is_ours(message)], recalled)
+            await self._place(model_context, [message for message in messages if not self._is_ours(message)], recalled)
         results = [
             *(_content(memory, memory.content) for memory in recalled.standing),
             *(_content(hit, hit.content_preview) for hit in recalled.hits),
@@ -104,12 +104,28 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         if not recalled.ids:
             await context.load_state({**state, "messages": rest})
             return
-        ours = SystemMessage(content=notes(recalled.hits, self._binding.language, recalled.standing))
+        ours = SystemMessage(
+            content=f"{self._heading}\n{notes(recalled.hits, self._binding.language, recalled.standing)}"
+        )
         last = max((at for at, message in enumerate(rest) if isinstance(message, UserMessage)), default=len(rest))
         for at in (0, last):  # a buffered context drops a message in front: then put it before the last user message
             await context.load_state({**state, "messages": _MESSAGES.dump_python([*rest[:at], ours, *rest[at:]])})
-            if any(_is_ours(message) for message in await context.get_messages()):
+            if any(self._is_ours(message) for message in await context.get_messages()):
                 return
+
+    @property
+    def _heading(self) -> str:
+        """First line of the block, by which several memories of an agent tell their blocks apart."""
+        binding = self._binding
+        scope = "/".join(filter(None, (binding.user_id, binding.agent_id, binding.group_id)))
+        return f"{scope} 的记忆：" if binding.language == "zh" else f"Memories of {scope}:"
+
+    def _is_ours(self, message: LLMMessage) -> bool:
+        """Return True for a system message that holds only memories recalled here."""
+        if not isinstance(message, SystemMessage) or not message.content.startswith(self._heading):
+            return False
+        rest = message.content.removeprefix(self._heading)
+        return is_context(rest) and not strip_context(rest).strip()
 
     def _to_config(self) -> JiyiMemoryConfig:
         return JiyiMemoryConfig(binding=for_config(self._binding), limit=self._limit)
@@ -118,13 +134,6 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
     def _from_config(cls, config: JiyiMemoryConfig) -> Self:
         scope = config.binding.model_dump(exclude={"where"})
         return cls(source_of(config.binding.where), limit=config.limit, **scope)
-
-
-def _is_ours(message: LLMMessage) -> bool:
-    """Return True for a system message that holds only recalled memories."""
-    if not isinstance(message, SystemMessage):
-        return False
-    return is_context(message.content) and not strip_context(message.content).strip()
 
 
 def _text(content: MemoryContent) -> str:
