@@ -13,6 +13,11 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure") and not (stream.encoding or "").lower().startswith("utf"):
             stream.reconfigure(errors="replace")  # a terminal that cannot show Chinese is no reason to fail
+    if sys.argv[1:2] in (["context"], ["observe"]):
+        from .quick import run_quickly
+
+        if run_quickly(sys.argv[1:]):
+            return
     # Embedding one sentence is too little work to share: on a busy machine threads of BLAS only wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(50_000)  # a start allocates much and frees little: collecting costs a tenth of it

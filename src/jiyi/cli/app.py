@@ -8,8 +8,9 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import IdempotencyConflict, InvalidInput, JiyiError, NotFound, VersionConflict
-from . import edit, jobs, maintenance, search, server, synonyms, transfer, workspace
+from . import edit, hooks, jobs, maintenance, search, server, synonyms, transfer, workspace
 from . import options as opt
+from .install import install
 from .session import JSON, STORE, err, general, options, plain, show
 
 
@@ -167,7 +168,7 @@ for panel, commands in {
         maintenance.compress,
         edit.delete,
     ),
-    "Connect": (server.serve, server.proxy, server.mcp),
+    "Connect": (server.serve, server.proxy, server.mcp, install, hooks.context, hooks.observe),
     "Maintain": (
         search.stats,
         jobs.worker,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 import typer
 
 from ..errors import NotFound
+from . import plain_text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 V = TypeVar("V")
 Command = Callable[..., None]
+plain = plain_text.plain
 
 
 class GeneralOption(NamedTuple):
@@ -134,19 +136,6 @@ def missing_file(where: str | None) -> Path | None:
         return None
     file = file_of(where)
     return None if file.exists() else file
-
-
-# Memories are untrusted text: controls and marks of direction are replaced, except tab and newline.
-_DIRECTIONS = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-_CONTROLS = {
-    code: "\N{REPLACEMENT CHARACTER}"
-    for code in (*range(0x20), *range(0x7F, 0xA0), *_DIRECTIONS)
-    if chr(code) not in "\t\n"
-}
-
-
-def plain(text: str) -> str:
-    return text.translate(_CONTROLS)
 
 
 def counted(number: int, one: str, many: str) -> str:

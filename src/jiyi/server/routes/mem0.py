@@ -232,7 +232,7 @@ async def delete_entity(caller: Deleter, kind: Id, name: Id) -> Response:
 
 
 NOT_OFFERED = {
-    "/api/{rest:path}": "organisations, projects and webhooks; for changes see GET /v1/events",
+    "/api/{rest:path}": "organisations, projects and webhooks; for changes see GET /v1/changes",
     "/v2/{rest:path}": "profiles; see GET /v1/profile",
     "/v1/exports/": "exports by schema; see GET /v1/export",
     "/v1/exports/get/": "exports by schema; see GET /v1/export",

@@ -1,0 +1,96 @@
+"""Input of the hooks of coding agents. Standard library only: see `quick`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+TAIL_BYTES = 2_000_000  # of a transcript; the last turn is at its end
+MAX_INPUT = 4_000_000
+MAX_TEXT = 20_000
+MAX_QUERY = 8_000
+Turn = list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class HookInput:
+    """What a coding agent sends to a hook: Claude Code, Codex and Cursor name it almost alike."""
+
+    event: str
+    prompt: str
+    session_id: str | None
+    turn: Turn
+
+    @classmethod
+    def parse(cls, data: str) -> HookInput:
+        """Read the JSON of a hook; raise ValueError for anything else."""
+        given = json.loads(data)
+        if not isinstance(given, dict):
+            raise ValueError("a hook sends a JSON object")
+        prompt = _text(given.get("prompt"))
+        session = given.get("session_id") or given.get("conversation_id")
+        answer = _text(given.get("last_assistant_message")) or _text(given.get("text"))
+        turn = [{"role": "user", "content": prompt}] if prompt else []
+        path = given.get("transcript_path")
+        if not turn and isinstance(path, str) and path:
+            turn = _last_turn(Path(path))
+        if answer:
+            turn = [*(one for one in turn if one["role"] == "user"), {"role": "assistant", "content": answer}]
+        event = str(given.get("hook_event_name") or "")
+        return cls(
+            event=event, prompt=prompt[:MAX_QUERY], session_id=str(session)[:256] if session else None, turn=turn
+        )
+
+    def answer(self, block: str) -> str:
+        """Return what the agent reads from the hook's output. Plain text is context for Claude Code and Codex."""
+        if self.event in ("beforeSubmitPrompt", "sessionStart"):  # Cursor
+            allowed = {"continue": True} if self.event == "beforeSubmitPrompt" else {}
+            return json.dumps({**allowed, "additional_context": block}, ensure_ascii=False)
+        return block
+
+
+@cache
+def read_stdin() -> str:
+    """Return stdin, which can be read only once."""
+    return sys.stdin.buffer.read(MAX_INPUT).decode("utf-8", "replace")
+
+
+def _text(value: Any) -> str:
+    return value[:MAX_TEXT] if isinstance(value, str) else ""
+
+
+def _last_turn(transcript: Path) -> Turn:
+    """Return the user's last message and the agent's last answer from a transcript, which has a JSON object a line."""
+    try:
+        with transcript.open("rb") as file:
+            file.seek(max(0, transcript.stat().st_size - TAIL_BYTES))
+            lines = file.read().split(b"\n")
+    except OSError:
+        return []
+    answer: str | None = None
+    for line in reversed(lines):
+        try:
+            entry = json.loads(line)
+            role, text = entry["type"], _message_text(entry["message"]["content"])
+        except (ValueError, KeyError, TypeError):
+            continue
+        if entry.get("isMeta") or entry.get("isSidechain") or not text:
+            continue
+        if role == "assistant" and answer is None:
+            answer = text
+        elif role == "user":
+            said = [{"role": "user", "content": text}]
+            return [*said, {"role": "assistant", "content": answer}] if answer else said
+    return []
+
+
+def _message_text(content: Any) -> str:
+    """Return the text of a message; results of tools have none."""
+    if isinstance(content, str):
+        return _text(content)
+    parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
+    return _text("\n".join(part for part in parts if isinstance(part, str)))

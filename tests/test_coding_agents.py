@@ -1,0 +1,224 @@
+"""Coding agents: the hook commands with a server and without, and `jiyi install`."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from jiyi import __version__
+from jiyi.cli import hook_input, quick
+from jiyi.cli.app import app
+from rest import Running, running
+
+ROOT = Path(__file__).parents[1]
+HEAVY = ("typer", "rich", "pydantic", "sqlalchemy", "numpy", "httpx", "jiyi.memory", "jiyi.settings")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    place = tmp_path_factory.mktemp("hooks") / "memory.db"
+    with running(place, extraction={"enabled": True}) as server:
+        yield server
+
+
+@pytest.fixture
+def stdin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    def send(**fields: Any) -> None:
+        hook_input.read_stdin.cache_clear()
+        data = json.dumps(fields, ensure_ascii=False).encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    yield send
+    hook_input.read_stdin.cache_clear()
+
+
+def texts(server: Running, user_id: str) -> list[tuple[str, str]]:
+    found = server.do(server.memory.messages(user_id=user_id)).items
+    return [(one.role, one.text) for one in reversed(found)]
+
+
+def test_hooks_recall_and_observe_through_the_server(
+    server: Running, stdin: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Claude Code's and Codex's input, Cursor's, and plain arguments."""
+    at = ["--store", server.url, "--user", "mei"]
+    stdin(hook_event_name="Stop", session_id="s1", last_assistant_message="Noted.", prompt="I prefer tabs over spaces")
+    assert quick.run_quickly(["observe", "--hook", *at])
+    assert texts(server, "mei") == [("user", "I prefer tabs over spaces"), ("assistant", "Noted.")]
+
+    stdin(hook_event_name="UserPromptSubmit", session_id="s2", prompt="tabs or spaces, what do I prefer?")
+    assert quick.run_quickly(["context", "--hook", *at])
+    assert "I prefer tabs over spaces" in capsys.readouterr().out
+    stdin(hook_event_name="beforeSubmitPrompt", conversation_id="s2", prompt="tabs or spaces, what do I prefer?")
+    assert quick.run_quickly(["context", "--hook", *at])
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["continue"] is True and "tabs" in answer["additional_context"]
+    assert quick.run_quickly(["context", "tabs or spaces?", *at]) and "tabs" in capsys.readouterr().out
+
+    said = [
+        {"type": "user", "message": {"role": "user", "content": "我用 pnpm，不用 npm"}},
+        {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "tool_use", "name": "x"}]}},
+        {"type": "user", "message": {"role": "user", "content": [{"type": "tool_result", "content": "secret"}]}},
+        {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": "好的"}]}},
+    ]
+    transcript = tmp_path / "t.jsonl"
+    lines = [json.dumps(entry, ensure_ascii=False) for entry in said]
+    transcript.write_text("\n".join(["not json", *lines]), encoding="utf-8")
+    stdin(hook_event_name="Stop", session_id="s3", transcript_path=str(transcript))
+    assert quick.run_quickly(["observe", "--hook", "--store", server.url, "--user", "transcript"])
+    assert texts(server, "transcript") == [("user", "我用 pnpm，不用 npm"), ("assistant", "好的")]
+
+
+def test_what_a_server_cannot_do_is_left_to_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that is a file, other options, and no server; the key goes only to a server that was named."""
+    monkeypatch.setattr(quick, "DEFAULT_URL", "http://127.0.0.1:1")
+    assert not quick.run_quickly(["context", "tea", "--store", "memory.db"])
+    assert not quick.run_quickly(["context", "tea", "--help"])
+    assert not quick.run_quickly(["context", "tea"])
+    sent: list[dict[str, str]] = []
+
+    class Connection:
+        def __init__(self, *_: object, **__: object) -> None:
+            self.sock = None
+
+        def connect(self) -> None: ...
+
+        def request(self, _method: str, _path: str, _body: bytes, headers: dict[str, str]) -> None:
+            sent.append(headers)
+            raise OSError
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(quick, "HTTPConnection", Connection)
+    monkeypatch.setenv("JIYI_CLIENT__KEY", "jiyi_secret")
+    assert not quick.run_quickly(["context", "tea"]) and "Authorization" not in sent[-1]
+    assert not quick.run_quickly(["context", "tea", "--store", "http://127.0.0.1:1"])
+    assert sent[-1]["Authorization"] == "Bearer jiyi_secret"
+
+
+def test_the_quick_way_loads_nothing_heavy(server: Running) -> None:
+    program = (
+        f"import sys; sys.argv[1:] = ['context', 'tea', '--store', {server.url!r}, '--user', 'mei']\n"
+        "from jiyi.cli import main; main()\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr.strip() == "[]"
+
+
+def test_without_a_server_the_store_is_asked_and_a_hook_never_fails(tmp_path: Path) -> None:
+    run, store = CliRunner().invoke, str(tmp_path / "memory.db")
+    hook_input.read_stdin.cache_clear()
+    nothing = run(app, ["context", "--hook", "--store", store], input='{"prompt": "tabs or spaces?"}')
+    assert nothing.exit_code == 0 and nothing.output.strip() == "" and not Path(store).exists()
+    assert run(app, ["observe", "I prefer tabs over spaces", "Noted.", "--store", store]).exit_code == 0
+    found = run(app, ["context", "do I prefer tabs or spaces?", "--store", store])
+    assert found.exit_code == 0 and "I prefer tabs over spaces" in found.output
+    (tmp_path / "broken.db").write_text("this is no database")
+    broken = run(app, ["context", "--hook", "--store", str(tmp_path / "broken.db")])
+    assert broken.exit_code == 0 and "jiyi:" in broken.stderr
+    assert run(app, ["context", "--store", store]).exit_code == 2
+    hook_input.read_stdin.cache_clear()
+
+
+# -- install -----------------------------------------------------------------------------------------------------------
+
+FOREIGN: dict[str, dict[str, str]] = {
+    "claude-code": {
+        ".claude/settings.json": json.dumps(
+            {"model": "opus", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say 完成"}]}]}},
+            indent=4,
+            ensure_ascii=False,
+        )
+        + "\n",
+        ".mcp.json": json.dumps({"mcpServers": {"other": {"command": "x"}}}, indent=2) + "\n",
+    },
+    "codex": {
+        ".codex/hooks.json": json.dumps(
+            {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "y"}]}]}}, indent=2
+        )
+        + "\n",
+        ".codex/config.toml": '# mine\nmodel = "gpt"\n\n[features]\nweb = true\n\n[mcp_servers.other]\ncommand = "x"\n',
+    },
+    "cursor": {
+        ".cursor/hooks.json": json.dumps({"version": 1, "hooks": {"stop": [{"command": "z"}]}}, indent=2) + "\n",
+        ".cursor/mcp.json": json.dumps({"mcpServers": {"other": {"url": "http://x"}}}, indent=2) + "\n",
+    },
+    "vscode": {".vscode/mcp.json": json.dumps({"inputs": [], "servers": {"other": {"command": "x"}}}, indent=2) + "\n"},
+}
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("agent", FOREIGN)
+@pytest.mark.parametrize("foreign", [False, True], ids=["alone", "beside others"])
+def test_install_adds_its_entries_once_and_removes_them_again(
+    agent: str, foreign: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in FOREIGN[agent].items() if foreign else ():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    before = files(tmp_path)
+    run = CliRunner().invoke
+    shown = run(app, ["install", agent, "--project"], input="n\n")
+    assert shown.exit_code == 1 and "+" in shown.output and "jiyi" in shown.output and files(tmp_path) == before
+    assert run(app, ["install", agent, "--project", "--yes"]).exit_code == 0
+    written = files(tmp_path)
+    assert set(written) == set(FOREIGN[agent])
+    for name, text in written.items():
+        read = tomllib.loads(text) if name.endswith(".toml") else json.loads(text)
+        assert "jiyi" in text and read
+        if foreign:
+            known = before[name]
+            lost = [line for line in known.splitlines() if line.strip(" ,{}[]") and line.rstrip(",") not in text]
+            assert lost == []
+    assert "everything is in place" in run(app, ["install", agent, "--project", "--yes"]).output
+    assert files(tmp_path) == written
+    assert run(app, ["install", agent, "--project", "--remove", "--yes"]).exit_code == 0
+    assert files(tmp_path) == before
+    assert "nothing to remove" in run(app, ["install", agent, "--project", "--remove"]).output
+
+
+def test_install_uses_the_users_own_files_and_refuses_what_it_cannot_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    run = CliRunner().invoke
+    assert run(app, ["install", "claude-code", "--yes"]).exit_code == 0
+    assert set(files(tmp_path)) == {".claude/settings.json", ".claude.json"}
+    assert (tmp_path / ".claude.json").stat().st_mode & 0o777 == 0o600
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor" / "mcp.json").write_text("{ // mine\n}")
+    refused = run(app, ["install", "cursor", "--yes"])
+    assert refused.exit_code == 2 and "by hand" in refused.output
+    assert (tmp_path / ".cursor" / "mcp.json").read_text() == "{ // mine\n}" and len(files(tmp_path)) == 3
+    assert run(app, ["install", "emacs"]).exit_code == 2
+
+
+def test_the_plugin_for_claude_code_does_what_install_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("shutil.which", lambda _: "jiyi")
+    CliRunner().invoke(app, ["install", "claude-code", "--project", "--yes"])
+    plugin = ROOT / "plugins" / "claude-code"
+    settings = json.loads((tmp_path / ".claude/settings.json").read_text())
+    assert json.loads((plugin / "hooks/hooks.json").read_text())["hooks"] == settings["hooks"]
+    assert json.loads((plugin / ".mcp.json").read_text()) == json.loads((tmp_path / ".mcp.json").read_text())
+    assert json.loads((plugin / ".claude-plugin/plugin.json").read_text())["version"] == __version__
+    [listed] = json.loads((ROOT / ".claude-plugin/marketplace.json").read_text())["plugins"]
+    assert (ROOT / listed["source"]).resolve() == plugin and listed["name"] == "jiyi"
