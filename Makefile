@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ATONCE := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )))
 APT    := apt-get install --yes --quiet --no-install-recommends
 
-.PHONY: help demo check test lint docs bench bench-postgres bench-server torture clean redis-server chromium atheris engine-servers
+.PHONY: help demo check test lint docs bench bench-postgres bench-server torture clean redis-server chromium atheris engine-servers sdk
 help:          ## this list
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 16
 
@@ -23,7 +23,7 @@ check: $(VENV)/dev  ## style, types and fast tests, in about a minute
 	$(BIN)/mypy
 	$(BIN)/pytest --numprocesses 2 --dist worksteal -m "not slow" -k "not postgres" $(FAST)
 
-test: $(VENV)/dev redis-server chromium engine-servers  ## style, types and all tests
+test: $(VENV)/dev redis-server chromium engine-servers sdk  ## style, types and all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -40,6 +40,15 @@ redis-server chromium:  # for the tests; without them those that need them are s
 	@command -v $@ >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 	  { $(APT) $@ || { apt-get update --quiet && $(APT) $@; } } >/dev/null 2>&1; } || \
 	  echo "$@ is not installed (Debian: apt-get install $@)"
+
+SDK := sdk/typescript
+sdk:  # packages for the tests of the TypeScript client; without Node they are skipped, loudly, or fail where CI=true
+	@if ! command -v npm >/dev/null 2>&1; then echo "Node is not installed: the TypeScript client is not tested"; \
+	elif [ ! -e $(SDK)/node_modules/.package-lock.json ] || \
+	  [ $(SDK)/node_modules/.package-lock.json -ot $(SDK)/package-lock.json ]; then \
+	  echo "Installing packages into $(SDK)/node_modules …"; \
+	  (cd $(SDK) && npm ci --silent && touch node_modules/.package-lock.json) || \
+	  { rm -rf $(SDK)/node_modules; echo "npm ci failed: the TypeScript client is not tested"; }; fi
 
 lint: $(VENV)/dev  ## style and types only
 	$(BIN)/ruff check .
@@ -62,7 +71,7 @@ torture: $(VENV)/dev redis-server atheris  ## faults on purpose: SCALE=0.01 take
 	$(BIN)/python -m torture --scale $(or $(SCALE),0.01) $(TRIAL)
 
 clean:         ## remove what was set up here
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/out torture/out
+	rm -rf $(VENV) $(SDK)/node_modules $(SDK)/dist $(SDK)/out .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/out torture/out
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

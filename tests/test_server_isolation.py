@@ -40,6 +40,7 @@ BODIES: dict[str, Any] = {
     "POST /v1/memories/{memory_id}/restore": {},
     "POST /v1/search": {"query": "what sings", "explain": True},
     "POST /v1/context": {"query": "what sings"},
+    "POST /v1/recall": {"said": "what sings"},
     "POST /v1/keywords/expand": {"keywords": ["sings"]},
     "POST /v1/synonyms": {"pairs": [{"keyword": "a", "synonym": "b"}]},
     "POST /v1/turns": {"user_text": "likes tea"},

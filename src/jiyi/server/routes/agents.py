@@ -19,13 +19,7 @@ from ..requests import (
     TurnBody,
     time_range,
 )
-from ..responses import (
-    FetchMemoryResponse,
-    Listing,
-    MemorizeResponse,
-    MemoryModel,
-    RetrieveMemoryResponse,
-)
+from ..responses import FetchMemoryResponse, Listing, MemorizeResponse, MemoryModel, RetrieveMemoryResponse
 from . import json_response, make_router
 from .memories import ACCEPTED, IdempotencyKey
 

@@ -1,0 +1,153 @@
+/** Helpers for the Vercel AI SDK: memory as tools that the model calls, or as middleware around a model. */
+
+import { jsonSchema, tool, type LanguageModelMiddleware } from "ai";
+import type { Jiyi } from "./index.js";
+
+export interface MemoryOptions {
+  userId?: string;
+  sessionId?: string;
+  agentId?: string;
+}
+
+type Parameters<T extends keyof LanguageModelMiddleware> = NonNullable<LanguageModelMiddleware[T]> extends (
+  options: infer O,
+) => unknown
+  ? O
+  : never;
+type Prompt = Parameters<"wrapGenerate">["params"]["prompt"];
+
+const scope = (options: MemoryOptions) => ({
+  ...(options.userId ? { user_id: options.userId } : {}),
+  ...(options.sessionId ? { session_id: options.sessionId } : {}),
+  ...(options.agentId ? { agent_id: options.agentId } : {}),
+});
+
+/** Tools for `generateText` and `streamText`: search, save, update and forget memories of one user. */
+export function memoryTools(jiyi: Jiyi, options: MemoryOptions = {}) {
+  const user = options.userId ? { user_id: options.userId } : {};
+  return {
+    search_memories: tool({
+      description: "Search what is known about the user. Search before you ask them for something they may have told you.",
+      inputSchema: jsonSchema<{ query: string; limit?: number }>({
+        type: "object",
+        properties: {
+          query: { type: "string", minLength: 1, maxLength: 8000, description: "what to look for, in the user's words" },
+          limit: { type: "integer", minimum: 1, maximum: 20 },
+        },
+        required: ["query"],
+        additionalProperties: false,
+      }),
+      execute: async ({ query, limit }) => {
+        const found = await jiyi.search(query, { limit: limit ?? 5, ...user });
+        const memories = found.hits.map((hit) => ({
+          id: hit.id,
+          text: hit.content,
+          relevance: Number(hit.relevance_score.toFixed(2)),
+          weak: hit.relevance_score < 0.6,
+          date: hit.occurred_at.slice(0, 10),
+        }));
+        return memories.length > 0 ? { memories } : { memories, note: "nothing matches" };
+      },
+    }),
+    save_memory: tool({
+      description: "Save a lasting fact, preference or instruction that the user states. Do not save questions or small talk.",
+      inputSchema: jsonSchema<{ text: string }>({
+        type: "object",
+        properties: { text: { type: "string", minLength: 1, maxLength: 100_000, description: "one full sentence" } },
+        required: ["text"],
+        additionalProperties: false,
+      }),
+      execute: async ({ text }) => {
+        const receipt = await jiyi.add(text, scope(options));
+        return { saved: receipt.memories.map((memory) => ({ id: memory.id, text: memory.content })) };
+      },
+    }),
+    update_memory: tool({
+      description: "Correct a memory that you found: its id and the new text.",
+      inputSchema: jsonSchema<{ id: string; text: string }>({
+        type: "object",
+        properties: { id: { type: "string", minLength: 1 }, text: { type: "string", minLength: 1, maxLength: 100_000 } },
+        required: ["id", "text"],
+        additionalProperties: false,
+      }),
+      execute: async ({ id, text }) => ({ updated: (await jiyi.update(id, { content: text, ...user })).id }),
+    }),
+    forget_memory: tool({
+      description: "Delete a memory, only when the user asks for it.",
+      inputSchema: jsonSchema<{ id: string }>({
+        type: "object",
+        properties: { id: { type: "string", minLength: 1 } },
+        required: ["id"],
+        additionalProperties: false,
+      }),
+      execute: async ({ id }) => ({ deleted: (await jiyi.delete(id, user)).memories }),
+    }),
+  };
+}
+
+/**
+ * Middleware for `wrapLanguageModel`: recalls before each turn and stores it afterwards, streamed or not.
+ * A failing memory is reported to `onError` and never breaks a call.
+ */
+export function memoryMiddleware(
+  jiyi: Jiyi,
+  options: MemoryOptions & { onError?: (error: unknown) => void } = {},
+): LanguageModelMiddleware {
+  const report = options.onError ?? ((error: unknown) => console.warn("jiyi:", error));
+  const observe = async (prompt: Prompt, answer: string) => {
+    const said = prompt.at(-1)?.role === "user" ? lastWords(prompt) : ""; // with results of tools it was stored before
+    const turn = [
+      ...(said ? [{ role: "user", content: said }] : []),
+      ...(answer.trim() ? [{ role: "assistant", content: answer }] : []),
+    ];
+    if (turn.length > 0) await jiyi.add(turn, scope(options)).catch(report);
+  };
+  return {
+    specificationVersion: "v3",
+    transformParams: async ({ params }) => {
+      const said = lastWords(params.prompt);
+      if (!said) return params;
+      try {
+        const { block } = await jiyi.recall(said.slice(0, 8000), scope(options));
+        return block ? { ...params, prompt: withBlock(params.prompt, block) } : params;
+      } catch (error) {
+        report(error);
+        return params;
+      }
+    },
+    wrapGenerate: async ({ doGenerate, params }) => {
+      const result = await doGenerate();
+      await observe(params.prompt, result.content.map((part) => (part.type === "text" ? part.text : "")).join(""));
+      return result;
+    },
+    wrapStream: async ({ doStream, params }) => {
+      const { stream, ...rest } = await doStream();
+      let answer = "";
+      type Part = typeof stream extends ReadableStream<infer P> ? P : never;
+      const observed = new TransformStream<Part, Part>({
+        transform(part, controller) {
+          if (part.type === "text-delta") answer += part.delta;
+          controller.enqueue(part);
+        },
+        async flush() {
+          await observe(params.prompt, answer);
+        },
+      });
+      return { stream: stream.pipeThrough(observed), ...rest };
+    },
+  };
+}
+
+/** The user's last message. */
+function lastWords(prompt: Prompt): string {
+  const last = prompt.findLast((message) => message.role === "user");
+  if (last?.role !== "user") return "";
+  return last.content.map((part) => (part.type === "text" ? part.text : "")).join("\n").trim();
+}
+
+/** The prompt with a system message after those that it begins with. */
+function withBlock(prompt: Prompt, block: string): Prompt {
+  const at = prompt.findIndex((message) => message.role !== "system");
+  const place = at < 0 ? prompt.length : at;
+  return [...prompt.slice(0, place), { role: "system", content: block }, ...prompt.slice(place)];
+}
