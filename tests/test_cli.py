@@ -319,13 +319,15 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "export": lambda _: ["out.jsonl"],
     "backup": lambda _: ["out.db"],
     "serve": lambda _: [],
+    "proxy": lambda _: [],
+    "rebuild": lambda _: [],
     "keys": lambda _: ["list"],
     "vacuum": lambda _: [],
     "verify": lambda _: ["--repair"],
 }
 
 
-APART = {"demo", "import", "mcp", "migrate-store", "serve"}  # they have tests of their own
+APART = {"demo", "import", "mcp", "migrate-store", "proxy", "rebuild", "serve"}  # they have tests of their own
 
 
 def test_every_command_prints_json_and_nothing_else() -> None:

@@ -210,7 +210,7 @@ def rebuild(engine: EngineName) -> None:
 
     Examples:
     $ jiyi rebuild milvus
-    $ jiyi rebuild elasticsearch
+    $ jiyi rebuild elasticsearch --store ./记忆.db
 
     Its documents are dropped first. Searches use the store meanwhile. If it is
     interrupted, run it again: it continues where it was.
