@@ -152,6 +152,11 @@ may be used by several threads: `with jiyi.sync.Memory.open() as memory:`.
 | `jiyi.agents.autogen` | [AutoGen](integrations/autogen.md) |
 | `jiyi.agents.langchain` | [LangChain](integrations/langchain.md) |
 | `jiyi.agents.langgraph` | [LangGraph](integrations/langgraph.md) |
+| `jiyi.agents.langchain_middleware` | [LangChain](integrations/langchain.md#middleware) |
+| `jiyi.agents.agent_framework` | [Microsoft Agent Framework](integrations/agent-framework.md) |
+| `jiyi.agents.google_adk` | [Google ADK](integrations/google-adk.md) |
+| `jiyi.agents.pydantic_ai` | [Pydantic AI](integrations/pydantic-ai.md) |
+| `jiyi.agents.llama_index` | [LlamaIndex](integrations/llama-index.md) |
 | `jiyi.compat.mem0` | [mem0](integrations/mem0.md) |
 """
 
