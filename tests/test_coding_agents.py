@@ -20,7 +20,19 @@ from jiyi.cli.app import app
 from rest import Running, running
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ("typer", "rich", "pydantic", "sqlalchemy", "numpy", "httpx", "jiyi.memory", "jiyi.settings")
+HEAVY = (
+    "typer",
+    "http.client",
+    "dataclasses",
+    "ssl",
+    "rich",
+    "pydantic",
+    "sqlalchemy",
+    "numpy",
+    "httpx",
+    "jiyi.memory",
+    "jiyi.settings",
+)
 
 
 @pytest.fixture(scope="module")
@@ -86,19 +98,11 @@ def test_what_a_server_cannot_do_is_left_to_the_store(monkeypatch: pytest.Monkey
     assert not quick.run_quickly(["context", "tea"])
     sent: list[dict[str, str]] = []
 
-    class Connection:
-        def __init__(self, *_: object, **__: object) -> None:
-            self.sock = None
+    def exchange(_authority: str, _target: str, _body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+        sent.append(headers)
+        raise OSError
 
-        def connect(self) -> None: ...
-
-        def request(self, _method: str, _path: str, _body: bytes, headers: dict[str, str]) -> None:
-            sent.append(headers)
-            raise OSError
-
-        def close(self) -> None: ...
-
-    monkeypatch.setattr(quick, "HTTPConnection", Connection)
+    monkeypatch.setattr(quick, "exchange_http", exchange)
     monkeypatch.setenv("JIYI_CLIENT__KEY", "jiyi_secret")
     assert not quick.run_quickly(["context", "tea"]) and "Authorization" not in sent[-1]
     assert not quick.run_quickly(["context", "tea", "--store", "http://127.0.0.1:1"])

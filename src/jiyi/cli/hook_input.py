@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 TAIL_BYTES = 2_000_000  # of a transcript; the last turn is at its end
 MAX_INPUT = 4_000_000
@@ -16,8 +15,7 @@ MAX_QUERY = 8_000
 Turn = list[dict[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class HookInput:
+class HookInput(NamedTuple):
     """What a coding agent sends to a hook: Claude Code, Codex and Cursor name it almost alike."""
 
     event: str

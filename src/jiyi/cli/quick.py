@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING
 
 from .hook_input import HookInput, read_stdin
 from .plain_text import plain
+
+if TYPE_CHECKING:
+    from typing import Any
 
 DEFAULT_URL = "http://127.0.0.1:8766"  # of `jiyi serve`
 CONNECT_S = 0.3
@@ -120,26 +122,51 @@ def ask_server(path: str, body: dict[str, Any], *, user: str | None, url: str | 
 
     The key in JIYI_CLIENT__KEY is sent only to a server that was named.
     """
-    target = urlsplit(url or DEFAULT_URL)
-    kind = HTTPSConnection if target.scheme == "https" else HTTPConnection
-    key = os.environ.get("JIYI_CLIENT__KEY") if url else None
-    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+    scheme, _, rest = (url or DEFAULT_URL).partition("://")
+    authority, _, base = rest.partition("/")
     named = user or os.environ.get("JIYI_USER")  # otherwise the user of the key, or the server's own
-    query = f"?user_id={quote(named, safe='')}" if named else ""
-    connection = kind(target.hostname or "", target.port, timeout=CONNECT_S)
+    query = "?user_id=" + "".join(f"%{byte:02X}" for byte in named.encode()) if named else ""
+    headers = {"Host": authority, "Content-Type": "application/json"}
+    if url and (key := os.environ.get("JIYI_CLIENT__KEY")):
+        headers["Authorization"] = f"Bearer {key}"
+    prefix = f"/{base}".rstrip("/")
+    exchange = _exchange_https if scheme.lower() == "https" else exchange_http
     try:
-        connection.connect()
-        if connection.sock is not None:
-            connection.sock.settimeout(ANSWER_S)
-        connection.request("POST", f"{target.path.rstrip('/')}{path}{query}", json.dumps(body).encode(), headers)
-        answer = connection.getresponse()
-        found = json.loads(answer.read(MAX_REPLY))
-    except (OSError, HTTPException, ValueError) as error:
+        status, data = exchange(authority, f"{prefix}{path}{query}", json.dumps(body).encode(), headers)
+        found = json.loads(data)
+    except (OSError, ValueError) as error:
         raise NoServer(str(error)) from error
-    finally:
-        connection.close()
-    if answer.status >= 300 or not isinstance(found, dict):
+    if status >= 300 or not isinstance(found, dict):
         detail = found.get("detail") if isinstance(found, dict) else None
-        print(f"the server at {target.netloc} answered {answer.status}: {detail}", file=sys.stderr)  # noqa: T201
+        print(f"the server at {authority} answered {status}: {detail}", file=sys.stderr)  # noqa: T201
         raise NoServer(str(detail))
     return found
+
+
+def exchange_http(authority: str, target: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+    """Send a request over a socket: importing `http.client` would take longer than the rest of the command."""
+    host, _, port = authority.rpartition(":") if authority.rpartition(":")[2].isdecimal() else (authority, "", "80")
+    lines = [f"POST {target} HTTP/1.0", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S) as connection:
+        connection.settimeout(ANSWER_S)
+        connection.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
+        received = bytearray()
+        while (part := connection.recv(65536)) and len(received) < MAX_REPLY:
+            received += part
+    head, _, data = bytes(received).partition(b"\r\n\r\n")
+    return int(head.split(b" ", 2)[1]) if b" " in head else 0, data
+
+
+def _exchange_https(authority: str, target: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+    from http.client import HTTPException, HTTPSConnection
+
+    connection = HTTPSConnection(authority, timeout=ANSWER_S)
+    try:
+        connection.request("POST", target, body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read(MAX_REPLY)
+    except HTTPException as error:
+        raise OSError(str(error)) from error
+    finally:
+        connection.close()
