@@ -321,13 +321,17 @@ JSON_EXAMPLES: dict[str, Callable[[str], list[str]]] = {
     "serve": lambda _: [],
     "proxy": lambda _: [],
     "rebuild": lambda _: [],
+    "context": lambda _: [],
+    "observe": lambda _: [],
+    "install": lambda _: [],
     "keys": lambda _: ["list"],
     "vacuum": lambda _: [],
     "verify": lambda _: ["--repair"],
 }
 
 
-APART = {"demo", "import", "mcp", "migrate-store", "proxy", "rebuild", "serve"}  # they have tests of their own
+# They have tests of their own.
+APART = {"context", "demo", "import", "install", "mcp", "migrate-store", "observe", "proxy", "rebuild", "serve"}
 
 
 def test_every_command_prints_json_and_nothing_else() -> None:
