@@ -244,6 +244,21 @@ async def test_another_embedder_gets_a_collection_of_its_own(path: Path, engine_
         assert report.documents == 1
 
 
+async def test_an_engine_at_another_place_or_without_its_documents_is_loaded(
+    path: Path, engine_urls: dict[str, str]
+) -> None:
+    settings = engine_settings(engine_urls)
+    for at in range(3):
+        async with open_with(path, settings) as memory:
+            await memory.add(f"Mei likes green tea {at}", user_id="mei")
+            await settled(memory)
+            assert len((await memory.search("green tea", user_id="mei")).hits) == at + 1
+            if at == 0:
+                settings = engine_settings(engine_urls)
+            for outbox in engines_of(memory).outboxes if at == 1 else ():
+                await outbox.engine.drop()
+
+
 def test_searching_in_engines_needs_both() -> None:
     for given in ({"vectors": "milvus"}, {"words": "elasticsearch"}, {"vectors": "milvus", "words": "elasticsearch"}):
         with pytest.raises(SettingsError, match="engines"):

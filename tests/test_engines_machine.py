@@ -104,6 +104,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.faults[name].next = fault
         with contextlib.suppress(EngineError):
             self.run(engines_of(self.memory).outbox(name).step())
+        self.faults[name].next = None  # there may have been nothing to write
 
     @rule(name=st.sampled_from(ENGINES), user=st.sampled_from(USERS), back=st.integers(1, 50))
     def deliver_again(self, name: str, user: str, back: int) -> None:
@@ -119,17 +120,22 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(ENGINES), user=st.sampled_from(USERS))
     def deliver_late(self, name: str, user: str) -> None:
-        """A process that was suspended writes what it read before others wrote more."""
-        old = self.run(self.memory._engine.store.projected.page(user, "", self.memory._engine.embedder.id))
-        outbox = engines_of(self.memory).outbox(name)
-        projections = self.memory._engine.store.projections
-        state = self.run(projections.user(user)).get(name)
-        if not old or state is None or state.applied is None:
-            return
+        """A process that was suspended writes what it read before another one wrote more, and loses its lease."""
+        store, outbox = self.memory._engine.store, engines_of(self.memory).outbox(name)
         self.add(user, WORDS[0])
-        self.run(outbox.engine.open())
-        self.run(outbox.engine.write(user, old, ()))  # then it finds that it lost its lease, and does not advance
         self.run(outbox.step())
+        old = self.run(store.projected.page(user, "", self.memory._engine.embedder.id))
+        state = self.run(store.projections.user(user))[name]
+        first, *others = list(self.alive[user])
+        self.run(self.memory.delete(first, user_id=user))
+        del self.alive[user][first]
+        if others:
+            self.run(self.memory.update(others[0], user_id=user, content="written meanwhile"))
+            self.alive[user][others[0]] = "written meanwhile"
+        self.run(outbox.step())
+        self.run(outbox.engine.write(user, old, ()))
+        assert not self.run(store.projections.advance("another process", state, replace(state, applied=10**9)))
+        self.run(outbox._lost(user))
 
     @rule()
     def restart(self) -> None:

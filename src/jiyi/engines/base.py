@@ -21,9 +21,10 @@ class Engine(Protocol):
     """An external engine. Failures are raised as `EngineError`; every call may be repeated."""
 
     name: str
+    identity: str  # of the place where its documents are: another one has to be loaded
 
-    async def open(self) -> None:
-        """Connect, and create what is missing."""
+    async def open(self) -> bool:
+        """Connect, and create what is missing; return True if nothing was there."""
 
     async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
         """Insert or replace memories of a user, and delete others by id."""
@@ -55,6 +56,11 @@ class Engine(Protocol):
 def user_key(user_id: str) -> str:
     """Return a short key of a user: ids may be longer than engines allow."""
     return sha256(user_id.encode()).hexdigest()[:32]
+
+
+def identity_of(*parts: str) -> str:
+    """Return a hash of an address, a prefix and a model."""
+    return sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
 def document_key(user_id: str, memory_id: str) -> str:

@@ -16,7 +16,7 @@ from ..languages.terms import search_terms, tokens
 from ..models import to_micros
 from ..scope import Filter
 from ..store.projected import ProjectedMemory
-from .base import FOREVER, digest_of, document_key, micros, passage_length, speaker_of, user_key
+from .base import FOREVER, digest_of, document_key, identity_of, micros, passage_length, speaker_of, user_key
 
 T = TypeVar("T")
 
@@ -67,6 +67,7 @@ class Elasticsearch:
         self._errors = (opensearchpy.exceptions.OpenSearchException, OSError)
         self._client = opensearchpy.AsyncOpenSearch(url, timeout=timeout_s, max_retries=0)
         self._index = f"{prefix}-memories"
+        self.identity = identity_of(url.rpartition("@")[2], prefix)
         self._opened = False
         self._known: dict[str, tuple[float, WordStatistics]] = {}
         self._people: dict[str, tuple[float, frozenset[str]]] = {}
@@ -78,11 +79,14 @@ class Elasticsearch:
             self._opened = False
             raise EngineError(f"elasticsearch: {error}") from error
 
-    async def open(self) -> None:
-        if not self._opened:
-            if not await self._ask(self._client.indices.exists(index=self._index)):
-                await self._ask(self._client.indices.create(index=self._index, body=INDEX, ignore=400))
-            self._opened = True
+    async def open(self) -> bool:
+        if self._opened:
+            return False
+        there = bool(await self._ask(self._client.indices.exists(index=self._index)))
+        if not there:
+            await self._ask(self._client.indices.create(index=self._index, body=INDEX, ignore=400))
+        self._opened = True
+        return not there
 
     async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
         await self.open()

@@ -19,7 +19,7 @@ from ..errors import EngineError, MissingExtra
 from ..models import to_micros
 from ..scope import Filter
 from ..store.projected import ProjectedMemory
-from .base import FOREVER, digest_of, document_key, micros, user_key
+from .base import FOREVER, digest_of, document_key, identity_of, micros, user_key
 
 T = TypeVar("T")
 
@@ -43,6 +43,7 @@ class Milvus:
             raise MissingExtra("milvus", "pymilvus") from error
         self._pymilvus = pymilvus
         self._url, self._token = _address(url)
+        self.identity = identity_of(self._url, prefix, model)
         self._prefix = f"{prefix}_v_"
         self._of_model = f"{self._prefix}{user_key(model)[:12]}_"  # then the dimension
         self._ready: set[str] = set()  # collections that exist and are loaded
@@ -94,8 +95,8 @@ class Milvus:
         client.load_collection(name, timeout=self._timeout_s)
         self._ready.add(name)
 
-    async def open(self) -> None:
-        await self._call(lambda client: None)
+    async def open(self) -> bool:
+        return await self._call(lambda client: not self._ready)
 
     async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
         """Replace the vectors of memories. A changed memory may have fewer vectors than before, so its old ones are

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ..errors import EngineError, MissingExtra
 from ..store.projected import ProjectedMemory, ProjectedMessage
-from .base import digest_of, document_key, user_key
+from .base import digest_of, document_key, identity_of, user_key
 
 T = TypeVar("T")
 
@@ -44,6 +44,7 @@ class MongoDB:
             url, serverSelectionTimeoutMS=limit, socketTimeoutMS=limit, connectTimeoutMS=limit
         )
         self._database = self._client.get_default_database(prefix)
+        self.identity = identity_of(url.rpartition("@")[2], prefix)
         self._opened = False
 
     async def _ask(self, work: Awaitable[T]) -> T:
@@ -53,11 +54,14 @@ class MongoDB:
             self._opened = False
             raise EngineError(f"mongodb: {error}") from error
 
-    async def open(self) -> None:
-        if not self._opened:
-            for name in ALL:
-                await self._ask(self._database[name].create_index([("user_key", 1)]))
-            self._opened = True
+    async def open(self) -> bool:
+        if self._opened:
+            return False
+        there = set(await self._ask(self._database.list_collection_names())) & set(ALL)
+        for name in ALL:
+            await self._ask(self._database[name].create_index([("user_key", 1)]))
+        self._opened = True
+        return not there
 
     async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
         """Replace documents. The type of a changed memory may be another one, so it is removed elsewhere."""

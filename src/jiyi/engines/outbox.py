@@ -69,7 +69,7 @@ class Outbox:
 
     async def close(self) -> None:
         """Let another process feed the engine, and disconnect."""
-        if self._seen is not None:
+        if self._registered:
             self._seen = None
             with contextlib.suppress(JiyiError):
                 await self._store.projections.release(self.engine.name, self._owner)
@@ -80,12 +80,14 @@ class Outbox:
         """Bring every user up to date; return False if another process is at it."""
         name = self.engine.name
         if not self._registered:
-            await self._store.projections.register(name, self.model)
+            await self._store.projections.register(name, self.engine.identity)
             self._registered = True
         if not await self._claim():
             return False
         try:
-            await self.engine.open()
+            if await self.engine.open() and not self._well and self._seen:  # its documents were lost
+                await self._store.projections.reset(name)
+                self._seen = 0
             for user_id in await self._store.projections.unfinished(name):
                 await self._sync(user_id)
             seen = self._seen or 0
@@ -138,9 +140,14 @@ class Outbox:
             else:
                 after, more = await self._apply(state, state.applied)
             if after != before and not await self._store.projections.advance(self._owner, before, after):
-                self._seen = None  # the lease is looked up again
+                await self._lost(user_id)
             elif not more:
                 return
+
+    async def _lost(self, user_id: str) -> None:
+        """Have the user loaded anew: what was just written may be older than what another process has written."""
+        await self._store.projections.reload(self.engine.name, user_id)
+        self._seen = None  # the lease is looked up again
 
     async def _erase(self, state: EngineUser) -> tuple[EngineUser | None, bool]:
         """Remove a user; one who has come back since is then loaded."""

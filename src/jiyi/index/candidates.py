@@ -17,9 +17,9 @@ from .search_index import index_rows, vocabulary
 from .user_index import UserIndex
 from .words import WordScores, rarity
 
-NEAREST = 300  # candidates for each vector of a query
+NEAREST = 400  # candidates for each vector of a query
 FARTHEST = 10  # similarities are scaled from worst to best
-BY_WORDS = 500
+BY_WORDS = 1000
 SESSIONS = 40  # of the best candidates, whose messages become candidates too
 MOST_MESSAGES = 1500  # of these sessions
 
@@ -91,8 +91,9 @@ async def gather_candidates(store: Store, query: IndexQuery, found: Found) -> Ca
         ids |= dict.fromkeys(one for link in links for one in link if one)
         index = CandidateIndex(query.model, 0 if query.vector is None else len(query.vector), seen=0)
         index.statistics = found.statistics
-        for some in chunks(list(ids)):
-            index.put(await index_rows(session, user_id, query.model, ids=some))
+        for some in chunks(sorted(ids)):  # messages of one moment are neighbours in the order of their slots
+            rows = await index_rows(session, user_id, query.model, ids=some)
+            index.put(sorted(rows, key=lambda row: row.id))
             index.words.learn(await vocabulary(session, user_id, ids=some))
     index.words.settle()
     index.link(links)

@@ -75,7 +75,7 @@ class Projections(Repository):
     """The state of external engines."""
 
     async def register(self, engine: str, model: str) -> None:
-        """Add an engine, or load it anew if it had vectors of another model."""
+        """Add an engine, or load it anew if it was at another place or had vectors of another model."""
         async with self._database.reading(None) as session:
             known = await session.scalar(select(EngineRow.model).where(EngineRow.name == engine))
         if known == model:
@@ -190,6 +190,16 @@ class Projections(Repository):
             else:
                 await session.execute(update(EngineUserRow).where(mine).values(**values))
             return True
+
+    async def reload(self, engine: str, user_id: str) -> None:
+        """Have a user removed from an engine and loaded anew, by whichever process feeds it."""
+        async with self._database.writing([user_id]) as session:
+            row = await session.get(EngineUserRow, (user_id, engine))
+            if row is None:
+                state = EngineUser(user_id=user_id, engine=engine, erase=True)
+                await session.execute(insert(EngineUserRow), [_values(state)])
+            else:
+                row.applied, row.loaded_id = None, None
 
 
 async def _reset(session: AsyncSession, row: EngineRow) -> None:

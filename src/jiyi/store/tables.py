@@ -345,7 +345,7 @@ class EngineRow(Base):
     __tablename__ = "engines"
 
     name: Mapped[str] = mapped_column(short_text(32), primary_key=True)
-    model: Mapped[str] = mapped_column(short_text(128))  # of its vectors; empty if it has none
+    model: Mapped[str] = mapped_column(short_text(128))  # hash of its address, its prefix and the embedding model
     seen: Mapped[int] = mapped_column(BigInteger)  # users with a later change may be behind
     owner: Mapped[str | None] = mapped_column(short_text(64))
     leased_until: Mapped[datetime | None]
