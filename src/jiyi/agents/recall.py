@@ -37,7 +37,7 @@ Search = Callable[[str, float, int], Awaitable[Sequence[Hit]]]  # query, least r
 MAX_TOKENS = 1000
 PENDING_S = 2.0  # longest wait for the user's turns that are being stored
 MOST_INSTRUCTIONS, MOST_LIMITS = 8, 16
-_OVERFETCH = 4  # hits of the own session are dropped after the search
+OVERFETCH = 4  # hits of the own session are dropped after the search
 _MOST = 200
 _NO_EVIDENCE = ("question", "request", "smalltalk", "joke", "nonanswer")
 
@@ -136,6 +136,14 @@ def _message(given: Message | Mapping[str, Any]) -> Message | None:
         return None
 
 
+def choose_hits(found: Sequence[Hit], standing: Sequence[MemoryItem], limit: int) -> list[Hit]:
+    """Choose the hits to show beside the standing memories: no weak hit that is shown among those anyway, no message
+    behind one, and no small talk takes the place of another."""
+    apart = {one for memory in standing for one in (memory.id, *memory.source_ids)}
+    hits = [hit for hit in found if hit.relevance_score >= RELEVANT or apart.isdisjoint((hit.id, *hit.source_ids))]
+    return [hit for hit in hits if not _is_noise(hit)][:limit]
+
+
 def choose_standing(standing: Sequence[MemoryItem], hits: Sequence[Hit], found: Sequence[Hit]) -> list[MemoryItem]:
     """Choose the standing memories to show beside the hits: instructions, which apply to every answer, and the limits
     that come closest to the query; of equal ones the newest."""
@@ -228,11 +236,7 @@ class Conversation:
         except JiyiError as error:
             logger.warning("recall failed, continuing without memories: %s", error)
             return Recalled(problems=(f"recall failed: {error}",))
-        # A weak hit that is shown anyway, or the message behind it, takes no place of another.
-        apart = {one for memory in standing for one in (memory.id, *memory.source_ids)}
-        hits = [hit for hit in found if hit.relevance_score >= RELEVANT or not {hit.id, *hit.source_ids} & apart][
-            :limit
-        ]
+        hits = choose_hits(found, standing, limit)
         others = choose_standing(standing, hits, found)
         return Recalled(tuple(hits), tuple(others), problems=(problem,) if problem else ())
 
@@ -251,13 +255,13 @@ class Conversation:
 
     async def _hits(self, query: str, least: float, limit: int, search: Search, skip_session: bool) -> list[Hit]:
         """Return at least `limit` hits, if there are so many."""
-        wanted = limit * _OVERFETCH
+        wanted = limit * OVERFETCH
         while True:
             found = await search(query, least, wanted)
             others = [hit for hit in found if not (skip_session and self._said_here(hit)) and not _is_noise(hit)]
             if len(others) >= limit or len(found) < wanted or wanted >= _MOST:
                 return others
-            wanted *= _OVERFETCH
+            wanted *= OVERFETCH
 
     def _said_here(self, memory: Hit | MemoryItem) -> bool:
         """Return True for a message of this session and for a memory derived from one."""

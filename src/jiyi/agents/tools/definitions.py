@@ -11,7 +11,7 @@ from ... import validation
 from ...engine import runtime
 from ...models import MemoryItem
 from ...text.fence import harmless, strip_context
-from ..recall import Conversation, choose_standing
+from ..recall import OVERFETCH, Conversation, choose_hits, choose_standing
 from .inputs import (
     MAX_HITS,
     ForgetMemoryInput,
@@ -94,6 +94,8 @@ class Refused(Exception):
 @tool(read_only=True)
 async def search_memories(conversation: Conversation, given: SearchMemoriesInput) -> SearchMemoriesOutput:
     memory, user_id = conversation.memory, conversation.user_id
+    limit = given.limit or runtime(memory).settings.tools.max_results_per_search
+    is_filtered = any((given.memory_types, given.time_range, given.time_range_days, given.min_relevance_score))
     found = await memory.search(
         given.query,
         user_id=user_id,
@@ -104,15 +106,15 @@ async def search_memories(conversation: Conversation, given: SearchMemoriesInput
         time_range=given.time_range,
         time_range_days=given.time_range_days,
         min_relevance_score=given.min_relevance_score or 0.0,
-        limit=given.limit or runtime(memory).settings.tools.max_results_per_search,
+        limit=limit if is_filtered else OVERFETCH * limit,
     )
-    is_filtered = any((given.memory_types, given.time_range, given.time_range_days, given.min_relevance_score))
     standing = [] if is_filtered else await conversation.standing(skip_session=False)
+    hits = found.hits if is_filtered else choose_hits(found.hits, standing, limit)
     return SearchMemoriesOutput(
         total_found=found.total_found,
-        results=[MemorySearchResult.of(hit) for hit in found.hits],
+        results=[MemorySearchResult.of(hit) for hit in hits],
         search_strategy_used=found.search_strategy_used,
-        standing=[ListedMemory.of(one) for one in choose_standing(standing, found.hits, found.hits)],
+        standing=[ListedMemory.of(one) for one in choose_standing(standing, hits, found.hits)],
         expanded_keywords=list(map(harmless, found.expanded_keywords)) or None,
         degraded=list(map(harmless, found.degraded)),
         # A filter that matches nothing also searches 0 memories.
