@@ -130,6 +130,13 @@ BY_NAME: dict[str, Call] = {
     "list": _listed,
     "messages": _messages,
     "count": lambda memory, user, theirs: memory.count(user_id=user, session_id=theirs.session_id, tags=["bird"]),
+    "sessions.observe": lambda memory, user, theirs: memory.sessions.observe(
+        [{"role": "user", "content": "hello"}], user_id=user, session_id=theirs.session_id
+    ),
+    "usage.changes": lambda memory, user, theirs: memory.usage.changes(user_id=user),
+    "usage.subjects": lambda memory, user, theirs: memory.usage.subjects(user_id=user),
+    "usage.mentions": lambda memory, user, theirs: memory.usage.mentions("Zoë", user_id=user),
+    "usage.review": lambda memory, user, theirs: memory.usage.review(user_id=user),
     "usage.groups": lambda memory, user, theirs: memory.usage.groups(user_id=user),
     "timeline": lambda memory, user, theirs: memory.timeline(user_id=user, memory_types=["message", "fact"]),
     "usage.most_used": lambda memory, user, theirs: memory.usage.most_used(user_id=user),
@@ -165,6 +172,7 @@ UNSCOPED = {
     *("open", "close", "health", "users"),
     *("jobs.counts", "jobs.work", "maintenance.reindex", "maintenance.vacuum", "sessions.flush", "transfer.backup"),
     *("keys.audit", "keys.check", "keys.create", "keys.exist", "keys.list", "keys.log", "keys.revoke"),
+    *("maintenance.rebuild", "maintenance.verify_engines", "usage.sizes"),
     *("usage.observed", "usage.prometheus", "workspace.files", "workspace.watch"),
 }
 TOOLS: dict[str, Callable[[Theirs], dict[str, Any]]] = {
@@ -195,5 +203,6 @@ COMMANDS: dict[str, Callable[[Theirs], list[str]]] = {
 # Commands that need the real embedder, import files, or run forever; their verbs are tried directly.
 COMMANDS_SKIPPED = {
     *("add", "import", "search", "mcp", "maintain", "export", "synonyms import", "synonyms remove"),
+    *("context", "observe", "proxy"),
     *("workspace init", "workspace sync", "workspace status", "workspace verify", "workspace rebuild"),
 }

@@ -37,7 +37,8 @@ KILLED = -9
 def weaken(without: str | None) -> None:
     """Switch one protection off."""
     if without == "the journal":
-        sqlite.WRITE_AHEAD = "PRAGMA journal_mode = OFF"
+        sqlite.WRITE_AHEAD = "PRAGMA journal_mode = OFF"  # of one connection, and now of each
+        sqlite.PRAGMAS = (*sqlite.PRAGMAS, sqlite.WRITE_AHEAD)
     elif without == "replacing files":
         safe.replace_file = _write_in_place
     elif without == "names of errors":

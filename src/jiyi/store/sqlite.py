@@ -68,6 +68,8 @@ class SqliteDatabase(Database):
         self._scraps = False  # rows were deleted since the file was last rewritten
         # SQLite has one writer at a time; tasks of this process queue here rather than in SQLite's busy loop.
         self._writer = asyncio.Lock()
+        # More threads would only keep the event loop from its turn.
+        self._readers = asyncio.Semaphore(1)
         self._file: tuple[int, int] | None = None  # device and inode of the opened file
 
     async def start(self) -> None:
@@ -195,7 +197,11 @@ class SqliteDatabase(Database):
     async def read(self, user_id: str | None, work: Work[T]) -> T:
         self._same_file()
         self._started()
-        return await asyncio.shield(self._begin(asyncio.to_thread(self._in_thread, work)))
+        return await asyncio.shield(self._begin(self._read_in_thread(work)))
+
+    async def _read_in_thread(self, work: Work[T]) -> T:
+        async with self._readers:
+            return await asyncio.to_thread(self._in_thread, work)
 
     async def _transaction(self, users: Sequence[str], work: Work[T]) -> T:
         self._started()
