@@ -16,7 +16,7 @@ Turn = list[dict[str, str]]
 
 
 class HookInput(NamedTuple):
-    """What a coding agent sends to a hook: Claude Code, Codex and Cursor name it almost alike."""
+    """Input that a coding agent sends to a hook; Claude Code, Codex and Cursor name its parts almost alike."""
 
     event: str
     prompt: str
