@@ -271,6 +271,8 @@ def plain(values: list[Any]) -> list[Any]:
             return one(value.model_dump(mode="json"))
         if isinstance(value, dict):
             kept = {key: entry for key, entry in value.items() if "access" not in key}  # counted a little later
+            if kept.get("evidence"):  # ordered by strength, which the seconds between two searches change
+                kept["evidence"] = sorted(kept["evidence"], key=lambda part: part["name"])
             return {one(key): one(entry) for key, entry in kept.items()}
         if isinstance(value, (list, tuple)):
             return [one(entry) for entry in value]
@@ -286,7 +288,7 @@ def plain(values: list[Any]) -> list[Any]:
 def assert_same(found: Any, expected: Any, where: str) -> None:
     """Compare results; scores contain a memory's age, so floats may differ by what a slow machine adds."""
     if isinstance(expected, float):
-        assert found == pytest.approx(expected, abs=0.001), where
+        assert found == pytest.approx(expected, abs=0.02), where
     elif isinstance(expected, dict):
         assert found.keys() == expected.keys(), where
         for key, value in expected.items():
