@@ -59,6 +59,7 @@ class Server:
                 self.programs / "initdb", "-D", self.home / "data", "-U", "postgres", "--encoding=UTF8",
                 "--locale=C.UTF-8",
                 "--auth=scram-sha-256", "--pwfile", self.home / "password", "--no-sync",
+                "--set", "scram_iterations=1",  # there are thousands of connections
             )  # fmt: skip
             self.start()
         except (OSError, subprocess.SubprocessError) as error:

@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anthropic import Anthropic, AsyncAnthropic
-from anthropic.lib.tools import ToolError
 
 import jiyi.sync
 from jiyi import Memory, WorkspaceError
-from jiyi.agents.anthropic import AsyncMemoryTool, MemoryTool
 from jiyi.agents.memory_folder import MemoryFolder
 from jiyi.testing import ScriptedModel, WordEmbedder
 
@@ -81,6 +78,10 @@ def assert_done(model: ScriptedModel) -> None:
 
 
 async def test_the_runner_of_the_package_drives_it(memory: Memory, context: Path) -> None:
+    from anthropic import AsyncAnthropic  # a large package
+
+    from jiyi.agents.anthropic import AsyncMemoryTool
+
     with ScriptedModel([*({"memory": command} for command in SCRIPT), "Done."]) as model:
         client = AsyncAnthropic(api_key="k", base_url=model.root_url)
         runner = client.beta.messages.tool_runner(tools=[AsyncMemoryTool(memory, user_id="mei")], **ASKED)
@@ -94,6 +95,11 @@ async def test_the_runner_of_the_package_drives_it(memory: Memory, context: Path
 
 
 def test_the_synchronous_runner_drives_it_too(path: Path, tmp_path: Path) -> None:
+    from anthropic import Anthropic
+    from anthropic.lib.tools import ToolError
+
+    from jiyi.agents.anthropic import MemoryTool
+
     with (
         ScriptedModel([*({"memory": command} for command in SCRIPT), "Done."]) as model,
         jiyi.sync.Memory.open(path, embedder=WordEmbedder(64), workspace=tmp_path, workspace_user="mei") as memory,

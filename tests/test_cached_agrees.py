@@ -19,6 +19,7 @@ from jiyi import InvalidInput, Memory, NotFound, SearchResult
 from jiyi.read import accesses
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
+from support import LONG
 
 BEGINNING = datetime(2030, 1, 1, 22, 59, 50, tzinfo=UTC)
 WORDS = ["tea", "bush", "咖啡", "walk"]
@@ -159,4 +160,4 @@ def plain(found: SearchResult) -> dict[str, Any]:
 
 
 TestWithAndWithout = WithAndWithout.TestCase
-TestWithAndWithout.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestWithAndWithout.settings = settings(max_examples=500 if LONG else 8, stateful_step_count=20)

@@ -267,7 +267,7 @@ def test_a_long_list_keeps_few_rows_in_the_page(browser: Browser, server: Server
     with visit(browser, server, "long") as visitor:
         page = visitor.open("memories")
         expect(page.locator(".head")).to_contain_text("600 memories")
-        for _ in range(40):
+        for _ in range(200):
             page.mouse.wheel(0, 6000)
             page.wait_for_timeout(60)
             if page.locator(".rows", has_text="Entry 0").count() and page.get_by_text("Entry 0", exact=True).count():

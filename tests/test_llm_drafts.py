@@ -403,7 +403,7 @@ async def server() -> AsyncIterator[FaultServer]:
 
 
 def llm_at(server: FaultServer, **settings: Any) -> LLMClient:
-    given = {"model": "m", "api_key": "k", "base_url": server.url, "timeout_s": 5, "retries": 0, **settings}
+    given = {"model": "m", "api_key": "k", "base_url": server.url, "timeout_s": 60, "retries": 0, **settings}
     llm = resolve(load_settings(llm=given))
     assert llm is not None
     return llm

@@ -80,17 +80,17 @@ def no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def open_at(server: FaultServer, path: Path, *, attempts: int = 2, **llm: Any) -> Memory:
     settings = load_settings(
-        llm={"model": "m", "api_key": "k", "base_url": server.url, "timeout_s": 0.4, "retries": 0, **llm},
-        jobs={"retry_delay_s": 0.001, "max_attempts": attempts, "wait_timeout_s": 20},
+        llm={"model": "m", "api_key": "k", "base_url": server.url, "timeout_s": 60, "retries": 0, **llm},
+        jobs={"retry_delay_s": 0.001, "max_attempts": attempts, "wait_timeout_s": 120},
         extraction={"fallback": False},  # what a model did wrong must show
     )
     return Memory.open(path, settings=settings, embedder=WordEmbedder())
 
 
-async def outcome(memory: Memory, talk: Any = TALK) -> tuple[Receipt, list[MemoryItem]]:
+async def outcome(memory: Memory, talk: Any = TALK, user_id: str = "mei") -> tuple[Receipt, list[MemoryItem]]:
     """What became of an `add`, and the memories that were worked out. What was said is there in any case."""
-    receipt = await memory.add(talk, user_id="mei", session_id="s")
-    everything = await stored(memory)
+    receipt = await memory.add(talk, user_id=user_id, session_id="s")
+    everything = await stored(memory, user_id)
     said = [item.content for item in everything if item.memory_type == "message"]
     assert sorted(said) == sorted(message["content"] for message in talk)
     return receipt, [item for item in everything if item.memory_type not in ("message", "profile")]
@@ -255,50 +255,60 @@ WRONG: dict[str, Behaviour] = {
     "refuses": says(None, refusal="I cannot help with that"),
     "filters": says("", finish="content_filter"),
 }
+ENDLESS = ("hangs", "drips", "drips spaces")  # given up after a time limit
 
 
 def test_there_are_many_ways_to_misbehave() -> None:
     assert len(WRONG) >= 60
 
 
-@pytest.mark.parametrize("name", WRONG)
 async def test_whatever_a_model_does_what_was_said_is_kept_and_nothing_wrong_is_remembered(
-    server: FaultServer, path: Path, name: str
+    server: FaultServer, path: Path
 ) -> None:
-    server.behave(WRONG[name])
+    receipts = {}
+    for endless in (False, True):
+        async with open_at(server, path, timeout_s=0.4 if endless else 60) as memory:
+            for name, wrong in WRONG.items():
+                if (name in ENDLESS) is not endless:
+                    continue
+                server.behave(wrong)
+                receipt, made = await outcome(memory, user_id=name)
+                assert made == [], name
+                assert receipt.state is ReceiptState.FAILED, name
+                [problem] = receipt.problems
+                assert len(problem) > 10, name
+                [job] = await memory.jobs.list(user_id=name, state="failed")
+                assert (job.problems, job.id) == ((problem,), receipt.id), name
+                assert job.attempts in (1, 2), name
+                receipts[name] = receipt
+    server.behave(GOOD)  # somebody mends it
     async with open_at(server, path) as memory:
-        receipt, made = await outcome(memory)
-        assert made == []
-        assert receipt.state is ReceiptState.FAILED
-        [problem] = receipt.problems
-        assert len(problem) > 10
-        [job] = await memory.jobs.list(state="failed")
-        assert (job.problems, job.id) == ((problem,), receipt.id)
-        assert job.attempts in (1, 2)
-        server.behave(GOOD)  # somebody mends it
-        await memory.jobs.retry(receipt.id, user_id="mei")
-        done = await memory.jobs.wait(receipt, user_id="mei")
-        assert done.state is ReceiptState.INDEXED
-        assert [item.content for item in done.memories if item.memory_type == "fact"] == [TRUE]
+        for name in WRONG:
+            await memory.jobs.retry(receipts[name].id, user_id=name)
+            done = await memory.jobs.wait(receipts[name], user_id=name)
+            assert done.state is ReceiptState.INDEXED, name
+            assert [item.content for item in done.memories if item.memory_type == "fact"] == [TRUE], name
 
 
-@pytest.mark.parametrize("name", ["resets", "answers 503", "says prose", "says loops", "answers no UTF-8", "hangs"])
-async def test_what_passes_is_tried_again_by_itself(server: FaultServer, path: Path, name: str) -> None:
-    server.behave(WRONG[name], WRONG[name], GOOD)
+async def test_what_passes_is_tried_again_by_itself(server: FaultServer, path: Path) -> None:
+    async with open_at(server, path, attempts=5, timeout_s=2) as memory:
+        for name in ("resets", "answers 503", "says prose", "says loops", "answers no UTF-8", "hangs"):
+            server.requests.clear()
+            server.behave(WRONG[name], GOOD) if name in ENDLESS else server.behave(WRONG[name], WRONG[name], GOOD)
+            receipt, made = await outcome(memory, user_id=name)
+            assert (receipt.state, receipt.problems) == (ReceiptState.INDEXED, ()), name
+            assert [item.content for item in made] == [TRUE], name
+            assert len(server.requests) == (2 if name in ENDLESS else 3), name
+
+
+async def test_what_does_not_pass_fails_at_once(server: FaultServer, path: Path) -> None:
     async with open_at(server, path, attempts=5) as memory:
-        receipt, made = await outcome(memory)
-        assert (receipt.state, receipt.problems) == (ReceiptState.INDEXED, ())
-        assert [item.content for item in made] == [TRUE]
-        assert len(server.requests) == 3
-
-
-@pytest.mark.parametrize("name", ["answers 401", "answers 404", "refuses", "filters", "answers 302"])
-async def test_what_does_not_pass_fails_at_once(server: FaultServer, path: Path, name: str) -> None:
-    server.behave(WRONG[name])
-    async with open_at(server, path, attempts=5) as memory:
-        receipt, _ = await outcome(memory)
-        assert receipt.state is ReceiptState.FAILED
-        assert len(server.requests) == 1
+        for name in ("answers 401", "answers 404", "refuses", "filters", "answers 302"):
+            server.requests.clear()
+            server.behave(WRONG[name])
+            receipt, _ = await outcome(memory, user_id=name)
+            assert receipt.state is ReceiptState.FAILED, name
+            assert len(server.requests) == 1, name
 
 
 async def test_of_a_mixed_reply_only_what_was_said_is_remembered(server: FaultServer, path: Path) -> None:

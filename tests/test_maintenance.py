@@ -201,7 +201,7 @@ async def test_a_worker_looks_after_memories_by_itself(path: Path, clock: Clock)
         await asyncio.gather(working, return_exceptions=True)
     async with opened(path, interval_hours=None) as memory:
         await memory.maintenance.run(user_id="mei")
-        await asyncio.wait_for(run_maintenance(memory._engine), 5)
+        await asyncio.wait_for(run_maintenance(memory._engine), 60)
 
 
 async def test_who_stood_still_for_longer_than_the_lease_is_told_so(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sqlite3
 from collections.abc import Callable
@@ -24,9 +25,20 @@ from workers import processes
 FURNISHED = ("messages", "memories", "memory_sources", "embeddings", "terms", "keywords", "synonyms", "revisions")
 
 
+@pytest.fixture(scope="module")
+def furnished(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = Path(shutil.copy(empty_store, tmp_path_factory.mktemp("house")))
+    asyncio.run(furnish(path))
+    return path
+
+
 @pytest.fixture
-async def house(path: Path) -> Path:
+def house(furnished: Path, tmp_path: Path) -> Path:
     """A store in which every table that is in use has rows, some of users with odd names."""
+    return Path(shutil.copy(furnished, tmp_path))
+
+
+async def furnish(path: Path) -> None:
     async with Memory.open(path, embedder=WordEmbedder()) as memory:
         for number, user_id in enumerate(ODD_NAMES):
             said = [{"role": "user", "name": "Bo", "content": f"tea {number} 🍵 茶\u2028%_'\"\\", "id": f"m{number}"}]
@@ -42,7 +54,6 @@ async def house(path: Path) -> Path:
         await memory.add("of nobody", user_id="erased")
         await memory.delete_all("erased")
         await memory.search("tea", user_id="mei")
-    return path
 
 
 def everything(path: Path) -> dict[str, list[tuple[Any, ...]]]:

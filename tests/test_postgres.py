@@ -258,7 +258,7 @@ async def test_a_read_only_server_answers_and_says_why_it_does_not_write(databas
 
 
 async def test_a_full_pool_is_named_and_recovers(database: str) -> None:
-    async with open_at(database, postgres={"pool_size": 1, "pool_timeout_s": 0.2}) as memory:
+    async with open_at(database, postgres={"pool_size": 1, "pool_timeout_s": 1.0}) as memory:
         async with memory._engine.store.database.reading("mei"):
             with pytest.raises(StoreUnavailable, match=r"postgres\.pool_size"):
                 await memory.count(user_id="mei")
@@ -266,7 +266,7 @@ async def test_a_full_pool_is_named_and_recovers(database: str) -> None:
 
 
 async def test_a_writer_that_waits_too_long_is_told(database: str) -> None:
-    async with open_at(database) as one, open_at(database, busy_timeout_s=0.2) as other:
+    async with open_at(database) as one, open_at(database, busy_timeout_s=1.0) as other:
         async with one._engine.store.database.writing(["mei"]):
             with pytest.raises(StoreUnavailable, match="locked for too long"):
                 await other.add("likes tea", user_id="mei")

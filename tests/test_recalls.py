@@ -154,7 +154,7 @@ async def test_only_the_newest_recalls_of_each_user_are_kept(path: Path) -> None
 
 async def test_what_cannot_be_written_now_is_written_later(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A search does not fail because its access cannot be noted."""
-    settings = load_settings(busy_timeout_s=0.05)
+    settings = load_settings(busy_timeout_s=0.5)
     async with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
         await two(memory)
         rival = sqlite3.connect(path, isolation_level=None)

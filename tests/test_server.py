@@ -223,7 +223,7 @@ def test_what_takes_longer_is_accepted_followed_cancelled_and_tried_again(path: 
         accepted = web.post("/v1/memories", json={"messages": [{"text": "mei city = Rome"}]})
         assert accepted.status_code == 202 and accepted.json()["state"] == "accepted"
         address = accepted.headers["location"]
-        for _ in range(200):
+        for _ in range(1200):
             if web.get(address).json()["problems"]:
                 break
             time.sleep(0.05)

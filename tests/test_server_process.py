@@ -100,15 +100,17 @@ def test_what_was_acknowledged_is_there_afterwards(path: Path, how: signal.Signa
 def test_a_request_that_is_half_here_is_finished_before_it_stops(path: Path) -> None:
     body = json.dumps({"text": "我吃素，对花生过敏"}).encode()
     head = "POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    head += f"Content-Length: {len(body)}\r\n\r\n"
+    head += f"Expect: 100-continue\r\nContent-Length: {len(body)}\r\n\r\n"
     with served(path) as (url, process):
         with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=60) as halfway:
-            halfway.sendall(head.encode() + body[:5])
-            time.sleep(0.3)
+            halfway.sendall(head.encode())
+            assert halfway.recv(65536).startswith(b"HTTP/1.1 100"), "it is being worked on"
+            halfway.sendall(body[:5])
             process.send_signal(signal.SIGTERM)
-            time.sleep(0.3)
             with pytest.raises(httpx.TransportError):
-                httpx.get(f"{url}/livez", timeout=5)
+                for _ in range(600):
+                    httpx.get(f"{url}/livez", timeout=60)
+                    time.sleep(0.1)
             halfway.sendall(body[5:])
             assert halfway.recv(65536).startswith(b"HTTP/1.1 201")
         assert process.wait(60) == 0

@@ -313,7 +313,7 @@ def test_what_takes_too_long_is_given_up_and_says_so(path: Path) -> None:
 
     class Slow(WordEmbedder):
         async def embed_query(self, text: str) -> Any:
-            await asyncio.sleep(5)
+            await asyncio.sleep(600)
             return await super().embed_query(text)
 
     with (
@@ -338,7 +338,7 @@ def test_an_unexpected_failure_tells_nothing_but_where_to_look(
     answer = web.get("/v1/groups")
     assert code(answer) == (500, "internal") and "hunter2" not in answer.text and "broken" not in answer.text
     assert answer.json()["request_id"] == answer.headers["x-request-id"]
-    for _ in range(100):  # it is logged after it was answered
+    for _ in range(1200):  # it is logged after it was answered
         if any(getattr(record, "request_id", None) == answer.headers["x-request-id"] for record in caplog.records):
             return
         time.sleep(0.05)
@@ -351,7 +351,7 @@ def test_a_line_about_a_request_has_no_contents(
     caplog.set_level("INFO")
     web.post("/v1/search?user_id=mei", json={"query": "a very private question"})
     lines: list[logging.LogRecord] = []
-    for _ in range(100):  # it is written after the answer was sent
+    for _ in range(1200):  # it is written after the answer was sent
         lines = [record for record in caplog.records if record.name == "jiyi.server.auth"]
         if lines:
             break

@@ -118,9 +118,9 @@ def test_closing_while_another_thread_works_does_not_leave_it_waiting_for_ever(p
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    assert embedder.asked.wait(10)
+    assert embedder.asked.wait(60)
     memory.close()
-    thread.join(5)
+    thread.join(60)
     assert ended, "it still waits"
 
 
@@ -131,5 +131,5 @@ def test_a_program_that_does_not_close_it_ends_all_the_same(tmp_path: Path) -> N
         "memory.add('likes tea', user_id='mei')\nprint('end')\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "memory.db")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.stdout, done.stderr, done.returncode) == ("end\n", "", 0)
