@@ -188,3 +188,30 @@ async def test_questions_about_the_past_get_what_was(path: Path) -> None:
 
         assert {"replaces", "replaced"} <= await evidence("Which morning tea is mine?")
         assert not {"replaces", "replaced"} & await evidence("Which morning tea was mine before?")
+
+
+async def test_a_newer_message_far_from_an_answer_replaces_none(path: Path) -> None:
+    async with Memory.open(path, settings=ON, embedder=WordEmbedder(), reranker=Replacing("tea")) as memory:
+        for month, text in ((1, "My morning tea is green tea."), (3, "This morning the tea shop was closed.")):
+            said = {"role": "user", "content": text, "sent_at": f"2026-0{month}-05T10:00:00Z"}
+            await memory.add([said], user_id="mei", session_id=str(month))
+        found = await memory.search("Which morning tea is mine?", user_id="mei", asked_at=APRIL, explain=True)
+        assert found.hits[0].content == "My morning tea is green tea."
+        assert not {"replaces", "replaced"} & {part.name for hit in found.hits for part in hit.explanation.evidence}
+
+
+@pytest.mark.parametrize(
+    ("question", "answers"),
+    [
+        ("Which city will Mei live in? And what did the doctor tell her to give up?", ("Lisbon", "咖啡")),
+        ("I'm making a list of the family. What does Mei's sister do, by the way?", ("pilot",)),
+        ("梅要搬到哪个城市住？另外，医生让她戒掉什么？", ("Lisbon", "咖啡")),
+    ],
+)  # fmt: skip
+async def test_every_question_of_a_query_is_answered(reading: Memory, question: str, answers: tuple[str, ...]) -> None:
+    found = await reading.search(question, user_id="mei")
+    sure = [hit.content for hit in found.hits if hit.relevance_score >= 0.6]
+    assert all(any(answer in text for text in sure) for answer in answers), sure
+    assert len({hit.id for hit in found.hits}) == len(found.hits)
+    scores = [hit.relevance_score for hit in found.hits]
+    assert scores == sorted(scores, reverse=True)

@@ -13,6 +13,7 @@ from ..errors import LlmError
 from ..index.query import IndexQuery
 from ..languages import cue
 from ..languages.dates import dates
+from ..languages.sentences import split_sentences
 from ..languages.terms import builtin_synonyms, non_overlapping, query_keywords, tokens
 from ..languages.words import normalise
 from ..llm.keywords import Expander
@@ -28,6 +29,8 @@ LEGS: dict[SearchMode, tuple[str, ...]] = {
     "semantic": ("semantic",),
 }
 MOST_TURNS = 20  # of a dialogue, the last ones
+MOST_PARTS = 3  # questions in a query that are also asked by themselves, the last ones
+LEAST_KEYWORDS = 2  # of a question that can stand by itself
 WEAK_KINDS = ("smalltalk", "nonanswer")
 
 
@@ -82,6 +85,22 @@ def interpret(
         explain=explain,
         with_synonyms=with_synonyms,
     )
+
+
+def parts(query: Query) -> list[Query]:
+    """Return the questions in a query of several sentences, each as a query of its own."""
+    if query.turns or query.mode == "keyword":
+        return []
+    sentences = split_sentences(query.text)
+    asked = [one for one in sentences if one.endswith(("?", "？")) and len(query_keywords(one)) >= LEAST_KEYWORDS]
+    if len(sentences) < 2 or not asked:
+        return []
+    return [
+        replace(
+            query, text=text, phrases=tuple(quoted(text)), keywords=query.extra_keywords or tuple(query_keywords(text))
+        )
+        for text in asked[-MOST_PARTS:]
+    ]
 
 
 async def with_llm_synonyms(query: Query, expander: Expander | None) -> tuple[Query, str | None]:

@@ -29,12 +29,14 @@ UNREAD = -5.0  # logit of candidates that were not read, as of most that don't a
 REPLACED = -0.4  # logit above which a newer hit replaces an older one
 MOST_COMPARED = 6  # hits that are compared with each other
 NEWER, OLDER = 0.25, 0.55  # least scores
+APART = 1.5  # distance of logits up to which the newer one can replace the older one: it must nearly answer by itself
 BEHIND = 0.3  # distance at which the newer one follows the older one's former logit
 LOWERED = 0.5  # subtracted from the older one's logit
 LONGEST_QUERY = 150  # characters; longer ones are no questions
 # Widths of memories (a Chinese character counts as three): up to the first one rerankers know their like and are
 # trusted fully, then less and less; above the second one they don't read them.
 USUAL, LONGEST = 120, 400
+LONGEST_COMPARED = 160  # what replaces what was learned from short messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +121,18 @@ def _newest_first(
     reranker: Reranker, hits: Sequence[RankedHit], found: Mapping[str, MemoryItem], now: datetime
 ) -> list[RankedHit]:
     """Raise hits that replace an older one to about its score, and lower the older one."""
-    best = [one for one in hits[:MOST_COMPARED] if one.score >= NEWER and width(found[one.id].content) <= LONGEST]
-    best = [one for one in best if found[one.id].data.get("role") != "assistant"]
+    best = [
+        one
+        for one in hits[:MOST_COMPARED]
+        if one.score >= NEWER
+        and width(found[one.id].content) <= LONGEST_COMPARED
+        and found[one.id].data.get("role") != "assistant"
+    ]
     best.sort(key=lambda one: found[one.id].valid_from)
     texts = {one.id: candidate(found[one.id], now) for one in best}
     replaced: dict[str, tuple[float, RankedHit, RankedHit]] = {}  # by older hit, the likeliest replacement
     for at, newer in enumerate(best):
-        older = [one for one in best[:at] if one.score >= OLDER]
+        older = [one for one in best[:at] if one.score >= OLDER and one.logit - newer.logit <= APART]
         logits = reranker.replaced(texts[newer.id], [texts[one.id] for one in older]) if older else ()
         for one, logit in zip(older, logits, strict=True):
             if logit > replaced.get(one.id, (REPLACED,))[0]:
@@ -152,7 +159,7 @@ def _fused(one: RankedHit, logit: float | None, shown: MemoryItem) -> RankedHit:
     if size > LONGEST:
         return one
     name, value = ("not read", UNREAD) if logit is None else ("reranker", logit)
-    trust = min(1.0, USUAL / max(size, 1))
+    trust = min(1.0, USUAL / max(size, 1)) ** 3
     both = BASE * one.logit + READ * value + SHIFT
     return replace(one.rescored(name, value, trust * both + (1 - trust) * one.logit, READ * trust), id=shown.id)
 

@@ -25,7 +25,7 @@ from .. import __version__
 from ..cache import Cache
 from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError, EmbeddingModelChanged
-from ..index.query import Candidates
+from ..index.query import Candidates, IndexQuery
 from ..index.search_index import SearchIndex
 from ..languages.dates import dates
 from ..languages.words import language
@@ -36,7 +36,7 @@ from ..store.store import Store
 from .accesses import Accesses
 from .hits import as_they_were, hit, matched_terms
 from .presets import Ranking
-from .query import LEGS, Query, build_index_query, expanded_keywords, query_texts, synonyms_of
+from .query import LEGS, Query, build_index_query, expanded_keywords, parts, query_texts, synonyms_of
 from .rank import RankedHit, rank
 from .rerank import MOST_READ, Reranker, is_question, reranked
 
@@ -75,6 +75,18 @@ class Period:
 
     def left(self, at: datetime) -> float:
         return self.seconds - at.timestamp() % self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Hits for one text, best first, with the memories that were read."""
+
+    index_query: IndexQuery
+    hits: list[RankedHit]
+    memories: dict[str, MemoryItem]
+    total: int
+    searched: int
+    degraded: list[str]
 
 
 class Searcher:
@@ -148,6 +160,31 @@ class Searcher:
         return None
 
     async def _fresh(self, query: Query, snapshot: SearchSnapshot) -> SearchResult:
+        found = await self._found(query, snapshot)
+        ranked = list(found.hits)
+        for part in parts(query) if self._ranking.preset == "measured" else ():
+            other = await self._found(part, snapshot)  # a question among other sentences is also asked by itself
+            found.memories.update(other.memories)
+            ranked += other.hits
+        best = _one_per_statement(sorted(ranked, key=lambda one: -one.score))
+        hits = []
+        for one in best[: query.limit]:
+            memory = found.memories.get(one.id)
+            if memory is not None:  # None if it was just deleted, or is a profile without content at that time
+                terms = matched_terms(memory, found.index_query.terms) if query.explain else ()
+                hits.append(hit(memory, query.text, one.score, one.explanation(terms) if query.explain else None))
+        return SearchResult(
+            query=query.text,
+            hits=tuple(hits),
+            total_found=max(found.total, len(best)),
+            searched=found.searched,
+            search_strategy_used=query.mode,
+            expanded_keywords=expanded_keywords(query, found.index_query.synonyms),
+            degraded=tuple(found.degraded),
+        )
+
+    async def _found(self, query: Query, snapshot: SearchSnapshot) -> Found:
+        """Search for one text."""
         store, embedder = self._store, self._embedder
         degraded: list[str] = []
         people = await self._index.people(query.filter.user_id, embedder.id)
@@ -167,21 +204,7 @@ class Searcher:
             best = await reranked(reranker, query, best, found, current=index_query.current)
             best = [one for one in best if one.score >= query.min_score]
             total = len(best) if query.min_score else total
-        hits = []
-        for one in best[: query.limit]:
-            memory = found.get(one.id)
-            if memory is not None:  # None if it was just deleted, or is a profile without content at that time
-                terms = matched_terms(memory, index_query.terms) if query.explain else ()
-                hits.append(hit(memory, query.text, one.score, one.explanation(terms) if query.explain else None))
-        return SearchResult(
-            query=query.text,
-            hits=tuple(hits),
-            total_found=total,
-            searched=len(candidates),
-            search_strategy_used=query.mode,
-            expanded_keywords=expanded_keywords(query, index_query.synonyms),
-            degraded=tuple(degraded),
-        )
+        return Found(index_query, best, found, total, len(candidates), degraded)
 
     async def most_used(self, where: Filter, limit: int) -> list[MemoryItem]:
         """Return the most used memories. Recalls are not in the change feed, so the order may be an hour old; contents
@@ -253,6 +276,18 @@ class Searcher:
     async def close(self) -> None:
         for cache in self._caches:
             await cache.close()
+
+
+def _one_per_statement(hits: Sequence[RankedHit]) -> list[RankedHit]:
+    """Return the hits, best first, without further ones of the same statement."""
+    seen: set[str] = set()
+    best = []
+    for one in hits:
+        members = {one.id, *one.members}
+        if seen.isdisjoint(members):
+            best.append(one)
+        seen |= members
+    return best
 
 
 def _across_languages(
