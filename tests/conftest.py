@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import time
 from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from browser import browser  # noqa: F401 - a fixture
 from engine_servers import engine_urls  # noqa: F401 - a fixture
 from jiyi import Memory
 from jiyi.embed import BuiltinEmbedder
+from jiyi.read.search import Period
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from postgres_server import QUICK, Databases, Server, Unavailable
@@ -80,6 +83,27 @@ def nobodys_settings(tmp_path: Path, cache_folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_folder))
     monkeypatch.chdir(here)
+
+
+@pytest.fixture(autouse=True)
+def own_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the cache's periods begin with the test. They begin every ten minutes by the clock, in some test or other."""
+    begun, number, left = time.time(), Period.number, Period.left
+
+    def since(at: datetime) -> float | None:
+        seconds = at.timestamp() - begun
+        return seconds if 0 <= seconds < 86_400 else None  # another clock: the test sets it
+
+    def own_number(period: Period, at: datetime) -> int:
+        seconds = since(at)
+        return number(period, at) if seconds is None else int(seconds // period.seconds)
+
+    def own_left(period: Period, at: datetime) -> float:
+        seconds = since(at)
+        return left(period, at) if seconds is None else period.seconds - seconds % period.seconds
+
+    monkeypatch.setattr(Period, "number", own_number)
+    monkeypatch.setattr(Period, "left", own_left)
 
 
 @pytest.fixture(scope="session")

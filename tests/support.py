@@ -8,7 +8,7 @@ import inspect
 import math
 import os
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -55,7 +55,7 @@ ODD_NAMES = (
 )
 
 
-Test = Callable[..., None]
+Test = Callable[..., Any]
 
 
 def each_case(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[[Test], Test]:
@@ -64,6 +64,13 @@ def each_case(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[[
     Like `pytest.mark.parametrize`, for cases so quick that collecting each of them costs more than running it.
     """
     arguments = [names] if isinstance(names, str) else list(names)
+    all_values = list(values)
+
+    def cases() -> Iterator[tuple[str, dict[str, Any]]]:
+        for value in all_values:
+            case = getattr(value, "values", value) if hasattr(value, "marks") else value
+            bound = {arguments[0]: case} if isinstance(names, str) else dict(zip(arguments, case, strict=True))
+            yield getattr(value, "id", None) or repr(case)[:200], bound
 
     def decorate(test: Test) -> Test:
         signature = inspect.signature(test)
@@ -71,18 +78,27 @@ def each_case(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[[
         @functools.wraps(test)
         def run(**fixtures: Any) -> None:
             failed = []
-            for value in values:
-                case = getattr(value, "values", value) if hasattr(value, "marks") else value
-                bound = {arguments[0]: case} if isinstance(names, str) else dict(zip(arguments, case, strict=True))
+            for name, bound in cases():
                 try:
                     test(**fixtures, **bound)
                 except Exception as error:  # noqa: BLE001 - every case is to be tried
-                    failed.append(f"{getattr(value, 'id', None) or repr(case)[:200]}: {type(error).__name__} {error}")
+                    failed.append(f"{name}: {type(error).__name__} {error}")
+            assert not failed, "\n\n".join(failed)
+
+        @functools.wraps(test)
+        async def run_async(**fixtures: Any) -> None:
+            failed = []
+            for name, bound in cases():
+                try:
+                    await test(**fixtures, **bound)
+                except Exception as error:  # noqa: BLE001 - every case is to be tried
+                    failed.append(f"{name}: {type(error).__name__} {error}")
             assert not failed, "\n\n".join(failed)
 
         rest = [one for name, one in signature.parameters.items() if name not in arguments]
-        run.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
-        return run
+        chosen: Test = run_async if inspect.iscoroutinefunction(test) else run
+        chosen.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
+        return chosen
 
     return decorate
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from time import monotonic
 
@@ -13,7 +14,7 @@ import pytest
 from jiyi import CandidateMemory, IdempotencyConflict, InvalidInput, Memory, Message
 from jiyi.settings import load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
-from support import DAY, LONG_AGO, NOW, Place, contents, dump, stored
+from support import DAY, LONG_AGO, NOW, Place, contents, dump, each_case, stored
 
 # -- what can be handed in ------------------------------------------------------------------------------------------
 
@@ -133,8 +134,10 @@ async def test_times_in_any_zone_become_the_same_instant_in_utc(memory: Memory) 
     assert receipt.memories[0].occurred_at.utcoffset() == timedelta(0)
 
 
-@pytest.mark.parametrize("name", ["timestamp", "created_at", "create_time", "sent_at"])
-@pytest.mark.parametrize("at", ["2024-05-01T00:00:00Z", 1714521600])
+@each_case(
+    ("name", "at"),
+    product(("timestamp", "created_at", "create_time", "sent_at"), ("2024-05-01T00:00:00Z", 1714521600)),
+)
 async def test_the_time_of_a_message_is_read_by_any_of_its_names(memory: Memory, name: str, at: str | int) -> None:
     receipt = await memory.add({"role": "user", "content": "早", name: at}, user_id="mei")
     assert receipt.memories[0].occurred_at == datetime(2024, 5, 1, tzinfo=UTC)

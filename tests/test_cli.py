@@ -21,6 +21,7 @@ from jiyi.cli.app import app
 from jiyi.cli.options import parse_time
 from jiyi.sync import Memory
 from jiyi.testing import WordEmbedder
+from support import each_case
 
 # The runner builds all commands anew for each call, which is most of its time.
 typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
@@ -176,7 +177,7 @@ def test_files_and_stdin_go_in_by_their_format(tmp_path: Path) -> None:
     assert answer("get", "护照")["memory_type"] == "task"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("words", "input", "problem"),
     [
         (["add"], None, "TEXT: is missing"),
@@ -344,7 +345,7 @@ def test_every_command_prints_json_and_nothing_else() -> None:
     assert printed["stats"]["memories"] == 1 and printed["doctor"]["healthy"] is True
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each_case("name", COMMANDS)
 def test_help_shows_examples_in_both_languages(name: str) -> None:
     shown = jiyi(name, "--help").stdout
     examples = [line.strip() for line in shown.splitlines() if line.strip().startswith("$ ")]

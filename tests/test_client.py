@@ -38,7 +38,7 @@ from jiyi.engine import runtime
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from rest import Running, running
-from support import verbs
+from support import each_case, verbs
 
 NEXT_TO_THE_STORE = (
     *("jobs.work", "jobs.counts", "keys.check", "keys.log", "transfer.backup", "usage.most_used"),
@@ -359,7 +359,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plain]:
         yield memory
 
 
-@pytest.mark.parametrize("number", range(len(WRONG)))
+@each_case("number", range(len(WRONG)))
 def test_a_mistake_is_the_same_error_as_in_the_engine(engine: Plain, server: Running, number: int) -> None:
     with pytest.raises(JiyiError) as expected:
         WRONG[number](engine)

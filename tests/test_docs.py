@@ -225,7 +225,7 @@ def test_the_chat_example_answers_sensibly(capsys: pytest.CaptureFixture[str], m
     assert "上海" in answers["我什么时候去上海？"] and "豆豆" in answers["What is the name of my cat?"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each_case("page", PAGES)
 def test_await_at_the_top_level_is_explained(page: Path) -> None:
     """A reader who pastes such a block into a file gets a syntax error."""
     for block in blocks(page):

@@ -21,7 +21,7 @@ from jiyi.cli.app import app
 from jiyi.settings import load_settings
 from jiyi.store.records import LINE
 from jiyi.testing import WordEmbedder
-from support import DAY, LONG_AGO, NOW, ODD_NAMES, Place, contents, dump, stored
+from support import DAY, LONG_AGO, NOW, ODD_NAMES, Place, contents, dump, each_case, stored
 
 CHAT = [
     {"role": "user", "content": "I live in Berlin and I like tea", "name": "Mei", "id": "m1"},
@@ -168,7 +168,7 @@ async def test_into_a_store_that_knows_some_of_it(tmp_path: Path, some_export: b
         assert (await memory.transfer.import_memories(tmp_path / "a.jsonl")).new["memory"] == 0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("spoil", "problem"),
     [
         (lambda lines: [*lines[:5], b"{oops\n", *lines[5:]], "line 6: is not JSON"),

@@ -10,12 +10,16 @@ import pytest
 
 from jiyi import InvalidInput, Memory, MemoryItem, VersionConflict
 from jiyi.testing import WordEmbedder
-from support import DAY, LONG_AGO, NOW, Place, contents, stored
+from support import DAY, LONG_AGO, NOW, Place, contents, each_case, stored
 
 
 @pytest.fixture
 async def tea(memory: Memory) -> MemoryItem:
-    return (await memory.add("likes tea", user_id="mei", tags=["drink"], metadata={"n": 0})).memories[0]
+    return await likes_tea(memory, user_id="mei")
+
+
+async def likes_tea(memory: Memory, user_id: str) -> MemoryItem:
+    return (await memory.add("likes tea", user_id=user_id, tags=["drink"], metadata={"n": 0})).memories[0]
 
 
 async def test_an_update_changes_what_is_named_and_nothing_else(memory: Memory, tea: MemoryItem) -> None:
@@ -28,7 +32,7 @@ async def test_an_update_changes_what_is_named_and_nothing_else(memory: Memory, 
     assert set(changed.keywords) == set(tea.keywords)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [
         {"content": "likes coffee"},
@@ -43,17 +47,16 @@ async def test_an_update_changes_what_is_named_and_nothing_else(memory: Memory, 
         {"expires_at": NOW + DAY},
         {"status": "archived"},
     ],
-    ids=lambda change: next(iter(change)),
 )
-async def test_every_field_can_be_changed_and_changed_back(
-    memory: Memory, tea: MemoryItem, change: dict[str, Any]
-) -> None:
+async def test_every_field_can_be_changed_and_changed_back(memory: Memory, change: dict[str, Any]) -> None:
     [(name, value)] = change.items()
-    changed = await memory.update(tea.id, user_id="mei", **change)
+    whose = {"user_id": str(change)}
+    tea = await likes_tea(memory, **whose)
+    changed = await memory.update(tea.id, **whose, **change)
     assert getattr(changed, name) == (tuple(value) if name == "tags" else value)
-    back = await memory.restore(tea.id, user_id="mei")
+    back = await memory.restore(tea.id, **whose)
     ignored = {"version", "updated_at"}
-    assert back.model_dump(exclude=ignored) == (await memory.get(tea.id, user_id="mei")).model_dump(exclude=ignored)
+    assert back.model_dump(exclude=ignored) == (await memory.get(tea.id, **whose)).model_dump(exclude=ignored)
     assert back.model_dump(exclude={*ignored, "keywords"}) == tea.model_dump(exclude={*ignored, "keywords"})
     assert set(back.keywords) == set(tea.keywords)
     assert back.version == 3

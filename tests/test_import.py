@@ -26,6 +26,7 @@ from jiyi.transfer import imports, readers, records, sources
 from jiyi.transfer.readers import Kind, find_reader
 from jiyi.transfer.records import Conversation
 from jiyi.transfer.sources import Source, find_sources, json_values
+from support import each_case
 from test_cli import answer, jiyi
 
 
@@ -307,7 +308,7 @@ async def test_a_killed_import_is_finished_by_the_next(tmp_path: Path, path: Pat
 GOOD = json.dumps([claude_chat(uuid=f"c-{n}") for n in range(3)])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "problem"),
     [
         ("", "is empty"),

@@ -39,6 +39,7 @@ from jiyi.llm.client import LLMClient, RamLedger, check_budget, start_of_hour
 from jiyi.llm.prompts import BUILT_IN, IN_SETS, PLACEHOLDERS, Prompts
 from jiyi.settings import load_settings
 from jiyi.store import open_store
+from support import each_case
 
 QUESTION = LLMRequest(task="memories", system="Be brief.", user="Hello?", schema={"type": "object"})
 
@@ -361,7 +362,7 @@ TASKS = [
 ]
 
 
-@pytest.mark.parametrize(("task", "tongue", "chosen"), TASKS)
+@each_case(("task", "tongue", "chosen"), TASKS)
 def test_every_task_has_a_prompt_in_both_languages(task: str, tongue: Any, chosen: Any) -> None:
     prompt = Prompts(None, chosen).get(task, tongue)
     assert prompt.system

@@ -16,6 +16,7 @@ from jiyi import sync
 from jiyi.compat.mem0 import AsyncMemory, Memory
 from jiyi.testing import WordEmbedder
 from rest import Running, running
+from support import each_case
 
 ALL = ("read", "write", "delete")
 CHAT = [
@@ -125,7 +126,7 @@ WORK = "I work as a nurse in Berlin"
 COLOR = "My favorite color is blue."
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("filters", "expected"),
     [
         ({"user_id": "mei"}, {WORK, COLOR}),

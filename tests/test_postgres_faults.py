@@ -165,7 +165,7 @@ async def test_what_was_acknowledged_survives_a_killed_server(own_server: Server
         writers = [asyncio.ensure_future(write(memory, number)) for number in range(4)]
         for kill in range(2):
             before = len(acknowledged)
-            while len(acknowledged) < before + 30:
+            while len(acknowledged) < before + 10:
                 await asyncio.sleep(0.02)
                 assert not any(writer.done() for writer in writers)
             own_server.end(signal.SIGKILL)
@@ -173,7 +173,7 @@ async def test_what_was_acknowledged_survives_a_killed_server(own_server: Server
                 await asyncio.sleep(0.02)
             await asyncio.to_thread(own_server.start)
         before = len(acknowledged)
-        while len(acknowledged) < before + 30:  # it goes on by itself
+        while len(acknowledged) < before + 10:  # it goes on by itself
             await asyncio.sleep(0.02)
             assert not any(writer.done() for writer in writers)
         over.set()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from sqlalchemy import Table, UniqueConstraint
 
 from jiyi.store.tables import Base
+from support import each_case
 
 PAGE = (Path(__file__).parent.parent / "docs" / "scaling.md").read_text(encoding="utf-8")
 TABLES = Base.metadata.sorted_tables
@@ -15,7 +15,7 @@ NOT_YET = {"changes"}  # the page says what it would need
 NOBODYS = {"api_keys", "audit", "engines"}
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+@each_case("table", TABLES)
 def test_a_table_can_be_spread_by_user(table: Table) -> None:
     assert f"`{table.name}`" in PAGE
     if table.name in NOBODYS:
@@ -30,7 +30,7 @@ def test_a_table_can_be_spread_by_user(table: Table) -> None:
         assert next(iter(reference.columns)).name == "user_id"
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+@each_case("table", TABLES)
 def test_every_index_begins_with_the_user_or_serves_all_of_them(table: Table) -> None:
     """A worker looks for jobs of all users, by the time at which they are due, and for users that an engine lacks."""
     if table.name in NOBODYS:

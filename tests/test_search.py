@@ -15,7 +15,7 @@ from jiyi.models import to_micros
 from jiyi.settings import load_settings
 from jiyi.sync import Memory as SyncMemory
 from jiyi.testing import FailingEmbedder, WordEmbedder
-from support import DAY, NOW, Place, contents, stored
+from support import DAY, NOW, Place, contents, each_case, stored
 
 MODES = ("hybrid", "keyword", "semantic")
 
@@ -194,18 +194,18 @@ def keys(memory: SyncMemory, query: str, **arguments: Any) -> list[str]:
     return [hit.memory_key for hit in memory.search(query, user_id="mei", **arguments).hits]
 
 
-@pytest.mark.parametrize(("query", "expected"), FIRST)
+@each_case(("query", "expected"), FIRST)
 def test_the_memory_with_these_words_comes_first(library: SyncMemory, query: str, expected: str) -> None:
     assert keys(library, query)[:1] == [expected]
 
 
-@pytest.mark.parametrize(("query", "expected"), FIRST)
+@each_case(("query", "expected"), FIRST)
 def test_words_alone_find_it_too(library: SyncMemory, query: str, expected: str) -> None:
     """Without meaning: so it works when the embedder is down."""
     assert keys(library, query, search_mode="keyword")[:1] == [expected]
 
 
-@pytest.mark.parametrize(("query", "expected"), ACROSS)
+@each_case(("query", "expected"), ACROSS)
 def test_meaning_crosses_languages(library: SyncMemory, query: str, expected: str) -> None:
     assert expected in keys(library, query, limit=3)
 
@@ -228,9 +228,7 @@ async def test_what_only_one_leg_finds_is_found(real_memory: Memory) -> None:
     assert contents(await real_memory.search("zxqv", user_id="mei"))[0] == "zxqv 8812"
 
 
-@pytest.mark.parametrize(
-    "query", ["%", "_", "100%", "*", '"', "' OR 1=1 --", "\\", "？", "🧠", "的", "the", "a", "\u200b"]
-)
+@each_case("query", ["%", "_", "100%", "*", '"', "' OR 1=1 --", "\\", "？", "🧠", "的", "the", "a", "\u200b"])
 async def test_odd_queries_are_only_text(memory: Memory, query: str) -> None:
     """No character of a query is an operator; none makes it match everything."""
     await memory.add(["likes tea", "喜欢喝茶"], user_id="mei")

@@ -18,6 +18,7 @@ from jiyi.keys import key_id_of
 from jiyi.server.app import make_app, requirement_of, routes_of
 from jiyi.testing import WordEmbedder
 from rest import Running, running
+from support import each_case
 
 ALL = ("read", "write", "delete", "admin")
 CANARY = "kanarienvogel 金丝雀"  # in everything of the user whom the keys are not for
@@ -124,7 +125,7 @@ def like(ids: dict[str, str]) -> dict[str, str]:
     return {name: "zzzzz" + value[5:] if name == "memory_key" else "0" * 25 + "1" for name, value in ids.items()}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_a_foreign_id_is_answered_like_one_that_is_not_there(setup: Setup, name: str) -> None:
     """Ids of another user's things, in the address or in the body, with the caller's own user."""
     for kind, web in setup.clients.items():
@@ -137,7 +138,7 @@ def test_a_foreign_id_is_answered_like_one_that_is_not_there(setup: Setup, name:
             assert foreign[0] == 401, kind
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in NOBODYS])
+@each_case("name", [name for name in NAMES if name not in NOBODYS])
 def test_a_foreign_user_is_answered_like_one_who_is_not_there(setup: Setup, name: str) -> None:
     """The other user's id as `user_id`, with everything else right."""
     for kind, web in setup.clients.items():

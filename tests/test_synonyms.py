@@ -268,7 +268,7 @@ async def test_the_change_feed_says_that_answers_may_change(memory: Memory, plac
     assert list(await memory.users()) == ["mei"]
 
 
-@pytest.mark.parametrize("odd", ["%", "_", "'; DROP TABLE synonyms;--", "a" * 256, "🧠", "\\", "c++"])
+@each_case("odd", ["%", "_", "'; DROP TABLE synonyms;--", "a" * 256, "🧠", "\\", "c++"])
 async def test_odd_words_are_literal(memory: Memory, odd: str) -> None:
     await memory.synonyms.add([(odd, "plain")], user_id="mei")
     assert await synonyms_of(memory, "mei", odd) == {odd.lower(): ("plain",)}
