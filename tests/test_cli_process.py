@@ -7,10 +7,8 @@ import json
 import os
 import pty
 import signal
-import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -43,18 +41,8 @@ def filled(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_help_is_quick_and_loads_nothing_heavy() -> None:
-    """At most 1.3 times as long as importing the libraries that the engine stands on."""
-
-    def took(code: str, *words: str) -> float:
-        began = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code, *words], check=True, stdout=subprocess.DEVNULL)
-        return time.perf_counter() - began
-
-    pairs = [(took(JIYI[2], "--help"), took("import sqlalchemy, pydantic, numpy")) for _ in range(3)]
-    ours, floor = (statistics.median(times) for times in zip(*pairs, strict=True))
-    assert ours <= 1.3 * floor
-
+def test_help_loads_nothing_heavy() -> None:
+    """How long it takes, `make bench` measures."""
     heavy = "{'sqlalchemy', 'pydantic', 'numpy', 'jiyi.memory', 'jiyi.models', 'jiyi.settings'}"
     check = f"import sys, atexit; atexit.register(lambda: sys.stderr.write(str({heavy} & sys.modules.keys())))\n"
     shown = subprocess.run(

@@ -402,7 +402,7 @@ async def test_of_a_model_that_tells_each_memory_apart_the_texts_are_joined(
 
 async def test_of_written_conversations_hardly_anything_is_lost(tmp_path: Path, builtin: BuiltinEmbedder) -> None:
     corpus = load_corpus([Path(__file__).parent / "corpus" / "dev"])
-    kept = await measure(corpus if LONG else corpus[::9], tmp_path, builtin)
+    kept = await measure(corpus if LONG else corpus[::18], tmp_path, builtin)
     assert kept.texts < kept.members / 2
     assert kept.share >= 0.98, kept.lost
     assert kept.marked_share >= 0.98, kept.lost

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -35,6 +35,7 @@ from jiyi import InvalidInput, Memory
 from jiyi.agents import langgraph_items
 from jiyi.agents.langgraph import JiyiStore
 from jiyi.testing import WordEmbedder
+from support import LONG
 
 Namespace = tuple[str, ...]
 
@@ -114,7 +115,7 @@ def shared_memory(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -
 NUMBERS = itertools.count()
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=500 if LONG else 25)
 @given(operations=OPERATIONS)
 def test_it_agrees_with_the_store_of_langgraph(shared_memory: jiyi.sync.Memory, operations: list[Any]) -> None:
     ours = JiyiStore(shared_memory, user_id=f"example {next(NUMBERS)}")

@@ -93,7 +93,12 @@ def seconds(pattern: re.Pattern[str], pump: str, length: int) -> float:
 def slow_runs(pattern: re.Pattern[str]) -> list[str]:
     """Return the runs on which a pattern takes more than linear time."""
     # Eight times the length takes 64 times as long if every character looks at all others.
-    return [pump for pump in PUMPS if seconds(pattern, pump, 300) > 0.0004 and seconds(pattern, pump, 2400) > 0.025]
+    # Three times, because another process may get in between.
+    return [
+        pump
+        for pump in PUMPS
+        if seconds(pattern, pump, 300) > 0.0004 and all(seconds(pattern, pump, 2400) > 0.025 for _ in range(3))
+    ]
 
 
 def test_patterns_are_linear() -> None:
@@ -112,4 +117,4 @@ def test_reading_a_message_takes_linear_time(run: str) -> None:
         return time.process_time() - started
 
     seconds(500)  # compiles the patterns
-    assert seconds(16_000) < 12 * seconds(4_000) + 0.1
+    assert any(seconds(16_000) < 12 * seconds(4_000) + 0.1 for _ in range(3))

@@ -16,7 +16,7 @@ from agents import Agent, RunConfig, Runner, set_tracing_disabled
 from agents.memory import Session, SessionSettings, SQLiteSession
 from agents.strict_schema import ensure_strict_json_schema
 from agents.testing import ScriptedModel, assistant_message, function_call
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jiyi.sync
@@ -24,6 +24,7 @@ from jiyi import InvalidInput, Memory
 from jiyi.agents.openai_agents import JiyiSession, function_tools, recall
 from jiyi.agents.tools import TOOLS, MemoryTools
 from jiyi.testing import WordEmbedder
+from support import LONG
 
 CAT = "My cat is called 豆豆."
 
@@ -110,7 +111,7 @@ STEPS = st.lists(
 NUMBERS = itertools.count()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=500 if LONG else 20)
 @given(steps=STEPS)
 def test_it_agrees_with_the_session_of_the_sdk(shared_memory: jiyi.sync.Memory, steps: list[Any]) -> None:
     name = f"example {next(NUMBERS)}"
