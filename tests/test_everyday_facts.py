@@ -50,6 +50,10 @@ async def test_a_memory_is_the_speakers_own_sentence(text: str, parts: list[str]
     [
         (["My salary is $4,500.", "My salary is $4,800 now."], ["$4,800"]),
         (["I live in Berlin.", "I moved to Paris last week."], ["Paris"]),
+        (["I live in Berlin.", "Actually we moved to Paris last month."], ["Paris"]),
+        (["I live in Berlin.", "I've just moved to Paris."], ["Paris"]),
+        (["I live in Berlin.", "We've moved to Slack at work."], ["Berlin", "Slack"]),
+        (["I live in Berlin.", "I live in a small flat with two cats."], ["Berlin", "small flat"]),
         (["我住在柏林。", "我上周搬到巴黎了。"], ["巴黎"]),
         (["I'm 34.", "My height is 1.80 m."], ["34", "1.80 m"]),
         (["我今年34岁。", "我身高1.8米。"], ["34岁", "1.8米"]),

@@ -169,6 +169,22 @@ async def test_a_newer_answer_that_replaces_an_older_one_stands_before_it(
         assert found.hits[0].relevance_score >= 0.6
 
 
+async def test_a_successor_answers_what_its_predecessor_did(path: Path, builtin: BuiltinEmbedder) -> None:
+    said = (
+        "Hi! I'm Dana, I'm 34 and I live in Rome.",
+        "My sister lives in Toronto.",
+        "Actually we moved to Milan last month.",
+    )
+    async with Memory.open(path, settings=ON, embedder=builtin) as memory:
+        for day, text in enumerate(said, 1):
+            message = {"role": "user", "content": text, "sent_at": f"2026-03-0{day}T10:00:00Z"}
+            await memory.add([message], user_id="dana", session_id=str(day))
+        home = await memory.search("Where do I live?", user_id="dana", asked_at=APRIL)
+        assert "Milan" in home.hits[0].content and home.hits[0].relevance_score >= 0.6
+        age = await memory.search("How old am I?", user_id="dana", asked_at=APRIL)
+        assert "34" in age.hits[0].content
+
+
 class Replacing(WordReranker):
     """A reranker for which every message replaces all older ones."""
 
@@ -192,7 +208,7 @@ async def test_questions_about_the_past_get_what_was(path: Path) -> None:
 
 async def test_a_newer_message_far_from_an_answer_replaces_none(path: Path) -> None:
     async with Memory.open(path, settings=ON, embedder=WordEmbedder(), reranker=Replacing("tea")) as memory:
-        for month, text in ((1, "My morning tea is green tea."), (3, "This morning the tea shop was closed.")):
+        for month, text in ((1, "My morning tea is green tea."), (3, "Ana lost her tea cup this morning.")):
             said = {"role": "user", "content": text, "sent_at": f"2026-0{month}-05T10:00:00Z"}
             await memory.add([said], user_id="mei", session_id=str(month))
         found = await memory.search("Which morning tea is mine?", user_id="mei", asked_at=APRIL, explain=True)

@@ -30,7 +30,7 @@ LEGS: dict[SearchMode, tuple[str, ...]] = {
 }
 MOST_TURNS = 20  # of a dialogue, the last ones
 MOST_PARTS = 3  # questions in a query that are also asked by themselves, the last ones
-LEAST_KEYWORDS = 2  # of a question that can stand by itself
+LEAST_KEYWORDS = 1  # of a question that can stand by itself
 WEAK_KINDS = ("smalltalk", "nonanswer")
 
 

@@ -31,6 +31,7 @@ class RankedHit:
     score: float
     logit: float = 0.0  # of the score, by the relevance model
     members: tuple[str, ...] = ()  # ids of all memories of the statement: the message and those derived from it
+    succeeds: tuple[str, ...] = ()  # ids of outdated messages that the query is about and this statement replaces
     partly_over: bool = False  # something in the message has ended
     parts: tuple[ScorePart, ...] = ()
     evidence: tuple[ScorePart, ...] = ()
@@ -81,12 +82,14 @@ def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking:
     firsts = firsts[values[firsts] >= query.min_score]
     shown = relevance.clearest(firsts[: query.limit], candidates, places)
     statement, over = candidates.statement[places], candidates.partly_over
+    old, new = candidates.successions
     hits = [
         RankedHit(
             id=str(candidates.ids[places[at]]),
             score=float(values[first]),
             logit=float(relevance.logits[first]),
             members=tuple(map(str, candidates.ids[places[statement == statement[first]]])),
+            succeeds=tuple(map(str, candidates.ids[old[candidates.statement[new] == statement[first]]])),
             partly_over=over is not None and bool(over[places[statement == statement[first]]].any()),
             parts=_parts(scores, int(places[first])) if query.explain else (),
             evidence=relevance.explain(int(first)) if query.explain else (),

@@ -29,7 +29,7 @@ UNREAD = -5.0  # logit of candidates that were not read, as of most that don't a
 REPLACED = -0.4  # logit above which a newer hit replaces an older one
 MOST_COMPARED = 6  # hits that are compared with each other
 NEWER, OLDER = 0.25, 0.55  # least scores
-APART = 1.5  # distance of logits up to which the newer one can replace the older one: it must nearly answer by itself
+APART = 2.0  # distance of logits up to which the newer one can replace the older one: it must nearly answer by itself
 BEHIND = 0.3  # distance at which the newer one follows the older one's former logit
 LOWERED = 0.5  # subtracted from the older one's logit
 LONGEST_QUERY = 150  # characters; longer ones are no questions
@@ -100,16 +100,16 @@ async def reranked(
     present = [one for one in hits if one.id in found]
     least = max((one.logit for one in present), default=0.0) - NEAR
     read = [
-        (one, memory)
+        (one, memory, text)
         for one in present[:MOST_READ]
         if one.logit >= least
-        for memory in _wordings(one, found)
-        if width(memory.content) <= LONGEST
+        for memory, text in _wordings(one, found)
+        if width(text.content) <= LONGEST
     ]
-    texts = [candidate(memory, query.filter.now) for _, memory in read]
+    texts = [candidate(text, query.filter.now) for _, _, text in read]
     logits = await asyncio.to_thread(reranker.logits, query.text, texts) if texts else ()
     best: dict[str, tuple[float, MemoryItem]] = {}  # of each statement, the wording that answers best
-    for (one, memory), logit in zip(read, logits, strict=True):
+    for (one, memory, _), logit in zip(read, logits, strict=True):
         if one.id not in best or logit > best[one.id][0]:
             best[one.id] = (logit, memory)
     fused = [_fused(one, *best.get(one.id, (None, found[one.id]))) for one in present]
@@ -144,14 +144,18 @@ def _newest_first(
     return sorted((changed.get(one.id, one) for one in hits), key=lambda one: -one.score)
 
 
-def _wordings(one: RankedHit, found: Mapping[str, MemoryItem]) -> list[MemoryItem]:
-    """Return the texts of a statement to read: the one shown or, where a model worded facts so that they stand alone,
-    these and their message, unless something in the message has ended."""
+def _wordings(one: RankedHit, found: Mapping[str, MemoryItem]) -> list[tuple[MemoryItem, MemoryItem]]:
+    """Return what can be shown of a statement, each with a text to read: itself or, where a model worded facts so that
+    they stand alone, these and their message, unless something in the message has ended. What it replaces is read too:
+    我搬到成都了 answers 我住在哪里 because 我住在上海 does."""
     members = [found[member] for member in one.members if member in found]
-    facts = [memory for memory in members if memory.data.get("extractor") == "llm" and memory.memory_type != "episode"]
-    if not facts:
-        return [found[one.id]]
-    return facts if one.partly_over else [*facts, *(memory for memory in members if memory.memory_type == "message")]
+    shown = [memory for memory in members if memory.data.get("extractor") == "llm" and memory.memory_type != "episode"]
+    if not shown:
+        shown = [found[one.id]]
+    elif not one.partly_over:
+        shown += [memory for memory in members if memory.memory_type == "message"]
+    replaced = [(shown[0], found[old]) for old in one.succeeds if old in found]
+    return [*((memory, memory) for memory in shown), *replaced]
 
 
 def _fused(one: RankedHit, logit: float | None, shown: MemoryItem) -> RankedHit:

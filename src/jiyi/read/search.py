@@ -196,7 +196,7 @@ class Searcher:
         reranker = self.reranker if is_question(query) else None
         asked = query if reranker is None else replace(query, limit=max(query.limit, MOST_READ), min_score=0.0)
         ranked = rank(candidates, asked, index_query, self._ranking, embedder.id)
-        wanted = [(one.id,) if reranker is None else one.members for one in ranked.hits]
+        wanted = [(one.id,) if reranker is None else (*one.members, *one.succeeds) for one in ranked.hits]
         memories = await store.memories.get(query.filter.user_id, [member for some in wanted for member in some])
         found = {memory.id: memory for memory in as_they_were(memories, query.filter.as_of)}
         best, total = _across_languages(query, ranked.hits, found, self._ranking), ranked.total

@@ -42,9 +42,10 @@ _NO_NAME = (
     r"|January|February|March|April|May|June|July|August|September|October|November|December"
     r"|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)\b"
 )
-_PART = re.compile(r"\{(I|my|wo|is|zis|v|zv)\}")
+_PART = re.compile(r"\{(I|we|my|wo|is|zis|v|zv)\}")
 _PARTS = {
     "I": rf"(?P<who>\b(?i:I|the user|user|(?:my|our) (?:{_PERSON}))(?: [A-Z]\w+)?|\b(?!{_NO_NAME})[A-Z][a-z]+)",
+    "we": r"\b(?i:we)",
     "my": rf"(?P<who>\b(?i:my|our)|\b(?i:(?:my|our) (?:{_PERSON}))'s|\b[A-Z][a-z]+'s)",
     "wo": (
         rf"(?P<who>我(?:的)?{_KIN}(?:的)?|(?<![他她你您])(?:我们?|本人|用户)"
