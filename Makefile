@@ -69,7 +69,7 @@ bench-server: $(VENV)/bench  ## a running server under load, against the engine 
 docs: $(VENV)/dev  ## write the generated pages of docs/
 	$(BIN)/python docs/generate.py
 
-torture: $(VENV)/dev redis-server atheris  ## faults on purpose: SCALE=0.01 takes minutes, 1 hours (docs/internals/reliability.md)
+torture: $(VENV)/dev redis-server atheris engine-servers  ## faults on purpose: SCALE=0.01 takes minutes, 1 hours (docs/internals/reliability.md)
 	$(BIN)/python -m torture --scale $(or $(SCALE),0.01) $(TRIAL)
 
 clean:         ## remove what was set up here

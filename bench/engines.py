@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import resource
 import sys
@@ -30,6 +31,10 @@ from jiyi.embed import BuiltinEmbedder
 from jiyi.engines import Engines
 from jiyi.engines.elasticsearch import Elasticsearch
 from jiyi.engines.milvus import Milvus
+from jiyi.engines.outbox import Outbox
+from jiyi.languages.terms import tokens
+from jiyi.models import utc_now
+from jiyi.scope import Filter
 from jiyi.settings import Settings, load_settings
 
 from . import answers, everyday
@@ -44,6 +49,7 @@ TOP = 10
 EACH = 200
 CHUNK = 1000
 LOUD = 100  # searches that are timed
+CHANGES = 40
 
 
 @contextmanager
@@ -88,35 +94,39 @@ def engines_of(memory: Memory) -> Engines:
 async def agree(given: argparse.Namespace) -> None:
     sets, _ = load(given.files, limit_stores=given.limit_stores)
     with tempfile.TemporaryDirectory() as folder, engine_settings(given) as settings:
-        path = Path(folder) / "memory.db"
-        async with Memory.open(path, settings=without_recalls(load_settings())) as memory:
+        path = Path(given.folder or folder) / "memory.db"
+        async with (
+            Memory.open(path, settings=without_recalls(load_settings())) as embedded,
+            Memory.open(path, settings=settings) as engines,
+        ):
             for one in sets:
-                await answers.fill(memory, one, lambda *_: None)
-            embedded = [await _best(memory, one) for one in sets]
-        async with Memory.open(path, settings=settings) as memory:
-            await engines_of(memory).catch_up()
-            engines = [await _best(memory, one) for one in sets]
-        for one, ours, theirs in zip(sets, embedded, engines, strict=True):
-            shared = [len(set(a) & set(b)) / len(a) for a, b in zip(ours, theirs, strict=True) if a]
-            first = [a[0] == b[0] for a, b in zip(ours, theirs, strict=True) if a and b]
-            print(
-                f"{one.name}: {len(shared)} questions, overlap of the ten best {np.mean(shared):.3f},"
-                f" the same first {np.mean(first):.3f}"
-            )
+                await answers.fill(embedded, one, lambda *_: None)
+                await engines_of(engines).catch_up()
+                alike: list[tuple[float, bool]] = []
+                for store in one.stores:
+                    alike += await _compare(embedded, engines, answers.user_of(one, store), store)
+                    _print_agreement(f"{one.name}, up to {store.id}", alike)
 
 
-async def _best(memory: Memory, one: Any) -> list[list[str]]:
-    found = []
-    for store in one.stores:
-        for query in store.queries:
-            result = await memory.search(
-                query.text,
-                user_id=answers.user_of(one, store),
-                limit=TOP,
-                asked_at=query.asked_at or store.last_at,
-            )
-            found.append([hit.id for hit in result.hits])
-    return found
+async def _compare(embedded: Memory, engines: Memory, user: str, store: Any) -> list[tuple[float, bool]]:
+    """Return for each question the overlap of the best hits, and whether the first is the same."""
+    alike = []
+    for query in store.queries:
+        asked_at = query.asked_at or store.last_at
+        ours, theirs = [
+            [hit.id for hit in (await one.search(query.text, user_id=user, limit=TOP, asked_at=asked_at)).hits]
+            for one in (embedded, engines)
+        ]
+        if ours:
+            alike.append((len(set(ours) & set(theirs)) / len(ours), ours[:1] == theirs[:1]))
+    return alike
+
+
+def _print_agreement(name: str, alike: Sequence[tuple[float, bool]]) -> None:
+    overlap, first = np.mean(alike, axis=0)
+    print(
+        f"{name}: {len(alike)} questions, overlap of the ten best {overlap:.3f}, the same first {first:.3f}", flush=True
+    )
 
 
 async def everyday_scores(given: argparse.Namespace) -> None:
@@ -144,57 +154,100 @@ async def everyday_scores(given: argparse.Namespace) -> None:
 
 
 async def speed(given: argparse.Namespace) -> None:
-    real = BuiltinEmbedder()
-    quick = await PerturbedEmbedder.make(real, 0)
-    folder = Path(given.folder or tempfile.mkdtemp())
-    path = folder / "engines.db"
+    """Run each part in a process of its own, so that the RAM of one does not count for another."""
+    with contextlib.ExitStack() as stack:
+        folder = given.folder or stack.enter_context(tempfile.TemporaryDirectory())
+        engines = stack.enter_context(engine_settings(given)).engines
+        urls = [engines.milvus_url.get_secret_value(), engines.elasticsearch_url.get_secret_value()]
+        shared = ["--memories", given.memories, "--users", given.users, "--folder", folder]
+        shared += ["--milvus", urls[0], "--elasticsearch", urls[1]]
+        for part in PARTS:
+            if part == "embedded" and given.without_default:
+                continue
+            command = [sys.executable, "-m", "bench.engines", part, *map(str, shared)]
+            await (await asyncio.create_subprocess_exec(*command)).wait()
+
+
+async def opened(given: argparse.Namespace, settings: Settings) -> Memory:
+    quick = await PerturbedEmbedder.make(BuiltinEmbedder(), 0)
+    return Memory.open(Path(given.folder) / "engines.db", embedder=quick, settings=settings)
+
+
+async def fill(given: argparse.Namespace) -> None:
+    began = perf_counter()
+    async with await opened(given, without_recalls(load_settings())) as memory:
+        for user, number in [("large", given.memories), *((f"user-{at}", EACH) for at in range(given.users))]:
+            done = await memory.count(user_id=user)
+            made = list(candidates(f"{user}:{done}", max(number - done, 0)))
+            for start in range(0, len(made), CHUNK):
+                await memory.add(made[start : start + CHUNK], user_id=user)
+    print(f"filled in {perf_counter() - began:,.0f} s", flush=True)
+
+
+async def with_engines(given: argparse.Namespace) -> None:
+    asked = list(questions("speed", LOUD))
+    number = given.memories + given.users * EACH
     with engine_settings(given) as settings:
-        async with Memory.open(path, embedder=quick, settings=without_recalls(load_settings())) as memory:
-            await _add(memory, "large", given.memories)
-            for at in range(given.users):
-                await _add(memory, f"user-{at}", EACH)
-        asked = list(questions("speed", LOUD))
-        async with Memory.open(path, embedder=quick, settings=settings) as memory:
-            for outbox in engines_of(memory).outboxes:
-                began = perf_counter()
-                await outbox.finish()
-                took = perf_counter() - began
-                number = given.memories + given.users * EACH
-                print(f"{outbox.engine.name}: {number:,} memories in {took:,.0f} s, {number / took:,.0f} per second")
-            before = _ram()
-            await _floor(memory, real, asked)
-            for user in ("large", "user-0") if given.users else ("large",):
+        async with await opened(given, settings) as memory:
+            await memory.search("warm", user_id="nobody")
+            engines = engines_of(memory)
+            print(f"RAM of Jiyi: {_ram():,.0f} MB before indexing")
+            await asyncio.gather(*(_index(outbox, number) for outbox in engines.outboxes))
+            print(f"RAM of Jiyi: {_ram():,.0f} MB after indexing", flush=True)
+            await _floor(memory, asked)
+            for user in ("large", *([f"user-{at}" for at in range(given.users)][:1])):
                 await _times(f"engines, {user}", memory, user, asked)
-            print(f"RAM of this process: {before:,.0f} MB before, {_ram():,.0f} MB after the searches (peak)")
-            began = perf_counter()
-            added = await memory.add("A new note about the kettle", user_id="large")
-            await engines_of(memory).catch_up()
-            print(f"lag of one change: {(perf_counter() - began) * 1000:.0f} ms until both engines have it")
-            await memory.delete(added.memories[0].id, user_id="large")
-        if not given.without_default:
-            async with Memory.open(path, embedder=quick, settings=without_recalls(load_settings())) as memory:
-                began = perf_counter()
-                await memory.search("warm", user_id="large")
-                print(f"embedded default: first search {perf_counter() - began:.1f} s")
-                await _times("embedded default, large", memory, "large", asked)
-            print(f"RAM of this process with the embedded default: {_ram():,.0f} MB (peak)")
+            print(f"RAM of Jiyi: {_ram():,.0f} MB after the searches", flush=True)
+            engines.start()
+            await _lag(memory, asked)
+            print(f"RAM of Jiyi: {_ram():,.0f} MB after changes under load", flush=True)
 
 
-async def _add(memory: Memory, user: str, number: int) -> None:
-    done = await memory.count(user_id=user)
-    made = list(candidates(f"{user}:{done}", max(number - done, 0)))
-    for start in range(0, len(made), CHUNK):
-        await memory.add(made[start : start + CHUNK], user_id=user)
+async def _index(outbox: Outbox, number: int) -> None:
+    began = perf_counter()
+    await outbox.finish()
+    took = perf_counter() - began
+    print(f"{outbox.engine.name}: {number:,} memories in {took:,.0f} s, {number / took:,.0f} per second", flush=True)
 
 
-async def _floor(memory: Memory, embedder: BuiltinEmbedder, asked: Sequence[str]) -> None:
+async def _lag(memory: Memory, asked: Sequence[str]) -> None:
+    """Time changes until both engines have them, while two tasks search without a pause."""
+    took = []
+
+    async def search() -> None:
+        while True:
+            for text in asked:
+                await memory.search(text, user_id="large", limit=TOP)
+
+    searching = [asyncio.create_task(search()) for _ in range(2)]
+    for at in range(CHANGES):
+        await memory.add(f"A new note about kettle {at}", user_id="large")
+        began = perf_counter()
+        while await engines_of(memory).confirm("large"):
+            pass
+        took.append(perf_counter() - began)
+    for task in searching:
+        task.cancel()
+    await asyncio.gather(*searching, return_exceptions=True)
+    _print("lag of a change under load", took)
+
+
+async def embedded(given: argparse.Namespace) -> None:
+    asked = list(questions("speed", LOUD))
+    async with await opened(given, without_recalls(load_settings())) as memory:
+        began = perf_counter()
+        await memory.search("warm", user_id="large")
+        print(f"embedded default: first search {perf_counter() - began:.1f} s")
+        for user in ("large", *([f"user-{at}" for at in range(given.users)][:1])):
+            await _times(f"embedded default, {user}", memory, user, asked)
+        print(f"RAM of Jiyi: {_ram():,.0f} MB with the embedded default", flush=True)
+
+
+async def _floor(memory: Memory, asked: Sequence[str]) -> None:
     """Time each engine's bare query: the ten nearest vectors, and the ten best by BM25."""
-    from jiyi.languages.terms import tokens
-    from jiyi.models import utc_now
-    from jiyi.scope import Filter
-
     where = Filter(user_id="large", now=utc_now())
-    vectors = [await embedder.embed_query(text) for text in asked]
+    embed = memory._engine.embedder.embed_query
+    vectors = [await embed(text) for text in asked]
     for outbox in engines_of(memory).outboxes:
         took = []
         for text, vector in zip(asked, vectors, strict=True):
@@ -205,10 +258,12 @@ async def _floor(memory: Memory, embedder: BuiltinEmbedder, asked: Sequence[str]
                 await outbox.engine.bare("large", tokens(text), TOP)
             took.append(perf_counter() - began)
         _print(f"floor, {outbox.engine.name}", took)
-    began = perf_counter()
+    took = []
     for text in asked:
-        await embedder.embed_query(f"{text}.")
-    print(f"embedding a query: {(perf_counter() - began) * 1000 / len(asked):.1f} ms")
+        began = perf_counter()
+        await embed(f"{text}.")
+        took.append(perf_counter() - began)
+    _print("embedding a query", took)
 
 
 async def _times(name: str, memory: Memory, user: str, asked: Sequence[str]) -> None:
@@ -222,17 +277,22 @@ async def _times(name: str, memory: Memory, user: str, asked: Sequence[str]) -> 
 
 def _print(name: str, took: Sequence[float]) -> None:
     cuts = quantiles(took, n=20)
-    print(f"{name}: p50 {cuts[9] * 1000:.1f} ms, p95 {cuts[18] * 1000:.1f} ms")
+    print(f"{name}: p50 {cuts[9] * 1000:.1f} ms, p95 {cuts[18] * 1000:.1f} ms", flush=True)
 
 
 def _ram() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Return the present RAM of this process, in MB."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+
+PARTS = {"fill": fill, "engines": with_engines, "embedded": embedded}  # of `speed`
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.engines", description=__doc__)
     add = parser.add_argument
-    add("what", choices=("agree", "everyday", "speed"))
+    commands = {"agree": agree, "everyday": everyday_scores, "speed": speed, **PARTS}
+    add("what", choices=commands, metavar="agree|everyday|speed")
     add("files", nargs="*", type=Path, metavar="FILE", help="benchmark files")
     add("--milvus", metavar="URL")
     add("--elasticsearch", metavar="URL")
@@ -243,7 +303,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--folder", metavar="DIR", help="keep the store here")
     add("--without-default", action="store_true", help="do not measure the embedded default")
     given = parser.parse_args(arguments)
-    asyncio.run({"agree": agree, "everyday": everyday_scores, "speed": speed}[given.what](given))
+    asyncio.run(commands[given.what](given))
     return 0
 
 

@@ -174,7 +174,10 @@ async def test_a_large_user_is_searched_without_the_engine_that_is_down(
         assert found.degraded == ("not searched by meaning: milvus: it is down",)
 
 
-async def test_differences_are_found_and_rebuilt(path: Path, engine_urls: dict[str, str]) -> None:
+async def test_differences_are_found_and_rebuilt(
+    path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jiyi.engines.milvus.FLUSH_FROM", 1)
     async with open_with(path, engine_settings(engine_urls)) as memory:
         ids = [(await memory.add(f"Mei likes tea {at}", user_id="mei")).memories[0].id for at in range(5)]
         await settled(memory)

@@ -1,13 +1,14 @@
-"""Random changes, faults and restarts: afterwards every engine equals the store, and at no time does a search return a
-deleted memory or another user's."""
+"""Random changes, faults, and restarts of Jiyi and of engines: afterwards every engine equals the store, and at no time
+does a search return a deleted memory or another user's."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import shutil
+import signal
 import tempfile
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
+from engine_servers import STARTS, EngineServer
 from jiyi.errors import EngineError
 from jiyi.settings import Settings
 from support import LONG
@@ -25,6 +27,7 @@ from test_engines import engine_settings, engines_of, open_with, settled
 USERS = ("mei", "bo", 'quote"s and 空格')
 WORDS = ("green tea", "black coffee", "柏林的公寓", "大提琴", "the cello", "a red bicycle")
 ENGINES = ("milvus", "elasticsearch", "mongodb")
+RESTARTED = ENGINES if LONG else ("mongodb",)  # this one starts in no time
 
 
 class Fault:
@@ -47,6 +50,7 @@ class Fault:
 class EngineMachine(RuleBasedStateMachine):
     empty: Path
     engines: Settings
+    servers: dict[str, EngineServer]  # that are restarted
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,6 +59,7 @@ class EngineMachine(RuleBasedStateMachine):
         shutil.copy(self.empty, self.folder / "memory.db")
         self.alive: dict[str, dict[str, str]] = {user: {} for user in USERS}
         self.number = 0
+        self.restarted: set[str] = set()
         self.open()
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -95,9 +100,30 @@ class EngineMachine(RuleBasedStateMachine):
     def some(self, data: st.DataObject) -> tuple[str, str]:
         return data.draw(st.sampled_from([(user, one) for user, own in self.alive.items() for one in own]))
 
+    def step(self, name: str) -> None:
+        """Feed an engine; after a restart, the first request may fail on the old connection."""
+        outbox = engines_of(self.memory).outbox(name)
+        if name in self.restarted:
+            self.restarted.remove(name)
+            with contextlib.suppress(EngineError):
+                self.run(outbox.step())
+        self.run(outbox.step())
+
     @rule(name=st.sampled_from(ENGINES))
     def feed(self, name: str) -> None:
-        self.run(engines_of(self.memory).outbox(name).step())
+        self.step(name)
+
+    @rule(name=st.sampled_from(RESTARTED), how=st.sampled_from([signal.SIGKILL, signal.SIGTERM]), data=st.data())
+    def restart_engine(self, name: str, how: signal.Signals, data: st.DataObject) -> None:
+        """An engine ends and starts again; meanwhile the store is changed and searched."""
+        self.servers[name].end(how)
+        user, word = data.draw(st.sampled_from(USERS)), data.draw(st.sampled_from(WORDS))
+        self.add(user, word)
+        if any(self.alive.values()) and data.draw(st.booleans()):
+            self.delete(data)
+        self.search(user, word)
+        self.servers[name].start()
+        self.restarted.add(name)
 
     @rule(name=st.sampled_from(ENGINES), fault=st.sampled_from(["refused", "answer lost"]))
     def feed_with_a_fault(self, name: str, fault: str) -> None:
@@ -110,7 +136,7 @@ class EngineMachine(RuleBasedStateMachine):
     def deliver_again(self, name: str, user: str, back: int) -> None:
         """Changes that were applied come again, as after a crash before the position was stored."""
         outbox = engines_of(self.memory).outbox(name)
-        self.run(outbox.step())
+        self.step(name)
         projections = self.memory._engine.store.projections
         state = self.run(projections.user(user)).get(name)
         if state is not None and state.applied is not None:
@@ -123,7 +149,7 @@ class EngineMachine(RuleBasedStateMachine):
         """A process that was suspended writes what it read before another one wrote more, and loses its lease."""
         store, outbox = self.memory._engine.store, engines_of(self.memory).outbox(name)
         self.add(user, WORDS[0])
-        self.run(outbox.step())
+        self.step(name)
         old = self.run(store.projected.page(user, "", self.memory._engine.embedder.id))
         state = self.run(store.projections.user(user))[name]
         first, *others = list(self.alive[user])
@@ -153,6 +179,8 @@ class EngineMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
+            for name in ENGINES:
+                self.step(name)
             self.run(settled(self.memory))
             for report in self.run(self.memory.maintenance.verify_engines()):
                 assert report.documents == sum(map(len, self.alive.values()))
@@ -165,11 +193,25 @@ class EngineMachine(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
+@pytest.fixture
+def restarted_servers(engine_urls: dict[str, str]) -> Iterator[dict[str, EngineServer]]:
+    """Servers that no other test uses."""
+    servers = {name: STARTS[name]() for name in RESTARTED}
+    yield servers
+    for server in servers.values():
+        server.stop()
+
+
 def test_engines_equal_the_store_after_anything(
-    engine_urls: dict[str, str], empty_store: Path, monkeypatch: pytest.MonkeyPatch
+    engine_urls: dict[str, str],
+    restarted_servers: dict[str, EngineServer],
+    empty_store: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("jiyi.engines.CONFIRM_S", 0.0)
-    EngineMachine.engines, EngineMachine.empty = engine_settings(engine_urls), empty_store
+    EngineMachine.servers = restarted_servers
+    urls = engine_urls | {name: server.url for name, server in restarted_servers.items()}
+    EngineMachine.engines, EngineMachine.empty = engine_settings(urls), empty_store
     run_state_machine_as_test(
         EngineMachine,
         settings=settings(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torture import attacker, concurrency, kills, soak
+from torture import attacker, concurrency, engine_kills, kills, soak
 from torture.trial import Trial
 from torture.trials import TRIALS
 from torture.writes import under_the_shim
@@ -47,6 +47,14 @@ async def test_an_acknowledgement_before_the_commit_is_noticed(tmp_path: Path) -
     made = trial("kills", tmp_path, without="the commit")
     await kills.run(made)
     assert any("lost" in broken for broken in made.broken)
+
+
+@pytest.mark.skipif(not LONG, reason="some minutes: JIYI_TEST_LONG=1")
+@pytest.mark.parametrize("without", [None, *engine_kills.PROTECTIONS])
+async def test_engines_equal_the_store_after_kills(without: str | None, tmp_path: Path) -> None:
+    made = trial("engine_kills", tmp_path, without=without)
+    await engine_kills.run(made)
+    assert bool(made.broken) == bool(without) and made.counts["writes to engines"]
 
 
 @needs_compiler

@@ -1,45 +1,52 @@
-"""`python -m torture.engine_kills`: kill -9 at random moments of the engines and of the process that feeds them.
+"""`kill -9` of the engines and of the process that feeds them, 500 times: each engine equals the store at rest.
 
-A process writes for several users, and another one feeds Milvus, OpenSearch and FerretDB until it is killed. Every few
-kills one of the engines is killed instead and started again. Now and then everything comes to rest: then each engine
-must equal the store, with nothing missing, extra or different. It needs the servers of the tests.
+A process writes for several users and searches; another one feeds Milvus, OpenSearch and FerretDB until it is killed.
+Every tenth kill also hits one of the engines, which is then started again. Now and then everything comes to rest and is
+compared: nothing may be missing, extra or different. No search may return a deleted memory or another user's.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import json
+import os
 import random
-import shutil
+import select
+import subprocess
 import sys
-import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jiyi.engines
 from jiyi import Memory, NotFound
 from jiyi.engines import outbox
+from jiyi.engines.base import Engine
 from jiyi.errors import EngineError
 from jiyi.settings import Settings, load_settings
+from jiyi.store.projected import ProjectedMemory
 from jiyi.testing import WordEmbedder
 
-from .forks import fork, kill, wait
+from .forks import fork, in_process, kill, wait
+from .trial import Trial
 from .warm import warm
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from engine_servers import STARTS, EngineServer
+from engine_servers import STARTS, EngineServer, Unavailable
 
+PROTECTIONS = {"the order of position and write": "the position in the feed is stored before the engine has the change"}
+KILLS = 500
 USERS = ("mei", "林梅", "a-b.c")
 LOOK_EVERY = 50  # kills
 ENGINE_EVERY = 10
 OPERATIONS = 6  # of the writing process, per kill
-SECONDS = (0.05, 1.2)  # until a feeding process is killed
+MOST_SIGNS = 14  # of writes, until a feeding process is killed; 0: perhaps while it opens the store
+FIRST_S, PATIENCE_S = 20.0, 2.0  # for which a sign is waited
 REST_S = 240.0
+LATE_S = 0.3
 
 
 def settings_of(servers: dict[str, EngineServer]) -> Settings:
@@ -48,6 +55,7 @@ def settings_of(servers: dict[str, EngineServer]) -> Settings:
         engines={**urls, "vectors": "milvus", "words": "elasticsearch", "prefix": "kills", "timeout_s": 5.0},
         jobs={"in_process": False},
         extraction={"enabled": False},
+        cache={"max_searches": 0},
     )
 
 
@@ -55,11 +63,11 @@ def opened(folder: Path, settings: Settings) -> Memory:
     return Memory.open(folder / "memory.db", settings=settings, embedder=WordEmbedder(16))
 
 
-async def write(folder: Path, seed: str) -> None:
-    """Add, change and delete, without engines: the store is the truth."""
+async def write(folder: Path, settings: Settings, seed: str, told: Path) -> None:
+    """Add, change, delete, and search in the engines, which another process feeds."""
+    jiyi.engines.CONFIRM_S = 0.0
     rng = random.Random(seed)
-    plain = load_settings(extraction={"enabled": False}, jobs={"in_process": False})
-    async with opened(folder, plain) as memory:
+    async with opened(folder, settings) as memory:
         for at in range(OPERATIONS):
             user = rng.choice(USERS)
             own = [item.id for item in (await memory.list(user_id=user)).items]
@@ -73,16 +81,54 @@ async def write(folder: Path, seed: str) -> None:
                     await memory.delete(rng.choice(own), user_id=user)
                 else:
                     await memory.delete_all(user_id=user)
+        problems = await _search(memory, rng.choice(USERS))
+    await asyncio.to_thread(told.write_text, json.dumps(problems), "utf-8")
 
 
-async def feed(folder: Path, settings: Settings) -> None:
+async def _search(memory: Memory, user: str) -> list[str]:
+    """Search, and return a problem for every hit that is not one of the user's memories."""
+    own = {item.id: item.content for item in (await memory.list(user_id=user, limit=1000)).items}
+    found = await memory.search("note 笔记 changed", user_id=user, limit=50)
+    foreign = [hit.id for hit in found.hits if own.get(hit.id) != hit.content]
+    missing = ["a search found nothing"] if own and not found.hits else []
+    return [f"a search of {user} returned {one}, which is not theirs or gone" for one in foreign] + missing
+
+
+async def feed(folder: Path, settings: Settings, signs: int, too_early: bool) -> None:
     """Feed the engines until killed."""
     outbox.LEASE_S, outbox.RENEW_S, outbox.POLL_S, outbox.LONGEST_WAIT_S = 0.3, 0.1, 0.02, 0.2
     async with opened(folder, settings) as memory:
         engines = memory._engine.engines
         assert engines is not None
+        for box in engines.outboxes:
+            box.engine = WatchedEngine(box.engine, signs, too_early)
         engines.start()
         await asyncio.sleep(3600)
+
+
+class WatchedEngine:
+    """Signals before and after each write; too early, it confirms a write some time before it is done."""
+
+    def __init__(self, engine: Engine, signs: int, too_early: bool) -> None:
+        self._engine = engine
+        self._signs = signs
+        self._too_early = too_early
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
+        os.write(self._signs, b".")
+        if self._too_early:
+            self._tasks.append(asyncio.create_task(self._late(user_id, memories, deleted)))
+        else:
+            await self._engine.write(user_id, memories, deleted)
+        os.write(self._signs, b".")
+
+    async def _late(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
+        await asyncio.sleep(LATE_S)
+        await self._engine.write(user_id, memories, deleted)
 
 
 async def look(folder: Path, settings: Settings, told: Path) -> None:
@@ -105,62 +151,75 @@ async def look(folder: Path, settings: Settings, told: Path) -> None:
         reports = await engines.verify()
         problems += [str(report) for report in reports if not report.sound or report.behind]
         for user in USERS:
-            own = {item.id: item.content for item in (await memory.list(user_id=user)).items}
-            found = await memory.search("note 笔记 changed", user_id=user, limit=50)
-            foreign = [hit.id for hit in found.hits if own.get(hit.id) != hit.content]
-            problems += [f"a search of {user} returned {one}, which is not theirs or gone" for one in foreign]
+            problems += await _search(memory, user)
     await asyncio.to_thread(told.write_text, json.dumps(problems), "utf-8")
 
 
-def run(kills: int, seed: int) -> int:
-    rng = random.Random(seed)
-    folder = Path(tempfile.mkdtemp(prefix="jiyi-kills-"))
-    counts: Counter[str] = Counter()
-    problems: list[str] = []
+async def rehearse(folder: Path) -> None:
+    """Load everything that a forked process needs, except for connections."""
+    import opensearchpy  # noqa: F401
+    import pymilvus  # noqa: F401
+    import pymongo  # noqa: F401
 
-    async def once() -> None:
-        async with opened(folder, load_settings(extraction={"enabled": False})) as memory:
-            await memory.add("first", user_id=USERS[0])
+    await asyncio.to_thread(folder.mkdir)
+    async with opened(folder, load_settings(extraction={"enabled": False})) as memory:
+        await memory.add("note 笔记", user_id=USERS[0])
+        await memory.search("note 笔记", user_id=USERS[0])
 
-    warm(once)
-    servers = {name: start() for name, start in STARTS.items()}
-    settings = settings_of(servers)
-    began = time.monotonic()
+
+def drive(trial: Trial, *, kills: int) -> None:
+    servers: dict[str, EngineServer] = {}
+    warm(partial(rehearse, trial.scratch / "rehearsal"))
     try:
-        for number in range(kills):
-            writing = fork(partial(write, folder, f"{seed}:{number}"))
-            feeding = fork(partial(feed, folder, settings))
-            time.sleep(rng.uniform(*SECONDS))
-            if number % ENGINE_EVERY == ENGINE_EVERY - 1:
-                server = servers[rng.choices(list(servers), [4, 1, 5])[0]]
-                server.end()
-                counts[f"kills of {server.name}"] += 1
-                server.start()
-            counts["kills of the worker"] += kill(feeding)
-            if wait(writing):
-                problems.append(f"the writing process {number} failed")
-            if number % LOOK_EVERY == LOOK_EVERY - 1 or number == kills - 1:
-                told = folder / "told.json"
-                looking = fork(partial(look, folder, settings, told))
-                found = ["looking failed"] if wait(looking) else json.loads(told.read_text("utf-8"))
-                problems += [f"after {number + 1} kills: {problem}" for problem in found]
-                counts["comparisons"] += 1
-                print(f"{number + 1} kills, {time.monotonic() - began:,.0f} s, {len(problems)} problems", flush=True)
+        for name, start in STARTS.items():
+            servers[name] = start()
+        _kill(trial, kills, servers)
+    except (Unavailable, OSError, subprocess.SubprocessError) as error:
+        trial.notes.append(f"NOT RUN: {error}")
     finally:
         for server in servers.values():
             server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-    print(dict(counts), *problems, sep="\n")
-    return 1 if problems else 0
 
 
-def main(arguments: Sequence[str] | None = None) -> Any:
-    parser = argparse.ArgumentParser(prog="python -m torture.engine_kills", description=__doc__)
-    parser.add_argument("--kills", type=int, default=500, metavar="N")
-    parser.add_argument("--seed", type=int, default=1, metavar="N")
-    given = parser.parse_args(arguments)
-    return run(given.kills, given.seed)
+def _kill(trial: Trial, kills: int, servers: dict[str, EngineServer]) -> None:
+    folder, settings = trial.scratch, settings_of(servers)
+    rng = random.Random(trial.seed)
+    for number in range(kills):
+        told = folder / "told.json"
+        told.write_text("[]", "utf-8")
+        theirs, ours = os.pipe()
+        writing = fork(partial(write, folder, settings, f"{trial.seed}:{number}", told))
+        feeding = fork(partial(feed, folder, settings, ours, trial.without is not None))
+        os.close(ours)
+        trial.counts["writes to engines"] += _signs(theirs, rng.randrange(MOST_SIGNS))
+        time.sleep(rng.uniform(0, 0.02))
+        if number % ENGINE_EVERY == ENGINE_EVERY - 1:
+            server = servers[rng.choices(list(servers), [4, 1, 5])[0]]
+            server.end()
+            trial.counts[f"kills of {server.name}"] += 1
+            server.start()
+        trial.counts["kills"] += kill(feeding)
+        os.close(theirs)
+        _check(trial, wait(writing), told)
+        if number % LOOK_EVERY == LOOK_EVERY - 1 or number == kills - 1:
+            _check(trial, wait(fork(partial(look, folder, settings, told))), told)
+            trial.counts["comparisons"] += 1
+            print(f"  {number + 1:,} of {kills:,} kills, {len(trial.broken)} broken", flush=True)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _signs(pipe: int, most: int) -> int:
+    """Wait for signs of writes, but not long where there is nothing to write; return the number of writes begun."""
+    for at in range(most):
+        if not select.select([pipe], [], [], FIRST_S if at == 0 else PATIENCE_S)[0] or not os.read(pipe, 1):
+            return (at + 1) // 2
+    return (most + 1) // 2
+
+
+def _check(trial: Trial, code: int, told: Path) -> None:
+    found = ["a process failed"] if code else json.loads(told.read_text("utf-8"))
+    for problem in found:
+        trial.breaks("other", f"after {trial.counts['kills']} kills: {problem}")
+
+
+async def run(trial: Trial) -> None:
+    await in_process(trial, "engine_kills.drive", kills=trial.times(KILLS, 20))

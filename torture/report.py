@@ -29,6 +29,10 @@ PROMISES = {  # names of the promises in `trial.broken`
 
 INJECTED = {  # headline figures: trial and counts
     "processes killed at random moments": ("kills", ("kills",)),
+    "processes killed that feed external engines, and engines": (
+        "engine_kills",
+        ("kills", "kills of milvus", "kills of opensearch", "kills of ferretdb"),
+    ),
     "processes killed at a call that writes": ("writes", ("kills at a call",)),
     "calls that failed, were cut short, or found the disk full": (
         "io_errors",

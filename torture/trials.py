@@ -6,6 +6,7 @@ TRIALS: dict[str, str] = {
     "inputs": "bad input to everything that reads: files, imports, replies, queries, filters",
     "fuzzing": "coverage-guided fuzzing of the same parsers",
     "kills": "kill -9 at random moments",
+    "engine_kills": "kill -9 of external engines and of the process that feeds them",
     "writes": "kill -9 at every call that writes, of every verb",
     "io_errors": "each of these calls fails, disks are full, read-only or locked, and the clock jumps",
     "power": "power cuts: what was not flushed is lost, torn or reordered",

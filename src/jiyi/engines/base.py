@@ -44,8 +44,8 @@ class Engine(Protocol):
     async def drop(self) -> None:
         """Delete everything of this store."""
 
-    async def drop_unused(self) -> None:
-        """Delete what another embedder left, after everything is loaded."""
+    async def loaded(self) -> None:
+        """Everything is loaded: prepare for searches, and delete what another embedder left."""
 
     async def close(self) -> None: ...
 

@@ -226,8 +226,8 @@ class Elasticsearch:
         await self._ask(self._client.indices.delete(index=self._index, ignore=404))
         self._opened = False
 
-    async def drop_unused(self) -> None:
-        """Do nothing: there are no vectors."""
+    async def loaded(self) -> None:
+        """Do nothing: there are no vectors, and each load was refreshed."""
 
     async def close(self) -> None:
         await self._client.close()

@@ -26,6 +26,7 @@ T = TypeVar("T")
 INDEX = {"index_type": "HNSW", "metric_type": "COSINE", "params": {"M": 16, "efConstruction": 100}}
 HASH = 32  # characters
 AT_ONCE = 500  # entities
+FLUSH_FROM = 5000  # entities: fewer are compared one by one until the server flushes by itself
 PAGE = 2000
 NAMES = ("memory_type", "layer", "session_id", "agent_id", "group_id")
 TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "created_at")
@@ -49,6 +50,7 @@ class Milvus:
         self._ready: set[str] = set()  # collections that exist and are loaded
         self._timeout_s = timeout_s
         self._connected: Any = None
+        self._unflushed = 0  # entities
         self._lock = asyncio.Lock()
 
     async def _call(self, work: Callable[[Any], T]) -> T:
@@ -120,6 +122,7 @@ class Milvus:
                     self._create(client, name, dimension)
                 for part in _chunks(entities):
                     client.upsert(name, list(part), timeout=self._timeout_s)
+                self._unflushed += len(entities)
 
         await self._call(write)
 
@@ -197,15 +200,18 @@ class Milvus:
         await self._call(drop)
         self._ready = set()
 
-    async def drop_unused(self) -> None:
-        """Drop the collections of other models, after this model's collection is complete."""
+    async def loaded(self) -> None:
+        """Have the index built of what was loaded, and drop the collections of other models."""
 
-        def drop(client: Any) -> None:
+        def finish(client: Any) -> None:
             for name in self._collections(client, self._prefix):
                 if not name.startswith(self._of_model):
                     client.drop_collection(name, timeout=self._timeout_s)
+                elif self._unflushed >= FLUSH_FROM:
+                    client.flush(name)  # without a limit: it may take minutes
+            self._unflushed = 0
 
-        await self._call(drop)
+        await self._call(finish)
 
     async def close(self) -> None:
         if self._connected is not None:

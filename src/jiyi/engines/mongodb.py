@@ -106,7 +106,7 @@ class MongoDB:
             await self._ask(self._database[name].drop())
         self._opened = False
 
-    async def drop_unused(self) -> None:
+    async def loaded(self) -> None:
         """Do nothing: there are no vectors."""
 
     async def close(self) -> None:

@@ -98,7 +98,7 @@ class Outbox:
                 if progress is not None:
                     progress(f"loading {name}", at + 1, len(users))
             if not self._well:
-                await self.engine.drop_unused()
+                await self.engine.loaded()
             if tip != seen or not self._well:
                 await self._store.projections.note(name, self._owner, seen=tip)
                 self._seen, self._well = tip, True
