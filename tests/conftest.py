@@ -135,7 +135,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    MISSING.extend(told for told in node.workeroutput["missing"] if told not in MISSING)
+    ended = getattr(node, "workeroutput", {})  # a process that died has none
+    MISSING.extend(told for told in ended.get("missing", ()) if told not in MISSING)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

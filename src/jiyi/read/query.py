@@ -30,6 +30,7 @@ LEGS: dict[SearchMode, tuple[str, ...]] = {
 }
 MOST_TURNS = 20  # of a dialogue, the last ones
 MOST_PARTS = 3  # questions in a query that are also asked by themselves, the last ones
+ONE_SENTENCE = re.compile(r"[\w ,'’，、-]*[?？]?")  # of most queries; others have to be split to know
 LEAST_KEYWORDS = 1  # of a question that can stand by itself
 WEAK_KINDS = ("smalltalk", "nonanswer")
 
@@ -89,7 +90,7 @@ def interpret(
 
 def parts(query: Query) -> list[Query]:
     """Return the questions in a query of several sentences, each as a query of its own."""
-    if query.turns or query.mode == "keyword":
+    if query.turns or query.mode == "keyword" or ONE_SENTENCE.fullmatch(query.text):
         return []
     sentences = split_sentences(query.text)
     asked = [one for one in sentences if one.endswith(("?", "？")) and len(query_keywords(one)) >= LEAST_KEYWORDS]
