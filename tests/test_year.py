@@ -11,7 +11,7 @@ from support import LONG
 
 
 async def test_maintenance_bounds_memories_and_keeps_answers(tmp_path: Path, builtin: BuiltinEmbedder) -> None:
-    users, days = (10, 360) if LONG else (2, 60)
+    users, days = (10, 360) if LONG else (1, 60)
     plan = Plan(users=users, days=days, every_days=10.0, seed=7, asked=6)
     embedder = CachedEmbedder(builtin)
     everything = (await live(tmp_path, embedder, plan, maintain=False))[-1]

@@ -1,4 +1,4 @@
-"""Mutation testing of the code that stores, runs jobs, reconciles and authorises.
+"""Mutation testing of the code that writes, reads, stores and authorises.
 
 A mutant changes one place inside a function, in a fork of this process only. The tests that call the function, known
 from a first run without mutants, are run fastest first until one fails. Survivors are reported: either a test is
@@ -33,23 +33,14 @@ WHOLE = 240
 ROOT = Path(__file__).parent.parent
 LONGEST_CPU_S = 60  # against endless loops
 LONGEST_S, SLOWER = 60, 15  # against deadlocks: seconds, and times the normal duration
-FILES = (
-    *(
-        "store/additions.py",
-        "store/edits.py",
-        "store/jobs.py",
-        "store/slots.py",
-        "store/deletions.py",
-        "store/filters.py",
-        "store/keys.py",
-    ),
-    *("store/memories.py", "store/history.py", "write/change.py", "write/facts.py", "write/identify.py"),
-    *("write/reconcile.py", "write/settle.py", "write/timeline.py", "write/worker.py", "keys.py", "areas/keys.py"),
-    "server/auth.py",
-)
+FOLDERS = ("write", "read", "store")
+ELSEWHERE = {"store/postgres.py", "store/postgres_errors.py"}  # run on PostgreSQL only
+OTHER_FILES = ("keys.py", "areas/keys.py", "server/auth.py")
 TESTS = (
     *("test_add", "test_history", "test_reconcile", "test_jobs", "test_delete", "test_isolation", "test_keys"),
-    *("test_erase", "test_undo", "test_compress", "test_renew", "test_identify", "test_flow"),
+    *("test_erase", "test_undo", "test_compress", "test_renew", "test_identify", "test_flow", "test_verify"),
+    *("test_search", "test_score", "test_cached", "test_recalls", "test_context", "test_succession", "test_overview"),
+    *("test_everyday_facts", "test_synonyms", "test_maintenance", "test_moving", "test_rerank", "test_llm_drafts"),
     *("test_server_isolation", "test_server_walls"),
 )
 LEFT_OUT = "not postgres and not process"  # other processes would not contain the mutant
@@ -58,6 +49,13 @@ OTHERS = {
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
     ast.Add: ast.Sub, ast.Sub: ast.Add,
 }  # fmt: skip
+
+
+def files() -> list[str]:
+    """List the files to change, relative to the package."""
+    package = ROOT / "src/jiyi"
+    found = [str(path.relative_to(package)) for folder in FOLDERS for path in sorted((package / folder).glob("*.py"))]
+    return [file for file in (*found, *OTHER_FILES) if file not in ELSEWHERE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +241,7 @@ def _run(session: pytest.Session, tests: list[pytest.Item]) -> int:
 
 def _recorded(session: pytest.Session, told: Path) -> int:
     """Run all tests unchanged, and record which call which functions, fastest first."""
-    ours = tuple(str(ROOT / "src/jiyi" / file) for file in FILES)
+    ours = tuple(str(ROOT / "src/jiyi" / file) for file in files())
     callers: dict[str, list[str]] = {}
     seen: set[CodeType] = set()
 
@@ -272,10 +270,10 @@ def _recorded(session: pytest.Session, told: Path) -> int:
 
 
 def drive(trial: Trial, *, most: int) -> None:
-    for file in FILES:
-        importlib.import_module("jiyi." + file.removesuffix(".py").replace("/", "."))
-    every = [mutant for file in FILES for mutant in mutants_of(file)]
-    trial.notes.append(f"{len(every):,} possible mutants of {len(FILES)} files; a sample was tried")
+    for file in files():
+        importlib.import_module("jiyi." + file.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+    every = [mutant for file in files() for mutant in mutants_of(file)]
+    trial.notes.append(f"{len(every):,} possible mutants of {len(files())} files; a sample was tried")
     chosen = trial.chances().sample(every, min(len(every), most))
     os.chdir(ROOT)
     options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "-k", LEFT_OUT]
