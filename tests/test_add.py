@@ -571,3 +571,11 @@ async def test_what_is_spelled_in_another_way_is_not_lost(path: Path, one: str, 
             assert not again.created, "the very same is stored once"
             assert other in await memory.context(other, user_id="mei")
             await memory.delete_all("mei")
+
+
+async def test_results_are_iterated_over_directly(memory: Memory) -> None:
+    await memory.add("My dog is called Rex.", user_id="mei")
+    await memory.add([{"role": "user", "content": "hello"}], user_id="mei")
+    assert [one.content for one in await memory.list(user_id="mei")] == ["My dog is called Rex."]
+    assert [one.content for one in await memory.search("dog", user_id="mei", limit=1)] == ["My dog is called Rex."]
+    assert [one.text for one in await memory.messages(user_id="mei")] == ["hello"]

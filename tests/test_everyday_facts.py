@@ -59,6 +59,8 @@ async def test_a_memory_is_the_speakers_own_sentence(text: str, parts: list[str]
         (["我今年34岁。", "我身高1.8米。"], ["34岁", "1.8米"]),
         (["I work at Stripe.", "I quit my job at Acme."], ["Stripe", "quit"]),
         (["I work at Acme.", "I quit my job at Acme."], ["quit"]),
+        (["I work at Acme.", "I quit my job at Acme.", "I started at Bolt last week."], ["Bolt"]),
+        (["我在华为上班。", "我从华为离职了。", "我在腾讯上班。"], ["腾讯"]),
         (["我在华为上班。", "我从华为离职了。"], ["离职"]),
         (["I work at Acme.", "My husband works at Bosch."], ["Acme", "Bosch"]),
         (["我在华为上班。", "我老公在博世工作。"], ["华为", "博世"]),

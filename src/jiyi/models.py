@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from enum import Enum, StrEnum
 from typing import Annotated, Any, Final, Literal
@@ -286,6 +287,9 @@ class SearchResult(Value):
     expanded_keywords: tuple[str, ...]
     degraded: tuple[str, ...] = ()
 
+    def __iter__(self) -> Iterator[Hit]:  # type: ignore[override]
+        return iter(self.hits)
+
 
 class Recall(Value):
     """Record of a search that found something; `memory_ids` are ordered, best first."""
@@ -302,6 +306,9 @@ class Page(Value):
 
     items: tuple[MemoryItem, ...]
     next_cursor: str | None
+
+    def __iter__(self) -> Iterator[MemoryItem]:  # type: ignore[override]
+        return iter(self.items)
 
 
 class Revision(Value):
@@ -348,6 +355,9 @@ class MessagePage(Value):
 
     items: tuple[SourceMessage, ...]
     next_cursor: str | None
+
+    def __iter__(self) -> Iterator[SourceMessage]:  # type: ignore[override]
+        return iter(self.items)
 
 
 class Deletion(Value):

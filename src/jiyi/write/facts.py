@@ -30,9 +30,9 @@ class Fact:
 
     def ends(self, old: Self) -> bool:
         """Return True if the old fact ends when this one begins. Another value alone does not end it: a person
-        has one home, but many hobbies."""
+        has one home, but many hobbies. A new employer ends "I quit my job" too."""
         if old.ended:
-            return not self.ended and _alike(self.value, old.value)
+            return not self.ended and (self.single or _alike(self.value, old.value))
         if self.ended:
             # Whoever left Acme left "Acme as a manager".
             exactly = self.value is None or _alike(self.value, old.value)
