@@ -19,6 +19,8 @@ from urllib.parse import quote, urlencode
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Request, expect, sync_playwright
 
+from support import missing
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 VIEWS = (
     "search",
@@ -43,19 +45,7 @@ CHAT = [
 ]
 
 
-expect.set_options(timeout=15_000)  # machines that test are busy
-
-
-def missing(message: str) -> None:
-    """Skipped on a laptop, loudly; failed in CI."""
-    from conftest import MISSING
-
-    told = f"NO CHROMIUM, so the console is not tested: {message}"
-    if os.environ.get("CI") == "true":
-        pytest.fail(told)
-    if told not in MISSING:
-        MISSING.append(told)
-    pytest.skip(told)
+expect.set_options(timeout=60_000)  # machines that test are busy
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +54,7 @@ def browser() -> Iterator[Browser]:
     event loop can be started in this thread."""
     program = os.environ.get("TEST_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
-        missing("chromium is not installed (Debian: apt-get install chromium)")
+        missing("CHROMIUM", "chromium is not installed (Debian: apt-get install chromium)")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         yield browser

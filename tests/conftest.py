@@ -28,7 +28,7 @@ from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from postgres_server import QUICK, Databases, Server, Unavailable
 from redis_server import own_redis, redis_url, shared_redis  # noqa: F401 - fixtures
-from support import LONG
+from support import LONG, MISSING, missing
 
 # The same examples in each run; those of a long one are chosen anew.
 settings.register_profile(
@@ -125,9 +125,6 @@ def path(tmp_path: Path, empty_store: Path) -> Path:
     return Path(shutil.copy(empty_store, tmp_path))
 
 
-MISSING: list[str] = []  # what was not there to be tested
-
-
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workeroutput"):  # one of several processes: the one that started them tells the person
         session.config.workeroutput["missing"] = MISSING
@@ -182,11 +179,7 @@ def databases() -> Iterator[Databases]:
         databases = Databases(os.environ.get("TEST_DATABASE_URL") or server.url())
         asyncio.run(databases.prepare())
     except (Unavailable, ImportError, OSError) as error:
-        message = f"NO POSTGRESQL, so nothing is tested on it: {error}"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        MISSING.append(message)
-        pytest.skip(message)
+        missing("POSTGRESQL", error)
     try:
         yield databases
         asyncio.run(databases.cleanup())
@@ -219,6 +212,13 @@ def verbatim() -> Settings:
 async def memory(place: str | Path) -> AsyncIterator[Memory]:
     """A memory with a quick embedder that compares words."""
     async with Memory.open(place, settings=verbatim(), embedder=WordEmbedder(512)) as memory:
+        yield memory
+
+
+@pytest.fixture
+async def extracting_memory(place: str | Path) -> AsyncIterator[Memory]:
+    """A memory as users have it, with a quick embedder."""
+    async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
         yield memory
 
 

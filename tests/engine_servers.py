@@ -21,6 +21,8 @@ from pathlib import Path
 
 import pytest
 
+from support import missing, unused_port
+
 HERE = Path(__file__).parent / "servers"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jiyi-test-servers"
 ENVIRONMENT = dict(os.environ)  # tests replace HOME, and Maven and Go look for their settings in it
@@ -30,12 +32,6 @@ START_S = 90
 
 class Unavailable(Exception):
     """There is no server here, and why."""
-
-
-def unused_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager
@@ -233,18 +229,6 @@ def shared(name: str, folder: Path) -> Iterator[str]:
             server.leave(running=bool(known["users"]))
 
 
-def missing(name: str, problem: object) -> None:
-    """Skip, loudly; fail in CI."""
-    from conftest import MISSING
-
-    told = f"NO {name.upper()}, so nothing is tested on it: {problem}"
-    if os.environ.get("CI") == "true":
-        pytest.fail(told)
-    if told not in MISSING:
-        MISSING.append(told)
-    pytest.skip(told)
-
-
 @pytest.fixture(scope="session")
 def engine_urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The URLs of Milvus, OpenSearch and FerretDB, which all test processes share."""
@@ -256,7 +240,7 @@ def engine_urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
             try:
                 urls[name] = stack.enter_context(shared(name, folder))
             except (Unavailable, OSError, subprocess.SubprocessError) as error:
-                missing(name, error)
+                missing(name.upper(), error)
         yield urls
 
 

@@ -6,7 +6,6 @@ import asyncio
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -15,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
+
+from support import unused_port
 
 ROLE, PASSWORD = "jiyi_test", "s3cret-W0rd"  # an ordinary role, for which row-level security holds
 QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
@@ -27,12 +28,6 @@ class Unavailable(Exception):
 def run(work: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine, in a fixture that is not asynchronous."""
     return asyncio.run(work)
-
-
-def unused_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Server:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from postgres_server import unused_port
+from support import missing, unused_port
 
 
 class RedisServer:
@@ -54,18 +54,6 @@ class RedisServer:
         shutil.rmtree(self.home, ignore_errors=True)
 
 
-def missing(message: str) -> None:
-    """Skipped on a laptop, loudly; failed in CI."""
-    from conftest import MISSING
-
-    told = f"NO REDIS, so nothing is tested on it: {message}"
-    if os.environ.get("CI") == "true":
-        pytest.fail(told)
-    if told not in MISSING:
-        MISSING.append(told)
-    pytest.skip(told)
-
-
 @pytest.fixture(scope="session")
 def shared_redis() -> Iterator[str]:
     given = os.environ.get("TEST_REDIS_URL")
@@ -74,7 +62,7 @@ def shared_redis() -> Iterator[str]:
         return
     program = shutil.which("redis-server")
     if program is None:
-        missing("redis-server is not installed (Debian: apt-get install redis-server)")
+        missing("REDIS", "redis-server is not installed (Debian: apt-get install redis-server)")
     server = RedisServer(str(program))
     yield server.url
     server.stop()
@@ -95,7 +83,7 @@ def own_redis() -> Iterator[RedisServer]:
     """A server that a test may stop and start."""
     program = shutil.which("redis-server")
     if program is None:
-        missing("redis-server is not installed (Debian: apt-get install redis-server)")
+        missing("REDIS", "redis-server is not installed (Debian: apt-get install redis-server)")
     server = RedisServer(str(program))
     yield server
     server.stop()

@@ -7,14 +7,18 @@ import functools
 import inspect
 import math
 import os
+import random
+import socket
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+import pytest
 
 from jiyi import Explanation, Memory, MemoryItem, SearchResult
 
@@ -53,6 +57,39 @@ ODD_NAMES = (
     "x" * 256,
     "记" * 256,
 )
+
+
+MISSING: list[str] = []  # what was not there to be tested
+
+
+def missing(name: str, problem: object) -> NoReturn:
+    """Skip tests for want of a program, loudly; fail where CI=true."""
+    told = f"NO {name}, so nothing is tested on it: {problem}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(told)
+    if told not in MISSING:
+        MISSING.append(told)
+    pytest.skip(told)
+
+
+def unused_port() -> int:
+    """A port for a server that starts later: not one of those that the system gives to outgoing connections."""
+    for _ in range(100):
+        port = random.SystemRandom().randrange(15_000, 30_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError("there is no free port")
+
+
+MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+
+async def said(memory: Memory, *texts: str) -> None:
+    """Tell a memory one message a day, from Monday on, each in a session of its own."""
+    for day, text in enumerate(texts):
+        message = {"role": "user", "content": text, "sent_at": MONDAY + timedelta(days=day)}
+        await memory.add([message], user_id="mei", session_id=f"s{day}")
 
 
 Test = Callable[..., Any]

@@ -144,6 +144,29 @@ def test_what_would_steer_a_terminal_or_look_like_markup_is_shown_as_it_is() -> 
         assert "[bold]bold[/bold] :smile:" in shown
 
 
+def test_marks_of_direction_never_reach_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They make a text read as another one: in contents, names, tags, reasons and errors."""
+    marks = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    name = f"{marks}name"
+    monkeypatch.setenv("JIYI_USER", name)
+    jiyi("add", f"pays{marks}001", "--tag", name, "--session", name, "--actor", name)
+    memory_id = answer("list")["items"][0]["id"]
+    jiyi("update", memory_id, "--content", f"pays{marks}100", "--reason", name)
+    jiyi("synonyms", "import", "-", input=f"pay{marks}s,pay,0.9\n")
+    jiyi("keys", "create", name, "--for", name)
+    shown = [
+        jiyi(*words)
+        for words in (
+            ("list",), ("search", "pays"), ("search", "pays", "-x"), ("get", memory_id), ("history", memory_id),
+            ("context", "pays"), ("stats",), ("jobs", "list"), ("synonyms", "list"), ("keys", "list"), ("doctor",),
+        )
+    ]  # fmt: skip
+    shown += [jiyi("get", name, code=3), jiyi("list", "--type", name), jiyi("search", "x", "--mode", name, code=2)]
+    for result in shown:
+        assert not set(marks) & set(result.output)
+    assert any("001" in result.stdout for result in shown) and any("100" in result.stdout for result in shown)
+
+
 # -- files and stdin ------------------------------------------------------------------------------------------------
 
 MESSAGES = [

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-
 import pytest
 
-from conftest import WordEmbedder
 from jiyi import Memory, MemoryItem
 from jiyi.agents.tools import MemoryTools
-
-MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+from support import said
 
 
 @pytest.fixture
-async def memory(place: str | Path) -> AsyncIterator[Memory]:
-    async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
-        yield memory
-
-
-async def said(memory: Memory, *texts: str) -> None:
-    for day, text in enumerate(texts):
-        message = {"role": "user", "content": text, "sent_at": MONDAY + timedelta(days=day)}
-        await memory.add([message], user_id="mei", session_id=f"s{day}")
+def memory(extracting_memory: Memory) -> Memory:
+    return extracting_memory
 
 
 async def facts(memory: Memory) -> list[MemoryItem]:

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-
 import pytest
 
-from conftest import WordEmbedder
 from jiyi import InvalidInput, Memory
 from jiyi.agents.recall import Conversation
 from jiyi.agents.recall_report import recall_report
-
-MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+from support import said
 
 
 @pytest.fixture
-async def memory(place: str | Path) -> AsyncIterator[Memory]:
-    async with Memory.open(place, embedder=WordEmbedder(512)) as memory:
-        yield memory
-
-
-async def said(memory: Memory, *texts: str) -> None:
-    for day, text in enumerate(texts):
-        message = {"role": "user", "content": text, "sent_at": MONDAY + timedelta(days=day)}
-        await memory.add([message], user_id="mei", session_id=f"s{day}")
+def memory(extracting_memory: Memory) -> Memory:
+    return extracting_memory
 
 
 async def test_the_change_log_tells_what_happened_and_undo_takes_it_back(memory: Memory) -> None:

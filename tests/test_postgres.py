@@ -34,8 +34,8 @@ from jiyi.store.migrations import postgres as ddl
 from jiyi.store.postgres import USERS_TABLES, Address
 from jiyi.store.tables import Base
 from jiyi.testing import WordEmbedder
-from postgres_server import PASSWORD, ROLE, Databases, unused_port
-from support import ask, contents, dump
+from postgres_server import PASSWORD, ROLE, Databases
+from support import ask, contents, dump, unused_port
 from workers import crew
 
 
