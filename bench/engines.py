@@ -16,12 +16,13 @@ import os
 import resource
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import quantiles
-from time import perf_counter
-from typing import Any
+from time import perf_counter, process_time
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -44,6 +45,8 @@ from .texts import candidates, questions
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from engine_servers import start_milvus, start_opensearch
+
+T = TypeVar("T")
 
 TOP = 10
 EACH = 200
@@ -155,6 +158,7 @@ async def everyday_scores(given: argparse.Namespace) -> None:
 
 async def speed(given: argparse.Namespace) -> None:
     """Run each part in a process of its own, so that the RAM of one does not count for another."""
+    os.environ["JIYI_SEARCH__RERANK"] = "false"  # as in `make bench`
     with contextlib.ExitStack() as stack:
         folder = given.folder or stack.enter_context(tempfile.TemporaryDirectory())
         engines = stack.enter_context(engine_settings(given)).engines
@@ -194,9 +198,8 @@ async def with_engines(given: argparse.Namespace) -> None:
             print(f"RAM of Jiyi: {_ram():,.0f} MB before indexing")
             await asyncio.gather(*(_index(outbox, number) for outbox in engines.outboxes))
             print(f"RAM of Jiyi: {_ram():,.0f} MB after indexing", flush=True)
-            await _floor(memory, asked)
-            for user in ("large", *([f"user-{at}" for at in range(given.users)][:1])):
-                await _times(f"engines, {user}", memory, user, asked)
+            for user in ("large", "user-0")[: 1 + bool(given.users)]:
+                await _times(memory, user, asked)
             print(f"RAM of Jiyi: {_ram():,.0f} MB after the searches", flush=True)
             engines.start()
             await _lag(memory, asked)
@@ -238,41 +241,36 @@ async def embedded(given: argparse.Namespace) -> None:
         began = perf_counter()
         await memory.search("warm", user_id="large")
         print(f"embedded default: first search {perf_counter() - began:.1f} s")
-        for user in ("large", *([f"user-{at}" for at in range(given.users)][:1])):
-            await _times(f"embedded default, {user}", memory, user, asked)
+        for user in ("large", "user-0")[: 1 + bool(given.users)]:
+            await _times(memory, user, asked)
         print(f"RAM of Jiyi: {_ram():,.0f} MB with the embedded default", flush=True)
 
 
-async def _floor(memory: Memory, asked: Sequence[str]) -> None:
-    """Time each engine's bare query: the ten nearest vectors, and the ten best by BM25."""
-    where = Filter(user_id="large", now=utc_now())
+async def _times(memory: Memory, user: str, asked: Sequence[str]) -> None:
+    """Time searches, and in turn with them each engine's bare query for ten and the embedding: other programs on the
+    machine slow all of them alike."""
+    took: defaultdict[str, list[float]] = defaultdict(list)
+    where = Filter(user_id=user, now=utc_now())
     embed = memory._engine.embedder.embed_query
-    vectors = [await embed(text) for text in asked]
-    for outbox in engines_of(memory).outboxes:
-        took = []
-        for text, vector in zip(asked, vectors, strict=True):
-            began = perf_counter()
+    engines = memory._engine.engines
+
+    async def time(name: str, work: Awaitable[T]) -> T:
+        began, cpu = perf_counter(), process_time()
+        done = await work
+        took[f"{user}: {name}"].append(perf_counter() - began)
+        took[f"{user}: {name}, CPU of Jiyi"].append(process_time() - cpu)
+        return done
+
+    for text in asked:
+        vector = await time("embedding", embed(f"{text}."))
+        for outbox in engines.outboxes if engines else ():
             if isinstance(outbox.engine, Milvus):
-                await outbox.engine.nearest(where, vector, TOP)
+                await time("bare query of milvus", outbox.engine.nearest(where, [vector], TOP))
             elif isinstance(outbox.engine, Elasticsearch):
-                await outbox.engine.bare("large", tokens(text), TOP)
-            took.append(perf_counter() - began)
-        _print(f"floor, {outbox.engine.name}", took)
-    took = []
-    for text in asked:
-        began = perf_counter()
-        await embed(f"{text}.")
-        took.append(perf_counter() - began)
-    _print("embedding a query", took)
-
-
-async def _times(name: str, memory: Memory, user: str, asked: Sequence[str]) -> None:
-    took = []
-    for text in asked:
-        began = perf_counter()
-        await memory.search(text, user_id=user, limit=TOP)
-        took.append(perf_counter() - began)
-    _print(name, took)
+                await time("bare query of elasticsearch", outbox.engine.bare(user, tokens(text), TOP))
+        await time("search", memory.search(text, user_id=user, limit=TOP))
+    for name, times in took.items():
+        _print(name, times)
 
 
 def _print(name: str, took: Sequence[float]) -> None:

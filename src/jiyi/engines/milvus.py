@@ -26,7 +26,7 @@ T = TypeVar("T")
 INDEX = {"index_type": "HNSW", "metric_type": "COSINE", "params": {"M": 16, "efConstruction": 100}}
 HASH = 32  # characters
 AT_ONCE = 500  # entities
-FLUSH_FROM = 5000  # entities: fewer are compared one by one until the server flushes by itself
+FLUSH_FROM = 1000  # entities: fewer are compared one by one until the server flushes by itself
 PAGE = 2000
 NAMES = ("memory_type", "layer", "session_id", "agent_id", "group_id")
 TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "created_at")
@@ -166,19 +166,19 @@ class Milvus:
         finally:
             pages.close()
 
-    async def nearest(self, where: Filter, vector: NDArray[np.float32], number: int) -> list[str]:
-        """Return the ids of the memories in scope that are most similar to a vector."""
-        condition, name = expression(where), f"{self._of_model}{len(vector)}"
+    async def nearest(self, where: Filter, vectors: Sequence[NDArray[np.float32]], number: int) -> list[list[str]]:
+        """Return for each vector the ids of the memories in scope that are most similar to it."""
+        condition, name = expression(where), f"{self._of_model}{len(vectors[0])}"
 
-        def search(client: Any) -> list[str]:
+        def search(client: Any) -> list[list[str]]:
             if name not in self._ready:  # another process may have created it
                 if name not in self._collections(client, name):
-                    return []
+                    return [[] for _ in vectors]
                 client.load_collection(name, timeout=self._timeout_s)
                 self._ready.add(name)
             hits = client.search(
                 name,
-                data=[vector.astype(np.float32).tolist()],
+                data=[vector.astype(np.float32).tolist() for vector in vectors],
                 anns_field="vector",
                 limit=number,
                 filter=condition,
@@ -186,7 +186,7 @@ class Milvus:
                 search_params={"metric_type": "COSINE", "params": {"ef": max(2 * number, 64)}},
                 timeout=self._timeout_s,
             )
-            return list(dict.fromkeys(hit["entity"]["memory_id"] for hit in hits[0]))
+            return [list(dict.fromkeys(hit["entity"]["memory_id"] for hit in found)) for found in hits]
 
         return await self._call(search)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from itertools import chain
 
 from ..errors import EngineError
 from ..index.candidates import BY_WORDS, FARTHEST, NEAREST, Found, WordMatches
@@ -81,10 +82,13 @@ class EngineSearch:
         )
 
     async def _nearest(self, query: IndexQuery) -> list[str]:
+        """Return the nearest memories and a few of the farthest. One request for all vectors filters once."""
         vectors = [vector for vector in (query.vector, *query.turns) if vector is not None]
-        asked = [(vector, NEAREST) for vector in vectors] + [(-vector, FARTHEST) for vector in vectors]
-        answers = await asyncio.gather(*(self._milvus.nearest(query.filter, *one) for one in asked))
-        return list(dict.fromkeys(one for some in answers for one in some))
+        if not vectors:
+            return []
+        answers = await self._milvus.nearest(query.filter, [*vectors, *(-vector for vector in vectors)], NEAREST)
+        near, far = answers[: len(vectors)], answers[len(vectors) :]
+        return list(dict.fromkeys((*chain(*near), *chain(*(some[:FARTHEST] for some in far)))))
 
     async def _recent(self, user_id: str, states: Sequence[EngineUser], missing: list[str]) -> list[str]:
         """Return the memories that changed after what both engines have."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from sqlalchemy import select
+from sqlalchemy import String, bindparam, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..store.database import chunks
@@ -22,6 +22,12 @@ FARTHEST = 10  # similarities are scaled from worst to best
 BY_WORDS = 1000
 SESSIONS = 40  # of the best candidates, whose messages become candidates too
 MOST_MESSAGES = 1500  # of these sessions
+
+# Two statements: one with OR would read all memories of the user.
+_LINKS = [
+    worked_out(bindparam("user_id", type_=String)).where(column.in_(bindparam("ids", expanding=True)))
+    for column in (GIST.id, MESSAGE.id)
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +130,7 @@ async def _links(session: AsyncSession, user_id: str, ids: Sequence[str]) -> lis
     """Return the memories derived from candidates, the messages that candidates came from, and their successors."""
     found: dict[tuple[str, str, str | None], None] = {}
     for some in chunks(ids):
-        for column in (GIST.id, MESSAGE.id):  # one statement with OR would read all memories of the user
-            linked = await session.execute(worked_out(user_id).where(column.in_(some)))
+        for statement in _LINKS:
+            linked = await session.execute(statement, {"user_id": user_id, "ids": some})
             found |= dict.fromkeys((derived, message, successor) for derived, message, successor in linked)
     return list(found)

@@ -165,7 +165,7 @@ GATHERED = ("episode", "profile", "group_profile")  # of many messages: they spe
 GIST, MESSAGE = aliased(MemoryRow), aliased(MemoryRow)
 
 
-def worked_out(user_id: str) -> Select[str, str, str | None]:
+def worked_out(user_id: str | BindParameter[str]) -> Select[str, str, str | None]:
     """Select derived memories (GIST), the stored messages they came from (MESSAGE), and their successors."""
     of_gist, of_message = aliased(MemorySourceRow), aliased(MemorySourceRow)
     return (
