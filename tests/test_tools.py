@@ -21,6 +21,7 @@ from jiyi.models import RELEVANT
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
 from jiyi.text.fence import CLOSING, OPENING, is_context, strip_context
+from support import each_case
 
 LANGUAGES: tuple[ToolLanguage, ...] = ("en", "zh")
 INJECTION = (
@@ -166,7 +167,7 @@ async def test_a_house_that_fails_is_told_without_its_address(path: Path, caplog
 # -- what a model may write -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     "arguments",
     [
         {"q": "tea"},
@@ -187,9 +188,11 @@ async def test_a_house_that_fails_is_told_without_its_address(path: Path, caplog
         {"query": "tea", "time_range_days": "30"},
         '{"query": "tea"}',
     ],
-    ids=str,
 )
-async def test_usual_other_ways_of_writing_arguments_are_understood(tools: MemoryTools, arguments: Any) -> None:
+async def test_usual_other_ways_of_writing_arguments_are_understood(
+    tools: MemoryTools, clock: Clock, arguments: Any
+) -> None:
+    clock.now += 60  # for as many calls as a minute allows
     await saved(tools, "likes tea")
     found = await tools.call("search_memories", arguments)
     assert not found.is_error, found.text
@@ -201,7 +204,7 @@ def test_a_day_as_the_end_of_a_range_is_in_the_range() -> None:
     assert given.time_range == (datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, 2, tzinfo=UTC))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "arguments", "told"),
     [
         ("search_memories", {}, "query: is missing or empty"),
@@ -222,9 +225,11 @@ def test_a_day_as_the_end_of_a_range_is_in_the_range() -> None:
         ("save_memory", {"content": "a\x00b"}, "NUL"),
         ("drop_tables", {}, "There is no tool drop_tables. The tools are: search_memories"),
     ],
-    ids=lambda value: str(value)[:40],
 )
-async def test_an_error_tells_a_model_what_to_do(tools: MemoryTools, name: str, arguments: Any, told: str) -> None:
+async def test_an_error_tells_a_model_what_to_do(
+    tools: MemoryTools, clock: Clock, name: str, arguments: Any, told: str
+) -> None:
+    clock.now += 60
     result = await tools.call(name, arguments)
     assert result.is_error
     assert told in result.text

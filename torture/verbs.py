@@ -203,16 +203,15 @@ maintain.LEASE = timedelta(seconds=4)  # instead of minutes
 
 
 @cache
-def settings() -> Settings:
-    return load_settings(
-        maintenance={"compress_after_days": 100}, jobs={"lease_s": 0.3, "retry_delay_s": 0.05, "wait_timeout_s": 1.0}
-    )
+def settings(*, works: bool = True) -> Settings:
+    jobs = {"in_process": works, "lease_s": 0.3, "retry_delay_s": 0.05, "wait_timeout_s": 1.0}
+    return load_settings(maintenance={"compress_after_days": 100}, jobs=jobs)
 
 
 def opened(place: Place, verb: Verb) -> Memory:
     return Memory.open(
         place / "memory.db",
-        settings=settings(),
+        settings=settings(works=verb.deferred or not verb.waiting),  # else the jobs are done before the verb comes
         embedder=WordEmbedder(16),
         extractor=Likes() if verb.deferred else None,
         workspace=place / "files" if verb.files else None,
@@ -255,8 +254,10 @@ async def prepare(place: Place, *, files: bool, waiting: bool) -> None:
 
 async def _leave_jobs(place: Place) -> None:
     """Leave a pending job and a cancelled one."""
-    idle = settings().model_copy(update={"jobs": settings().jobs.model_copy(update={"in_process": False})})
-    async with Memory.open(place / "memory.db", settings=idle, embedder=WordEmbedder(16), extractor=Likes()) as memory:
+    where = place / "memory.db"
+    async with Memory.open(
+        where, settings=settings(works=False), embedder=WordEmbedder(16), extractor=Likes()
+    ) as memory:
         for session_id in ("open", "given up"):
             said = [{"role": "user", "content": f"{session_id} likes oolong"}]
             await memory.add(said, user_id="waits", session_id=session_id, wait=False)
