@@ -231,3 +231,20 @@ async def test_a_correction_goes_with_either_of_its_messages(tmp_path: Path) -> 
         await memory.delete(first.id, user_id="mei", with_sources=True)
         page = await memory.list(user_id="mei", limit=100)
     assert not any("82" in item.content for item in page.items)
+
+
+async def test_what_is_said_twice_at_once_names_the_messages_that_say_it(tmp_path: Path) -> None:
+    """Something that became true again has the later message alone."""
+    async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder(64)) as memory:
+        for user_id, days, sources in (
+            ("tim", ["I love sushi.", "I love sushi."], [0, 1]),
+            ("mei", ["I live in Rome.", "I moved to Oslo.", "I live in Rome."], [2]),
+        ):
+            said = [
+                {"role": "user", "content": text, "sent_at": MONDAY + timedelta(days=day), "id": f"{user_id}{day}"}
+                for day, text in enumerate(days)
+            ]
+            messages = [item.source_ids[0] for item in (await memory.add(said, user_id=user_id)).memories[: len(said)]]
+            [held] = (await memory.list(user_id=user_id)).items
+            assert held.content == days[0]
+            assert sorted(held.source_ids) == sorted(messages[day] for day in sources)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,10 +55,16 @@ async def test_a_question_without_an_answer_gets_none(reading: Memory) -> None:
     assert all(hit.relevance_score < 0.6 for hit in found.hits)
 
 
-async def test_the_reranker_is_named_where_a_score_is_explained(reading: Memory) -> None:
-    found = await reading.search(QUESTION, user_id="mei", explain=True)
-    part = next(part for part in found.hits[0].explanation.evidence if part.name == "reranker")
-    assert part.value and part.contribution
+async def test_the_reranker_is_named_where_a_score_is_explained(
+    reading: Memory, path: Path, builtin: BuiltinEmbedder
+) -> None:
+    asked: Any = {"user_id": "mei", "explain": True, "asked_at": datetime.now(UTC)}
+    found = (await reading.search(QUESTION, **asked)).hits[0]
+    part = next(part for part in found.explanation.evidence if part.name == "reranker")
+    async with Memory.open(path, settings=load_settings(search={"rerank": False}), embedder=builtin) as plain:
+        without = next(hit for hit in (await plain.search(QUESTION, **asked)).hits if hit.id == found.id)
+    odds = [math.log(hit.relevance_score / (1 - hit.relevance_score)) for hit in (found, without)]
+    assert part.value and part.contribution == pytest.approx(odds[0] - odds[1], abs=0.05)
 
 
 async def test_stats_and_health_name_the_reranker(reading: Memory) -> None:

@@ -34,13 +34,15 @@ ROOT = Path(__file__).parent.parent
 LONGEST_CPU_S = 60  # against endless loops
 LONGEST_S, SLOWER = 60, 15  # against deadlocks: seconds, and times the normal duration
 FOLDERS = ("write", "read", "store")
-ELSEWHERE = {"store/postgres.py", "store/postgres_errors.py"}  # run on PostgreSQL only
+# They run on PostgreSQL or with external engines only.
+ELSEWHERE = {"store/postgres.py", "store/postgres_errors.py", "store/projected.py", "store/projections.py"}
 OTHER_FILES = ("keys.py", "areas/keys.py", "server/auth.py")
 TESTS = (
     *("test_add", "test_history", "test_reconcile", "test_jobs", "test_delete", "test_isolation", "test_keys"),
     *("test_erase", "test_undo", "test_compress", "test_renew", "test_identify", "test_flow", "test_verify"),
     *("test_search", "test_score", "test_cached", "test_recalls", "test_context", "test_succession", "test_overview"),
     *("test_everyday_facts", "test_synonyms", "test_maintenance", "test_moving", "test_rerank", "test_llm_drafts"),
+    *("test_llm_jobs", "test_files_sync", "test_files_verify"),
     *("test_server_isolation", "test_server_walls"),
 )
 LEFT_OUT = "not postgres and not process"  # other processes would not contain the mutant
