@@ -33,6 +33,9 @@ def contents(items: list[MemoryItem]) -> list[str]:
     ("text", "parts"),
     [
         ("I'm 34. I live in Rome.", ["I'm 34.", "I live in Rome."]),
+        ("I live in Rome. I love jazz.", ["I live in Rome.", "I love jazz."]),
+        ("我住在上海。我喜欢爵士乐。", ["我住在上海。", "我喜欢爵士乐。"]),
+        ("我住在上海，在银行上班，养了一只猫。", ["我住在上海", "我养了一只猫。", "我在银行上班"]),
         ("My birthday is March 3. I live in Oslo.", ["I live in Oslo.", "My birthday is March 3."]),
         ("My kids are Tom (8) and Lisa (5).", ["My kids are Tom (8) and Lisa (5)."]),
         ("My salary is $4,500.", ["My salary is $4,500."]),
@@ -64,6 +67,8 @@ async def test_a_memory_is_the_speakers_own_sentence(text: str, parts: list[str]
         (["我在华为上班。", "我从华为离职了。"], ["离职"]),
         (["I work at Acme.", "My husband works at Bosch."], ["Acme", "Bosch"]),
         (["我在华为上班。", "我老公在博世工作。"], ["华为", "博世"]),
+        (["I live in Rome. I love jazz.", "I moved to Oslo."], ["jazz", "Oslo"]),
+        (["我住在上海，在银行上班，养了一只猫。", "我搬到成都了。"], ["银行", "猫", "成都"]),
         (["I live in Rome.", "My sister lives in Toronto."], ["Rome", "Toronto"]),
         (["I live in Rome.", "I used to live in Berlin."], ["Rome", "Berlin"]),
         (["My rent is $1,450 a month.", "My rent went up to $1,600."], ["$1,600"]),

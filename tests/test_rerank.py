@@ -192,6 +192,19 @@ async def test_a_successor_answers_what_its_predecessor_did(path: Path, builtin:
         assert "34" in age.hits[0].content
 
 
+async def test_of_a_message_only_what_still_holds_is_shown(path: Path, builtin: BuiltinEmbedder) -> None:
+    async with Memory.open(path, settings=ON, embedder=builtin) as memory:
+        for day, text in enumerate(
+            ("I am a vegetarian, and I'm allergic to peanuts.", "I'm not vegetarian any more."), 1
+        ):
+            message = {"role": "user", "content": text, "sent_at": f"2026-03-0{day}T10:00:00Z"}
+            await memory.add([message], user_id="mei", session_id=str(day))
+        now = await memory.context("What can't I eat?", user_id="mei", asked_at=APRIL)
+        assert "allergic to peanuts" in now and "am a vegetarian" not in now
+        before = await memory.search("What did I eat before?", user_id="mei", asked_at=APRIL)
+        assert any("am a vegetarian" in hit.content for hit in before)
+
+
 class Replacing(WordReranker):
     """A reranker for which every message replaces all older ones."""
 

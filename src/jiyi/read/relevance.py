@@ -223,10 +223,12 @@ class Relevance:
         return KEYWORDS * (2 * columns["coverage"] - 1) - ASSISTANT * columns["assistant"]
 
     def clearest(self, firsts: Places, candidates: Candidates, places: Places) -> list[int]:
-        """Return for each statement the member to show: the derived memory if it says all of it, else the message."""
+        """Return for each statement the member to show: the derived memory if it says all of it, else the message; of a
+        message of which a part has ended, the best of the derived memories that still hold."""
         if candidates.derived is None:
             return list(firsts)
         derived, statement = candidates.derived[places], candidates.statement[places]
+        over = None if candidates.partly_over is None else candidates.partly_over[places]
         words = np.expm1(5 * self._columns["length"])
         shown = []
         for first in firsts:
@@ -236,6 +238,8 @@ class Relevance:
                 shown.append(int(first))
             elif len(parts) == 1 and words[parts[0]] >= WHOLE * words[messages[0]]:
                 shown.append(int(parts[0]))
+            elif over is not None and len(parts) and over[messages].any():
+                shown.append(int(parts[np.argmax(self.logits[parts])]))
             else:
                 shown.append(int(messages[0]))
         return shown

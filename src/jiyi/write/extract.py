@@ -45,7 +45,10 @@ _MOVED = re.compile(
     r"\b(?:moved|postponed|pushed|rescheduled|delayed|deadline|due|by)\b|推迟|改到|延期|提前|截止|之前", re.IGNORECASE
 )
 _CLAUSE = re.compile(r"[,;，；。.!！](?=\D)|\s(?=(?:and|but) I\b)")
-_OTHER_CLAUSE = re.compile(r"[,;]? (?:and|but) (?=(?:my|our|I|I'm|I've)\b)|[，；](?=我[的家]?(?!们?也))")
+_OTHER_CLAUSE = re.compile(
+    r"[,;]? (?:and|but) (?=(?:my|our|I|I'm|I've)\b)|[，；](?=我[的家]?(?!们?也))"
+    r"|[，；](?=(?:今年|平时|每[天周年]|还|也)?(?:在.{1,12}(?:上班|工作|上学|读书|当|做)|[有养](?:了|着)?[一两三四个只]|喜欢|不喜欢|爱|对.{1,8}过敏))"
+)
 _QUESTION = re.compile(r"[?？]\W*$")
 _PLAIN_KINDS = ("fact", "preference", "plan", "event", "decision", "instruction")
 
@@ -155,9 +158,12 @@ def _parts(one: Statement) -> list[tuple[Statement, SlotValue | None]]:
     """Cut a statement where a clause about something else begins, if each part is worth remembering by itself."""
     cuts = [0, *(cut.end() for cut in _OTHER_CLAUSE.finditer(one.text)), len(one.text)]
     parts = []
-    for begin, end in pairwise(cuts):
-        text = re.sub(r"(?<![,;，；\s])(?:[,;，；\s]|\b(?:and|but))+$", "", one.text[begin:end])
-        part = Statement(text, one.start + begin, one.start + begin + len(text), classify(text, "user"), one.dependent)
+    for begin, following in pairwise(cuts):
+        text = re.sub(r"(?<![,;，；\s])(?:[,;，；\s]|\b(?:and|but))+$", "", one.text[begin:following])
+        end = begin + len(text)
+        if begin and one.text.startswith("我") and not text.startswith("我"):
+            text = f"我{text}"  # said once for all clauses
+        part = Statement(text, one.start + begin, one.start + end, classify(text, "user"), one.dependent)
         own = slot_values(text)
         parts.append((part, own[0] if own else None))
     return parts if len(parts) > 1 and all(part.found.salience >= WORTH for part, _ in parts) else []
@@ -245,6 +251,8 @@ _DEPENDENT = re.compile(
     "|因为|而|还有|开玩笑|不对|不是|就是|除了)",
     re.IGNORECASE,
 )
+# However short, it has a subject, a verb and what the verb is about.
+_COMPLETE = re.compile(r"(?:I|I'm|I’m|We|My|Our) \w+ \w|(?:I'm|I’m) (?:an? )?[\w-]{2}|我(?!也|们也|知道|觉得).{3}")
 _WORDS = re.compile(r"[^\W\d_]+|\d+")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _PRONOUN = re.compile(r"\b(?:he|she|him|her|his|they|them|their|there|it)\b|[他她它]", re.IGNORECASE)
@@ -266,7 +274,9 @@ def is_dependent(sentence: str) -> bool:
     """Return True if a sentence needs the one before it to be understood."""
     short = len(_HAN.findall(sentence)) + 2 * len(_WORDS.findall(_HAN.sub(" ", sentence))) <= 6
     return (
-        short or bool(_DEPENDENT.match(sentence)) or bool(_PRONOUN.search(sentence) and not _NAME.search(sentence[1:]))
+        (short and not _COMPLETE.match(sentence))
+        or bool(_DEPENDENT.match(sentence))
+        or bool(_PRONOUN.search(sentence) and not _NAME.search(sentence[1:]))
     )
 
 

@@ -15,7 +15,7 @@ ENGLISH = Language(
     first_person=r"\b(?:I|I['’]\w+|me|my|mine|myself|we|our|ours|us)\b",
     negation=r"\b(?:no|not|never|none|without|un\w{1,20}able)\b|n['’]t\b",
     past_question=(
-        r"\b(?:used to|before|prior to|previous(?:ly)?|former(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|ago|ever"
+        r"\b(?:used? to|before|prior to|previous(?:ly)?|former(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|ago|ever"
         r"|back (?:then|when)|in the past|at first|at that time|(?:my|our|your|his|her|their|the|['’]s) old|history"
         r"|chang(?:e|ed|es|ing)|switch(?:ed)?|at the (?:start|beginning)|back in"
         r"|(?:was|were|had) (?:meant|supposed) to)\b|\b(?:was|were|did|had)\b.{1,60}\bfirst\b"
