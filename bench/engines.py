@@ -1,8 +1,9 @@
 """`python -m bench.engines`: external engines beside the embedded default.
 
-agree FILE …   the ten best hits of both for the questions of benchmark files (docs/internals/evaluation.md)
-everyday FILE  the scores of `bench.everyday` with both
-speed          one user with --memories memories and --users users with 200 each: indexing, search times, RAM, lag
+agree FILE …       the ten best hits of both for the questions of benchmark files (docs/internals/evaluation.md)
+everyday FILE      the scores of `bench.everyday` with both
+statistics FILE …  the ten best by BM25 with counts over the whole index and over one user
+speed              one user with --memories memories and --users users with 200 each: indexing, times, RAM, lag
 
 Without --milvus and --elasticsearch, the servers of the tests are started: milvus-lite and OpenSearch.
 """
@@ -16,13 +17,14 @@ import os
 import resource
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import quantiles
 from time import perf_counter, process_time
 from typing import Any, TypeVar
+from unittest.mock import patch
 from uuid import uuid4
 
 import numpy as np
@@ -33,10 +35,12 @@ from jiyi.engines import Engines
 from jiyi.engines.elasticsearch import Elasticsearch
 from jiyi.engines.milvus import Milvus
 from jiyi.engines.outbox import Outbox
+from jiyi.engines.reading import EngineSearch
 from jiyi.languages.terms import tokens
 from jiyi.models import utc_now
 from jiyi.scope import Filter
 from jiyi.settings import Settings, load_settings
+from jiyi.testing import WordEmbedder
 
 from . import answers, everyday
 from .datasets import load
@@ -83,6 +87,21 @@ def without_recalls(settings: Settings) -> Settings:
             "cache": settings.cache.model_copy(update={"max_searches": 0}),
         }
     )
+
+
+@contextmanager
+def counted_searches() -> Iterator[Counter[bool]]:
+    """Count the searches in engines and those that were made in RAM instead."""
+    counts: Counter[bool] = Counter()
+    find = EngineSearch.find
+
+    async def counting(self: EngineSearch, query: Any) -> Any:
+        found = await find(self, query)
+        counts[found is not None] += 1
+        return found
+
+    with patch.object(EngineSearch, "find", counting):
+        yield counts
 
 
 def engines_of(memory: Memory) -> Engines:
@@ -132,6 +151,37 @@ def _print_agreement(name: str, alike: Sequence[tuple[float, bool]]) -> None:
     )
 
 
+async def statistics(given: argparse.Namespace) -> None:
+    """Compare the ten best of one index for all users with those of an index for each user."""
+    sets, _ = load(given.files, limit_stores=given.limit_stores)
+    plain = without_recalls(load_settings(extraction={"enabled": False}))
+    with tempfile.TemporaryDirectory() as folder, engine_settings(given) as settings:
+        url, prefix = settings.engines.elasticsearch_url, settings.engines.prefix
+        async with Memory.open(Path(folder) / "memory.db", settings=plain, embedder=WordEmbedder(16)) as memory:
+            for one in sets:
+                await answers.fill(memory, one, lambda *_: None)
+            users = {answers.user_of(one, store): store for one in sets for store in one.stores}
+            names = ("all", *(f"u{at}" for at in range(len(users))))
+            together, *apart = [Elasticsearch(url.get_secret_value(), f"{prefix}-{name}", 20.0) for name in names]
+            for user, own in zip(users, apart, strict=True):
+                page = await memory._engine.store.projected.page(user, "", memory._engine.embedder.id)
+                while page:
+                    for index in (together, own):
+                        await index.write(user, page, ())
+                    page = await memory._engine.store.projected.page(user, page[-1].id, memory._engine.embedder.id)
+                await own.refresh()
+            await together.refresh()
+            alike: list[tuple[float, bool]] = []
+            for (user, store), own in zip(users.items(), apart, strict=True):
+                for query in store.queries:
+                    ours, theirs = [await index.bare(user, tokens(query.text), TOP) for index in (own, together)]
+                    if ours:
+                        alike.append((len(set(ours) & set(theirs)) / len(ours), ours[:1] == theirs[:1]))
+            _print_agreement("counts over one user and over the index", alike)
+            for index in (together, *apart):
+                await index.close()
+
+
 async def everyday_scores(given: argparse.Namespace) -> None:
     stories = everyday.load(given.files[0])[: given.stories]
     fill = everyday.fill
@@ -150,7 +200,9 @@ async def everyday_scores(given: argparse.Namespace) -> None:
         os.environ |= {"JIYI_ENGINES__PREFIX": settings.engines.prefix, "JIYI_JOBS__IN_PROCESS": "false"}
         everyday.fill = fill_engines
         print("engines")
-        everyday.print_table(await everyday.measure(stories, show=False))
+        with counted_searches() as counts:
+            everyday.print_table(await everyday.measure(stories, show=False))
+        print(f"{counts[True]:,} searches in engines, {counts[False]:,} in RAM")
 
 
 # -- speed ------------------------------------------------------------------------------------------------------------
@@ -289,8 +341,8 @@ PARTS = {"fill": fill, "engines": with_engines, "embedded": embedded}  # of `spe
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.engines", description=__doc__)
     add = parser.add_argument
-    commands = {"agree": agree, "everyday": everyday_scores, "speed": speed, **PARTS}
-    add("what", choices=commands, metavar="agree|everyday|speed")
+    commands = {"agree": agree, "statistics": statistics, "everyday": everyday_scores, "speed": speed, **PARTS}
+    add("what", choices=commands, metavar="agree|statistics|everyday|speed")
     add("files", nargs="*", type=Path, metavar="FILE", help="benchmark files")
     add("--milvus", metavar="URL")
     add("--elasticsearch", metavar="URL")
