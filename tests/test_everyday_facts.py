@@ -97,6 +97,8 @@ async def test_the_later_statement_of_the_same_attribute_wins(
         ("I'm flying to Rome next Friday.", "next Friday (2024-05-10)"),
         ("下周三下午三点有个面试。", "下周三下午三点（2024-05-15 15:00）"),
         ("The meeting was moved to December 20.", "December 20 (2024-12-20)"),
+        ("The concert was pushed back to January 10.", "January 10 (2025-01-10)"),
+        ("考试推迟到周五了。", "周五（2024-05-10）"),
         ("会议推迟到12月20日了。", "12月20日（2024-12-20）"),
         ("The deadline for the report is March 12.", "March 12 (2025-03-12)"),
         ("I broke my arm on Saturday.", "Saturday (2024-05-04)"),

@@ -99,7 +99,7 @@ async def test_a_cancelled_job_writes_nothing_more(place: Place) -> None:
 
 async def test_closing_hands_jobs_back_and_opening_goes_on(place: Place) -> None:
     stuck = SpelledOut(gate=asyncio.Event())
-    async with open_with(place, stuck) as memory:
+    async with open_with(place, stuck, lease_s=3600) as memory:
         receipt = await memory.add(TALK, user_id="mei", wait=False)
         while not stuck.seen:
             await asyncio.sleep(0.01)

@@ -7,7 +7,7 @@ import pytest
 from jiyi import InvalidInput, Memory
 from jiyi.agents.recall import Conversation
 from jiyi.agents.recall_report import recall_report
-from support import said
+from support import NOW, said
 
 
 @pytest.fixture
@@ -30,6 +30,8 @@ async def test_the_change_log_tells_what_happened_and_undo_takes_it_back(memory:
     ]
     assert log[1].before == "Tea at five" and log[1].can_undo and not log[2].can_undo
     assert ("learned", "I moved to Rome.", "chat") in told
+    await memory.update(note.id, user_id="mei", valid_to=NOW, reason="ended: no more tea")
+    assert (await memory.usage.changes(user_id="mei")).items[0].kind == "ended"
     (ended,) = [entry for entry in log if entry.kind == "ended"]
     assert ended.text == "I live in Paris." and ended.can_undo
     assert "secret" not in str(log)

@@ -42,7 +42,7 @@ TESTS = (
     *("test_erase", "test_undo", "test_compress", "test_renew", "test_identify", "test_flow", "test_verify"),
     *("test_search", "test_score", "test_cached", "test_recalls", "test_context", "test_succession", "test_overview"),
     *("test_everyday_facts", "test_synonyms", "test_maintenance", "test_moving", "test_rerank", "test_llm_drafts"),
-    *("test_llm_jobs", "test_files_sync", "test_files_verify"),
+    *("test_llm_jobs", "test_files_sync", "test_files_verify", "test_people_and_times"),
     *("test_server_isolation", "test_server_walls"),
 )
 LEFT_OUT = "not postgres and not process"  # other processes would not contain the mutant
