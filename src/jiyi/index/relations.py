@@ -154,6 +154,12 @@ class Derivations:
         """Return the memories derived from these messages."""
         return self._derived[messages[self._message]]
 
+    def messages(self, size: int) -> Mask:
+        """Return the messages from which something was derived."""
+        found = np.zeros(size, np.bool_)
+        found[self._message] = True
+        return found
+
     def statements(self, size: int, alive: Mask) -> NDArray[np.intp]:
         """Return a number for each slot that a message shares with the memories derived from it: the message's slot. A
         memory derived from several messages belongs to the last of them."""

@@ -312,7 +312,7 @@ def _index_row(*values: Any) -> IndexRow:
     count = data.get("lines") if alone else 1
     lines = count if isinstance(count, int) and count > 0 else 1
     *rest, created_at = values[8:]
-    return IndexRow(*(*values[:3], own, *values[4:6], *known, *rest, alone, created_at, lines))
+    return IndexRow(*(*values[:3], own, *values[4:6], *known, *rest, alone, created_at, lines, by_model))
 
 
 _normal = text_cache(4096)(normalise)  # most memories have one of a few speakers

@@ -52,6 +52,7 @@ class UserIndex:
         self._total_length = 0  # of the other memories
         self._found_episodes: Episodes | None = None  # None until the next query, like the next
         self._found_statements: NDArray[np.intp] | None = None
+        self._found_left_out: Mask | None = None
         self._derivations = Derivations()
 
     def __len__(self) -> int:
@@ -91,7 +92,7 @@ class UserIndex:
         if not rows:
             return
         self.drop(row.id for row in rows)
-        self._found_episodes = self._found_statements = None
+        self._found_episodes = self._found_statements = self._found_left_out = None
         first, end = self._size, self._size + len(rows)
         capacity = len(self._columns["alive"])
         if end > capacity:
@@ -106,7 +107,7 @@ class UserIndex:
         self._columns["id"][first:end] = [row.id for row in rows]
         self._columns["access_count"][first:end] = [row.access_count for row in rows]
         self._columns["importance"][first:end] = [row.importance for row in rows]
-        for name in ("trust", "length", "of_passage", "asks", "salience", "assistant", "derived", "alone"):
+        for name in ("trust", "length", "of_passage", "asks", "salience", "assistant", "by_model", "derived", "alone"):
             self._columns[name][first:end] = [getattr(row, name) for row in rows]
         self._columns["alive"][first:end] = True
         self._columns["embedded"][first:end] = self._vectors.put(first, rows)
@@ -120,7 +121,7 @@ class UserIndex:
 
     def link(self, threes: Iterable[tuple[str, str, str | None]]) -> None:
         """Add the ids of derived memories, of the messages they came from, and of their successors."""
-        self._found_statements = None
+        self._found_statements = self._found_left_out = None
         slots = self._slots
         self._derivations.add(
             [
@@ -131,7 +132,7 @@ class UserIndex:
         )
 
     def drop(self, ids: Iterable[str]) -> None:
-        self._found_episodes = self._found_statements = None
+        self._found_episodes = self._found_statements = self._found_left_out = None
         for memory_id in ids:
             slot = self._slots.pop(memory_id, None)
             if slot is not None:
@@ -238,6 +239,7 @@ class UserIndex:
             successions=positions(succession, slots, self._size),
             statement=self._statements()[slots],
             derived=columns["derived"][slots] if self._derived else None,
+            left_out=self._left_out()[slots] if self._derived else None,
             priority=self._by_type(query.priorities, 0.0)[slots] if query.priorities else None,
             age_days=np.maximum(now - last_seen, 0) / DAY * ageing,
             idle_days=np.where(recalled == LONG_AGO, np.inf, np.maximum(now - recalled, 0) / DAY),
@@ -325,6 +327,18 @@ class UserIndex:
         if self._found_statements is None:
             self._found_statements = self._derivations.statements(self._size, alive=self._columns["alive"])
         return self._found_statements
+
+    def _left_out(self) -> Mask:
+        """Return the messages in which a language model found nothing, though it found something in their session."""
+        if self._found_left_out is None:
+            columns = self._used()
+            by_model, session, created_at = (columns[name] for name in ("by_model", "session_id", "created_at"))
+            read_until = np.full(len(self._codes["session_id"]), LONG_AGO)
+            np.maximum.at(read_until, session[by_model], created_at[by_model])
+            message = columns["memory_type"] == self._codes["memory_type"].get("message", -1)
+            found = self._derivations.messages(self._size)
+            self._found_left_out = message & ~columns["assistant"] & ~found & (created_at <= read_until[session])
+        return self._found_left_out
 
     def _word_scores(self) -> WordScores:
         return WordScores(

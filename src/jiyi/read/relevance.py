@@ -27,6 +27,7 @@ Places = NDArray[np.intp]
 
 OUTDATED = 3.0  # subtracted from the logit of a superseded statement when the query is about the present
 SMALL_TALK = 1.5  # subtracted from the logit of small talk and non-answers
+LEFT_OUT = 2.0  # subtracted from the logit of messages that a language model read and found nothing in
 TIME = 1.5  # added to the logit of a candidate in a time that the query names
 KEYWORDS = 4.0  # added to the logit of a candidate with all words of a keyword query, subtracted if it has none
 MAX_KEYWORDS = 6
@@ -195,6 +196,7 @@ class Relevance:
             "assistant asked": ASSISTANT * asks_assistant(query.text) * self._columns["assistant"],
             "outdated": np.zeros(len(places)) if candidates.over is None else -OUTDATED * candidates.over[places],
             "small talk": -SMALL_TALK * candidates.weak_kind[places],
+            "left out": np.zeros(len(places)) if candidates.left_out is None else -LEFT_OUT * candidates.left_out[places],
             "named time": np.zeros(len(places)) if candidates.time is None else TIME * candidates.time[places],
         }
 

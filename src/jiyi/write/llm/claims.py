@@ -20,6 +20,7 @@ from . import cues
 
 LEAST_OF_ALL = 0.5  # share of a memory's words that were said
 MOST_NEW, MOST_NEW_SHARE = 2, 0.34  # words of a clause that nobody said: a paraphrase needs some
+SHORTENED = 6  # letters of a word that may be shortened to three
 
 
 def content_words(text: str) -> set[str]:
@@ -48,6 +49,17 @@ class Clause:
 def clauses(text: str, message: int = -1) -> list[Clause]:
     parts = (part.strip() for part in cues.BREAK.split(text))
     return [Clause(part, message) for part in parts if any(map(str.isalnum, part))]
+
+
+def beginnings(text: str) -> Iterator[str]:
+    """Return a text, and then its beginnings without the last part, the longest first.
+
+    >>> list(beginnings("Mei has a dog; it is old, because she likes dogs."))
+    ['Mei has a dog; it is old, because she likes dogs.', 'Mei has a dog; it is old.', 'Mei has a dog.']
+    """
+    yield text
+    for place in reversed([found.start() for found in cues.PART.finditer(text)]):
+        yield text[:place].rstrip() + ("。" if cues.HAN.match(text[place - 1]) else ".")
 
 
 class Claims:
@@ -112,7 +124,14 @@ class Claims:
     def _known(self, word: str) -> bool:
         """Return True if the conversation has a word, or one that means the same."""
         there = self._own_words | self._context_words
-        return word in there or any(set(tokens(other)) & there for other in builtin_synonyms(word))
+        if word in there or word.isdigit():  # numbers are compared exactly, elsewhere
+            return True
+        if any(set(tokens(other)) & there for other in builtin_synonyms(word)):
+            return True
+        parts = re.split("[-'’]", word)
+        if len(parts) > 1:
+            return all(not part or part in cues.FILLERS or self._known(part) for part in parts)
+        return word.isascii() and any(_same_beginning(word, other) for other in there)
 
     def _all_words(self, told: Sequence[Clause]) -> None:
         words = set().union(*(one.words for one in told)) - self._speaker_words if told else set()
@@ -144,8 +163,11 @@ class Claims:
         if source is None or len(claim.words) < 2:
             return
         others = claim.words - source.words - self._speaker_words
+        denied = claim.denies and any(
+            (one.denies or one.softly) and one.words & claim.words - self._speaker_words for one in self._quoted
+        )
         for one in (source, *(one for one in self._own if one is not source and len(one.words & others) > 1)):
-            if self._contradicts(claim, one):
+            if not denied and self._contradicts(claim, one):
                 self._fail("the opposite was said", claim.text)
         if cues.UNREAL.search(self._sentence(source)) and not cues.HEDGED.search(claim.text):
             self._fail("only imagined", claim.text)
@@ -181,9 +203,10 @@ class Claims:
         """Return the cited clause that shares most words with a claim, the quoted one among equals."""
         best, most = None, 0.0
         names = set().union(*map(content_words, cues.CAPITALISED.findall(claim.text)))
-        told = (claim.words - names or claim.words) - self._speaker_words - {without}
+        people = names.union(*(content_words(kin) for group in cues.KINS for kin in group.findall(claim.text)))
+        told = (claim.words - people or claim.words - names or claim.words) - self._speaker_words - {without}
         for one in self._own:
-            shared = len(one.words & told) + (0.5 if one in self._quoted else 0.0)
+            shared = len(one.words & told) + (0.5 if one in self._quoted else 0.0) + (0.25 if one.words & names else 0.0)
             if shared > most:
                 best, most = one, shared
         return best
@@ -220,13 +243,11 @@ class Claims:
 
     def _subjects(self, told: Sequence[Clause]) -> None:
         """Compare the subject of each claim with that of the clause it comes from."""
-        lead = told[0].text
-        for name in self._speakers:
-            lead = lead.replace(name, "")
-        for group in cues.KINS:
-            subject = group.match(cues.POSSESSIVE.sub("", lead))
-            if subject and not any(group.search(text) for text in (self._said, *(one.text for one in self._context))):
-                self._fail("a person who was not mentioned", told[0].text)
+        there = " ".join((self._said, *(one.text for one in self._context), *self._speakers))
+        for claim in told:
+            for person in cues.persons(claim.text):
+                if not any(group.search(person) and group.search(there) for group in cues.KINS):
+                    self._fail("a person who was not mentioned", claim.text)
         for at, claim in enumerate(told):
             source = self._nearest(claim)
             if source is not None and (at == 0 or cues.CAPITALISED.match(claim.text)):
@@ -300,6 +321,12 @@ def _real_clauses(text: str, message: int, quote: str) -> Iterator[Clause]:
     for sentence in re.split(r"(?<=[!?。！？\n])|(?<=\.)(?!\d)", text):
         if not cues.UNREAL.search(sentence) or _overlap(sentence, quote):
             yield from clauses(sentence, message)
+
+
+def _same_beginning(one: str, other: str) -> bool:
+    """Return True for forms and short forms of a word: "pav" and "pavlova", "aunt" and "auntie"."""
+    short, long = sorted((one, other), key=len)
+    return long.startswith(short) and len(short) >= (4 if len(long) < SHORTENED else 3)
 
 
 def _number_word(word: str) -> int | None:

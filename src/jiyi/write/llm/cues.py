@@ -8,6 +8,9 @@ BREAK = re.compile(
     r"[!?;\n。！？；，…]+|[.,:：](?!\d)|\s(?:and|but|because|so|while|when|though|although|which|who)\s|但是?|而且|并且|因为|所以|不过",
     re.IGNORECASE,
 )
+# Where a part of a memory ends that can stand without the rest.
+PART = re.compile(r"(?<=\w)(?:;|；|: |, (?:so|because|but|as)\b|\. (?=\w)|。(?=\w)|，)")
+HAN = re.compile(r"[\u4e00-\u9fff]")
 HARD = re.compile(
     r"\b(?:not|never|no|none|nobody|cannot|cant|dont|doesnt|didnt|isnt|arent|wasnt|werent|wont|havent|hasnt|hadnt|wouldnt"
     r"|couldnt|shouldnt|without|neither|nor)\b|n['’]t\b"
@@ -22,6 +25,12 @@ SOFT = re.compile(
     r"|done with|except|only|just|unless|pulled|deferred|alone|single|secret|veggie"
     r"|vegetarian|vegan|fallen through|sick of|gag|abide)\b"
     r"|戒|退|取消|停|讨厌|忌|避|离开|辞|结束|黄了|拒|免|受不了|头疼|除了|换|改|少|只|素|反感|扛不住",
+    re.IGNORECASE,
+)
+# A change or an end.
+ENDS = re.compile(
+    HARD.pattern + "|" + SOFT.pattern + r"|\b(?:mov(?:ed?|ing)|chang\w*|switch\w*|new|now|rebook\w*|postpon\w*|push\w*|sold"
+    r"|finished|passed|dead|died|actually|wait|sorry|already)\b|搬|换|改|新|现在|卖|完|不再|已经|记错|说错",
     re.IGNORECASE,
 )
 LIKES = re.compile(r"\b(?:likes?|loves?|enjoys?|adores?|fond of|into)\b|(?<!不)喜欢|爱吃|爱喝|最爱|热爱", re.IGNORECASE)
@@ -67,7 +76,7 @@ I_DO = re.compile(
 )
 _KIN = (
     (
-        "husband|wife|partner|fianc[eé]+|girlfriend|boyfriend|fella|spouse"
+        "husband|wife|partner|fianc[eé]+|girlfriend|boyfriend|girl|bf|gf|fella|spouse"
         "|老公|老婆|丈夫|妻子|男朋友|女朋友|男友|女友|对象|老伴|爱人|媳妇|先生|太太"
     ),
     "sons?|boys?|kids?|child|children|baby|babies|twins|儿子|孩子|宝宝|娃",
@@ -95,6 +104,17 @@ def _kin(listing: str) -> re.Pattern[str]:
 
 
 KINS = tuple(map(_kin, _KIN))
+_RELATIVE, _PROFESSION = _kin("|".join(_KIN[:-2])), _kin("|".join(_KIN[-2:]))
+_IS = re.compile(r"(?:\b(?:is|was|as|been)\b[^,.;]{0,30}|是[^，。；]{0,12})$")
+_OF_BABY = re.compile(r"(?:baby|babies|child|children|kids?)$", re.IGNORECASE)  # "baby shower"
+
+
+def persons(text: str) -> list[str]:
+    """Return the words for relatives and other people in a text, unless they say what somebody is by profession."""
+    others = [one.group() for one in _PROFESSION.finditer(text) if not _IS.search(text, 0, one.start())]
+    return [*others, *(one for one in _RELATIVE.findall(text) if not _OF_BABY.match(one))]
+
+
 SOMEBODY = re.compile(
     r"^\W*(?i:oh |so |ok |well |and |but |also |yeah |haha )*(?:(?i:my|our|his|her|their)\s+(?P<kin>\w+(?:\s+\w+)?)"
     r"|(?P<he>(?i:he|she|they|hes|shes|he's|she's|they're)\b)"

@@ -20,9 +20,11 @@ from ...llm.keywords import words_in_text
 from ...roles import role_kind
 from ..drafts import Draft, Evidence, Extracted, Known, Said, Unit
 from ..extract import extract
+from .claims import beginnings
 from .dates import correct_dates, resolve_day
 from .grounding import (
     Grounding,
+    Ungrounded,
     Unsupported,
     contains,
     is_advice,
@@ -113,9 +115,10 @@ async def _ask(task: str, conversation: Transcript, unit: Unit, llm: LLMClient) 
     problems = [summary_of(rejected, len(drafts))] if rejected else []
     if reply.cut_off or read.cut_off:
         problems.append(f"the reply was cut off: {len(drafts)} {task} before that were kept, more may be missing")
-    if problems and not drafts:
+    if problems and not drafts and not all(one.quoted for one in rejected):
         raise LlmBadReply("; ".join(problems))
-    damaged = reply.cut_off or read.cut_off or read.damaged or len(rejected) > len(drafts)  # mostly wrong
+    mostly_wrong = sum(not one.quoted for one in rejected) > len(drafts)
+    damaged = reply.cut_off or read.cut_off or read.damaged or mostly_wrong
     damaged = damaged or any(one.message_id is None for one in rejected)
     return LlmDrafts(
         drafts=tuple(drafts),
@@ -187,6 +190,7 @@ class Rejected:
     reason: str
     text: str
     message_id: str | None = None  # that it quotes or cites, if any
+    quoted: bool = False  # its quote was said, but it says something else
 
 
 def summary_of(rejected: Sequence[Rejected], kept: int) -> str:
@@ -238,7 +242,8 @@ class Checker:
                 if drafts.setdefault(exact_hash(draft.content), draft) is not draft:
                     raise Unsupported("duplicate")
             except Unsupported as error:
-                rejected.append(Rejected(str(error), text, self._cited(proposal)))
+                quoted = isinstance(error, Ungrounded)
+                rejected.append(Rejected(str(error), text, self._cited(proposal), quoted=quoted))
             except ValidationError as error:
                 rejected.append(Rejected(f"wrong shape: {_first(error)}", text))
         return list(drafts.values()), rejected
@@ -266,12 +271,16 @@ class Checker:
             raise Unsupported("a mention without content")
         dated = found.type in ("event", "task")  # these occur on their day, also in the future
         ahead = found.type == "task"
-        text = self._correct_dates(found.text, cited, ahead=ahead)
-        share = self._grounding.supported(text, cited)
-        if not advice:
-            self._grounding.claimed(text, where.text[proof.start : proof.end], cited)
+        quote = where.text[proof.start : proof.end]
+        ends = self._ends(found, cited) if by_a_person else ()
+        try:
+            text, share = self._grounded(found.text, quote, cited, advice=advice, ahead=ahead)
+        except Unsupported as error:
+            if ends and self._grounding.ends_in_own_words(ends, cited):
+                return self._in_own_words(found, where, proof, ends)
+            raise Ungrounded(error.reason, error.detail) from None
         day = self._grounding.day_of(found.when, cited) if found.when else None
-        day = resolve_day(day, text, where.text[proof.start : proof.end], where.sent_at, ahead=ahead)
+        day = resolve_day(day, text, quote, where.sent_at, ahead=ahead)
         data: dict[str, JsonValue] = {**self._made_by}
         if where.speaker is not None:
             data["speaker"] = where.speaker
@@ -291,7 +300,41 @@ class Checker:
             importance=found.importance,
             confidence=round(0.6 + 0.4 * share, 2),
             data=data,
-            **(self._slot(found) | {"ends": self._ends(found)} if by_a_person else {}),
+            **(self._slot(found, text) | {"ends": tuple(one.id for one in ends)} if by_a_person else {}),
+        )
+
+    def _grounded(
+        self, proposed: str, quote: str, cited: Sequence[Said], *, advice: bool, ahead: bool
+    ) -> tuple[str, float]:
+        """Return the text, or as much of its beginning as was said, and the share of its words that were said."""
+        refused: Unsupported | None = None
+        for beginning in beginnings(proposed):
+            text = self._correct_dates(beginning, cited, ahead=ahead)
+            try:
+                share = self._grounding.supported(text, cited)
+                if not advice:
+                    self._grounding.claimed(text, quote, cited)
+            except Unsupported as error:
+                refused = refused or error
+            else:
+                return text, share
+        raise refused or Unsupported("empty")
+
+    def _in_own_words(
+        self, found: ProposedMemory, where: Said, proof: Evidence, ends: Sequence[Known]
+    ) -> Draft:
+        """Return the quote itself as a memory: what it ends has ended, however the model worded it."""
+        data: dict[str, JsonValue] = {**self._made_by, "extractor": "quote"}
+        if where.speaker is not None:
+            data["speaker"] = where.speaker
+        return Draft(
+            memory_type=found.type,
+            content=where.text[proof.start : proof.end],
+            evidence=(proof,),
+            occurred_at=where.sent_at,
+            importance=found.importance,
+            data=data,
+            ends=tuple(one.id for one in ends),
         )
 
     def _correct_dates(self, text: str, cited: Sequence[Said], *, ahead: bool) -> str:
@@ -300,11 +343,12 @@ class Checker:
 
         return correct_dates(text, cited[0].sent_at, self._transcript.language, ahead=ahead, supported=supported)
 
-    def _ends(self, found: ProposedMemory) -> tuple[str, ...]:
-        """Return the ids of the known memories that a proposal says have ended."""
-        return tuple(self._known[number - 1].id for number in found.ends or () if number <= len(self._known))
+    def _ends(self, found: ProposedMemory, cited: Sequence[Said]) -> tuple[Known, ...]:
+        """Return the known memories that a proposal ends, if it or the cited words speak of the same or of a change."""
+        named = [self._known[number - 1] for number in found.ends or () if number <= len(self._known)]
+        return tuple(one for one in named if self._grounding.may_end(one, found.text, cited))
 
-    def _slot(self, found: ProposedMemory) -> dict[str, Any]:
+    def _slot(self, found: ProposedMemory, text: str) -> dict[str, Any]:
         """Return subject, attribute and value if they are certain: a wrong slot would supersede another memory."""
         if found.subject is None:
             return {}
@@ -315,7 +359,7 @@ class Checker:
             return {}
         about: dict[str, Any] = {"subject": subject or found.subject}
         named = (found.attribute or "").casefold()
-        if named in ATTRIBUTES and found.value is not None and contains(found.value, found.text):
+        if named in ATTRIBUTES and found.value is not None and contains(found.value, text):
             attribute, single = ATTRIBUTES[named]
             thing = plain_value(found.value, self._transcript.language).casefold() or found.value
             about |= {

@@ -21,12 +21,13 @@ from ...text.fence import strip_context
 from ...text_cache import text_cache
 from ..drafts import Evidence, Known, Said
 from .claims import Claims
+from .cues import ENDS, FILLERS
 from .transcript import LABELS, Transcript, name_of
 
 MIN_QUOTE = 2
 MONTH = timedelta(days=28)
 SOME_DAYS = timedelta(days=8)  # a longer time does not support a day in it
-NEAR = 8  # earlier messages that cited words may refer to
+NEAR = 8  # messages before and after that cited words may refer to
 MIN_SHARE = 0.3  # of a memory's words that must be in the conversation
 REPETITIVE = 0.3  # compression ratio below which a text repeats itself
 
@@ -38,6 +39,10 @@ class Unsupported(Exception):
         self.reason = reason
         self.detail = detail
         super().__init__(f"{reason}: {detail}" if detail else reason)
+
+
+class Ungrounded(Unsupported):
+    """The quote of a proposal was said, but the proposal says something else."""
 
 
 def _words(listing: str) -> frozenset[str]:
@@ -174,14 +179,14 @@ class Grounding:
         own = _content_words(" ".join(strip_context(said.text) for said in cited))
         if share < MIN_SHARE or not words & own:
             raise Unsupported("not what was said")
-        self._check_numbers(self._without_dates(text, cited))
+        self._check_numbers(self._without_dates(text, cited), text)
         self._check_names(text)
         return share
 
     def claimed(self, text: str, quote: str, cited: Sequence[Said]) -> None:
         """Raise if a memory claims anything else than the words it cites."""
         place = max((at for at, said in enumerate(self._all) if said in cited), default=0)
-        near = [said for said in self._all[max(0, place - NEAR) : place + 2] if said not in cited]
+        near = [said for said in self._all[max(0, place - NEAR) : place + NEAR] if said not in cited]
         context = [f"{said.speaker or ''}: {strip_context(said.text)}" for said in near]
         context += [one.text for one in self._known]
         speakers = [name_of(said, self._transcript.language) for said in cited if is_person(said.role)]
@@ -195,6 +200,16 @@ class Grounding:
             rest[slice(*span.at)] = " " * (span.at[1] - span.at[0])
         Claims([strip_context(said.text) for said in cited], quote, context, speakers, fail).check("".join(rest))
 
+    def may_end(self, known: Known, text: str, cited: Sequence[Said]) -> bool:
+        """Return True if a memory can be what ends a known one: both are about the same thing, or a change was said."""
+        said = " ".join(strip_context(one.text) for one in cited)
+        return self._share(known.text, f"{text} {said}") or ENDS.search(said) is not None
+
+    def ends_in_own_words(self, ended: Iterable[Known], cited: Sequence[Said]) -> bool:
+        """Return True if the messages themselves speak of known memories and of a change."""
+        said = " ".join(strip_context(one.text) for one in cited)
+        return ENDS.search(said) is not None and all(self._share(one.text, said) for one in ended)
+
     def knows(self, words: str) -> bool:
         """Return True if a name or a value is in the conversation."""
         wanted = _folded(words)[0]
@@ -202,7 +217,7 @@ class Grounding:
 
     def knows_part(self, words: str) -> bool:
         """Return True if a word of a description ("Mei's shop") is in the conversation or a known memory."""
-        return bool(_content_words(words) & (self._words | _content_words(" ".join(one.text for one in self._known))))
+        return bool(_content_words(words) & (self._words | self._known_words))
 
     def day_of(self, written: str, cited: Sequence[Said]) -> datetime | None:
         """Return a day of a model, if the messages mention it or were sent on it."""
@@ -226,6 +241,10 @@ class Grounding:
     def _words(self) -> set[str]:
         labels = " ".join(label for words in LABELS.values() for label in words.values())
         return _content_words(f"{self._text} {' '.join(self._names)} {labels}")
+
+    @cached_property
+    def _known_words(self) -> set[str]:
+        return _content_words(" ".join(one.text for one in self._known))
 
     @cached_property
     def _times(self) -> list[TimeSpan]:
@@ -266,14 +285,43 @@ class Grounding:
             return True
         if span.end - span.start >= MONTH and any(span.start <= said.sent_at < span.end for said in cited):
             return True  # "as of March 2025"
-        return any(_names_day(strip_context(said.text), span.start, said.sent_at) for said in cited)
+        return any(_names_time(strip_context(said.text), span, said.sent_at) for said in cited)
 
-    def _check_numbers(self, text: str) -> None:
-        for number in _DIGITS.findall(normalize("NFKC", text)):
+    def _known_date(self, span: TimeSpan, text: str, cited: Sequence[Said]) -> bool:
+        """Return True if a memory or message about the same thing has the date, and the cited words have no other."""
+        other = [(start, end) for said in cited for start, end in self._days_of(said) if end - start <= SOME_DAYS]
+        if other and not any(_names_weekday(strip_context(said.text), span.start) for said in cited):
+            return False
+        told = [(one.text, list(dates(one.text, one.at))) for one in self._known]
+        told += [(strip_context(said.text), _spans(said)) for said in self._all]
+        longest = max(SOME_DAYS, span.end - span.start)
+        return any(
+            its.start < span.end and span.start < its.end and its.end - its.start <= longest and self._share(one, text)
+            for one, spans in told
+            for its in spans
+        )
+
+    def _known_number(self, number: str, text: str) -> bool:
+        """Return True if a known memory about the same thing has the number."""
+        return any(number in _numbers_in(one.text) and self._share(one.text, text) for one in self._known)
+
+    def _share(self, one: str, other: str) -> bool:
+        """Return True if two texts share a word that is neither a number nor the name of a speaker."""
+        names = _content_words(" ".join(self._names))
+        return any(not word.isdigit() for word in (_content_words(one) & _content_words(other)) - names - FILLERS)
+
+    @staticmethod
+    def _days_of(said: Said) -> list[tuple[datetime, datetime]]:
+        return [(span.start, span.end) for span in _spans(said)]
+
+    def _check_numbers(self, rest: str, text: str) -> None:
+        """Raise for a number of `rest`, the text without days, that was not said."""
+        for number in _DIGITS.findall(normalize("NFKC", rest)):
             plain = number.replace(",", "")
             if plain not in self._numbers and plain.lstrip("0") not in self._numbers:
                 parts = re.split(r"[.:]", plain)
-                if len(parts) == 1 or any(part.lstrip("0") not in self._numbers for part in parts if part.strip("0")):
+                new = len(parts) == 1 or any(part.lstrip("0") not in self._numbers for part in parts if part.strip("0"))
+                if new and not self._known_number(plain, text):
                     raise Unsupported("a number that was not said", number)
 
     def _check_names(self, text: str) -> None:
@@ -281,7 +329,7 @@ class Grounding:
             word = re.sub(r"['’]s?$", "", name)
             if word.lower() in _CALENDAR or word.lower() in ENGLISH.stop_words or self.knows(word):
                 continue
-            if not set(tokens(word)) <= self._words:
+            if not set(tokens(word)) <= self._words | self._known_words:
                 raise Unsupported("a name that was not said", word)
 
     def _without_dates(self, text: str, cited: Sequence[Said]) -> str:
@@ -289,20 +337,35 @@ class Grounding:
         years, must have been said."""
         rest = list(text)
         for span in dates(text, cited[0].sent_at):
-            if not self.mentions(span, cited):
+            if not (self.mentions(span, cited) or self._known_date(span, text, cited)):
                 raise Unsupported("a date that was not said", span.text)
-            if span.end - span.start <= timedelta(days=1):
+            if span.end - span.start <= SOME_DAYS:
                 rest[slice(*span.at)] = " " * (span.at[1] - span.at[0])
         return "".join(rest)
 
 
-def _names_day(text: str, day: datetime, said_at: datetime) -> bool:
-    """Return True if a text names a near day by its weekday or its number alone: "sundays run", "the 28th"."""
-    distance = (day - said_at).days
-    weekday = rf"\b{day:%a}(?:\w*day)?s?\b|[周期拜]{'一二三四五六日'[day.weekday()]}"
-    if -8 <= distance <= 8 and re.search(weekday, text, re.IGNORECASE):
+def _names_time(text: str, span: TimeSpan, said_at: datetime) -> bool:
+    """Return True if a text names a day by its weekday, number or month, or a month: "the 28th", "from June"."""
+    day, distance = span.start, (span.start - said_at).days
+    if -8 <= distance <= 8 and _names_weekday(text, day):
         return True
-    return -31 <= distance <= 62 and bool(re.search(rf"(?<!\d){day.day}(?:st|nd|rd|th|号|日)", text))
+    if -31 <= distance <= 62 and re.search(rf"(?<!\d){day.day}(?:st|nd|rd|th|号|日)", text):
+        return True
+    month = f"{day:%b}(?:{f'{day:%B}'[3:]})?"
+    if not -62 <= distance <= 330:
+        return False
+    if span.end - span.start > SOME_DAYS:
+        return span.grain == "month" and bool(re.search(rf"\b{month}\b|(?<!\d){day.month}月", text, re.IGNORECASE))
+    numbers = {day.day, (day - timedelta(days=1)).day} if span.grain == "range" else {day.day}  # a weekend of Friday
+    either = "|".join(map(str, sorted(numbers)))
+    number = rf"(?<!\d)(?:{either})(?:st|nd|rd|th)?\b"
+    named = rf"\b{month} (?:the )?{number}|{number} (?:of )?{month}\b|(?<!\d){day.month}月(?:{either})(?!\d)"
+    return re.search(named, text, re.IGNORECASE) is not None
+
+
+def _names_weekday(text: str, day: datetime) -> bool:
+    weekday = rf"\b{day:%a}(?:\w*day)?s?\b|[周期拜]{'一二三四五六日'[day.weekday()]}"
+    return re.search(weekday, text, re.IGNORECASE) is not None
 
 
 def _spans(said: Said) -> list[TimeSpan]:
