@@ -196,7 +196,9 @@ class Relevance:
             "assistant asked": ASSISTANT * asks_assistant(query.text) * self._columns["assistant"],
             "outdated": np.zeros(len(places)) if candidates.over is None else -OUTDATED * candidates.over[places],
             "small talk": -SMALL_TALK * candidates.weak_kind[places],
-            "left out": np.zeros(len(places)) if candidates.left_out is None else -LEFT_OUT * candidates.left_out[places],
+            "left out": np.zeros(len(places))
+            if candidates.left_out is None
+            else -LEFT_OUT * candidates.left_out[places],
             "named time": np.zeros(len(places)) if candidates.time is None else TIME * candidates.time[places],
         }
 

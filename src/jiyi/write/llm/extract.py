@@ -20,7 +20,6 @@ from ...llm.keywords import words_in_text
 from ...roles import role_kind
 from ..drafts import Draft, Evidence, Extracted, Known, Said, Unit
 from ..extract import extract
-from .claims import beginnings
 from .dates import correct_dates, resolve_day
 from .grounding import (
     Grounding,
@@ -35,6 +34,7 @@ from .grounding import (
     well_formed,
 )
 from .schema import EPISODES, MEMORIES, ProposedEpisode, ProposedMemory
+from .spoken import beginnings
 from .transcript import LABELS, Transcript, render_known, transcript
 from .values import plain_value
 
@@ -115,7 +115,8 @@ async def _ask(task: str, conversation: Transcript, unit: Unit, llm: LLMClient) 
     problems = [summary_of(rejected, len(drafts))] if rejected else []
     if reply.cut_off or read.cut_off:
         problems.append(f"the reply was cut off: {len(drafts)} {task} before that were kept, more may be missing")
-    if problems and not drafts and not all(one.quoted for one in rejected):
+    sane = rejected and all(one.quoted for one in rejected)  # another reply would be no better
+    if problems and not drafts and not (sane and not (reply.cut_off or read.cut_off)):
         raise LlmBadReply("; ".join(problems))
     mostly_wrong = sum(not one.quoted for one in rejected) > len(drafts)
     damaged = reply.cut_off or read.cut_off or read.damaged or mostly_wrong
@@ -275,10 +276,10 @@ class Checker:
         ends = self._ends(found, cited) if by_a_person else ()
         try:
             text, share = self._grounded(found.text, quote, cited, advice=advice, ahead=ahead)
-        except Unsupported as error:
+        except Unsupported:
             if ends and self._grounding.ends_in_own_words(ends, cited):
                 return self._in_own_words(found, where, proof, ends)
-            raise Ungrounded(error.reason, error.detail) from None
+            raise
         day = self._grounding.day_of(found.when, cited) if found.when else None
         day = resolve_day(day, text, quote, where.sent_at, ahead=ahead)
         data: dict[str, JsonValue] = {**self._made_by}
@@ -320,9 +321,7 @@ class Checker:
                 return text, share
         raise refused or Unsupported("empty")
 
-    def _in_own_words(
-        self, found: ProposedMemory, where: Said, proof: Evidence, ends: Sequence[Known]
-    ) -> Draft:
+    def _in_own_words(self, found: ProposedMemory, where: Said, proof: Evidence, ends: Sequence[Known]) -> Draft:
         """Return the quote itself as a memory: what it ends has ended, however the model worded it."""
         data: dict[str, JsonValue] = {**self._made_by, "extractor": "quote"}
         if where.speaker is not None:

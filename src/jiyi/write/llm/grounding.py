@@ -22,6 +22,7 @@ from ...text_cache import text_cache
 from ..drafts import Evidence, Known, Said
 from .claims import Claims
 from .cues import ENDS, FILLERS
+from .spoken import Spoken, depends
 from .transcript import LABELS, Transcript, name_of
 
 MIN_QUOTE = 2
@@ -187,18 +188,24 @@ class Grounding:
         """Raise if a memory claims anything else than the words it cites."""
         place = max((at for at, said in enumerate(self._all) if said in cited), default=0)
         near = [said for said in self._all[max(0, place - NEAR) : place + NEAR] if said not in cited]
+        alone = not depends(quote)  # then an assistant's words say nothing about it
+        near = [said for said in near if is_person(said.role) or not alone]
         context = [f"{said.speaker or ''}: {strip_context(said.text)}" for said in near]
         context += [one.text for one in self._known]
-        speakers = [name_of(said, self._transcript.language) for said in cited if is_person(said.role)]
+        at = self._all.index(cited[0]) if cited[0] in self._all else 0
+        answered = strip_context(self._all[at - 1].text) if at else ""
+        speaking = [said for said in cited if is_person(said.role)] or cited
+        speakers = [name_of(said, self._transcript.language) for said in speaking]
         speakers += [words["user"] for words in LABELS.values()]
 
         def fail(reason: str, detail: str) -> None:
-            raise Unsupported(reason, detail[:80])
+            raise Ungrounded(reason, detail[:80])
 
         rest = list(text)
         for span in dates(text, cited[0].sent_at):
             rest[slice(*span.at)] = " " * (span.at[1] - span.at[0])
-        Claims([strip_context(said.text) for said in cited], quote, context, speakers, fail).check("".join(rest))
+        spoken = Spoken([strip_context(said.text) for said in cited], quote, context, answered, speakers)
+        Claims(spoken, fail).check("".join(rest))
 
     def may_end(self, known: Known, text: str, cited: Sequence[Said]) -> bool:
         """Return True if a memory can be what ends a known one: both are about the same thing, or a change was said."""
@@ -319,7 +326,7 @@ class Grounding:
         for number in _DIGITS.findall(normalize("NFKC", rest)):
             plain = number.replace(",", "")
             if plain not in self._numbers and plain.lstrip("0") not in self._numbers:
-                parts = re.split(r"[.:]", plain)
+                parts = plain.split(":")
                 new = len(parts) == 1 or any(part.lstrip("0") not in self._numbers for part in parts if part.strip("0"))
                 if new and not self._known_number(plain, text):
                     raise Unsupported("a number that was not said", number)
