@@ -163,7 +163,10 @@ SOMEBODY = re.compile(
     r"|^\W*(?:(?:我|咱)(?:们家|家|的)?(?P<zkin>[男女]朋友|[老小]?[\u4e00-\u9fff]{1,2})|(?P<zhe>[他她它]))"
 )
 CAPITALISED = re.compile(r"\b[A-Z][\w’'-]+")
-SUBJECT = re.compile(r"[^\w]*(?:['’]s\s+)?(?:[a-z]+\s+){0,2}[A-Z][\w’'-]+(?:\s+(?:and\s+)?[A-Z][\w’'-]+)*")
+SUBJECT = re.compile(
+    r"\W{0,20}(?:['’]s\s{1,3})?(?:[a-z]{1,30}\s{1,3}){0,2}[A-Z][\w’'-]{1,60}"
+    r"(?:\s{1,3}(?:and\s{1,3})?[A-Z][\w’'-]{1,60}){0,20}"
+)
 HE = re.compile(
     r"\b(?:he|she|they|it|hes|shes|theyre|he['’]s|she['’]s|they['’]re)\b|(?<![吉其])他|[她它]", re.IGNORECASE
 )

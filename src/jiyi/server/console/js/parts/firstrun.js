@@ -41,7 +41,7 @@ async function remember(input) {
     const facts = receipt.memories.filter((one) => one.memory_type !== "message");
     say(facts.length ? t("add_done") : t("first_kept"));
     tell("memory");
-    go("memories", { open: (facts[0] ?? receipt.memories[0])?.id });
+    go("memories", facts.length > 1 ? {} : { open: (facts[0] ?? receipt.memories[0])?.id });
   } catch (error) {
     noteProblem(error);
   }
