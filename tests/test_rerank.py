@@ -205,6 +205,20 @@ async def test_of_a_message_only_what_still_holds_is_shown(path: Path, builtin: 
         assert any("am a vegetarian" in hit.content for hit in before)
 
 
+async def test_a_part_of_a_query_that_fails_is_named(path: Path) -> None:
+    class Failing(WordEmbedder):
+        async def embed_query(self, text: str) -> Any:
+            if text.startswith("Which"):
+                raise ConnectionError("no answer")
+            return await super().embed_query(text)
+
+    async with Memory.open(path, settings=ON, embedder=Failing()) as memory:
+        await say(memory)
+        found = await memory.search("I'm packing. Which city will Mei live in?", user_id="mei")
+        assert ["searched by words only" in problem for problem in found.degraded] == [True]
+        assert found.hits
+
+
 class Replacing(WordReranker):
     """A reranker for which every message replaces all older ones."""
 

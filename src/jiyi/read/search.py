@@ -166,6 +166,7 @@ class Searcher:
             other = await self._found(part, snapshot)  # a question among other sentences is also asked by itself
             found.memories.update(other.memories)
             ranked += other.hits
+            found.degraded.extend(other.degraded)
         best = _one_per_statement(sorted(ranked, key=lambda one: -one.score))
         hits = []
         for one in best[: query.limit]:
@@ -180,7 +181,7 @@ class Searcher:
             searched=found.searched,
             search_strategy_used=query.mode,
             expanded_keywords=expanded_keywords(query, found.index_query.synonyms),
-            degraded=tuple(found.degraded),
+            degraded=tuple(dict.fromkeys(found.degraded)),
         )
 
     async def _found(self, query: Query, snapshot: SearchSnapshot) -> Found:
