@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 ATONCE := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )))
 APT    := apt-get install --yes --quiet --no-install-recommends
 
-.PHONY: help demo check test lint docs bench bench-postgres bench-server torture clean redis-server chromium atheris engine-servers sdk
+.PHONY: help demo check test lint docs bench bench-postgres bench-server torture clean redis-server chromium atheris engine-servers foreign-packages sdk
 help:          ## this list
 	@grep -E '^[a-z-]+: *.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 16
 
@@ -23,7 +23,7 @@ check: $(VENV)/dev  ## style, types and fast tests, in about a minute
 	$(BIN)/mypy
 	$(BIN)/pytest --numprocesses 2 --dist worksteal -m "not slow" -k "not postgres" $(FAST)
 
-test: $(VENV)/dev redis-server chromium engine-servers sdk  ## style, types and all tests
+test: $(VENV)/dev redis-server chromium engine-servers foreign-packages sdk  ## style, types and all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -33,6 +33,9 @@ test: $(VENV)/dev redis-server chromium engine-servers sdk  ## style, types and 
 
 engine-servers: $(VENV)/dev  # OpenSearch and FerretDB for the tests; the first time takes some minutes
 	@$(BIN)/python tests/engine_servers.py
+
+foreign-packages: $(VENV)/dev  # sources and packages that are tested outside of .venv
+	@$(BIN)/python tests/foreign_packages.py
 
 atheris:  # for one trial; it has wheels for x86_64 only
 	@$(BIN)/pip install --quiet --disable-pip-version-check --only-binary :all: atheris 2>/dev/null || \

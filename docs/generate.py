@@ -157,6 +157,8 @@ may be used by several threads: `with jiyi.sync.Memory.open() as memory:`.
 | `jiyi.agents.google_adk` | [Google ADK](integrations/google-adk.md) |
 | `jiyi.agents.pydantic_ai` | [Pydantic AI](integrations/pydantic-ai.md) |
 | `jiyi.agents.llama_index` | [LlamaIndex](integrations/llama-index.md) |
+| `jiyi.agents.agno` | [Agno](integrations/agno.md) |
+| `jiyi.agents.strands` | [Strands Agents](integrations/strands.md) |
 | `jiyi.compat.mem0` | [mem0](integrations/mem0.md) |
 """
 

@@ -43,7 +43,7 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _run(*command: object, cwd: Path | None = None, **variables: str) -> None:
+def download(*command: object, cwd: Path | None = None, **variables: str) -> None:
     """Run a command that downloads; try again if that fails."""
     for attempt in range(TRIES):
         done = subprocess.run(
@@ -81,14 +81,14 @@ def opensearch() -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         jars = folder / "jars"
         pom = HERE / "opensearch/pom.xml"
-        _run(maven, "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={jars}")
+        download(maven, "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={jars}")
         for line in sums.splitlines():
             wanted, name = line.split()
             if hashlib.sha256((jars / name).read_bytes()).hexdigest() != wanted:
                 raise Unavailable(f"{name} has another checksum than in jars.sha256")
         if extra := {path.name for path in jars.iterdir()} - set(sums.split()):
             raise Unavailable(f"not in jars.sha256: {sorted(extra)}")
-        _run(javac, "-cp", f"{jars}/*", "-d", folder / "classes", HERE / "opensearch/OpenSearchServer.java")
+        download(javac, "-cp", f"{jars}/*", "-d", folder / "classes", HERE / "opensearch/OpenSearchServer.java")
         (folder / "done").touch()
     return folder
 
@@ -100,7 +100,7 @@ def ferretdb() -> Path:
     with locked(CACHE / "ferretdb.lock"):
         if not program.is_file():
             go, new = _needed("go", "golang-go"), program.with_suffix(".new")
-            _run(
+            download(
                 go, "build", "-tags", "ferretdb_no_postgresql", "-trimpath", "-ldflags=-s -w", "-o", new, ".",
                 cwd=HERE / "ferretdb", GOFLAGS="-mod=readonly -buildvcs=false",
             )  # fmt: skip

@@ -31,7 +31,8 @@ from support import each_case, verbs
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROSE = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# `strands_store.py` tests the example of a package that cannot be installed beside our MCP server.
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name != "strands_store.py")
 NOT_RUN = "<!-- not run -->"
 GENERATED = ("reference.md", "cli.md", "settings.md")
 

@@ -61,6 +61,8 @@ VENDORS = {
     "langchain_core": ("agents/",),
     "langchain": ("agents/langchain",),
     "agent_framework": ("agents/agent_framework.py",),
+    "agno": ("agents/agno.py",),
+    "strands": ("agents/strands.py",),
     "google": ("agents/google_adk.py",),
     "llama_index": ("agents/llama_index.py",),
     "pydantic_ai": ("agents/pydantic_ai.py",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 import jiyi.sync
+from foreign_packages import fetched, run_pytest, strands
 from jiyi import InvalidInput, Memory
 from jiyi.testing import WordEmbedder
 from support import stored
@@ -203,3 +205,60 @@ async def test_llama_index(memory: Memory) -> None:
         await chat.aput(ChatMessage(role="user", content=f"Question number {at} with several words in it"))
     assert (ASKED, "s1") in await kept(memory)
     await chat.sql_store._async_engine.dispose()
+
+
+def test_strands() -> None:
+    """Its requirements differ from ours, so its tests run in a process of their own."""
+    here = Path(__file__).parent
+    run_pytest("--noconftest", here / "strands_store.py", cwd=here.parent, before=fetched(strands))
+
+
+@pytest.mark.parametrize("asynchronous", [True, False])
+async def test_agno(memory: Memory, path: Path, asynchronous: bool) -> None:
+    from agno.agent import Agent
+    from agno.db.in_memory import InMemoryDb
+    from agno.learn import LearningMachine
+    from agno.models.base import Model
+    from agno.models.response import ModelResponse
+
+    from jiyi.agents.agno import JiyiLearningStore
+
+    requests: list[tuple[Any, Any]] = []
+
+    class Scripted(Model):
+        def invoke(self, *, messages: Any, tools: Any = None, **_: Any) -> ModelResponse:
+            requests.append((list(messages), tools))
+            function = {"name": "search_memories", "arguments": '{"query": "peanuts"}'}
+            if len(requests) == 1:
+                return ModelResponse(tool_calls=[{"id": "1", "type": "function", "function": function}])
+            return ModelResponse(role="assistant", content="Done.")
+
+        async def ainvoke(self, **given: Any) -> ModelResponse:
+            return self.invoke(**given)
+
+        def invoke_stream(self, **given: Any) -> Any:
+            raise NotImplementedError
+
+        ainvoke_stream = _parse_provider_response = _parse_provider_response_delta = invoke_stream
+
+    async def run(store: JiyiLearningStore, user_id: str) -> Any:
+        learning = LearningMachine(custom_stores={"jiyi": store})
+        model = Scripted(id="scripted")
+        agent = Agent(model=model, db=InMemoryDb(), instructions="Be kind.", learning=learning, telemetry=False)
+        given = {"user_id": user_id, "session_id": "s1"}
+        return await (agent.arun(ASKED, **given) if asynchronous else asyncio.to_thread(agent.run, ASKED, **given))
+
+    with jiyi.sync.Memory.open(path, embedder=WordEmbedder(512)) as own:
+        reply = await run(JiyiLearningStore(memory if asynchronous else own), "mei")
+        own.sessions.flush()
+        assert reply.content == "Done."
+        system = requests[0][0][0].content
+        assert "Be kind." in system and "allergic to peanuts" in system and "`save_memory`" in system
+        assert "search_memories" in {tool["function"]["name"] for tool in requests[0][1]}
+        assert "allergic to peanuts" in requests[1][0][-1].content  # the result of the tool
+        assert await kept(memory) == [(ASKED, "s1")]
+        requests.clear()
+        other = JiyiLearningStore(memory if asynchronous else own, tools=False, observe=False)
+        requests.append(([], None))  # no tool call
+        await run(other, "bo")
+        assert "peanuts" not in str(requests[1:]) and not requests[1][1]

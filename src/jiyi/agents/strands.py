@@ -1,0 +1,86 @@
+"""A memory store for Strands Agents.
+
+from jiyi.agents.strands import JiyiMemoryStore
+
+agent = Agent(model=model, memory_manager=MemoryManager(stores=[JiyiMemoryStore(memory, user_id="mei")]))
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import sync
+from ..errors import MissingExtra
+from ..memory import Memory
+from ..models import RELEVANT, Hit, MemoryItem, Message
+from ..text.fence import harmless
+from .recall import Conversation, await_in, engine_of
+
+try:
+    from strands.memory import ExtractionConfig, InvocationTrigger, MemoryEntry, MemoryStore
+except ImportError as error:
+    raise MissingExtra("strands", "strands-agents") from error
+
+
+class JiyiMemoryStore(MemoryStore):
+    """Memories of a user. Strands searches it before each model call and for its tool `search_memory`, writes into it
+    with `add_memory`, and hands over the messages of each run to be stored (`observe=False`: not). Calling an agent
+    needs a `jiyi.sync.Memory`; `invoke_async` takes either kind."""
+
+    def __init__(
+        self,
+        memory: Memory | sync.Memory,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+        private: bool = False,
+        observe: bool = True,
+        writable: bool = True,
+        name: str = "jiyi",
+        description: str | None = None,
+        max_search_results: int | None = None,
+    ) -> None:
+        self._memory = memory
+        self._conversation = Conversation(
+            memory=engine_of(memory),
+            user_id=user_id,
+            session_id=session_id,
+            agent_id=agent_id,
+            group_id=group_id,
+            private=private,
+        )
+        self.name = name
+        self.description = description
+        self.max_search_results = max_search_results
+        self.writable = writable
+        self.extraction = ExtractionConfig(trigger=InvocationTrigger()) if writable and observe else None
+
+    async def search(self, query: str, options: Any = None) -> list[MemoryEntry]:
+        """Return the relevant memories, then standing wishes and limits, then weak hits, up to the limit."""
+        limit = (options or {}).get("max_search_results") or self.max_search_results
+        found = await await_in(self._memory, self._conversation.recall(query, limit=limit))
+        hits = [(hit.relevance_score < RELEVANT, _entry(hit)) for hit in found.hits]
+        strong, weak = ([entry for is_weak, entry in hits if is_weak is kind] for kind in (False, True))
+        return [*strong, *map(_entry, found.standing), *weak][:limit]
+
+    async def add(self, content: str, metadata: dict[str, Any] | None = None) -> None:
+        """Save a memory that the model chose."""
+        work = self._conversation.memory.add(content, metadata=metadata, **self._conversation.scope)
+        await await_in(self._memory, work)
+
+    async def add_messages(self, messages: Sequence[Any], context: Any = None) -> None:
+        """Queue the messages of a run to be stored."""
+        said = [Message(role=one["role"], text=text) for one in messages if (text := _text(one))]
+        await await_in(self._memory, self._conversation.observe(said))
+
+
+def _text(message: Any) -> str:
+    return "\n".join(block["text"] for block in message["content"] if block.get("text")).strip()
+
+
+def _entry(found: Hit | MemoryItem) -> MemoryEntry:
+    metadata: dict[str, Any] = {"id": found.id, "occurred_at": found.occurred_at.isoformat()}
+    if isinstance(found, Hit):
+        metadata |= {"score": round(found.relevance_score, 2), "weak": found.relevance_score < RELEVANT}
+    return MemoryEntry(content=harmless(found.content), metadata=metadata)
