@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from extractors import SpelledOut
 from jiyi import Memory
+from jiyi.scope import Scope
 from jiyi.settings import load_settings
 from jiyi.store.contract import NewMemory, SlotEntry, Source
 from jiyi.testing import WordEmbedder
@@ -211,7 +212,7 @@ def test_any_order_and_any_division_read_the_same(order: list[int], values: list
     ]
     while waiting:
         some = data.draw(st.integers(1, len(waiting)))
-        entries = applied(entries, reconcile(waiting[:some], list(entries.values()), START))
+        entries = applied(entries, reconcile(waiting[:some], list(entries.values()), START, Scope(user_id="mei")))
         waiting = waiting[some:]
     for day in range(8):
         moment = START + day * DAY + timedelta(hours=1)

@@ -187,13 +187,13 @@ def _new(user_id: str, step: Create, now: datetime, rules: KeywordRules, with_fa
         expires_at=note.expires_at,
     )
     memory = stated(candidate, context, now)
-    facts = stated_facts(memory, context).facts if with_facts else ()
+    proposed = stated_facts(memory, context) if with_facts else None
     entry = index_entry(memory.content, memory.summary, memory.tags, memory.data, rules)
     return context, replace(
         memory,
         id=step.memory_id,
         memory_key=labels.memory_key or step.memory_id,
-        slot=facts[0].slot if len(facts) == 1 else None,
+        slot=proposed.slot if proposed else None,
         reason=f"a line of {step.line.path}" if step.line else f"conflicting content of {step.instead_of}",
         created_at=made_at,
         index=entry,

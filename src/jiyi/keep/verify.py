@@ -16,7 +16,7 @@ from ..languages.terms import term_hash
 from ..languages.words import normalise
 from ..models import Coverage, Value
 from ..store.checks import Checked, Repair
-from ..store.contract import EXTRACTED, PAST, SAID, IndexEntry, Unembedded
+from ..store.contract import EXTRACTED, PAST, SAID, STATED, IndexEntry, Unembedded
 from ..store.records import MemoryRecord
 from ..store.store import Store
 from ..text.passages import passages
@@ -211,7 +211,7 @@ def _usable(memory: Checked) -> bool:
 def expected_hash(memory: Checked | MemoryRecord) -> str | None:
     """Compute the hash; None if it depends on more than the memory itself."""
     stored = memory.dedupe_hash or ""
-    if memory.source not in ("statement", EXTRACTED) or memory.memory_type == "episode":
+    if memory.source not in (STATED, EXTRACTED) or memory.memory_type == "episode":
         return None
     if stored.startswith((SAID, PAST)):
         return None

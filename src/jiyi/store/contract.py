@@ -21,6 +21,8 @@ PAST = "past:"  # a statement that had ended when it was added
 BY_A_PERSON = ("update", "restore")  # actions of people; extraction uses other names
 SCOPE = ("session_id", "agent_id", "group_id")  # of a message, besides its user
 EXTRACTED = "extracted"  # source of memories that an extractor found
+STATED = "statement"  # source of memories that a caller saved
+REST_OF = "rest_of"  # in the data of what is left of a statement: its id
 
 
 class Stale(Exception):

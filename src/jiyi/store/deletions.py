@@ -12,7 +12,7 @@ from ..ids import erased
 from ..models import utc_now
 from . import jobs
 from .changes import tell
-from .contract import Change, IndexEntry, Unembedded
+from .contract import REST_OF, Change, IndexEntry, Unembedded
 from .database import ITS_USER, Repository, chunks, from_row, writes
 from .edits import bring_back, reopen, revision_values
 from .entries import insert_index
@@ -143,7 +143,8 @@ async def _made_of(session: AsyncSession, user_id: str, gone: dict[str, Held], m
 
 
 async def _stand_ins(session: AsyncSession, user_id: str, gone: dict[str, Held]) -> list[str]:
-    """Add compressed memories that contain a removed one; return their other members, to be restored."""
+    """Add compressed memories that contain a removed one, and what was left of it; return the other members, to be
+    restored."""
     again: dict[str, None] = {}
     new = list(gone)
     while new:
@@ -158,7 +159,7 @@ async def _stand_ins(session: AsyncSession, user_id: str, gone: dict[str, Held])
                     RelationRow.user_id == user_id,
                     RelationRow.target_id.in_(some),
                     RelationRow.relation_type == "refines",
-                    MemoryRow.source == COMPRESSED,
+                    or_(MemoryRow.source == COMPRESSED, MemoryRow.data[REST_OF].as_string().is_not(None)),
                 ).distinct()
             )
         ]
@@ -252,6 +253,24 @@ async def _reopen(session: AsyncSession, user_id: str, gone: Mapping[str, Held])
     return reopened
 
 
+async def _rests(session: AsyncSession, user_id: str, reopened: Sequence[str]) -> dict[str, Held]:
+    """Return what was left of statements that hold again as a whole, unless it was edited."""
+    found: list[str] = []
+    for some in chunks(list(reopened)):
+        joined = and_(MemoryRow.user_id == RelationRow.user_id, MemoryRow.id == RelationRow.memory_id)
+        found += await session.scalars(
+            select(MemoryRow.id)
+            .join(RelationRow, joined)
+            .where(
+                RelationRow.user_id == user_id,
+                RelationRow.target_id.in_(some),
+                MemoryRow.data[REST_OF].as_string().is_not(None),
+                MemoryRow.version == 1,
+            )
+        )
+    return {one.id: one for one in await _held(session, user_id, found)}
+
+
 async def _only_here(session: AsyncSession, user_id: str, ids: Sequence[str]) -> list[str]:
     """Return keywords that no other memory of the user has: recalls that contain one are removed too."""
     mine: set[str] = set()
@@ -315,8 +334,9 @@ class Deletions(Repository):
                 gone[held.id] = held
             elif isinstance(left, Rewritten):
                 done.rewritten.append(await _rewrite(session, user_id, held, left))
-        done.derived = sorted(set(gone) - asked)
         done.restored = await _reopen(session, user_id, gone)
+        gone |= await _rests(session, user_id, done.restored)
+        done.derived = sorted(set(gone) - asked)
         orphans = await _remove(session, user_id, gone, messages, done)
         done.kept_messages = len({name for one in asked for name in gone[one].messages} - orphans)
         for memory_id in again:

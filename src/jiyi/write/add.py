@@ -25,7 +25,7 @@ from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import Extractor
 from .index import KeywordRules, embed_entries, index_entries
 from .known import known_memories
-from .reconcile import Proposed, end_named, fact_told, settle, stated_facts, supersede
+from .reconcile import Proposed, end_named, fact_told, keep_rest, settle, stated_facts, supersede
 from .similar import Judge
 
 TRIES = 100  # another writer was faster each time, so all together make progress
@@ -182,9 +182,10 @@ async def make(
         )
     if not proposed:
         return made
-    settled = await settle(proposed, place.user_id, at, flow.store)
+    settled = await settle(proposed, place, at, flow.store)
     settled = await end_named(settled, {one.memory.id: one.ends for one in proposed if one.ends}, place, at, flow.store)
     settled = await supersede(settled, place, at, flow.store)
+    settled = await keep_rest(settled, [fact for one in proposed for fact in one.facts], place, at, flow.store)
     return replace(made, memories=settled.memories, met=settled.met, effects=settled.effects, new=settled.new)
 
 

@@ -12,7 +12,7 @@ from ..languages.words import normalise
 from ..models import CandidateMemory, layer_of
 from ..roles import THE_USER, is_instruction, is_person, role_kind
 from ..scope import Scope
-from ..store.contract import EXTRACTED, PAST, SAID, NewMemory, NewMessage, Source
+from ..store.contract import EXTRACTED, PAST, SAID, STATED, NewMemory, NewMessage, Source
 from ..text.fence import strip_context
 from ..text.passages import summarise
 from .drafts import Draft, Evidence
@@ -125,7 +125,7 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
         valid_from=candidate.valid_from or occurred_at,
         valid_to=candidate.valid_to,
         expires_at=candidate.expires_at or context.expires_at,
-        source="statement",
+        source=STATED,
         trust=trust,
     )
 

@@ -13,7 +13,7 @@ from .. import validation
 from ..embed import Embedder
 from ..errors import InvalidInput, NotFound, VersionConflict
 from ..models import MemoryItem, Revision, Status, Unset, layer_of, utc_now
-from ..store.contract import EXTRACTED, Change
+from ..store.contract import EXTRACTED, STATED, Change
 from ..store.store import Store
 from ..text.passages import summarise
 from .build import statement_hash
@@ -191,7 +191,7 @@ def prepare(
     entry = None
     if FOUND_BY & values.keys():
         entry = index_entry(after["content"], after["summary"], after["tags"], after["data"], rules)
-    says_otherwise = memory.source in ("statement", EXTRACTED) and {"content", "memory_type"} & values.keys()
+    says_otherwise = memory.source in (STATED, EXTRACTED) and {"content", "memory_type"} & values.keys()
     own_key = memory.memory_key if memory.memory_key != memory.id else None
     said = statement_hash(
         after["content"], after["memory_type"], memory.agent_id, memory.group_id, own_key, memory.trust

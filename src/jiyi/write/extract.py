@@ -46,9 +46,11 @@ _MOVED = re.compile(
 )
 _CLAUSE = re.compile(r"[,;，；。.!！](?=\D)|\s(?=(?:and|but) I\b)")
 _OTHER_CLAUSE = re.compile(
-    r"[,;]? (?:and|but) (?=(?:my|our|I|I'm|I've)\b)|[，；](?=我[的家]?(?!们?也))"
-    r"|[，；](?=(?:今年|平时|每[天周年]|还|也)?(?:在.{1,12}(?:上班|工作|上学|读书|当|做)|[有养](?:了|着)?[一两三四个只]|喜欢|不喜欢|爱|对.{1,8}过敏))"
+    r"[,;]? (?:and|but) (?=(?:my|our|I|I'm|I've|the [\w ]{2,20} (?:is|are))\b)|[，；](?=我[的家]?(?!们?也))"
+    r"|[,;]? (?:and|but) (?=(?:am|work|study|teach|live|have|own|drive|speak|play|love|like|hate|prefer)\b)"
+    r"|[，；](?=(?:今年|平时|现在|每[天周年]|还|也)?(?:住在?|在.{1,12}(?:上班|工作|上学|读书|当|做)|[有养](?:了|着)?[一两三四个只]|喜欢|不喜欢|爱|对.{1,8}过敏))"
 )
+_BARE_VERB = re.compile(r"(?!my |our |I\b|the )[a-z]+ ")
 _QUESTION = re.compile(r"[?？]\W*$")
 _PLAIN_KINDS = ("fact", "preference", "plan", "event", "decision", "instruction")
 
@@ -92,7 +94,7 @@ def _of_message(said: Said, earlier: Sequence[Said]) -> Iterator[Draft]:
         elif _QUESTION.search(one.text):
             continue
         elif one.found.salience >= WORTH:
-            for part in _split_by_slots(one):
+            for part in split_by_slots(one):
                 yield _draft(part, said, earlier[-1].id if earlier and at == 0 else None)
         elif len(one.text) <= LONGEST_ENDING and ended_things(one.text):
             draft = _draft((one, None), said, None)
@@ -124,15 +126,15 @@ def _correction(one: Statement, said: Said, corrected: Said) -> Draft:
     )
 
 
-def _split_by_slots(one: Statement) -> Iterator[tuple[Statement, SlotValue | None]]:
+def split_by_slots(one: Statement) -> Iterator[tuple[Statement, SlotValue | None]]:
     """Cut a statement of several attributes into one clause for each, if that is possible."""
     found = slot_values(one.text)
-    if not found:
-        yield one, None
-        return
-    if len(found) == 1:
-        parts = _parts(one)
-        yield from parts or [(one, found[0])]
+    if len(found) <= 1:
+        parts = split_clauses(one)
+        if any(slot for _, slot in parts):
+            yield from parts
+        else:
+            yield one, found[0] if found else None
         return
     starts = [0, *(cut.end() for cut in _CLAUSE.finditer(one.text)), len(one.text)]
     clauses = [(a, b) for a, b in pairwise(starts) if any(map(str.isalnum, one.text[a:b]))]
@@ -154,19 +156,25 @@ def _split_by_slots(one: Statement) -> Iterator[tuple[Statement, SlotValue | Non
             begin = end
 
 
-def _parts(one: Statement) -> list[tuple[Statement, SlotValue | None]]:
-    """Cut a statement where a clause about something else begins, if each part is worth remembering by itself."""
+def split_clauses(one: Statement, least: float | None = None) -> list[tuple[Statement, SlotValue | None]]:
+    """Cut a statement where a clause about something else begins, if the salience of each part is at least `least`, by
+    default that of a memory."""
+    least = WORTH if least is None else least
     cuts = [0, *(cut.end() for cut in _OTHER_CLAUSE.finditer(one.text)), len(one.text)]
-    parts = []
+    parts: list[tuple[Statement, SlotValue | None]] = []
+    if len(cuts) == 2:
+        return parts
     for begin, following in pairwise(cuts):
         text = re.sub(r"(?<![,;，；\s])(?:[,;，；\s]|\b(?:and|but))+$", "", one.text[begin:following])
         end = begin + len(text)
         if begin and one.text.startswith("我") and not text.startswith("我"):
             text = f"我{text}"  # said once for all clauses
+        elif begin and one.text.startswith("I ") and _BARE_VERB.match(text):
+            text = f"I {text}"
         part = Statement(text, one.start + begin, one.start + end, classify(text, "user"), one.dependent)
         own = slot_values(text)
         parts.append((part, own[0] if own else None))
-    return parts if len(parts) > 1 and all(part.found.salience >= WORTH for part, _ in parts) else []
+    return parts if len(parts) > 1 and all(part.found.salience >= least for part, _ in parts) else []
 
 
 def _draft(part: tuple[Statement, SlotValue | None], said: Said, follows: str | None) -> Draft:

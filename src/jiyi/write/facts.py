@@ -138,6 +138,7 @@ class Line:
     stored: SlotEntry | None = None
     memory: NewMemory | None = None
     reasons: list[str] = field(default_factory=list)
+    partial: bool = False  # the memory states other facts too
 
     def holds_at(self, at: datetime) -> bool:
         return self.valid_from <= at and (self.valid_to is None or self.valid_to > at)
@@ -162,6 +163,11 @@ def line_of(entry: SlotEntry) -> Line:
         told=list(entry.told),
         stored=entry,
     )
+
+
+def partial_line(entry: SlotEntry, fact: Fact) -> Line:
+    """Return the line of one fact of a stored memory with several."""
+    return replace(line_of(entry), fact=fact, told=[], partial=True)
 
 
 class Timeline:

@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from math import log, sqrt
 
-from ..ids import identity
+from ..ids import identity, new_id
 from ..languages.terms import tokens
 from ..models import MemoryItem
 from ..scope import Filter, Scope
 from ..store.contract import (
     BY_A_PERSON,
     PAST,
+    REST_OF,
+    STATED,
     Change,
     ChangedMemory,
     Effects,
@@ -28,17 +30,15 @@ from ..store.contract import (
     Source,
 )
 from ..store.store import Store
-from .build import Context
+from ..text.passages import summarise
+from .build import Context, statement_hash
 from .classify import classify
-from .facts import Fact, Line, Timeline, fact_in, fact_of, line_of, placed
-from .slots import SlotValue, ended_things, names, slot_values
+from .facts import Fact, Line, Timeline, fact_in, fact_of, line_of, partial_line, placed
+from .parts import Part, nearest_part, parts_of, rest_of, several_slot
+from .slots import ended_things, names
 
 ACTOR = "jiyi"
 DATED = frozenset({"event", "task"})  # the same on another day is another one
-# Patterns may misread a sentence, and a statement must not vanish because of that: it ends another one only where most
-# of it is about the attribute.
-WHOLE = 0.6  # share of the statement's text
-
 ENDING = frozenset({"change", "end", "correction"})
 LASTING = frozenset({"instruction", "plan"})  # to stop something later is no ending
 PLACES = frozenset({"home", "hometown", "birthday", "name"})  # a cancelled Berlin marathon ends no home in Berlin
@@ -54,14 +54,18 @@ Told = MemoryItem | NewMemory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposed:
-    """A new memory and its facts. A `stated` one is kept even if it says nothing new. With several facts it can end
-    others but is not ended itself, because the rest of it may still hold."""
+    """A new memory and its facts. A `stated` one is kept even if it says nothing new. When one of several facts ends,
+    `keep_rest` stores the others."""
 
     memory: NewMemory
     facts: tuple[Fact, ...] = ()
     told_at: datetime
     stated: bool = False
     ends: tuple[str, ...] = ()  # ids of stored memories that no longer hold
+
+    @property
+    def slot(self) -> str | None:
+        return self.facts[0].slot if len(self.facts) == 1 and self.memory.slot is None else self.memory.slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +90,19 @@ def stated_facts(memory: NewMemory, context: Context) -> Proposed:
     own = fact_told(memory, context.place, frozenset())
     if own is not None:
         return replace(plain, facts=(own,))
-    found = slot_values(memory.content)
-    if len(found) != 1 or not _sure(found[0], memory.content):
-        return plain
-    [one] = found
+    parts = parts_of(memory.content)
+    facts = tuple(fact for part in parts if (fact := part_fact(part, memory, context.place)))
+    if len(parts) > 1 and facts:
+        slot = several_slot(context.agent_id, context.group_id, memory.trust)
+        memory = replace(memory, slot=slot)
+    return replace(plain, memory=memory, facts=facts)
+
+
+def part_fact(part: Part, whole: NewMemory | MemoryItem | SlotEntry, place: Scope) -> Fact | None:
+    """Return the fact that a part of a statement states."""
+    one = part.value
+    if one is None:
+        return None
     about = {
         "subject": one.subject,
         "attribute": one.slot,
@@ -98,19 +111,17 @@ def stated_facts(memory: NewMemory, context: Context) -> Proposed:
         "ended": one.ended,
         "replaces": one.replaces,
     }
-    fact = fact_told(replace(memory, data={**memory.data, **about}), context.place, frozenset())
-    return replace(plain, facts=(fact,) if fact else ())
+    on = whole.valid_from.date() if whole.memory_type in DATED else None
+    data = {**whole.data, **about}
+    return fact_of(data, agent_id=place.agent_id, group_id=place.group_id, on=on, trust=whole.trust)
 
 
-def _sure(one: SlotValue, text: str) -> bool:
-    return one.ended or one.replaces is not None or one.at[1] - one.at[0] >= WHOLE * len(text.rstrip(" .!。！"))
-
-
-async def settle(proposed: Sequence[Proposed], user_id: str, at: datetime, store: Store) -> Reconciled:
+async def settle(proposed: Sequence[Proposed], place: Scope, at: datetime, store: Store) -> Reconciled:
     """Reconcile what is proposed with what is stored."""
     wanted = {fact.slot for one in proposed for fact in one.facts}
+    wanted |= {several_slot(place.agent_id, place.group_id, one.memory.trust) for one in proposed if one.facts}
     hashes = [one.memory.dedupe_hash for one in proposed]
-    known, there = await store.additions.snapshot(user_id, hashes, sorted(wanted), at)
+    known, there = await store.additions.snapshot(place.user_id, hashes, sorted(wanted), at)
     evidence: dict[str, tuple[Source, ...]] = {}
     new: list[Proposed] = []
     repeated: list[NewMemory] = []
@@ -122,7 +133,7 @@ async def settle(proposed: Sequence[Proposed], user_id: str, at: datetime, store
             repeated.append(one.memory)
         else:
             evidence[twin] = (*evidence.get(twin, ()), *one.memory.sources)
-    done = reconcile(new, there, at)
+    done = reconcile(new, there, at, place)
     left = {memory.id: memory for memory in (*done.memories, *repeated)}
     return Reconciled(
         memories=(*(left.pop(one.memory.id) for one in proposed if one.memory.id in left), *left.values()),
@@ -141,16 +152,21 @@ def _agrees(one: Proposed, twin: SlotEntry | None) -> bool:
     return twin is not None and len(one.facts) == 1 and not one.stated and one.facts[0].says_the_same(fact_in(twin))
 
 
-def reconcile(proposed: Sequence[Proposed], there: Sequence[SlotEntry], at: datetime) -> Reconciled:
+def reconcile(proposed: Sequence[Proposed], there: Sequence[SlotEntry], at: datetime, place: Scope) -> Reconciled:
     """Place new facts on their timelines; `there` are the memories in the slots of all proposed facts."""
     timelines: defaultdict[str, Timeline] = defaultdict(Timeline)
     for entry in there:
-        timelines[entry.slot].lines.append(line_of(entry))
+        if entry.slot != several_slot(place.agent_id, place.group_id, entry.trust):
+            timelines[entry.slot].lines.append(line_of(entry))
+            continue
+        for part in parts_of(entry.content):
+            if fact := part_fact(part, entry, place):
+                timelines[fact.slot].lines.append(partial_line(entry, fact))
     free: list[NewMemory] = []  # not on a timeline: nothing ends them
     met: dict[str, None] = {}
     evidence: dict[str, tuple[Source, ...]] = {}
     for one in sorted(proposed, key=lambda one: (one.memory.valid_from, one.told_at)):
-        alone = len(one.facts) == 1
+        alone = one.slot is not None and one.slot == one.facts[0].slot
         for fact in one.facts:
             line = _line(one, fact)
             known = timelines[fact.slot].place(line, one.told_at, stays=alone, stated=one.stated or not alone)
@@ -168,12 +184,15 @@ def reconcile(proposed: Sequence[Proposed], there: Sequence[SlotEntry], at: date
         versions.setdefault(entry.slot, {})[entry.id] = entry.version
     relations = [one for timeline in timelines.values() for one in timeline.relations.values()]
     exists = new.keys() | {entry.id for entry in there}
+    changed = [(line, line.stored) for line in lines if line.stored and line.reasons]
+    changed.sort(key=lambda one: one[0].valid_to is not None)  # of a memory with several facts, the end counts
+    changes = {line.id: _changed(line, stored, at) for line, stored in changed}
     return Reconciled(
         memories=tuple(sorted(new.values(), key=lambda memory: order.get(memory.id, len(order)))),
         met=tuple(met),
         effects=Effects(
             slots=versions,
-            changes=tuple(_changed(line, line.stored, at) for line in lines if line.stored and line.reasons),
+            changes=tuple(changes.values()),
             evidence=evidence,
             relations=tuple(one for one in relations if one.memory_id in exists and one.target_id in exists),
         ),
@@ -192,7 +211,9 @@ def _line(one: Proposed, fact: Fact) -> Line:
 
 
 def _changed(line: Line, stored: SlotEntry, at: datetime) -> ChangedMemory:
-    values = {"valid_from": line.valid_from, "valid_to": line.valid_to, "superseded_by": line.superseded_by}
+    values = {"valid_to": line.valid_to, "superseded_by": line.superseded_by}
+    if not line.partial:
+        values["valid_from"] = line.valid_from
     return ChangedMemory(
         id=line.id,
         change=Change(
@@ -217,6 +238,63 @@ async def end_named(
                 found = _ended(found, old, new, at)
                 changed.add(old.id)
     return found
+
+
+async def keep_rest(found: Reconciled, facts: Sequence[Fact], place: Scope, at: datetime, store: Store) -> Reconciled:
+    """Keep what still holds of saved statements of which a part has ended, as memories of their own."""
+    by = {one.id: one.change.values.get("superseded_by") for one in found.effects.changes if _ends(one.change)}
+    if not by:
+        return found
+    new = {one.id: one for one in found.memories}
+    for old in await store.memories.get(place.user_id, list(by)):
+        parts = parts_of(old.content) if old.source == STATED else ()
+        if len(parts) < 2:
+            continue
+        own = [(part, part_fact(part, old, place)) for part in parts]
+        over = [part for part, fact in own if fact and any(fact.slot == one.slot and one.ends(fact) for one in facts)]
+        successor = new.get(by[old.id] or "")
+        if not over and successor is not None and (nearest := nearest_part(parts, successor.content)):
+            over = [nearest]
+        if not over or not (rest := rest_of(old.content, parts, over)):
+            continue
+        memory = _rest(rest, old, place)
+        relation = NewRelation(memory_id=memory.id, target_id=old.id, relation_type="refines", strength=1.0)
+        effects = replace(found.effects, relations=(*found.effects.relations, relation))
+        found = replace(found, memories=(*found.memories, memory), effects=effects)
+    return found
+
+
+def _ends(change: Change) -> bool:
+    return change.values.get("valid_to") is not None
+
+
+def _rest(text: str, old: MemoryItem, place: Scope) -> NewMemory:
+    """Return the memory of what is left of a statement."""
+    memory_id = new_id()
+    rest = NewMemory(
+        id=memory_id,
+        memory_key=memory_id,
+        memory_type=old.memory_type,
+        layer=old.layer,
+        content=text,
+        summary=summarise(text),
+        data={**old.data, REST_OF: old.id},
+        metadata=dict(old.metadata),
+        importance=old.importance,
+        confidence=old.confidence,
+        tags=tuple(old.tags),
+        dedupe_hash=statement_hash(text, old.memory_type, place.agent_id, place.group_id, trust=old.trust),
+        occurred_at=old.occurred_at,
+        valid_from=old.valid_from,
+        expires_at=old.expires_at,
+        source=STATED,
+        trust=old.trust,
+        reason="another part of the memory has ended",
+    )
+    parts = parts_of(text)
+    facts = [fact for part in parts if (fact := part_fact(part, rest, place))]
+    several = several_slot(place.agent_id, place.group_id, old.trust) if facts else None
+    return replace(rest, slot=facts[0].slot if len(parts) == 1 and facts else several)
 
 
 async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store) -> Reconciled:

@@ -1,0 +1,92 @@
+"""Saved statements with several facts. Each fact has its timeline; when one ends, the others are kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from ..ids import identity, trust_parts
+from ..languages.terms import tokens
+from ..text_cache import text_cache
+from .extract import split_by_slots, split_clauses, statements
+from .slots import SlotValue, slot_values
+
+LONGEST = 2000  # characters; longer texts are documents and end as a whole
+# Patterns may misread a sentence, and a statement must not vanish because of that: it states an attribute only where
+# most of it is about that.
+WHOLE = 0.6  # share of the text
+CLAUSE = 0.3  # salience of a clause that is no fragment; a person has decided that the text is worth keeping
+_STOPS = ".!?;。！？；…"
+_LOOSE = re.compile(r"(?<![,;，；\s])(?:[,;，；\s]|\b(?:and|but))+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A clause of a statement, and the attribute that it states, changes or ends."""
+
+    text: str
+    start: int
+    end: int
+    value: SlotValue | None
+
+
+@text_cache(256)  # those of one user are read with every new fact
+def parts_of(text: str) -> tuple[Part, ...]:
+    """Cut a statement into clauses that can end one by one.
+
+    >>> [part.text for part in parts_of("I live in Rome, and my dog is called Rex.")]
+    ['I live in Rome', 'my dog is called Rex.']
+    """
+    if len(text) > LONGEST:
+        return (Part(text, 0, len(text), None),)
+    found = []
+    for one in statements(text, "user"):
+        cut = list(split_by_slots(one))
+        found += cut if len(cut) > 1 else split_clauses(one, CLAUSE) or cut
+    if len(found) > 1:
+        return tuple(Part(one.text, one.start, one.end, _sure(value, one.text)) for one, value in found)
+    values = slot_values(text)
+    return (Part(text, 0, len(text), _sure(values[0], text) if len(values) == 1 else None),)
+
+
+def _sure(value: SlotValue | None, text: str) -> SlotValue | None:
+    if value is None or value.ended or value.replaces is not None:
+        return value
+    return value if value.at[1] - value.at[0] >= WHOLE * len(text.rstrip(" .!。！")) else None
+
+
+def several_slot(agent_id: str | None, group_id: str | None, trust: float) -> str:
+    """Return the slot of all statements with several facts."""
+    return identity("several facts", agent_id, group_id, *trust_parts(trust))
+
+
+def nearest_part(parts: Sequence[Part], text: str) -> Part | None:
+    """Return the part that shares most words with a text, relative to its own; None if there is no such part."""
+    told = frozenset(tokens(text))
+    shares = [(len(told & own) / len(own) if (own := frozenset(tokens(part.text))) else 0.0) for part in parts]
+    best = max(shares, default=0.0)
+    return parts[shares.index(best)] if best and shares.count(best) == 1 else None
+
+
+def rest_of(text: str, parts: Sequence[Part], ended: Collection[Part]) -> str:
+    """Return a statement without some of its parts, in its own words.
+
+    >>> text = "我住在上海，在银行上班，养了一只猫"
+    >>> rest_of(text, parts_of(text), parts_of(text)[:1])
+    '我在银行上班，养了一只猫'
+    """
+    runs: list[list[Part]] = [[]]
+    for part in parts:
+        if part in ended:
+            runs.append([])
+        else:
+            runs[-1].append(part)
+    rest = ""
+    for run in filter(None, runs):
+        own = run[0].text + text[run[0].end : run[-1].end]
+        if rest:
+            rest = _LOOSE.sub("", rest)
+            rest += ("" if rest.endswith(tuple(_STOPS)) else ";") + " " if rest[-1].isascii() else "；"
+        rest += own
+    return rest
