@@ -224,7 +224,7 @@ def classes() -> Iterator[type]:
             continue
         try:
             module = importlib.import_module(found.name)
-        except ImportError:
+        except (ImportError, jiyi.MissingExtra):
             continue
         for value in vars(module).values():
             if inspect.isclass(value) and value.__module__ == found.name:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import jiyi.client
 from jiyi import CandidateMemory, InvalidInput, Message
 from jiyi.settings import load_settings
 from jiyi.sync import Memory
@@ -262,3 +264,35 @@ def test_the_other_verbs_refuse(shared: tuple[Memory, str, Path]) -> None:
     for verb in dict.fromkeys(case.values[0] for case in OTHER_VERBS):
         cases = [pytest.param(*case.values[1:], id=case.id) for case in OTHER_VERBS if case.values[0] == verb]
         refuses(shared, verb, cases)
+
+
+# Arguments of mem0 and others: the verb, theirs, and a word of ours that the error names.
+FOREIGN = [
+    ("search", {"top_k": 3}, "limit"),
+    ("search", {"threshold": 0.3}, "min_relevance_score"),
+    ("search", {"filters": {"user_id": "mei"}}, "user_id"),
+    ("search", {"run_id": "monday"}, "session_id"),
+    ("search", {"rerank": True}, "search.rerank"),
+    ("list", {"page_size": 3}, "limit"),
+    ("count", {"run_id": "monday"}, "session_id"),
+    ("add", {"messages": "tea"}, "first argument"),
+    ("add", {"infer": False}, "statement"),
+    ("add", {"run_id": "monday"}, "session_id"),
+    ("add", {"timestamp": 1}, "occurred_at"),
+    ("update", {"data": "tea"}, "content"),
+    ("update", {"colour": "red"}, "content"),
+]
+
+
+def test_arguments_of_other_libraries_are_answered_with_ours(shared: tuple[Memory, str, Path]) -> None:
+    memory, _, _ = shared
+    client = jiyi.client.Memory("http://127.0.0.1:1")
+    for verb, given, ours in FOREIGN:
+        with pytest.raises(TypeError, match=f"has no argument '{next(iter(given))}'.*{ours}"):
+            getattr(memory, verb)(**given)
+        with pytest.raises(TypeError, match=ours):
+            asyncio.run(getattr(client, verb)(**given))
+    for one in (memory, client):
+        with pytest.raises(AttributeError, match=r"no get_all; use list\(user_id"):
+            one.get_all  # noqa: B018
+        assert not hasattr(one, "colour")

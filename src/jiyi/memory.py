@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from . import validation
 from .areas import BackgroundJobs, Jobs, Keys, Maintenance, Synonyms, Transfer, Usage, Workspace
 from .areas.sessions import Sessions, TurnQueue, turn_of
+from .arguments import explain_arguments
 from .embed import Embedder
 from .engine import Engine, Runtime
 from .errors import InvalidInput
@@ -53,6 +54,7 @@ from .write.drafts import Extractor
 __all__ = ["Memory"]
 
 
+@explain_arguments
 class Memory:
     """A long-term memory.
 
@@ -103,8 +105,7 @@ class Memory:
         `embedder`, `llm` and `reranker` replace those of the settings. `extractors` run inside `add`, beside the
         built-in one; a slow `extractor`, such as one that asks a model, runs in a job after it and replaces them.
 
-        Use it as `async with Memory.open() as memory:`, or as `memory = await Memory.open()` with a later
-        `await memory.close()`.
+        Use it as `async with Memory.open() as memory:`, or `memory = await Memory.open()` and `await memory.close()`.
         """
         from .settings import load_settings
 
@@ -332,8 +333,7 @@ class Memory:
     ) -> str:
         """Return the best memories for a query as one block for a prompt, fenced as data, within `max_tokens`.
 
-        Its language is that of the query unless one is named; the filters are those of `search`. If nothing is found,
-        it is the empty string.
+        Its language is that of the query unless one is named; the filters are those of `search`. It may be empty.
 
             prompt = await memory.context("晚饭吃什么？", user_id="mei", max_tokens=400)
         """
@@ -437,8 +437,8 @@ class Memory:
 
     async def stats(self, user_id: str | None = None) -> Stats:
         """Count what the store holds, of one user or of all."""
-        engine = self._engine
-        held = await engine.store.statistics.stats(engine.embedder.id, validation.optional_name("user_id", user_id))
+        engine, user_id = self._engine, validation.optional_name("user_id", user_id)
+        held = await engine.store.statistics.stats(engine.embedder.id, user_id)
         return held.model_copy(update={"cache": engine.searcher.cache_use(), "reranker": engine.searcher.reranker_id})
 
     async def health(self) -> Health:

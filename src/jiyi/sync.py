@@ -21,6 +21,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from . import memory as engine
 from .areas import jobs, keys, maintenance, sessions, synonyms, transfer, usage, workspace
+from .arguments import explain_verbs
 from .embed import Embedder
 from .engine import Runtime
 from .errors import StoreError
@@ -135,6 +136,7 @@ async def _cancel_tasks() -> None:
     await asyncio.gather(*rest, return_exceptions=True)
 
 
+@explain_verbs
 class Memory:
     """A long-term memory; see `jiyi.Memory` for its verbs and areas."""
 

@@ -16,6 +16,7 @@ from .. import memory as engine
 from .. import validation
 from ..areas.jobs import Jobs
 from ..areas.sessions import Sessions, TurnQueue, turn_of
+from ..arguments import explain_arguments
 from ..embed import Embedder
 from ..engine import Runtime
 from ..errors import InvalidInput
@@ -52,6 +53,7 @@ COUNTED = {"limit": 1, "include_total": True}
 NO_MEMORIES = Page(items=(), next_cursor=None)
 
 
+@explain_arguments
 class Memory:
     """A memory on a server."""
 
