@@ -28,7 +28,7 @@ LAYERS: list[set[str]] = [
     {"text"},
     {"validation", "settings", "metrics"},
     {"scope", "synonyms", "keys", "http_client", "http_server", "http_protocol"},
-    {"arguments", "embed", "llm", "cache"},
+    {"embed", "llm", "cache"},
     {"index", "store"},
     {"engines"},
     {"write", "read", "testing"},

@@ -14,7 +14,6 @@ from pydantic import JsonValue
 from . import validation
 from .areas import BackgroundJobs, Jobs, Keys, Maintenance, Synonyms, Transfer, Usage, Workspace
 from .areas.sessions import Sessions, TurnQueue, turn_of
-from .arguments import explain_arguments
 from .embed import Embedder
 from .engine import Engine, Runtime
 from .errors import InvalidInput
@@ -43,7 +42,7 @@ from .read.context import MAX_LINES, ContextLanguage, Style, log_degraded, rende
 from .read.hits import as_they_were, to_the_point
 from .read.query import interpret, with_llm_synonyms
 from .read.rerank import Reranker
-from .scope import Filter, Filters, TimeRange
+from .scope import Filter, Filters, TimeRange, explain_arguments
 from .settings import Settings
 from .write.accept import What, accept
 from .write.add import add

@@ -21,12 +21,12 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from . import memory as engine
 from .areas import jobs, keys, maintenance, sessions, synonyms, transfer, usage, workspace
-from .arguments import explain_verbs
 from .embed import Embedder
 from .engine import Runtime
 from .errors import StoreError
 from .llm import LLM
 from .read.rerank import Reranker
+from .scope import explain_verbs
 from .settings import Settings
 from .store.contract import CLOSED
 from .write.drafts import Extractor

@@ -16,7 +16,6 @@ from .. import memory as engine
 from .. import validation
 from ..areas.jobs import Jobs
 from ..areas.sessions import Sessions, TurnQueue, turn_of
-from ..arguments import explain_arguments
 from ..embed import Embedder
 from ..engine import Runtime
 from ..errors import InvalidInput
@@ -38,6 +37,7 @@ from ..models import (
     Stats,
 )
 from ..read.rerank import Reranker
+from ..scope import explain_arguments
 from ..settings import Settings, load_settings
 from ..write.accept import Accepted, What, accept
 from ..write.change import changed_fields
