@@ -558,7 +558,6 @@ async def test_a_system_prompt_is_kept_but_is_no_memory(memory: Memory) -> None:
         ("我姓乾", "我姓干"),
         ("臺灣的烏龍茶", "台湾的乌龙茶"),
         ("My code is ＡＢＣ", "My code is abc"),
-        ("I like tea", "I like tea!"),
     ],
 )
 async def test_what_is_spelled_in_another_way_is_not_lost(path: Path, one: str, other: str) -> None:

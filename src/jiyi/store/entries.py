@@ -18,6 +18,7 @@ from .database import ITS_USER, Inserts, Repository, chunks, writes
 from .tables import EmbeddingRow, KeywordRow, MemoryRow, TermsRow
 
 INDEX_TABLES = (EmbeddingRow, TermsRow, KeywordRow)
+ALIKE = 20  # memories that are compared with a new one
 
 
 def index_values(user_id: str, memory_id: str, index: IndexEntry) -> dict[str, list[dict[str, Any]]]:
@@ -139,6 +140,31 @@ async def save_vectors(
 
 class IndexEntries(Repository):
     """The stored index entries of memories."""
+
+    async def alike(self, user_id: str, words: Sequence[str], *, memory_type: str) -> list[tuple[str, str]]:
+        """Return ids and texts of the newest current memories of a type that share all but one of some keywords."""
+        if not words:
+            return []
+        shared = (
+            select(KeywordRow.memory_id)
+            .where(KeywordRow.user_id == user_id, KeywordRow.keyword.in_(words))
+            .group_by(KeywordRow.memory_id)
+            .having(func.count() >= max(1, len(words) - 1))
+        )
+        statement = (
+            select(MemoryRow.id, MemoryRow.content)
+            .where(
+                MemoryRow.user_id == user_id,
+                MemoryRow.id.in_(shared),
+                MemoryRow.memory_type == memory_type,
+                MemoryRow.status == "active",
+                MemoryRow.valid_to.is_(None),
+            )
+            .order_by(MemoryRow.id.desc())
+            .limit(ALIKE)
+        )
+        async with self._database.reading(user_id) as session:
+            return [(memory_id, content) for memory_id, content in await session.execute(statement)]
 
     async def coverage(self, model: str, user_id: str | None = None) -> Coverage:
         async with self._database.reading(user_id) as session:

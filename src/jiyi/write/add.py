@@ -26,6 +26,7 @@ from .drafts import Extractor
 from .index import KeywordRules, embed_entries, index_entries
 from .known import known_memories
 from .reconcile import Proposed, end_named, fact_told, keep_rest, settle, stated_facts, supersede
+from .repeats import merge_equal, merge_repeated
 from .similar import Judge
 
 TRIES = 100  # another writer was faster each time, so all together make progress
@@ -64,6 +65,7 @@ class Made:
     external_ids: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     new: frozenset[str] = frozenset()  # dedupe hashes that were looked up and are not stored
+    repeats: Mapping[str, str] = field(default_factory=dict)  # stored memories with the same words, by new id
 
 
 async def add(accepted: Accepted, context: Context, *, idempotency_key: str | None, actor: str, flow: Flow) -> Receipt:
@@ -97,7 +99,7 @@ async def _derive_addition(
     known = await flow.store.memories.known(context.user_id, asked, at) if asked else {}
     fresh = [one for one in messages if one.id in verbatims and verbatims[one.id].dedupe_hash not in known]
     later = bool(fresh) and flow.settings.enabled and flow.slow_extractor is not None
-    stateds = [stated(candidate, context, at) for candidate in accepted.candidates]
+    stateds = merge_equal([stated(candidate, context, at) for candidate in accepted.candidates])
     try:
         async with asyncio.timeout(DEADLINE_S + DEADLINE_PER_MESSAGE_S * len(fresh)):
             made = await make(() if later else fresh, stateds, context, flow.extractors, at, flow, tail=tail)
@@ -108,6 +110,7 @@ async def _derive_addition(
         made = Made(memories=tuple(stateds), problems=(f"extraction failed: {type(error).__name__}: {error}",))
         later = bool(fresh)
     memories, problem = await index(list(verbatims.values()), known, made, context.user_id, at, flow)
+    memories, effects, met = await merge_repeated(memories, made.repeats, made.effects, context.place, at, flow)
     done = ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED
     idempotency_key, request_hash, actor = request
     return Addition(
@@ -128,8 +131,8 @@ async def _derive_addition(
         external_ids={**made.external_ids, **{one.id: one.external_id or one.id for one in messages}},
         follows=follows,
         units=made.units,
-        met=made.met,
-        effects=made.effects,
+        met=(*made.met, *met),
+        effects=effects,
         payload=_payload(fresh, context, actor) if later else None,
     )
 
@@ -186,7 +189,14 @@ async def make(
     settled = await end_named(settled, {one.memory.id: one.ends for one in proposed if one.ends}, place, at, flow.store)
     settled = await supersede(settled, place, at, flow.store)
     settled = await keep_rest(settled, [fact for one in proposed for fact in one.facts], place, at, flow.store)
-    return replace(made, memories=settled.memories, met=settled.met, effects=settled.effects, new=settled.new)
+    return replace(
+        made,
+        memories=settled.memories,
+        met=settled.met,
+        effects=settled.effects,
+        new=settled.new,
+        repeats=settled.repeats,
+    )
 
 
 def _plain(stated: Sequence[NewMemory]) -> list[Proposed]:

@@ -8,7 +8,7 @@ cases above the threshold. When in doubt both are kept.
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import log, sqrt
 
@@ -74,6 +74,8 @@ class Reconciled:
     met: tuple[str, ...]  # stored memories that say the same as the rest
     effects: Effects
     new: frozenset[str] = frozenset()  # dedupe hashes that were looked up and are not stored
+    repeats: Mapping[str, str] = field(default_factory=dict)  # stored memories with the same words, by new id
+    cut: frozenset[str] = frozenset()  # ended statements of which a part may still hold
 
 
 def fact_told(memory: NewMemory, place: Scope, is_user: frozenset[str]) -> Fact | None:
@@ -125,8 +127,11 @@ async def settle(proposed: Sequence[Proposed], place: Scope, at: datetime, store
     evidence: dict[str, tuple[Source, ...]] = {}
     new: list[Proposed] = []
     repeated: list[NewMemory] = []
+    repeats: dict[str, str] = {}
     for one in proposed:
         twin = known.get(one.memory.dedupe_hash)
+        if twin is not None:
+            repeats[one.memory.id] = twin
         if twin is None or _agrees(one, next((entry for entry in there if entry.id == twin), None)):
             new.append(one)
         elif one.stated:
@@ -144,6 +149,8 @@ async def settle(proposed: Sequence[Proposed], place: Scope, at: datetime, store
             evidence={**evidence, **done.effects.evidence},
         ),
         new=frozenset(hashes) - known.keys(),
+        repeats=repeats,
+        cut=done.cut,
     )
 
 
@@ -196,6 +203,7 @@ def reconcile(proposed: Sequence[Proposed], there: Sequence[SlotEntry], at: date
             evidence=evidence,
             relations=tuple(one for one in relations if one.memory_id in exists and one.target_id in exists),
         ),
+        cut=frozenset(line.id for line, _ in changed if line.partial and line.valid_to is not None),
     )
 
 
@@ -242,14 +250,10 @@ async def end_named(
 
 async def keep_rest(found: Reconciled, facts: Sequence[Fact], place: Scope, at: datetime, store: Store) -> Reconciled:
     """Keep what still holds of saved statements of which a part has ended, as memories of their own."""
-    by = {one.id: one.change.values.get("superseded_by") for one in found.effects.changes if _ends(one.change)}
-    if not by:
-        return found
+    by = {one.id: one.change.values.get("superseded_by") for one in found.effects.changes if one.id in found.cut}
     new = {one.id: one for one in found.memories}
-    for old in await store.memories.get(place.user_id, list(by)):
-        parts = parts_of(old.content) if old.source == STATED else ()
-        if len(parts) < 2:
-            continue
+    for old in await store.memories.get(place.user_id, list(by)) if by else ():
+        parts = parts_of(old.content)
         own = [(part, part_fact(part, old, place)) for part in parts]
         over = [part for part, fact in own if fact and any(fact.slot == one.slot and one.ends(fact) for one in facts)]
         successor = new.get(by[old.id] or "")
@@ -262,10 +266,6 @@ async def keep_rest(found: Reconciled, facts: Sequence[Fact], place: Scope, at: 
         effects = replace(found.effects, relations=(*found.effects.relations, relation))
         found = replace(found, memories=(*found.memories, memory), effects=effects)
     return found
-
-
-def _ends(change: Change) -> bool:
-    return change.values.get("valid_to") is not None
 
 
 def _rest(text: str, old: MemoryItem, place: Scope) -> NewMemory:
@@ -394,4 +394,5 @@ def _ended(found: Reconciled, old: Told, new: NewMemory, at: datetime) -> Reconc
         changes=(*effects.changes, ChangedMemory(id=old.id, change=change)),
         relations=relations,
     )
-    return replace(found, effects=more)
+    several = old.source == STATED and len(parts_of(old.content)) > 1
+    return replace(found, effects=more, cut=found.cut | {old.id} if several else found.cut)

@@ -1,5 +1,6 @@
 """New memories that say nearly the same as a stored one in other words. Similar is not the same, and different is no
-contradiction, so similarity alone decides nothing: a language model judges, and without one both are kept. Its decision
+contradiction, so similarity alone decides nothing: a language model judges, and without one both are kept unless their
+words are the same (see `repeats.py`). Its decision
 is recorded with the reason in the history, and can be undone."""
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from ..store.store import Store
 from .add import CONTEXT, Flow, Made, index, make
 from .build import Context
 from .drafts import Unit
+from .repeats import merge_repeated
 from .similar import judge_similar
 
 POLL_S = 1.0  # other processes create jobs too
@@ -153,8 +154,11 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
         messages = await flow.store.messages.get(lease.user_id, left["messages"])
         made = await _made(messages, context, lease.accepted_at, flow, last=lease.attempt >= max_attempts)
         memories, problem = await index((), (), made, lease.user_id, lease.accepted_at, flow)
+        memories, effects, same = await merge_repeated(
+            memories, made.repeats, made.effects, context.place, lease.accepted_at, flow
+        )
         memories, effects, met, unjudged = await judge_similar(
-            memories, made.effects, context.place, lease.accepted_at, flow
+            memories, effects, context.place, lease.accepted_at, flow
         )
         addition = Addition(
             id=lease.job_id,
@@ -170,7 +174,7 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
             memories=memories,
             external_ids=made.external_ids,
             units=made.units,
-            met=(*made.met, *met),
+            met=(*made.met, *same, *met),
             effects=effects,
         )
         try:

@@ -1,0 +1,200 @@
+"""Repetitions of stored memories, word for word or nearly. One memory is kept, with the sources, tags and metadata of
+both. Texts are nearly the same if they differ in nothing but words without content. Similar vectors are not enough:
+those of "Tom likes Mia" and "Mia likes Tom" have a cosine of 0.96."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ..languages import cue
+from ..languages.base import word_set
+from ..models import MemoryItem
+from ..scope import Scope
+from ..store.contract import BY_A_PERSON, EXTRACTED, NOT_INDEXED, STATED, ChangedMemory, Effects, NewMemory, Source
+from .change import embed_changes, prepare
+from .parts import several_slot
+from .reconcile import ACTOR, DATED
+
+if TYPE_CHECKING:
+    from .add import Flow
+
+MOST = 20  # new memories that are compared; more are an import
+WORDS = 4  # heaviest keywords by which similar memories are looked up
+
+_LATIN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_CODE = re.compile(r"\S*\d\S*|\b\w*[a-z][A-Z]\w*|\b[A-Z]{2,}\b")
+_HAN = re.compile(r"[\u3400-\u9fff]")
+_EMPTY_HAN = re.compile("很|非常|特别|真的|真|都|也|了|的|啊|呢|吧")
+_SYMBOL = re.compile(r"[^\w\s.,;:!?'’\"“”()。，、；：！？（）「」…-]")
+_CONTRACTED = re.compile(r"['’](?:m|re|s|ve|ll)$")
+_EMPTY = word_set("a an the am is are to do does really very so just quite also too much")
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What must be equal in two texts that say the same."""
+
+    latin: Counter[str]
+    names: tuple[str, ...]
+    codes: tuple[str, ...]
+    han: str
+    symbols: tuple[str, ...]
+    negations: int
+
+
+def _words(text: str) -> _Words:
+    codes = tuple(one.rstrip(".,;:!?。，！？") for one in _CODE.findall(text))
+    plain = _CODE.sub(" ", text)
+    found = [_CONTRACTED.sub("", one) for one in _LATIN.findall(_HAN.sub(" ", plain))]
+    found = [one for one in found if one.lower() not in _EMPTY]
+    return _Words(
+        latin=Counter(one.lower() for one in found),
+        names=tuple(one.lower() for one in found if one[0].isupper() and len(one) > 1),
+        codes=codes,
+        han="".join(_HAN.findall(_EMPTY_HAN.sub("", plain))),
+        symbols=tuple(_SYMBOL.findall(plain)),
+        negations=len(cue("negation").findall(text)),
+    )
+
+
+def says_the_same(one: str, other: str) -> bool:
+    """Return True if two texts differ only in words without content.
+
+    >>> says_the_same("I like green tea", "I really like green tea!"), says_the_same("Tom likes Mia", "Mia likes Tom")
+    (True, False)
+    """
+    return _words(one) == _words(other)
+
+
+def merge_equal(new: Sequence[NewMemory]) -> list[NewMemory]:
+    """Return statements of one call with each text once."""
+    found: dict[str, NewMemory] = {}
+    for one in new:
+        first = found.setdefault(one.dedupe_hash, one)
+        if first is not one:
+            found[one.dedupe_hash] = replace(
+                first,
+                tags=tuple(dict.fromkeys((*first.tags, *one.tags))),
+                metadata={**first.metadata, **one.metadata},
+                importance=max(first.importance, one.importance),
+            )
+    return list(found.values())
+
+
+async def merge_repeated(
+    memories: Sequence[NewMemory],
+    repeats: Mapping[str, str],
+    effects: Effects,
+    place: Scope,
+    at: datetime,
+    flow: Flow,
+) -> tuple[tuple[NewMemory, ...], Effects, tuple[str, ...]]:
+    """Return the memories that are new, their effects, and the stored memories that say the same as the others.
+    `repeats`: stored memories with the same words, by the id of the new one."""
+    exact = {
+        one.id: repeats[one.id] for one in memories if one.id in repeats and (one.tags or one.metadata or _sure(one))
+    }
+    near = await _near(memories, effects, place, flow)
+    if not exact and not near:
+        return tuple(memories), effects, ()
+    there = {one.id: one for one in await flow.store.memories.get(place.user_id, [*exact.values(), *near.values()])}
+    changed = {one.id for one in effects.changes}
+    changes: list[ChangedMemory] = []
+    evidence: dict[str, tuple[Source, ...]] = {}
+    versions, dropped = dict[str, int](), set[str]()
+    for new in memories:
+        old = there.get(exact.get(new.id) or near.get(new.id) or "")
+        if old is None or old.id in changed or (new.source != STATED and await _edited(old, flow)):
+            continue
+        if new.id in near and (not _mergeable(new, old, place) or await _edited(old, flow)):
+            continue
+        values = _merged(new, old, text=new.id in near and new.source == STATED)
+        if values:
+            change = prepare(old, values, flow.keyword_rules, action="merge", actor=ACTOR, reason="it was saved again")
+            [change], _ = await embed_changes([replace(change, at=at)], [old], flow.embedder)
+            changes.append(ChangedMemory(id=old.id, change=change))
+            changed.add(old.id)
+        versions[old.id] = old.version
+        if new.id in near:
+            dropped.add(new.id)
+            evidence[old.id] = (*effects.evidence.get(old.id, ()), *evidence.get(old.id, ()), *new.sources)
+    more = replace(
+        effects,
+        versions={**effects.versions, **versions},
+        changes=(*effects.changes, *changes),
+        evidence={**effects.evidence, **evidence},
+        relations=tuple(one for one in effects.relations if dropped.isdisjoint((one.memory_id, one.target_id))),
+    )
+    return tuple(one for one in memories if one.id not in dropped), more, tuple(evidence)
+
+
+def _sure(new: NewMemory) -> bool:
+    """Return True if somebody gave the importance; that of an extractor is a guess."""
+    return new.source == STATED and new.importance > 0.5
+
+
+def _merged(new: NewMemory, old: MemoryItem, *, text: bool) -> dict[str, Any]:
+    """Return the fields of a stored memory that a repetition changes."""
+    tags = list(dict.fromkeys((*old.tags, *new.tags)))
+    values: dict[str, Any] = {
+        "tags": tags,
+        "metadata": {**old.metadata, **new.metadata},
+        "importance": max(old.importance, new.importance) if new.source == STATED else old.importance,
+    }
+    if text:
+        values |= {"content": new.content, "summary": new.summary}
+    before = {"tags": list(old.tags), "metadata": dict(old.metadata)}
+    return {name: value for name, value in values.items() if value != before.get(name, getattr(old, name))}
+
+
+async def _near(memories: Sequence[NewMemory], effects: Effects, place: Scope, flow: Flow) -> dict[str, str]:
+    """Return the most similar stored memory of each new one."""
+    settled = {one.change.values.get("superseded_by") for one in effects.changes}
+    settled |= {one.memory_id for one in effects.relations if one.relation_type != "supports"}
+    supported = {one.memory_id: one.target_id for one in effects.relations if one.relation_type == "supports"}
+    asked = [one for one in memories if _comparable(one) and one.id not in settled]
+    if len(asked) > MOST:
+        return {}
+    found: dict[str, str] = {}
+    for new in asked:
+        if new.id in supported:
+            found[new.id] = supported[new.id]  # the same attribute and value
+            continue
+        if new.slot is not None and new.slot != several_slot(place.agent_id, place.group_id, new.trust):
+            continue  # its timeline has decided
+        words = [keyword for keyword, _, source in new.index.keywords if source != "user_tag"][:WORDS]
+        for memory_id, text in await flow.store.entries.alike(place.user_id, words, memory_type=new.memory_type):
+            if says_the_same(new.content, text):
+                found[new.id] = memory_id
+                break
+    return found
+
+
+def _comparable(new: NewMemory) -> bool:
+    current = new.valid_to is None and new.status == "active" and new.memory_key == new.id
+    derived = new.source in (STATED, EXTRACTED) and new.memory_type != "episode"
+    return current and derived and new.index is not NOT_INDEXED
+
+
+def _mergeable(new: NewMemory, old: MemoryItem, place: Scope) -> bool:
+    if (old.agent_id, old.group_id, old.trust) != (place.agent_id, place.group_id, new.trust):
+        return False
+    if old.valid_to is not None or old.status != "active" or old.memory_type != new.memory_type:
+        return False
+    if old.expires_at != new.expires_at or old.data.get("speaker") != new.data.get("speaker"):
+        return False
+    if new.memory_type in DATED and old.occurred_at.date() != new.occurred_at.date():
+        return False
+    return says_the_same(new.content, old.content)
+
+
+async def _edited(old: MemoryItem, flow: Flow) -> bool:
+    """Return True if a person has changed the memory; an extractor does not change it then."""
+    return old.version > 1 and any(
+        one.action in BY_A_PERSON for one in await flow.store.history.get(old.user_id, old.id)
+    )
