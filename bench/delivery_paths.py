@@ -9,14 +9,22 @@ import openai
 from agents.run_config import CallModelData, ModelInputData
 from autogen_core.model_context import UnboundedChatCompletionContext
 from autogen_core.models import UserMessage
+from llama_index.core.base.llms.types import ChatMessage
 from mcp import Client
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
 
 from jiyi import Memory
 from jiyi.agents import AgentWithMemory, openai_agents, recall
+from jiyi.agents.agno import JiyiLearningStore
 from jiyi.agents.autogen import JiyiMemory, MemoryContext
+from jiyi.agents.google_adk import JiyiMemoryService
 from jiyi.agents.langchain import langchain_tools
+from jiyi.agents.llama_index import JiyiMemoryBlock
 from jiyi.agents.mcp.server import make_server
 from jiyi.agents.openai import remember
+from jiyi.agents.pydantic_ai import JiyiMemory as PydanticMemory
 from jiyi.agents.tools import MemoryTools
 from jiyi.testing import ScriptedModel
 
@@ -90,3 +98,32 @@ async def by_mcp(memory: Memory, request: str) -> str:
 @path_of("agent in plain Python")
 async def by_agent(memory: Memory, request: str) -> str:
     return (await AgentWithMemory(memory, lambda _: "", **SAM).run(request)).memories
+
+
+@path_of("Google ADK")
+async def by_adk(memory: Memory, request: str) -> str:
+    found = await JiyiMemoryService(memory).search_memory(app_name="app", user_id=USER, query=request)
+    return "\n".join(entry.content.parts[0].text for entry in found.memories)
+
+
+@path_of("Pydantic AI")
+async def by_pydantic_ai(memory: Memory, request: str) -> str:
+    given: list[str] = []
+
+    async def answer(_: Any, info: Any) -> ModelResponse:
+        given.append(str(info.instructions))
+        return ModelResponse(parts=[TextPart("OK.")])
+
+    capability = PydanticMemory(memory, tools=False, observe=False, **SAM)
+    await Agent(FunctionModel(answer), capabilities=[capability]).run(request)
+    return given[0]
+
+
+@path_of("LlamaIndex")
+async def by_llama_index(memory: Memory, request: str) -> str:
+    return str(await JiyiMemoryBlock(memory, **SAM).aget([ChatMessage(role="user", content=request)]))
+
+
+@path_of("Agno")
+async def by_agno(memory: Memory, request: str) -> str:
+    return await JiyiLearningStore(memory).arecall(message=request, **SAM)

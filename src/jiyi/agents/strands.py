@@ -11,9 +11,8 @@ from typing import Any
 from .. import sync
 from ..errors import MissingExtra
 from ..memory import Memory
-from ..models import RELEVANT, Hit, MemoryItem, Message
-from ..text.fence import harmless
-from .recall import Conversation, await_in, engine_of
+from ..models import Message
+from .recall import MAX_TOKENS, Conversation, await_in, engine_of
 
 try:
     from strands.memory import ExtractionConfig, InvocationTrigger, MemoryEntry, MemoryStore
@@ -39,7 +38,7 @@ class JiyiMemoryStore(MemoryStore):
         writable: bool = True,
         name: str = "jiyi",
         description: str | None = None,
-        max_search_results: int | None = None,
+        max_tokens: int = MAX_TOKENS,
     ) -> None:
         self._memory = memory
         self._conversation = Conversation(
@@ -52,17 +51,16 @@ class JiyiMemoryStore(MemoryStore):
         )
         self.name = name
         self.description = description
-        self.max_search_results = max_search_results
+        self.max_search_results = 1
+        self._max_tokens = max_tokens
         self.writable = writable
         self.extraction = ExtractionConfig(trigger=InvocationTrigger()) if writable and observe else None
 
     async def search(self, query: str, options: Any = None) -> list[MemoryEntry]:
-        """Return the relevant memories, then standing wishes and limits, then weak hits, up to the limit."""
-        limit = (options or {}).get("max_search_results") or self.max_search_results
-        found = await await_in(self._memory, self._conversation.recall(query, limit=limit))
-        hits = [(hit.relevance_score < RELEVANT, _entry(hit)) for hit in found.hits]
-        strong, weak = ([entry for is_weak, entry in hits if is_weak is kind] for kind in (False, True))
-        return [*strong, *map(_entry, found.standing), *weak][:limit]
+        """Return what is recalled for the query as one entry: Strands cuts off all after the fifth, and the limits of a
+        user must not be lost."""
+        found = await await_in(self._memory, self._conversation.context(query, max_tokens=self._max_tokens))
+        return [MemoryEntry(content=found.block, metadata={"ids": found.ids})] if found.block else []
 
     async def add(self, content: str, metadata: dict[str, Any] | None = None) -> None:
         """Save a memory that the model chose."""
@@ -77,10 +75,3 @@ class JiyiMemoryStore(MemoryStore):
 
 def _text(message: Any) -> str:
     return "\n".join(block["text"] for block in message["content"] if block.get("text")).strip()
-
-
-def _entry(found: Hit | MemoryItem) -> MemoryEntry:
-    metadata: dict[str, Any] = {"id": found.id, "occurred_at": found.occurred_at.isoformat()}
-    if isinstance(found, Hit):
-        metadata |= {"score": round(found.relevance_score, 2), "weak": found.relevance_score < RELEVANT}
-    return MemoryEntry(content=harmless(found.content), metadata=metadata)
