@@ -188,10 +188,10 @@ class Memory:
         with self._engine.meter.timing("add"):
             receipt = await add(accepted, context, idempotency_key=key, actor=actor, flow=self._engine.pipeline)
         self._engine.meter.count("memories_made_total", by=receipt.created)
-        if receipt.state is ReceiptState.ACCEPTED:
+        if receipt.state is ReceiptState.ACCEPTED or self._engine.pipeline.judge is not None:
             self._background.wake()
-            if wait:
-                receipt = await self.jobs.wait(receipt, user_id=user_id)
+        if wait and receipt.state is ReceiptState.ACCEPTED:
+            receipt = await self.jobs.wait(receipt, user_id=user_id)
         return receipt
 
     async def observe(

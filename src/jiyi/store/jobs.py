@@ -38,7 +38,8 @@ def _let_go(job: JobRow, now: datetime) -> None:
 
 def _fail(job: JobRow, now: datetime, problem: str) -> None:
     _let_go(job, now)
-    job.state = ReceiptState.FAILED.value
+    if not (job.payload or {}).get("saved"):  # these are stored already, and were only to be compared
+        job.state = ReceiptState.FAILED.value
     job.not_before = None
     job.problems = [problem]
 

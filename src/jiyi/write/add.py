@@ -27,6 +27,7 @@ from .index import KeywordRules, embed_entries, index_entries
 from .known import known_memories
 from .reconcile import Proposed, end_named, fact_told, keep_rest, settle, stated_facts, supersede
 from .repeats import merge_equal, merge_repeated
+from .saved import to_judge
 from .similar import Judge
 
 TRIES = 100  # another writer was faster each time, so all together make progress
@@ -112,6 +113,7 @@ async def _derive_addition(
     memories, problem = await index(list(verbatims.values()), known, made, context.user_id, at, flow)
     memories, effects, met = await merge_repeated(memories, made.repeats, made.effects, context.place, at, flow)
     done = ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED
+    saved = to_judge(memories, made.repeats) if flow.judge is not None and flow.settings.enabled else []
     idempotency_key, request_hash, actor = request
     return Addition(
         id=new_id(),
@@ -133,14 +135,17 @@ async def _derive_addition(
         units=made.units,
         met=(*made.met, *met),
         effects=effects,
-        payload=_payload(fresh, context, actor) if later else None,
+        payload=_payload(fresh, saved, context, actor) if later or saved else None,
     )
 
 
-def _payload(messages: Sequence[NewMessage], context: Context, actor: str) -> dict[str, JsonValue]:
-    """Return what a worker needs for the extraction job."""
+def _payload(
+    messages: Sequence[NewMessage], saved: list[JsonValue], context: Context, actor: str
+) -> dict[str, JsonValue]:
+    """Return what a worker needs: the messages to extract from, or the saved texts to judge."""
     return {
         "messages": [message.id for message in messages],
+        "saved": saved,
         "actor": actor,
         "context": CONTEXT.dump_python(context, mode="json"),
     }
@@ -188,7 +193,7 @@ async def make(
     settled = await settle(proposed, place, at, flow.store)
     settled = await end_named(settled, {one.memory.id: one.ends for one in proposed if one.ends}, place, at, flow.store)
     settled = await supersede(settled, place, at, flow.store)
-    settled = await keep_rest(settled, [fact for one in proposed for fact in one.facts], place, at, flow.store)
+    settled = await keep_rest(settled, [fact for one in proposed for fact in one.facts], place, flow.store)
     return replace(
         made,
         memories=settled.memories,

@@ -76,9 +76,10 @@ class Reconciled:
     new: frozenset[str] = frozenset()  # dedupe hashes that were looked up and are not stored
     repeats: Mapping[str, str] = field(default_factory=dict)  # stored memories with the same words, by new id
     cut: frozenset[str] = frozenset()  # ended statements of which a part may still hold
+    problems: tuple[str, ...] = ()
 
 
-def fact_told(memory: NewMemory, place: Scope, is_user: frozenset[str]) -> Fact | None:
+def fact_told(memory: NewMemory | MemoryItem, place: Scope, is_user: frozenset[str]) -> Fact | None:
     """Return the fact of a new memory, if it has one."""
     on = memory.occurred_at.date() if memory.memory_type in DATED else None
     return fact_of(
@@ -86,15 +87,19 @@ def fact_told(memory: NewMemory, place: Scope, is_user: frozenset[str]) -> Fact 
     )
 
 
-def stated_facts(memory: NewMemory, context: Context) -> Proposed:
-    """Propose a statement with the attribute that it states, changes or ends, if there is one."""
-    plain = Proposed(memory=memory, told_at=memory.occurred_at, stated=True)
+def facts_in(memory: NewMemory | MemoryItem, context: Context) -> tuple[Fact, ...]:
+    """Return the facts of a statement."""
     own = fact_told(memory, context.place, frozenset())
     if own is not None:
-        return replace(plain, facts=(own,))
-    parts = parts_of(memory.content)
-    facts = tuple(fact for part in parts if (fact := part_fact(part, memory, context.place)))
-    if len(parts) > 1 and facts:
+        return (own,)
+    return tuple(fact for part in parts_of(memory.content) if (fact := part_fact(part, memory, context.place)))
+
+
+def stated_facts(memory: NewMemory, context: Context) -> Proposed:
+    """Propose a statement with the attributes that it states, changes or ends."""
+    plain = Proposed(memory=memory, told_at=memory.occurred_at, stated=True)
+    facts = facts_in(memory, context)
+    if facts and fact_told(memory, context.place, frozenset()) is None and len(parts_of(memory.content)) > 1:
         slot = several_slot(context.agent_id, context.group_id, memory.trust)
         memory = replace(memory, slot=slot)
     return replace(plain, memory=memory, facts=facts)
@@ -243,21 +248,28 @@ async def end_named(
         for old in await store.memories.get(place.user_id, [one for one in ends[new.id] if one not in changed]):
             older = old.valid_to is None and old.valid_from < new.valid_from and old.trust == new.trust
             if older and not await _edited(old, store):
-                found = _ended(found, old, new, at)
+                found = end_statement(found, old, new, at)
                 changed.add(old.id)
     return found
 
 
-async def keep_rest(found: Reconciled, facts: Sequence[Fact], place: Scope, at: datetime, store: Store) -> Reconciled:
-    """Keep what still holds of saved statements of which a part has ended, as memories of their own."""
+async def keep_rest(
+    found: Reconciled,
+    facts: Sequence[Fact],
+    place: Scope,
+    store: Store,
+    saved: Mapping[str, str] | None = None,
+) -> Reconciled:
+    """Keep what still holds of saved statements of which a part has ended, as memories of their own. `saved`: texts of
+    stored memories that ended them."""
     by = {one.id: one.change.values.get("superseded_by") for one in found.effects.changes if one.id in found.cut}
-    new = {one.id: one for one in found.memories}
+    new = {one.id: one.content for one in found.memories} | dict(saved or {})
     for old in await store.memories.get(place.user_id, list(by)) if by else ():
         parts = parts_of(old.content)
         own = [(part, part_fact(part, old, place)) for part in parts]
         over = [part for part, fact in own if fact and any(fact.slot == one.slot and one.ends(fact) for one in facts)]
         successor = new.get(by[old.id] or "")
-        if not over and successor is not None and (nearest := nearest_part(parts, successor.content)):
+        if not over and successor is not None and (nearest := nearest_part(parts, successor)):
             over = [nearest]
         if not over or not (rest := rest_of(old.content, parts, over)):
             continue
@@ -326,7 +338,7 @@ async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store)
                 found = replace(found, memories=tuple(one for one in found.memories if one.id != new.id))
             continue
         there.remove(old)
-        found = _ended(found, old, new, at)
+        found = end_statement(found, old, new, at)
     return found
 
 
@@ -372,7 +384,14 @@ async def _edited(old: MemoryItem, store: Store) -> bool:
     return old.version > 1 and any(one.action in BY_A_PERSON for one in await store.history.get(old.user_id, old.id))
 
 
-def _ended(found: Reconciled, old: Told, new: NewMemory, at: datetime) -> Reconciled:
+def end_statement(
+    found: Reconciled,
+    old: Told,
+    new: Told,
+    at: datetime,
+    reason: str = "a newer statement changes, ends or corrects it",
+) -> Reconciled:
+    """End a memory when another one begins."""
     effects = found.effects
     relation = NewRelation(memory_id=new.id, target_id=old.id, relation_type="contradicts", strength=1.0)
     relations = (*effects.relations, relation)
@@ -385,7 +404,7 @@ def _ended(found: Reconciled, old: Told, new: NewMemory, at: datetime) -> Reconc
         values={"valid_to": new.valid_from, "superseded_by": new.id},
         action="supersede",
         actor=ACTOR,
-        reason="a newer statement changes, ends or corrects it",
+        reason=reason,
         at=at,
     )
     more = replace(

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from pydantic import JsonValue
+
 from ..languages import cue
 from ..languages.base import word_set
 from ..models import MemoryItem
@@ -62,6 +64,14 @@ def _words(text: str) -> _Words:
     )
 
 
+def details(text: str) -> frozenset[str]:
+    """Return the codes, numbers, names, symbols and negations of a text."""
+    found = _words(text)
+    later = _LATIN.findall(_HAN.sub(" ", text))[1:]  # the first word of a sentence has a capital letter anyway
+    names = (one.lower() for one in later if one[0].isupper() and len(one) > 1)
+    return frozenset((*found.codes, *names, *found.symbols, f"{found.negations} negations"))
+
+
 def says_the_same(one: str, other: str) -> bool:
     """Return True if two texts differ only in words without content.
 
@@ -109,9 +119,9 @@ async def merge_repeated(
     versions, dropped = dict[str, int](), set[str]()
     for new in memories:
         old = there.get(exact.get(new.id) or near.get(new.id) or "")
-        if old is None or old.id in changed or (new.source != STATED and await _edited(old, flow)):
+        if old is None or old.id in changed or (new.source != STATED and await edited(old, flow)):
             continue
-        if new.id in near and (not _mergeable(new, old, place) or await _edited(old, flow)):
+        if new.id in near and (not _mergeable(new, old, place) or await edited(old, flow)):
             continue
         values = _merged(new, old, text=new.id in near and new.source == STATED)
         if values:
@@ -138,18 +148,26 @@ def _sure(new: NewMemory) -> bool:
     return new.source == STATED and new.importance > 0.5
 
 
+def merged_fields(
+    old: MemoryItem, *, tags: Sequence[str], metadata: Mapping[str, JsonValue], importance: float
+) -> dict[str, Any]:
+    """Return the fields of a memory that change when it gets those of another one too."""
+    values: dict[str, Any] = {
+        "tags": list(dict.fromkeys((*old.tags, *tags))),
+        "metadata": {**old.metadata, **metadata},
+        "importance": max(old.importance, importance),
+    }
+    before: dict[str, Any] = {"tags": list(old.tags), "metadata": dict(old.metadata), "importance": old.importance}
+    return {name: value for name, value in values.items() if value != before[name]}
+
+
 def _merged(new: NewMemory, old: MemoryItem, *, text: bool) -> dict[str, Any]:
     """Return the fields of a stored memory that a repetition changes."""
-    tags = list(dict.fromkeys((*old.tags, *new.tags)))
-    values: dict[str, Any] = {
-        "tags": tags,
-        "metadata": {**old.metadata, **new.metadata},
-        "importance": max(old.importance, new.importance) if new.source == STATED else old.importance,
-    }
-    if text:
+    importance = new.importance if new.source == STATED else old.importance
+    values = merged_fields(old, tags=new.tags, metadata=new.metadata, importance=importance)
+    if text and new.content != old.content:
         values |= {"content": new.content, "summary": new.summary}
-    before = {"tags": list(old.tags), "metadata": dict(old.metadata)}
-    return {name: value for name, value in values.items() if value != before.get(name, getattr(old, name))}
+    return values
 
 
 async def _near(memories: Sequence[NewMemory], effects: Effects, place: Scope, flow: Flow) -> dict[str, str]:
@@ -193,7 +211,7 @@ def _mergeable(new: NewMemory, old: MemoryItem, place: Scope) -> bool:
     return says_the_same(new.content, old.content)
 
 
-async def _edited(old: MemoryItem, flow: Flow) -> bool:
+async def edited(old: MemoryItem, flow: Flow) -> bool:
     """Return True if a person has changed the memory; an extractor does not change it then."""
     return old.version > 1 and any(
         one.action in BY_A_PERSON for one in await flow.store.history.get(old.user_id, old.id)

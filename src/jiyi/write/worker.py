@@ -22,6 +22,7 @@ from .add import CONTEXT, Flow, Made, index, make
 from .build import Context
 from .drafts import Unit
 from .repeats import merge_repeated
+from .saved import judge_saved
 from .similar import judge_similar
 
 POLL_S = 1.0  # other processes create jobs too
@@ -146,20 +147,21 @@ class Worker:
 
 
 async def run_job(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
-    """Derive memories from accepted messages without a lock, and write them if the lease still holds."""
+    """Derive memories from accepted messages, or judge saved texts, without a lock; write the result if the lease still
+    holds."""
     left: dict[str, Any] = lease.payload
-    context = CONTEXT.validate_python(left["context"])
+    context, at = CONTEXT.validate_python(left["context"]), lease.accepted_at
     flow = replace(flow, slow_extractor=_once(flow.slow_extractor, _said_in), judge=_once(flow.judge, repr))
     while True:
-        messages = await flow.store.messages.get(lease.user_id, left["messages"])
-        made = await _made(messages, context, lease.accepted_at, flow, last=lease.attempt >= max_attempts)
-        memories, problem = await index((), (), made, lease.user_id, lease.accepted_at, flow)
-        memories, effects, same = await merge_repeated(
-            memories, made.repeats, made.effects, context.place, lease.accepted_at, flow
-        )
-        memories, effects, met, unjudged = await judge_similar(
-            memories, effects, context.place, lease.accepted_at, flow
-        )
+        if left.get("saved"):
+            judged = await judge_saved(left["saved"], context, at, flow)
+            made = Made(memories=judged.memories, effects=judged.effects, problems=judged.problems)
+        else:
+            messages = await flow.store.messages.get(lease.user_id, left["messages"])
+            made = await _made(messages, context, at, flow, last=lease.attempt >= max_attempts)
+        memories, problem = await index((), (), made, lease.user_id, at, flow)
+        memories, effects, same = await merge_repeated(memories, made.repeats, made.effects, context.place, at, flow)
+        memories, effects, met, unjudged = await judge_similar(memories, effects, context.place, at, flow)
         addition = Addition(
             id=lease.job_id,
             user_id=lease.user_id,
@@ -167,7 +169,7 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
             agent_id=context.agent_id,
             group_id=context.group_id,
             actor=left["actor"],
-            at=lease.accepted_at,
+            at=at,
             state=ReceiptState.EXTRACTED if problem else ReceiptState.INDEXED,
             problems=(*made.problems, *([problem] if problem else []), *unjudged),
             model=flow.embedder.id,

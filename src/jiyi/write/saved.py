@@ -1,0 +1,147 @@
+"""Saved texts, judged by a language model after they are stored: what they change or repeat is ended or merged. Their
+words stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import JsonValue
+
+from ..errors import LlmError
+from ..index.query import IndexQuery
+from ..languages.terms import tokens
+from ..models import MemoryItem
+from ..scope import Filter, Scope
+from ..store.contract import STATED, Change, ChangedMemory, Effects, NewMemory, NewRelation
+from .build import Context
+from .change import embed_changes, prepare
+from .known import KINDS
+from .reconcile import ACTOR, Reconciled, end_statement, facts_in, keep_rest
+from .repeats import details, edited, merged_fields
+from .similar import MAX_PAIRS, DatedText, Judgement
+
+if TYPE_CHECKING:
+    from .add import Flow
+
+NEIGHBOURS = 4  # stored memories that a saved text is compared with
+MIN_LIKENESS = 0.3  # cosine
+COVERED = 0.9  # share of a text's words in another one that says at least the same
+
+
+def to_judge(memories: Sequence[NewMemory], known: Mapping[str, str]) -> list[JsonValue]:
+    """Return the ids of saved texts that a model should judge; a long list is an import and is not judged."""
+    found: list[JsonValue] = [
+        one.id for one in memories if one.source == STATED and one.valid_to is None and one.id not in known
+    ]
+    return found if len(found) <= MAX_PAIRS else []
+
+
+async def judge_saved(ids: Sequence[str], context: Context, at: datetime, flow: Flow) -> Reconciled:
+    """Return what saved texts change."""
+    found = Reconciled(memories=(), met=(), effects=Effects())
+    saved = [one for one in await flow.store.memories.get(context.user_id, list(ids)) if _current(one)]
+    pairs = await _pairs(saved, context.place, at, flow)
+    if not pairs or flow.judge is None:
+        return found
+    try:
+        judgements = await flow.judge([(_dated(new), _dated(old)) for new, old in pairs], user_id=context.user_id)
+    except LlmError as error:
+        return replace(found, problems=(f"what was saved was not compared with other memories: {error}",))
+    for (new, old), judgement in zip(pairs, judgements, strict=True):
+        changed = {one.id for one in found.effects.changes}
+        if judgement is not None and changed.isdisjoint((new.id, old.id)):
+            found = await _apply(judgement, new, old, found, at, flow)
+    ended = {one.change.values.get("superseded_by") for one in found.effects.changes}
+    facts = [fact for one in saved if one.id in ended for fact in facts_in(one, context)]
+    return await keep_rest(found, facts, context.place, flow.store, {one.id: one.content for one in saved})
+
+
+def _current(one: MemoryItem) -> bool:
+    return one.status == "active" and one.valid_to is None
+
+
+def _dated(memory: MemoryItem) -> DatedText:
+    return DatedText(text=memory.content, at=memory.occurred_at)
+
+
+async def _pairs(
+    saved: Sequence[MemoryItem], place: Scope, at: datetime, flow: Flow
+) -> list[tuple[MemoryItem, MemoryItem]]:
+    """Pair each saved text with the memories nearest to it that nobody has edited."""
+    entries = await flow.store.entries.get(place.user_id, [one.id for one in saved])
+    found: list[tuple[float, MemoryItem, MemoryItem]] = []
+    taken = {one.id for one in saved}
+    where = Filter(user_id=place.user_id, agent_id=place.agent_id, group_id=place.group_id, memory_types=KINDS, now=at)
+    for new in saved:
+        entry = entries.get(new.id)
+        if entry is None or entry.vector is None:
+            continue
+        near = await flow.index.gather(IndexQuery(filter=where, vector=entry.vector, model=flow.embedder.id))
+        nearest = [at_ for at_ in np.argsort(-near.semantic) if near.ids[at_] not in taken][:NEIGHBOURS]
+        likeness = {str(near.ids[at_]): float(near.semantic[at_]) for at_ in nearest}
+        for old in await flow.store.memories.get(place.user_id, list(likeness)):
+            own = (old.agent_id, old.group_id, old.trust) == (place.agent_id, place.group_id, new.trust)
+            if own and _current(old) and likeness[old.id] >= MIN_LIKENESS and not await edited(old, flow):
+                found.append((likeness[old.id], new, old))
+                taken.add(old.id)
+    found.sort(key=lambda pair: -pair[0])
+    return [(new, old) for _, new, old in found[:MAX_PAIRS]]
+
+
+async def _apply(
+    judgement: Judgement, new: MemoryItem, old: MemoryItem, found: Reconciled, at: datetime, flow: Flow
+) -> Reconciled:
+    """Apply a judgement as far as the words of both memories bear it out; otherwise both are kept."""
+    action, why = judgement.action, f"{judgement.reason} ({judgement.made_by})"
+    related = bool(_content(new.content) & _content(old.content))
+    if action == "supersede" and related and old.valid_from < new.valid_from:
+        return end_statement(found, old, new, at, why)
+    if action == "ignore" and _covers(old.content, new.content):
+        return await _replaced(new, by=old, found=found, why=why, at=at, flow=flow)
+    if action in ("ignore", "merge", "replace") and _covers(new.content, old.content):
+        return await _replaced(old, by=new, found=found, why=why, at=at, flow=flow)
+    return found
+
+
+def _content(text: str) -> frozenset[str]:
+    return frozenset(word for word in tokens(text) if len(word) > 1)
+
+
+def _covers(long: str, short: str) -> bool:
+    """Return True if one text says at least what another says."""
+    wanted, there = _content(short), _content(long)
+    return len(wanted & there) >= COVERED * len(wanted) and details(short) <= details(long)
+
+
+async def _replaced(
+    old: MemoryItem, *, by: MemoryItem, found: Reconciled, why: str, at: datetime, flow: Flow
+) -> Reconciled:
+    """End a memory that another one repeats, and give that one its tags, metadata and importance."""
+    ends = Change(
+        values={"valid_to": max(old.valid_from, by.valid_from), "superseded_by": by.id},
+        action="supersede",
+        actor=ACTOR,
+        reason=why,
+        at=at,
+    )
+    changes = [ChangedMemory(id=old.id, change=ends)]
+    values: dict[str, Any] = merged_fields(by, tags=old.tags, metadata=old.metadata, importance=old.importance)
+    if values:
+        merge = prepare(by, values, flow.keyword_rules, action="merge", actor=ACTOR, reason=why)
+        [merge], _ = await embed_changes([replace(merge, at=at)], [by], flow.embedder)
+        changes.append(ChangedMemory(id=by.id, change=merge))
+    effects = found.effects
+    relation = NewRelation(memory_id=by.id, target_id=old.id, relation_type="refines", strength=1.0)
+    return replace(
+        found,
+        effects=replace(
+            effects,
+            versions={**effects.versions, old.id: old.version, by.id: by.version},
+            changes=(*effects.changes, *changes),
+            relations=(*effects.relations, relation),
+        ),
+    )
