@@ -6,7 +6,7 @@ import gzip
 import io
 import json
 import math
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ import pytest
 from bench import measures
 from bench.answers import Answer, Journal
 from bench.datasets import load, read_set
+from bench.peers import PEERS
 from bench.retrieval import main
 from rich.cells import cell_len
 
@@ -563,3 +564,13 @@ def test_the_journal_keeps_what_it_was_given(tmp_path: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8") + "[1]\nnull\n{}\n", encoding="utf-8")
     assert Journal(path).get("r", "梅", "q") == given and Journal(path).get("r", "梅", "other") is None
     assert given.ranking == ["a", "b", "c"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", PEERS)
+def test_each_peer_finds_what_it_was_given(name: str, tmp_path: Path) -> None:
+    with ExitStack() as at_end:
+        peer = PEERS[name](tmp_path, at_end)
+        for text in ("My cat is called Doudou.", "I'm allergic to peanuts."):
+            peer.add(text)
+        assert peer.search("What is the name of my cat?")[0] == "My cat is called Doudou."
