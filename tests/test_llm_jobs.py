@@ -66,6 +66,22 @@ async def test_a_model_object_replaces_that_of_the_settings(tmp_path: Path) -> N
     assert [request.task for request in model.requests] == ["memories"]
 
 
+@pytest.mark.parametrize("fallback", [True, False])
+async def test_a_well_formed_reply_that_is_refused_is_asked_for_once_more(fallback: bool, tmp_path: Path) -> None:
+    invented = memory() | {"text": "Mei keeps bees on the roof", "quote": "I keep bees on the roof"}
+    model = ScriptedLLM(json.dumps({"memories": [invented]}))
+    settings = load_settings(
+        jobs={"retry_delay_s": 0.001, "max_attempts": 5, "wait_timeout_s": 60}, extraction={"fallback": fallback}
+    )
+    path = tmp_path / "memory.db"
+    async with Memory.open(path, settings=settings, embedder=WordEmbedder(), llm=model) as opened:
+        receipt = await opened.add(TALK, user_id="mei")
+        assert receipt.state is (ReceiptState.INDEXED if fallback else ReceiptState.FAILED)
+        assert receipt.problems
+        assert not [one for one in await opened.list(user_id="mei") if "bees" in one.content]
+    assert [request.task for request in model.requests] == ["memories", "memories"]
+
+
 @pytest.fixture
 async def server() -> AsyncIterator[FaultServer]:
     async with fault_server() as faults:

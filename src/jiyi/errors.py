@@ -111,8 +111,11 @@ class LlmError(JiyiError):
 
     temporary = False
 
-    def __init__(self, message: str | None = None, *, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self, message: str | None = None, *, retry_after_s: float | None = None, most_attempts: int | None = None
+    ) -> None:
         self.retry_after_s = retry_after_s
+        self.most_attempts = most_attempts  # further ones would not help; None: as many as the settings allow
         super().__init__(message)
 
 

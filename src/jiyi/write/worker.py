@@ -118,7 +118,7 @@ class Worker:
         now = utc_now()
         waits = isinstance(error, LlmOverBudget)  # for the next hour, however often
         hopeless = isinstance(error, LlmError) and not error.temporary
-        if hopeless or (lease.attempt >= self._settings.max_attempts and not waits):
+        if hopeless or (lease.attempt >= _most_attempts(error, self._settings.max_attempts) and not waits):
             await self._store.jobs.fail(lease, now, problem)
             self._meter.count("jobs_total", "failed")
         else:
@@ -158,7 +158,7 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
             made = Made(memories=judged.memories, effects=judged.effects, problems=judged.problems)
         else:
             messages = await flow.store.messages.get(lease.user_id, left["messages"])
-            made = await _made(messages, context, at, flow, last=lease.attempt >= max_attempts)
+            made = await _made(messages, context, at, flow, lease.attempt, max_attempts)
         memories, problem = await index((), (), made, lease.user_id, at, flow)
         memories, effects, same = await merge_repeated(memories, made.repeats, made.effects, context.place, at, flow)
         memories, effects, met, unjudged = await judge_similar(memories, effects, context.place, at, flow)
@@ -204,14 +204,22 @@ def _said_in(unit: Unit) -> object:
     return tuple(said.id for said in (*unit.history, *unit.messages))
 
 
-async def _made(messages: Sequence[NewMessage], context: Context, at: datetime, flow: Flow, *, last: bool) -> Made:
+def _most_attempts(error: Exception, allowed: int) -> int:
+    wanted = error.most_attempts if isinstance(error, LlmError) else None
+    return allowed if wanted is None else min(wanted, allowed)
+
+
+async def _made(
+    messages: Sequence[NewMessage], context: Context, at: datetime, flow: Flow, attempt: int, max_attempts: int
+) -> Made:
     """Run the language model's extractor or, if it fails for good, the others."""
     if flow.slow_extractor is None:
         return await make(messages, (), context, flow.extractors, at, flow)
     try:
         return await make(messages, (), context, (flow.slow_extractor,), at, flow)
     except LlmError as error:
-        hopeless = not error.temporary or (last and not isinstance(error, LlmOverBudget))
+        last = attempt >= _most_attempts(error, max_attempts) and not isinstance(error, LlmOverBudget)
+        hopeless = not error.temporary or last
         if not (hopeless and flow.extractors and flow.settings.fallback):
             raise
         made = await make(messages, (), context, flow.extractors, at, flow)

@@ -41,6 +41,7 @@ from .values import plain_value
 SCHEMAS: dict[str, dict[str, Any]] = {"memories": MEMORIES, "episodes": EPISODES}
 NO_USAGE = Usage()
 MIN_EPISODE = 3  # messages
+REFUSED_ATTEMPTS = 2  # for a well-formed reply of which the checks accept nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,8 @@ async def _ask(task: str, conversation: Transcript, unit: Unit, llm: LLMClient) 
         problems.append(f"the reply was cut off: {len(drafts)} {task} before that were kept, more may be missing")
     sane = rejected and all(one.quoted for one in rejected)  # another reply would be no better
     if problems and not drafts and not (sane and not (reply.cut_off or read.cut_off)):
-        raise LlmBadReply("; ".join(problems))
+        complete = not (reply.cut_off or read.cut_off or read.damaged)
+        raise LlmBadReply("; ".join(problems), most_attempts=REFUSED_ATTEMPTS if complete else None)
     mostly_wrong = sum(not one.quoted for one in rejected) > len(drafts)
     damaged = reply.cut_off or read.cut_off or read.damaged or mostly_wrong
     damaged = damaged or any(one.message_id is None for one in rejected)
