@@ -83,6 +83,31 @@ async def test_people_and_things_are_listed_and_merged(memory: Memory) -> None:
         assert len(await memory.usage.mentions(name, user_id="mei")) == 3
 
 
+async def test_names_in_chinese_are_listed(memory: Memory) -> None:
+    await said(
+        memory,
+        "我叫李航，在腾讯上班。",
+        "我女朋友小雯是护士。",
+        "小雯喜欢喝奶茶。",
+        "我女儿叫朵朵，今年六岁。",
+        "我家的猫叫团子。",
+        "我同事王芳下周去上海出差。",
+        "我在清华大学读书。",
+        "我弟弟在北京读研究生。",
+        "我对花生过敏，最近在学吉他。",
+    )
+    found = {subject.name: subject.kind for subject in await memory.usage.subjects(user_id="mei")}
+    people = {name for name, kind in found.items() if kind == "person"}
+    assert {"小雯", "朵朵", "王芳"} <= people and "李航" not in people
+    assert (found["上海"], found["北京"], found["清华大学"]) == ("place", "place", "organisation")
+    assert found["团子"] == "thing" and found["腾讯"] == "organisation"
+    assert not {"过敏", "花生", "吉他", "奶茶"} & found.keys()
+    assert {one.content for one in await memory.usage.mentions("小雯", user_id="mei")} == {
+        "我女朋友小雯是护士。",
+        "小雯喜欢喝奶茶。",
+    }
+
+
 async def test_conflicts_repetitions_and_doubts_are_to_be_reviewed(memory: Memory) -> None:
     await memory.add("The alarm code is 4711", user_id="mei", trust=0.3)
     await memory.add([{"text": "Blood type A", "confidence": 0.4}], user_id="mei")

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from ..languages.terms import content_hash
 from ..languages.words import normalise
+from ..languages.zh.words import proper_names
 from ..models import MemoryItem, Value, utc_now
 from ..store.overview import LoggedChange, Told
 
@@ -149,7 +150,7 @@ class _Found:
 
 
 def subject_names(told: Told, user_id: str) -> dict[str, SubjectKind]:
-    """Return the names in a memory: its subject, the value of some attributes, and capitalised names."""
+    """Return the names in a memory: its subject, the value of some attributes, capitalised and Chinese names."""
     found: dict[str, SubjectKind] = {}
     subject, attribute, value = (told.data.get(name) for name in ("subject", "attribute", "value"))
     if isinstance(subject, str) and subject:
@@ -158,8 +159,13 @@ def subject_names(told: Told, user_id: str) -> dict[str, SubjectKind]:
         found[user_id if subject == "user" else named[0] if named else other] = (
             "user" if subject == "user" else "person"
         )
+        if attribute == "name" and isinstance(value, str) and subject != "user":  # "my daughter is called Mia"
+            found = {value: "person"}
+    for name, kind in proper_names(told.content).items():
+        found.setdefault(name, kind)
     if isinstance(attribute, str) and isinstance(value, str) and attribute in _SUBJECT_OF:
-        found.setdefault(re.split(r" (?:in|as|on|since|for) |[,;，；]", value.strip())[0], _SUBJECT_OF[attribute])
+        place = re.split(r" (?:in|as|on|since|for) |[,;，；]", value.strip())[0]
+        found.setdefault(place, _SUBJECT_OF[attribute])
     for match in _NAME.finditer(told.content):
         words = (match["inside"] or match["opening"]).split()
         name = " ".join(word for word in words if word.removesuffix("'s") not in _NO_NAMES).removesuffix("'s")

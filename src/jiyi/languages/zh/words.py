@@ -1,10 +1,12 @@
 """Chinese words: lists, and the division of text without spaces by rjieba's dictionary."""
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice, product
 from operator import add
 from types import ModuleType
+from typing import Literal
 
 from ...text_cache import text_cache
 from ..base import word_set
@@ -76,8 +78,46 @@ _SURNAMES = frozenset(
     "汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段雷钱汤尹黎易常武乔贺赖龚文欧司上诸小老阿"
 )
 
+# The dictionary has 吉他 among its places, so that a word before it or its end must say so too.
+_GOING = word_set("在 去 到 来 从 回 飞 往 住 搬 搬到 搬去 来自 离开 位于 老家 去过 住在")
+_PLACE_ENDS = "市省县区国州镇岛"
+_PLACES: dict[str, Literal["place", "organisation"]] = {"ns": "place", "nt": "organisation"}
+
+_KIN = (
+    "爸爸?|妈妈?|父亲|母亲|爷爷|奶奶|外公|外婆|哥哥?|姐姐?|弟弟|妹妹?|老公|老婆|丈夫|妻子|爱人|先生|太太|男友|女友|男朋友|女朋友"
+    "|对象|未婚[夫妻]|儿子|女儿|孩子|表[哥姐弟妹]|堂[哥姐弟妹]|叔叔|阿姨|舅舅|姑姑|朋友|闺蜜|同事|同学|室友|邻居|老板|经理|领导|主管|上司|导师|老师|医生"
+)
+_PET = "猫咪?|狗狗?|兔子|仓鼠|鹦鹉|宠物"
+# 我女儿叫朵朵，我老板叫陈建国，家里的猫叫团子.
+_CALLED = re.compile(
+    rf"(?:(?P<kin>{_KIN})|{_PET})(?:的名字)?(?:就叫|名叫|叫做?)(?P<name>[^\W我你您他她它\da-zA-Z]{{1,4}})(?=\W|$)"
+)
+
 # A keyword and its weight.
 Candidate = tuple[str, float]
+
+
+def proper_names(text: str) -> dict[str, Literal["person", "place", "organisation", "thing"]]:
+    """Return the names of people, places, organisations and animals in a text; the speaker's own is left out.
+
+    >>> proper_names("我同事王芳下周去上海出差，我家的猫叫团子。")
+    {'团子': 'thing', '王芳': 'person', '上海': 'place'}
+    """
+    found: dict[str, Literal["person", "place", "organisation", "thing"]] = {
+        match["name"]: "person" if match["kin"] else "thing" for match in _CALLED.finditer(text)
+    }
+    before = ["", ""]
+    for word, tag in _rjieba().tag(text):
+        is_own = before in (["我", "叫"], ["我", "是"])
+        if 1 < len(word) <= 4 and tag.startswith("nr") and not is_own:
+            if word[0] in _SURNAMES or re.fullmatch(_KIN, before[1]):
+                found.setdefault(word, "person")
+        elif len(word) > 1 and tag in _PLACES:
+            verb = before[0] if before[1] in ("了", "过") else before[1]
+            if tag == "nt" or verb in _GOING or word[-1] in _PLACE_ENDS:
+                found.setdefault(word, _PLACES[tag])
+        before = [before[1], word]
+    return found
 
 
 def characters_and_pairs(run: str) -> list[str]:
