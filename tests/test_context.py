@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from torture.injections import look_alikes
 
+from jiyi import CandidateMemory, Memory
 from jiyi.models import MemoryItem, layer_of
 from jiyi.read.context import is_context, render_context, strip_context
 from jiyi.text import budget, fence
@@ -429,3 +430,15 @@ def test_nothing_that_looks_like_the_fence_passes() -> None:
         assert "\\" in harmless(text), text
     for text in ("user's system is fine", "a < b and b > c", "👩‍🔬 says hi", "e\u0301t\u00e9", "我的系统是新的，很快"):
         assert harmless(text) == text
+
+
+async def test_facts_of_other_speakers_have_their_name(extracting_memory: Memory) -> None:
+    """By "I" everybody means himself: without a name the notes would say that the user lives in Rome."""
+    memory = extracting_memory
+    await memory.add([{"role": "user", "name": "Carl", "content": "I live in Rome."}], user_id="mei")
+    await memory.add(CandidateMemory(text="I live in Paris.", data={"role": "assistant"}), user_id="mei")
+    await memory.add([{"role": "user", "content": "I live in Berlin."}], user_id="mei")
+    found = (await memory.list(user_id="mei")).items
+    block = render_context(found, max_tokens=400, style="sections", language="en")
+    for line in ("Carl: I live in Rome.", "assistant: I live in Paris.", "I live in Berlin."):
+        assert f"- {line}\n" in block

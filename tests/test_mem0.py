@@ -14,6 +14,7 @@ import pytest
 from jiyi import Memory as Store
 from jiyi import sync
 from jiyi.compat.mem0 import AsyncMemory, Memory
+from jiyi.errors import InvalidInput
 from jiyi.testing import WordEmbedder
 from rest import Running, running
 from support import each_case
@@ -176,6 +177,74 @@ def test_deleting_a_run_keeps_the_rest_of_the_user(client: Any) -> None:
     client.delete_all(user_id="bo", run_id="one")
     assert texts(client.get_all(filters={"user_id": "bo"})) == ["I own a red bicycle"]
     assert all("May" not in text for text in texts(client.search("when was I born?", filters={"user_id": "bo"})))
+
+
+def test_deleting_a_run_of_an_agent_keeps_its_other_runs(client: Any) -> None:
+    client.add("Answer kindly", agent_id="cook", run_id="one", infer=False)
+    client.add("Answer briefly", agent_id="cook", run_id="two", infer=False)
+    client.delete_all(agent_id="cook", run_id="one")
+    assert texts(client.get_all(filters={"agent_id": "cook"})) == ["Answer briefly"]
+
+
+async def test_deleting_what_an_agent_stored_includes_what_no_list_shows(tmp_path: Path) -> None:
+    """Archived, expired and superseded memories are deleted too; those of other agents stay."""
+    async with Store.open(tmp_path / "memory.db") as store:
+        memory = AsyncMemory(memory=store)
+        for agent in ("hr", "it"):
+            await store.add("My badge is in the drawer", user_id="mei", agent_id=agent)
+        archived = (await store.list(user_id="mei", agent_id="hr")).items[0]
+        await store.update(archived.id, user_id="mei", status="archived")
+        await memory.add("Parking until May", user_id="mei", agent_id="hr", expiration_date="2020-05-31", infer=False)
+        for home in ("I live in Bonn.", "I live in Rome now."):
+            await memory.add(home, user_id="mei", agent_id="hr")
+        await memory.delete_all(user_id="mei", agent_id="hr")
+        await store.transfer.export(tmp_path / "rest.jsonl", user_id="mei")
+    rest = (tmp_path / "rest.jsonl").read_text("utf-8")
+    assert [word for word in ("Parking", "Bonn", "Rome", '"hr"') if word in rest] == []
+    assert rest.count("My badge is in the drawer") > 0
+
+
+@each_case(
+    "message",
+    [
+        {"role": "assistant", "content": "I live in Paris now."},
+        {"role": "tool", "content": "I moved to Paris."},
+        {"role": "user", "name": "Carl", "content": "I live in Paris now."},
+    ],
+)
+@each_case("infer", [True, False])
+async def test_only_the_user_changes_the_users_facts(tmp_path: Path, message: dict[str, str], infer: bool) -> None:
+    async with Store.open(tmp_path / "memory.db", embedder=WordEmbedder()) as store:
+        memory, user = AsyncMemory(memory=store), f"{message} {infer}"
+        await memory.add("I live in Berlin.", user_id=user)
+        await memory.add([message], user_id=user, infer=infer)
+        found = {item.content: item for item in await store.timeline(user_id=user)}
+        assert found["I live in Berlin."].valid_to is None
+        said = found.get(message["content"])
+        assert said is None or (said.data.get("speaker") or said.data["role"]) == message.get("name", message["role"])
+
+
+async def test_a_statement_of_a_named_speaker_is_theirs(tmp_path: Path) -> None:
+    async with Store.open(tmp_path / "memory.db", embedder=WordEmbedder()) as store:
+        await AsyncMemory(memory=store).add([{"role": "user", "name": "Carl", "content": "Likes pizza"}], user_id="mei")
+        assert [item.data["speaker"] for item in await store.list(user_id="mei")] == ["Carl"]
+
+
+@each_case("operand", [5, None, "work", {"in": 1}])
+async def test_a_filter_on_metadata_that_makes_no_sense_is_refused(tmp_path: Path, operand: Any) -> None:
+    async with Store.open(tmp_path / "memory.db", embedder=WordEmbedder()) as store:
+        memory = AsyncMemory(memory=store)
+        await memory.add("I play chess", user_id="mei", metadata={"topic": "play"}, infer=False)
+        for condition in ({"in": operand}, {"between": operand}):
+            with pytest.raises(InvalidInput, match="filters"):
+                await memory.get_all(filters={"user_id": "mei", "metadata": {"topic": condition}})
+
+
+async def test_the_last_day_of_the_calendar_means_never(tmp_path: Path) -> None:
+    async with Store.open(tmp_path / "memory.db", embedder=WordEmbedder()) as store:
+        memory = AsyncMemory(memory=store)
+        added = await memory.add("I play chess", user_id="mei", expiration_date="9999-12-31", infer=False)
+        assert added["results"][0]["expiration_date"] == "9999-12-31"
 
 
 def test_batches_and_entities(client: Any) -> None:

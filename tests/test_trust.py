@@ -9,7 +9,7 @@ import pytest
 from jiyi import InvalidInput, Memory, MemoryItem
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
-from support import Place, contents, stored
+from support import Place, contents, each_case, stored
 
 
 async def test_trust_is_kept_and_filters_everywhere(memory: Memory) -> None:
@@ -145,3 +145,14 @@ async def test_an_outsider_does_not_pass_as_the_user_by_its_name(path: Path) -> 
         assert "green tea" in block
         assert not any(f"user: I drink zq{role}" in block for role in ("tool", "web"))
         assert "assistant: I drink zquser" not in block
+
+
+@each_case("text", ["I live in Rome.", "I love jazz.", "我住在上海。"])
+async def test_the_same_words_of_two_people_are_two_memories(extracting_memory: Memory, text: str) -> None:
+    """By "I" everybody means himself: a fact of the user is not one of Carl's, and verification agrees."""
+    memory = extracting_memory
+    await memory.add([{"role": "user", "name": "Carl", "content": text}], user_id=text, session_id="s")
+    await memory.add([{"role": "user", "content": text}], user_id=text, session_id="s")
+    await memory.add(text, user_id=text)
+    assert {item.data.get("speaker") for item in await memory.list(user_id=text)} == {"Carl", None}
+    assert (await memory.maintenance.verify(user_id=text)).drift == {}

@@ -26,7 +26,7 @@ from .read.presets import PRESETS, TYPE_PRIORITIES, Ranking
 from .read.rerank import Reranker
 from .read.rerank import resolve as resolve_reranker
 from .read.search import Period, Searcher
-from .scope import Lifetimes
+from .scope import Lifetimes, Scope
 from .settings import Settings
 from .store.store import Store
 from .text_cache import clear_text_caches
@@ -60,6 +60,12 @@ async def owner_of(memory: Any, memory_id: str) -> str | None:
     """Return the user of a memory, for protocols that name a memory without its user."""
     engine: Engine = memory._engine
     return await engine.store.memories.owner(memory_id)
+
+
+async def ids_in(memory: Any, place: Scope) -> list[str]:
+    """Return the ids of all memories of an agent, session or group, also of those that no listing shows."""
+    engine: Engine = memory._engine
+    return await engine.store.memories.ids_in(place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from ..languages.words import language as language_of
 from ..models import CandidateMemory, MemoryItem, ReceiptState, utc_now
 from ..store.contract import Addition, AgreedEntry, Change, ChangedMemory, FileWork, NewMemory, Stale
 from ..store.store import Store
+from ..text.speakers import told_by
 from ..write.add import MOST_COMPARED
 from ..write.build import Context, stated, statement_hash
 from ..write.change import embed_changes, prepare
@@ -121,9 +122,8 @@ def _change(memory: MemoryItem, step: Update | Archive, rules: KeywordRules) -> 
     reason = f"its line was restored in {step.line.path}"
     change = prepare(memory, given, rules, action="restore", actor=BY_HAND, reason=reason)
     own_key = memory.memory_key if memory.memory_key != memory.id else None
-    content_hash = statement_hash(
-        change.values.get("content", memory.content), note.memory_type, memory.agent_id, memory.group_id, own_key
-    )
+    text, by = change.values.get("content", memory.content), told_by(memory.data, memory.user_id)
+    content_hash = statement_hash(text, note.memory_type, memory.agent_id, memory.group_id, own_key, memory.trust, by)
     return replace(change, dedupe_hash=content_hash)
 
 

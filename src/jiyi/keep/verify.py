@@ -20,6 +20,7 @@ from ..store.contract import EXTRACTED, PAST, SAID, STATED, IndexEntry, Unembedd
 from ..store.records import MemoryRecord
 from ..store.store import Store
 from ..text.passages import passages
+from ..text.speakers import told_by
 from ..write.build import statement_hash
 from ..write.facts import person
 from ..write.index import KeywordRules, embed_each
@@ -216,7 +217,9 @@ def expected_hash(memory: Checked | MemoryRecord) -> str | None:
     if stored.startswith((SAID, PAST)):
         return None
     own_key = memory.memory_key if memory.memory_key != memory.id else None
-    return statement_hash(memory.content, memory.memory_type, memory.agent_id, memory.group_id, own_key, memory.trust)
+    by = told_by(memory.data, memory.user_id)
+    place = memory.agent_id, memory.group_id
+    return statement_hash(memory.content, memory.memory_type, *place, own_key, memory.trust, by)
 
 
 def expected_slot(memory: Checked | MemoryRecord) -> str | None:

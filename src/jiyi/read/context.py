@@ -17,6 +17,7 @@ from ..models import RELEVANT, Hit, MemoryItem, utc_now
 from ..roles import role_kind
 from ..text.budget import token_bound
 from ..text.fence import CLOSING, NOTICES, OPENING, harmless, is_context, strip_context
+from ..text.speakers import told_by
 from .hits import as_they_were, dated_text
 
 __all__ = ["ContextLanguage", "Style", "is_context", "log_degraded", "render_context", "strip_context"]
@@ -243,13 +244,19 @@ def _line(memory: MemoryItem, frame: _Frame, longest: int, weak: Collection[str]
     dated = memory.layer == "episodic" or abs(memory.occurred_at - memory.created_at) > _DAY
     label = f"({memory.occurred_at.date().isoformat()}) " if dated else ""
     speaker = _speaker(memory)
-    if speaker and section in ("happened", "weak"):
+    if speaker and (section in ("happened", "weak") or _is_quoted(memory)):
         role = memory.data.get("role", "user")
         # A speaker must not pass as a role by choosing its name.
         known = frame.roles.get(role_kind(role)) if role_kind(speaker) == role_kind(role) else None
         label += f"{known}: " if known else f"{harmless(f'{speaker[:_LONGEST_SPEAKER]}:')} "
     content = dated_text(memory) or memory.content
     return _Line(section, memory.occurred_at, label, harmless(content[:longest]), whole=len(content) <= longest)
+
+
+def _is_quoted(memory: MemoryItem) -> bool:
+    """Return True for a fact in the words of somebody else, who means himself by "I"; a model words facts so that they
+    stand alone."""
+    return memory.data.get("extractor") != "llm" and told_by(memory.data, memory.user_id) is not None
 
 
 def line_text(memory: MemoryItem) -> str:

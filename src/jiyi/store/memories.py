@@ -26,7 +26,7 @@ from sqlalchemy.orm import aliased
 
 from ..errors import InvalidInput, NotFound
 from ..models import MemoryItem, Page, Relation, SourceMessage, from_micros, to_micros
-from ..scope import Filter
+from ..scope import Filter, Scope
 from .contract import EXTRACTED, PAST, SAID
 from .database import NO_ATTRIBUTE, Repository, Rows, chunks, from_row, select_in
 from .tables import KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow
@@ -315,6 +315,21 @@ class Memories(Repository):
                 select(MemoryRow.user_id).where(MemoryRow.id == memory_id).limit(1)
             )
             return found
+
+    async def ids_in(self, place: Scope) -> list[str]:
+        """Return the ids of all memories of an agent, session or group: of every type, and archived and ended ones."""
+        async with self._database.reading(place.user_id) as session:
+            own = [
+                column == value
+                for column, value in (
+                    (MemoryRow.session_id, place.session_id),
+                    (MemoryRow.agent_id, place.agent_id),
+                    (MemoryRow.group_id, place.group_id),
+                )
+                if value is not None
+            ]
+            statement = select(MemoryRow.id).where(MemoryRow.user_id == place.user_id, *own).order_by(MemoryRow.id)
+            return list(await session.scalars(statement))
 
     async def users(self) -> list[str]:
         """Return the ids of all users who have memories or messages."""

@@ -15,6 +15,7 @@ from ..scope import Scope
 from ..store.contract import EXTRACTED, PAST, SAID, STATED, NewMemory, NewMessage, Source
 from ..text.fence import strip_context
 from ..text.passages import summarise
+from ..text.speakers import told_by
 from .drafts import Draft, Evidence
 from .extract import with_dates_of
 
@@ -50,10 +51,13 @@ def statement_hash(
     group_id: str | None,
     memory_key: str | None = None,
     trust: float = 1.0,
+    by: str | None = None,
 ) -> str:
     """Hash a statement; equal for statements that say the same. Those of another agent or group, or with a key that the
-    caller chose, stay separate, because they must be found there."""
-    said = identity("statement", memory_type, agent_id, group_id, exact_hash(text), *trust_parts(trust))
+    caller chose, stay separate, because they must be found there; and so do those `by` somebody else, who means himself
+    by "I"."""
+    of = (*trust_parts(trust), *(() if by is None else ("by", by)))
+    said = identity("statement", memory_type, agent_id, group_id, exact_hash(text), *of)
     return said if memory_key is None else identity(said, memory_key)
 
 
@@ -84,9 +88,13 @@ def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
         valid_from=message.sent_at,
         expires_at=context.expires_at,
         source="message",
-        trust=min(context.trust, UNTRUSTED) if role_kind(message.role) in ("tool", "unknown") else context.trust,
+        trust=_trust_in(message.role, context.trust),
         sources=(Source(message_id=message.id),),
     )
+
+
+def _trust_in(role: object, trust: float) -> float:
+    return min(trust, UNTRUSTED) if role_kind(role) in ("tool", "unknown") else trust
 
 
 def _speaker(message: NewMessage, context: Context) -> str | None:
@@ -102,8 +110,12 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
     memory_id = new_id()
     memory_type = candidate.type or context.memory_type or "fact"
     occurred_at = candidate.occurred_at or context.occurred_at or at
+    data = candidate.data or {}
     trust = context.trust if candidate.trust is None else candidate.trust
-    said = statement_hash(candidate.text, memory_type, context.agent_id, context.group_id, candidate.memory_key, trust)
+    if data.get("role") is not None:
+        trust = _trust_in(data["role"], trust)
+    by, key = told_by(data, context.user_id), candidate.memory_key
+    said = statement_hash(candidate.text, memory_type, context.agent_id, context.group_id, key, trust, by)
     if candidate.valid_to is not None:
         said = PAST + identity(said, candidate.valid_to.isoformat())
     importance = context.importance if candidate.importance is None else candidate.importance
@@ -114,7 +126,7 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
         layer=layer_of(memory_type),
         content=candidate.text,
         summary=candidate.summary or summarise(candidate.text),
-        data=candidate.data or {},
+        data=data,
         metadata={**context.metadata, **(candidate.metadata or {})},
         importance=0.5 if importance is None else importance,
         confidence=1.0 if candidate.confidence is None else candidate.confidence,
@@ -132,7 +144,8 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
 
 def derived(draft: Draft, context: Context) -> NewMemory:
     """Return the memory of an extractor's draft."""
-    memory_id = new_id()
+    memory_id, data = new_id(), {**draft.data, **_about(draft)}
+    by = told_by(data, context.user_id)
     return NewMemory(
         id=memory_id,
         memory_key=memory_id,
@@ -140,13 +153,13 @@ def derived(draft: Draft, context: Context) -> NewMemory:
         layer=layer_of(draft.memory_type),
         content=draft.content,
         summary=draft.summary or summarise(draft.content),
-        data={**draft.data, **_about(draft)},
+        data=data,
         metadata=context.metadata,
         importance=draft.importance,
         confidence=draft.confidence,
         tags=tuple(dict.fromkeys((*context.tags, *draft.tags))),
         dedupe_hash=statement_hash(
-            draft.content, draft.memory_type, context.agent_id, context.group_id, trust=context.trust
+            draft.content, draft.memory_type, context.agent_id, context.group_id, trust=context.trust, by=by
         ),
         occurred_at=draft.occurred_at,
         valid_from=draft.valid_from or draft.occurred_at,

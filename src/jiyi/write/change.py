@@ -16,6 +16,7 @@ from ..models import MemoryItem, Revision, Status, Unset, layer_of, utc_now
 from ..store.contract import EXTRACTED, STATED, Change
 from ..store.store import Store
 from ..text.passages import summarise
+from ..text.speakers import told_by
 from .build import statement_hash
 from .index import KeywordRules, embed_entries, index_entry
 
@@ -193,8 +194,9 @@ def prepare(
         entry = index_entry(after["content"], after["summary"], after["tags"], after["data"], rules)
     says_otherwise = memory.source in (STATED, EXTRACTED) and {"content", "memory_type"} & values.keys()
     own_key = memory.memory_key if memory.memory_key != memory.id else None
+    by = told_by(after["data"], memory.user_id)
     said = statement_hash(
-        after["content"], after["memory_type"], memory.agent_id, memory.group_id, own_key, memory.trust
+        after["content"], after["memory_type"], memory.agent_id, memory.group_id, own_key, memory.trust, by
     )
     return Change(
         values=values,

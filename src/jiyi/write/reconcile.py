@@ -15,6 +15,7 @@ from math import log, sqrt
 from ..ids import identity, new_id
 from ..languages.terms import tokens
 from ..models import MemoryItem
+from ..roles import is_person
 from ..scope import Filter, Scope
 from ..store.contract import (
     BY_A_PERSON,
@@ -31,6 +32,7 @@ from ..store.contract import (
 )
 from ..store.store import Store
 from ..text.passages import summarise
+from ..text.speakers import told_by
 from .build import Context, statement_hash
 from .classify import classify
 from .facts import Fact, Line, Timeline, fact_in, fact_of, line_of, partial_line, placed
@@ -89,10 +91,18 @@ def fact_told(memory: NewMemory | MemoryItem, place: Scope, is_user: frozenset[s
 
 def facts_in(memory: NewMemory | MemoryItem, context: Context) -> tuple[Fact, ...]:
     """Return the facts of a statement."""
+    if not _by_a_person(memory):
+        return ()
     own = fact_told(memory, context.place, frozenset())
     if own is not None:
         return (own,)
     return tuple(fact for part in parts_of(memory.content) if (fact := part_fact(part, memory, context.place)))
+
+
+def _by_a_person(memory: NewMemory | MemoryItem) -> bool:
+    """Return False for words of an assistant or a tool that were saved as a statement: they end no facts."""
+    role = memory.data.get("role")
+    return role is None or is_person(role)
 
 
 def stated_facts(memory: NewMemory, context: Context) -> Proposed:
@@ -295,7 +305,14 @@ def _rest(text: str, old: MemoryItem, place: Scope) -> NewMemory:
         importance=old.importance,
         confidence=old.confidence,
         tags=tuple(old.tags),
-        dedupe_hash=statement_hash(text, old.memory_type, place.agent_id, place.group_id, trust=old.trust),
+        dedupe_hash=statement_hash(
+            text,
+            old.memory_type,
+            place.agent_id,
+            place.group_id,
+            trust=old.trust,
+            by=told_by(old.data, place.user_id),
+        ),
         occurred_at=old.occurred_at,
         valid_from=old.valid_from,
         expires_at=old.expires_at,
@@ -313,8 +330,9 @@ async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store)
     """End the statements that new changes, endings and corrections make obsolete."""
     settled = {one.change.values.get("superseded_by") for one in found.effects.changes}
     settled |= {memory.superseded_by for memory in found.memories}
-    things = {one.id: ended_things(one.content) for one in found.memories if one.data.get("kind") not in LASTING}
-    news = [one for one in found.memories if (_changes_something(one) or things.get(one.id)) and one.id not in settled]
+    told = [one for one in found.memories if _by_a_person(one)]
+    things = {one.id: ended_things(one.content) for one in told if one.data.get("kind") not in LASTING}
+    news = [one for one in told if (_changes_something(one) or things.get(one.id)) and one.id not in settled]
     if not news:
         return found
     where = Filter(

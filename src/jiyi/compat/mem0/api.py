@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Protocol
 
+from pydantic import JsonValue
+
 from ... import validation
+from ...engine import ids_in
 from ...engine import owner_of as stored_owner
 from ...errors import InvalidInput, NotFound
 from ...ids import from_uuid, time_of, to_uuid
 from ...memory import Memory
 from ...models import CandidateMemory, Deletion, MemoryItem, Message, Receipt, ReceiptState, Revision
+from ...roles import is_instruction, is_person
+from ...scope import Scope
 from .filters import ANY, ENTITIES, FilterTree, Owners, owner_of, user_shown
 from .times import end_of, last_day, parse_time
 
@@ -82,12 +87,12 @@ class Mem0:
             "actor": self.actor,
         }
         if not infer:
-            candidates = [CandidateMemory(text=message.text) for message in said if message.role != "system"]
+            candidates = [_as_said(message) for message in said if not is_instruction(message.role)]
             return added(await self.memory.add(candidates, **arguments))
         receipt = await self.memory.add(said, **arguments, wait=wait)
         if not _results(receipt) and _is_statement(said) and receipt.state is not ReceiptState.ACCEPTED:
             # mem0's users add single statements, such as "Likes pizza", and expect to find each in `get_all`.
-            receipt = await self.memory.add(said[0].text, **arguments)
+            receipt = await self.memory.add(_as_said(said[0]), **arguments)
         return added(receipt)
 
     async def get(self, memory_id: str) -> dict[str, Any]:
@@ -182,17 +187,15 @@ class Mem0:
                 await self.erase(owner)
             return
         owner = self._owner(given)
-        inner: dict[str, Any] = {own: given.get(name) for name, own in SCOPES.items() if given.get(name)}
-        if user_shown(owner) is None or not inner:
+        inner = {own: given[name] for name, own in SCOPES.items() if name in given}
+        if owner == owner_of(given) and len(given) == 1:
             await self.erase(owner)
             return
-        for types in (None, ["message"]):  # a listing without types leaves messages out
-            while items := (await self.memory.list(user_id=owner, memory_types=types, limit=500, **inner)).items:
-                for item in items:
-                    try:
-                        await self.memory.delete(item.id, user_id=owner, with_sources=True)
-                    except NotFound:
-                        continue  # it went with another one
+        for memory_id in await ids_in(self.memory, Scope(user_id=owner, **inner)):
+            try:
+                await self.memory.delete(memory_id, user_id=owner, with_sources=True)
+            except NotFound:
+                continue  # it went with another one
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
         owner, own_id = await self._find(memory_id)
@@ -289,7 +292,14 @@ def parse_messages(messages: Any) -> list[Message]:
             found.append(Message.model_validate(fields))
         except ValueError:
             raise InvalidInput(f"messages[{at}]", "must have a role and a content") from None
-    return [message for message in found if message.role != "system"] or found
+    return [message for message in found if not is_instruction(message.role)] or found
+
+
+def _as_said(message: Message) -> CandidateMemory:
+    """Return a message as a memory that says who said it."""
+    own = message.speaker is None and is_person(message.role)
+    said: dict[str, JsonValue] = {} if own else {"role": message.role, "speaker": message.speaker}
+    return CandidateMemory(text=message.text, data=said)
 
 
 def _is_statement(said: Sequence[Message]) -> bool:

@@ -108,14 +108,21 @@ def _check(tree: Mapping[str, Any], depth: int) -> int:
             count += sum(_check(branch, depth - 1) for branch in _branches(key, value))
             continue
         count += 1
-        if isinstance(value, Mapping) and key != "metadata":
-            unknown = [name for name in value if name not in OPERATORS]
-            if unknown or not value:
-                known = ", ".join(OPERATORS)
-                raise InvalidInput("filters", f"{key} has the operator {(unknown or ['none'])[0]!r}; known are {known}")
-            if any(name in ("in", "nin") and not isinstance(operand, list) for name, operand in value.items()):
-                raise InvalidInput("filters", f"{key}: `in` and `nin` need a list")
+        inner = value if key == "metadata" and isinstance(value, Mapping) else {key: value}
+        for name, condition in inner.items():
+            _check_operators(name, condition)
     return count
+
+
+def _check_operators(key: str, condition: Any) -> None:
+    if not isinstance(condition, Mapping):
+        return
+    unknown = [name for name in condition if name not in OPERATORS]
+    if unknown or not condition:
+        known = ", ".join(OPERATORS)
+        raise InvalidInput("filters", f"{key} has the operator {(unknown or ['none'])[0]!r}; known are {known}")
+    if any(name in ("in", "nin") and not isinstance(operand, list) for name, operand in condition.items()):
+        raise InvalidInput("filters", f"{key}: `in` and `nin` need a list")
 
 
 def _values(condition: Any) -> list[str] | None:

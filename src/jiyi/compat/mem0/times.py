@@ -27,7 +27,9 @@ def end_of(argument: str, value: Any) -> datetime:
     if isinstance(value, date) and not isinstance(value, datetime):
         value = value.isoformat()
     found = parse_time(argument, value)
-    return found + timedelta(days=1) if isinstance(value, str) and len(value) == len("2026-01-31") else found
+    if not isinstance(value, str) or len(value) != len("2026-01-31"):
+        return found
+    return found.replace(hour=23, minute=59, second=59) if found.date() == date.max else found + timedelta(days=1)
 
 
 def last_day(expires_at: datetime | None) -> str | None:
