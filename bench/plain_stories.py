@@ -29,6 +29,8 @@ ABSENT = 5  # questions that nothing answers
 CHANGED = 0.4  # share of single-valued attributes that change
 ACROSS = 0.25  # share of questions in the other language
 FOREIGN = 0.12  # share of statements in the other language
+USERS = ("user", "user", "user", "Sam", "Nina", "阿杰", "李雷")
+WRAPPED = 0.25  # share of statements between other sentences
 
 
 @dataclass
@@ -49,7 +51,8 @@ class Writer:
         self._chance = random.Random(seed)
         self._relatives = templates["relatives"]
         self._chatter = templates["chatter"]
-        self._attributes = {key: value for key, value in templates.items() if isinstance(value, dict)}
+        self._around = templates["around"]
+        self._attributes = {key: value for key, value in templates.items() if "values" in value}
         self._language = self._chance.choice(LANGUAGES)
         self._name = name
 
@@ -59,7 +62,8 @@ class Writer:
         for number, statement in enumerate(said):
             statement.at = [number, 0]
             about = "self" if statement.relative is None else self._relatives[statement.relative][0]
-            messages = [{"role": "user", "text": statement.text, "kind": statement.kind, "about": about}]
+            text = self._wrapped(statement.text) if self._chance.random() < WRAPPED else statement.text
+            messages = [{"role": "user", "text": text, "kind": statement.kind, "about": about}]
             if self._chance.random() < 0.3:
                 chatter = self._chance.choice(self._chatter)
                 place = self._chance.randrange(2)
@@ -69,12 +73,19 @@ class Writer:
         return {
             "id": self._name,
             "language": self._language,
-            "user": "user",
+            "user": self._chance.choice(USERS),
             "asked_at": (BEGAN + timedelta(days=3 * len(said) + 5)).isoformat(),
             "sessions": sessions,
             "questions": [*self._about(said), *self._absent(said)],
             "junk": self._chatter,
         }
+
+    def _wrapped(self, text: str) -> str:
+        """Put a sentence before or after the statement, or both."""
+        language = "en" if text.isascii() else "zh"
+        before, after = (self._chance.choice(self._around[part][language]) for part in ("before", "after"))
+        space = " " if language == "en" else ""
+        return space.join(self._chance.choice(((before, text), (text, after), (before, text, after))))
 
     def _statements(self) -> list[Statement]:
         chance = self._chance

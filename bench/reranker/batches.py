@@ -66,7 +66,9 @@ class Mix:
     without_speaker: float = 0.1
     without_age: float = 0.1
     renamed: float = 0.25  # speakers get other names
+    plain_changes: float = 0.3  # of the lists of changes, share from plain stories
     switched: float = 0.15  # some words of the question are translated
+    lengthened: float = 0.12  # a message stands between messages of another story
     dropped: float = 0.06  # of the tokens of questions and messages, chance of each
 
 
@@ -89,7 +91,7 @@ class Sampler:
     switch: CodeSwitch
     by_source: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     peers: dict[str, list[int]] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
+    changes: dict[str, list[Change]] = field(default_factory=dict)  # by source
     encoded: dict[tuple[str, str, str], list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -97,7 +99,8 @@ class Sampler:
             self.peers.setdefault(_peer_key(story), []).append(number)
             places = [(number, at) for at in range(len(story["questions"]))]
             self.by_source.setdefault(story["source"], []).extend(places)
-            self.changes += [change for change in changes_of(story) if change.replaced or self.chance.random() < 0.3]
+            changes = [change for change in changes_of(story) if change.replaced or self.chance.random() < 0.3]
+            self.changes.setdefault(story["source"], []).extend(changes)
 
     def list_of(self, source: str) -> tuple[list[int], list[Candidate]]:
         """Sample a question of a source; return its ids and candidates."""
@@ -124,7 +127,8 @@ class Sampler:
 
     def replaced_list(self) -> tuple[list[int], list[Candidate]]:
         """Sample a message; return its ids as a newer one, and older messages with label 1 if it replaces them."""
-        change = self.chance.choice(self.changes)
+        source = "plain" if self.chance.random() < self.mix.plain_changes else "everyday"
+        change = self.chance.choice(self.changes[source])
         story = change.story
         rename = self._renaming(story) if self.chance.random() < self.mix.renamed else {}
         newer = story["messages"][change.newer]
@@ -159,8 +163,20 @@ class Sampler:
             previous = renamed(story["messages"][message["previous"]]["text"], rename)
         speaker = "" if self.chance.random() < self.mix.without_speaker else renamed(message["speaker"], rename)
         kind = KINDS.index(message["kind"]) if message.get("kind") in KINDS else -1
-        ids = self._noisy(self._ids(speaker, renamed(message["text"], rename), previous))
+        text = renamed(message["text"], rename)
+        if story["source"] in ("everyday", "plain") and self.chance.random() < self.mix.lengthened:
+            ids, kind = message_ids(self.pieces, speaker, self._lengthened(story, text), previous), -1
+        else:
+            ids = self._ids(speaker, text, previous)
+        ids = self._noisy(ids)
         return Candidate(ids, label, message["at"] or None, kind=kind)
+
+    def _lengthened(self, story: Any, text: str) -> str:
+        """Put messages of another story around a text: what it answers stays the same."""
+        other = self.stories[self.chance.choice(self.peers[f"everyday {story['language']}"])]["messages"]
+        parts = [message["text"] for message in self.chance.choices(other, k=self.chance.randint(1, 3))]
+        parts.insert(self.chance.randint(0, len(parts)), text)
+        return " ".join(parts)
 
     def _ids(self, speaker: str, text: str, previous: str) -> list[int]:
         key = (speaker, text, previous)
@@ -169,7 +185,9 @@ class Sampler:
         return self.encoded[key]
 
     def _foreign(self, story: Any) -> Candidate:
-        other = self.stories[self.chance.choice(self.peers[_peer_key(story)])]
+        # Plain stories state the same attributes of everybody, so another one's statement may well be an answer.
+        key = f"everyday {story['language']}" if story["source"] == "plain" else _peer_key(story)
+        other = self.stories[self.chance.choice(self.peers[key])]
         candidate = self._candidate(other, self.chance.randrange(len(other["messages"])), 0.0, {})
         times = [message["at"] for message in story["messages"]]
         candidate.at = self.chance.uniform(min(times), max(times)) if times[0] else None

@@ -37,6 +37,11 @@ def everyday(path: Path, memories: Path | None = None) -> list[Story]:
     return [_everyday_story(raw, extracted.get(raw["id"])) for raw in read_json(path)["stories"]]
 
 
+def plain(raws: Sequence[Any]) -> list[Story]:
+    """Return stories of `bench.plain_stories`."""
+    return [_everyday_story(raw, None) | {"source": "plain"} for raw in raws]
+
+
 def _everyday_story(raw: Any, extracted: Any) -> Story:
     messages, place = [], {}
     for number, session in enumerate(raw["sessions"]):

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from jiyi.embed import _encode as encode
 
+from .. import plain_stories
 from . import data, texts
 from .files import write_json
 
@@ -26,6 +27,7 @@ ADDED_TOKENS = 13_000
 RETRIEVAL = ("locomo-dev", "longmemeval-dev", "madial-zh-dev", "madial-en-dev", "memdaily-noise-dev")
 CANDIDATES = 30
 NEIGHBOURS = 10
+PLAIN = 600  # stories made from templates
 TRAINING = Path(__file__).parents[1] / "data"
 
 
@@ -44,6 +46,7 @@ def main() -> None:
         write_json(options.out / "texts.json.gz", {"english": english, "pairs": pairs})
     embed = cache_of_vectors()
     training = [story for path in sorted(TRAINING.glob("everyday-*.json.gz")) for story in data.everyday(path)]
+    training += data.plain(plain_stories.stories(PLAIN))
     for story in training:
         data.add_candidates(story, len(story["messages"]), embed)
         data.add_neighbours(story, NEIGHBOURS, embed)

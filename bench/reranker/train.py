@@ -46,7 +46,8 @@ class Config:
     lists: float = 1.0  # weight of the softmax over a list
     pairs: float = 0.5  # weight of the binary cross-entropy
     kinds: float = 0.3  # weight of telling the kind of a message
-    everyday: float = 0.7  # share of lists from our stories
+    plain: float = 0.15  # share of lists from stories made from templates
+    everyday: float = 0.7  # share of the other lists that come from our stories
     replaced: float = 0.12  # share of lists of older messages that a newer one may replace
     previous: bool = False  # show the message before
     base: str = "adapted"
@@ -78,6 +79,8 @@ class Lists(IterableDataset[Any]):
     def _list(self) -> tuple[list[int], list[Candidate]]:
         if self.sampler.chance.random() < self.config.replaced:
             return self.sampler.replaced_list()
+        if self.sampler.chance.random() < self.config.plain:
+            return self.sampler.list_of("plain")
         draw = self.sampler.chance.random()
         rest = "cmrc2018" if draw < (1 + self.config.everyday) / 2 else "molweni"
         return self.sampler.list_of("everyday" if draw < self.config.everyday else rest)
