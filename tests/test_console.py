@@ -239,6 +239,7 @@ def test_a_chat_file_is_brought_in(visiting: Visiting) -> None:
         page.dispatch_event(".drop-place", "drop", {"dataTransfer": data})
         expect(page.locator('[data-import="broken.json"]')).to_contain_text("could not be imported")
         expect(page.locator('[data-import="broken.json"] .problem')).not_to_be_empty()
+        assert "/" not in page.locator(".view").inner_text()  # no path of the server
         page.locator('[data-import="聊天.json"]').get_by_role("link", name="Show memories").click()
         expect(page.locator(".rows")).to_contain_text("我对花生过敏")
 

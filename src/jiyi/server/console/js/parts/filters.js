@@ -1,6 +1,6 @@
 // Filters of search and list. Their state is in the address, so that a filtered view can be shared.
 import { h } from "../dom.js";
-import { named, number, t } from "../i18n.js";
+import { named, t } from "../i18n.js";
 import { endOf, startOf } from "./days.js";
 import { field } from "./dialogs.js";
 
@@ -24,7 +24,7 @@ export function some(params) {
   return FILTERS.filter((name) => params.get(name)).length;
 }
 
-/** A chip with a count for each type; several can be selected. */
+/** A chip for each type, the most frequent first; several can be selected. */
 export function typeChips(byType, params, onchange) {
   const chosen = new Set((params.get("types") ?? "").split(",").filter(Boolean));
   const names = [...new Set([...Object.keys(byType), ...chosen])].sort((a, b) => (byType[b] ?? 0) - (byType[a] ?? 0));
@@ -35,7 +35,7 @@ export function typeChips(byType, params, onchange) {
       else chosen.add(name);
       onchange({ types: [...chosen].join(",") });
     },
-  }, named("type", name), h("span", { class: "count" }, number(byType[name] ?? 0)))));
+  }, named("type", name))));
 }
 
 export function filterFields(params, onchange, names) {
