@@ -179,6 +179,8 @@ async def test_pydantic_ai(memory: Memory) -> None:
         assert "search_memories" in {tool.name for tool in info.function_tools}
     assert "allergic to peanuts" in str(seen[1][0][-1].parts)
     assert await kept(memory) == [(ASKED, "s1"), ("Done.", "s1")]
+    await agent.run("帮我订个餐厅")
+    assert "长期记忆" in str(seen[-1][1].instructions) and "long-term memories" in str(seen[0][1].instructions)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -445,6 +445,19 @@ def test_the_guide_names_the_tools_that_are_offered(memory: Memory, language: To
         assert set(re.findall(r"`(\w+)`", guide)) == set(only)
 
 
+async def test_guide_descriptions_and_results_follow_the_users_words(memory: Memory) -> None:
+    tools, fixed = MemoryTools(memory, user_id="mei"), MemoryTools(memory, user_id="mei", language="en")
+    assert tools.system_prompt == fixed.system_prompt
+    for one in (tools, fixed):
+        one.listen("帮我订个餐厅")
+        one.listen(" ")
+    assert tools.system_prompt == MEMORY_TOOLS_SYSTEM_PROMPTS["zh"] and fixed.language == "en"
+    assert "记忆" in tools.openai()[0]["function"]["description"]
+    assert "还没有任何记忆" in (await tools.call("search_memories", {"query": "x"})).text
+    tools.listen("Book a table")
+    assert tools.system_prompt == MEMORY_TOOLS_SYSTEM_PROMPTS["en"]
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_guide_and_tools_stay_short(memory: Memory, language: ToolLanguage) -> None:
     tools = MemoryTools(memory, user_id="mei", language=language)

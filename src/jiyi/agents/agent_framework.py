@@ -55,6 +55,7 @@ class JiyiProvider(ContextProvider):
             self._memory, said[-1] if said else "", **scope, private=private, max_tokens=self._max_tokens
         )
         if self._offers_tools:
+            self._tools.listen(said[-1] if said else "")
             context.extend_instructions(self.source_id, self._tools.system_prompt)
             context.extend_tools(
                 self.source_id, [_tool(self._tools, shape) for shape in self._tools.openai_responses()]

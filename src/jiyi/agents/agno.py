@@ -47,10 +47,9 @@ class JiyiLearningStore:
         self._observe = observe
         self._max_tokens = max_tokens
         self._options = options
-        self._guide = self._tools("anybody").system_prompt if tools else ""
 
     def instructions(self) -> str:
-        return self._guide
+        return ""  # the guide is part of the context, because it is in the language of the message
 
     def build_context(self, data: str | None) -> str:
         return data or ""
@@ -96,8 +95,11 @@ class JiyiLearningStore:
     ) -> str:
         if not user_id:
             return ""
-        conversation = self._tools(user_id, session_id).conversation
-        return (await conversation.context(message or "", max_tokens=self._max_tokens)).block
+        tools = self._tools(user_id, session_id)
+        tools.listen(message or "")
+        guide = tools.system_prompt if self._offers_tools else ""
+        found = await tools.conversation.context(message or "", max_tokens=self._max_tokens)
+        return "\n\n".join(filter(None, (guide, found.block)))
 
     async def _store(
         self, messages: Sequence[AgnoMessage], user_id: str | None = None, session_id: str | None = None, **_: Any

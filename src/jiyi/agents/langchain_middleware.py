@@ -48,7 +48,7 @@ class JiyiMiddleware(AgentMiddleware[Any, Any, Any]):
         self._conversation = Conversation(memory=engine_of(memory), **scope, private=private)
         self._observe = observe
         self._max_tokens = max_tokens
-        self._guide = MemoryTools(memory, **scope, private=private, **options).system_prompt if tools else ""
+        self._guide = MemoryTools(memory, **scope, private=private, **options) if tools else None
         self.tools = langchain_tools(memory, **scope, private=private, **options) if tools else []
 
     async def awrap_model_call(
@@ -79,8 +79,12 @@ class JiyiMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def _text(self, messages: Sequence[AnyMessage]) -> str:
         said = [message.text for message in messages if isinstance(message, HumanMessage) and message.text.strip()]
-        found = await self._conversation.context(said[-1] if said else "", max_tokens=self._max_tokens)
-        return "\n\n".join(filter(None, (self._guide, found.block)))
+        words = said[-1] if said else ""
+        found = await self._conversation.context(words, max_tokens=self._max_tokens)
+        if self._guide is None:
+            return found.block
+        self._guide.listen(words)
+        return "\n\n".join(filter(None, (self._guide.system_prompt, found.block)))
 
 
 def _with_text(request: ModelRequest[Any], text: str) -> ModelRequest[Any]:

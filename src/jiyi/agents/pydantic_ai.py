@@ -50,9 +50,11 @@ class JiyiMemory(AbstractCapability[Any]):
             found = await recall(
                 self._memory, said, **conversation.scope, private=conversation.private, max_tokens=self._max_tokens
             )
-            return found.block
+            self._tools.listen(said)
+            guide = self._tools.system_prompt if self._offers_tools else ""
+            return "\n\n".join(filter(None, (guide, found.block)))
 
-        return [self._tools.system_prompt, recalled] if self._offers_tools else recalled
+        return recalled
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
         return memory_toolset(self._tools) if self._offers_tools else None

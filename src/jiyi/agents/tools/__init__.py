@@ -18,6 +18,7 @@ from pydantic import JsonValue, ValidationError
 from ... import validation
 from ...engine import runtime
 from ...errors import InvalidInput, JiyiError, NotFound, VersionConflict
+from ...languages.words import language as language_of
 from ...languages.words import normalise
 from ...memory import Memory
 from ...models import Value
@@ -32,6 +33,7 @@ from .outputs import (
     MEMORY_TOOLS_SYSTEM_PROMPTS,
     PHRASES,
     GetMemoryDetailOutput,
+    Phrases,
     SearchMemoriesOutput,
     ToolOutput,
     WrittenMemory,
@@ -74,8 +76,9 @@ class ToolResult(Value):
 class MemoryTools:
     """The tools for one conversation of an agent with a user. The user and the scope are set here, so a model cannot
     choose them. `agent_id`, `session_id` and `group_id` mark saved memories; `private` tools see only the memories of
-    their agent and group. `only` names the tools to offer. A call never raises because of what a model wrote. With a
-    `jiyi.sync.Memory` there is also `call_sync`."""
+    their agent and group. `only` names the tools to offer. `language` is that of the guide, the descriptions and the
+    results; by default it follows the words that `listen` was given. A call never raises because of what a model wrote.
+    With a `jiyi.sync.Memory` there is also `call_sync`."""
 
     def __init__(
         self,
@@ -86,7 +89,7 @@ class MemoryTools:
         session_id: str | None = None,
         group_id: str | None = None,
         private: bool = False,
-        language: ToolLanguage = "en",
+        language: ToolLanguage | None = None,
         only: Sequence[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -99,9 +102,11 @@ class MemoryTools:
             group_id=group_id,
             private=private,
         )
-        validation.choice("language", language, tuple(PHRASES))
-        self.language: ToolLanguage = language
-        self._phrases = PHRASES[language]
+        self.language: ToolLanguage = "en"
+        self._follows = language is None
+        if language is not None:
+            validation.choice("language", language, tuple(PHRASES))
+            self.language = language
         self._tools = {tool.name: tool for tool in select_tools(only)}
         self._clock = clock
         self._activity = activity_of(self.conversation.memory, user_id, agent_id)
@@ -116,6 +121,15 @@ class MemoryTools:
     def system_prompt(self) -> str:
         """Return the guide for the model: when to search, save, update and forget."""
         return guide(self.language, self._tools)
+
+    def listen(self, said: str) -> None:
+        """Go on in the language of the user's words, unless a language was set; guide and tools are English before."""
+        if self._follows and said.strip():
+            self.language = "zh" if language_of(said) == "zh" else "en"
+
+    @property
+    def _phrases(self) -> Phrases:
+        return PHRASES[self.language]
 
     def has(self, name: object) -> bool:
         """Return True if a call of this name is for these tools."""
