@@ -118,7 +118,8 @@ async def _ask(task: str, conversation: Transcript, unit: Unit, llm: LLMClient) 
         problems.append(f"the reply was cut off: {len(drafts)} {task} before that were kept, more may be missing")
     sane = rejected and all(one.quoted for one in rejected)  # another reply would be no better
     if problems and not drafts and not (sane and not (reply.cut_off or read.cut_off)):
-        complete = not (reply.cut_off or read.cut_off or read.damaged)
+        sound = not any(one.reason == "repeats itself" or one.reason.startswith("wrong shape") for one in rejected)
+        complete = sound and not (reply.cut_off or read.cut_off)
         raise LlmBadReply("; ".join(problems), most_attempts=REFUSED_ATTEMPTS if complete else None)
     mostly_wrong = sum(not one.quoted for one in rejected) > len(drafts)
     damaged = reply.cut_off or read.cut_off or read.damaged or mostly_wrong
