@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from jiyi import Memory
-from jiyi.testing import ReplayLLM, WordEmbedder
+from jiyi.testing import ReplayLLM, ScriptedLLM, WordEmbedder
 
 AT = datetime(2025, 2, 3, 9, tzinfo=UTC)
 
@@ -114,3 +117,35 @@ async def test_messages_in_which_a_model_found_nothing_rank_lower(tmp_path: Path
             found = await memory.search("Who runs the ward?", user_id="mei", memory_types=["message"])
             scores[name] = next(hit.relevance_score for hit in found.hits if "haha" in hit.content)
     assert scores["read"] < scores["unread"]
+
+
+@pytest.mark.parametrize(
+    ("said", "quote", "text", "question"),
+    [
+        (
+            ("The weekly meeting is on Wednesday at ten.", "no wait, it's on Thursday at ten"),
+            "it's on Thursday at ten",
+            "The weekly meeting is on Thursday at ten.",
+            "When is the weekly meeting?",
+        ),
+        (
+            ("部门的周会在每周三上午十点。", "啊不对，周会是周四上午十点"),
+            "周会是周四上午十点",
+            "部门的周会是周四上午十点。",
+            "部门周会是星期几？",
+        ),
+    ],
+)
+async def test_a_statement_that_was_corrected_a_moment_later_has_ended(
+    said: tuple[str, str], quote: str, text: str, question: str, tmp_path: Path
+) -> None:
+    proposed = {"messages": [2, 1], "quote": quote, "type": "fact", "text": text, "importance": 0.6}
+    model = ScriptedLLM(json.dumps({"memories": [proposed]}, ensure_ascii=False))
+    began = datetime(2026, 3, 2, 9, tzinfo=UTC)
+    messages = [
+        {"role": "user", "content": one, "sent_at": began + timedelta(minutes=at)} for at, one in enumerate(said)
+    ]
+    async with Memory.open(tmp_path / "memory.db", llm=model) as memory:
+        await memory.add(messages, user_id="mei", session_id="s")
+        found = await memory.search(question, user_id="mei")
+        assert found.hits[0].content != said[0]

@@ -62,6 +62,10 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def _lower_type(value: str | None) -> str | None:
+    return value.lower() if value is not None and value.isupper() else value
+
+
 # Names of a message's time in other formats. An unknown one would silently become the current time.
 SENT_AT_ALIASES = ("timestamp", "created_at", "create_time")
 
@@ -103,10 +107,11 @@ def _text_of_part(part: Any) -> str:
 
 
 class CandidateMemory(Value):
-    """A memory extracted by the caller."""
+    """A memory extracted by the caller. Types in upper case (PROFILE) mean the same as in lower case."""
 
     text: str
-    type: str | None = Field(default=None, max_length=64)
+    type: Annotated[str | None, AfterValidator(_lower_type)] = Field(default=None, max_length=64)
+    source_session_id: str | None = Field(default=None, max_length=256, description="stored in `metadata`")
     summary: str | None = None
     memory_key: str | None = Field(default=None, max_length=256)
     importance: Share | None = None

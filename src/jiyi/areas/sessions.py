@@ -16,6 +16,7 @@ from .. import validation
 from ..errors import InvalidInput, StoreUnavailable
 from ..languages.words import language
 from ..models import CandidateMemory, Message, Observed, Receipt
+from ..write.extract import stated_in
 from .jobs import Jobs
 
 MAX_QUEUED = 1_000  # turns; further ones wait for room
@@ -49,10 +50,17 @@ class Sessions:
         agent_id: str | None = None,
         group_id: str | None = None,
     ) -> Receipt:
-        """Store a context summary as an episode of its session."""
+        """Store a context summary as an episode of its session, and the facts, preferences and tasks that it states."""
         episode = CandidateMemory(text=summary, type="episode", importance=0.6, tags=("summary",))
+        stated = await asyncio.to_thread(stated_in, summary)
+        found = [CandidateMemory(text=text, type=kind, tags=("summary",)) for text, kind in stated]
         return await self._add(
-            episode, user_id=user_id, session_id=session_id, agent_id=agent_id, group_id=group_id, actor="summary"
+            [episode, *found],
+            user_id=user_id,
+            session_id=session_id,
+            agent_id=agent_id,
+            group_id=group_id,
+            actor="summary",
         )
 
     async def record_skill(

@@ -270,6 +270,7 @@ class RetrieveMemoryRequest(Body):
     start_time: Time | None = None
     end_time: Time | None = None
     memory_sub_type: Literal["episode", "semantic_memory", "event_log"] | None = None
+    group_id: Name | None = None
     radius: Share | None = Field(default=None, description="minimum similarity or, for KEYWORD and HYBRID, relevance")
 
 

@@ -127,7 +127,7 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
         content=candidate.text,
         summary=candidate.summary or summarise(candidate.text),
         data=data,
-        metadata={**context.metadata, **(candidate.metadata or {})},
+        metadata={**context.metadata, **_origin(candidate), **(candidate.metadata or {})},
         importance=0.5 if importance is None else importance,
         confidence=1.0 if candidate.confidence is None else candidate.confidence,
         status=candidate.status,
@@ -140,6 +140,11 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
         source=STATED,
         trust=trust,
     )
+
+
+def _origin(candidate: CandidateMemory) -> dict[str, JsonValue]:
+    named = candidate.source_session_id
+    return {} if named is None else {"source_session_id": named}
 
 
 def derived(draft: Draft, context: Context) -> NewMemory:

@@ -103,6 +103,16 @@ def _of_message(said: Said, earlier: Sequence[Said]) -> Iterator[Draft]:
             )
 
 
+def stated_in(text: str) -> list[tuple[str, str]]:
+    """Return the statements of a text that are worth remembering, with their types; events stay part of the text."""
+    found = []
+    for one in statements(text, "user"):
+        kind = one.found.kind if one.found.kind in TYPES else _plain_kind(one.found)
+        if one.found.salience >= WORTH and TYPES[kind] != "event" and not _QUESTION.search(one.text):
+            found += [(part.text, TYPES[kind]) for part, _ in split_by_slots(one)]
+    return found if len(found) > 1 or (found and found[0][0] != text.strip()) else []
+
+
 def _corrected(one: Statement, said: Said, earlier: Sequence[Said]) -> Said | None:
     """Return the message that a short correction ("no wait, 81") is about: the speaker's last one, a moment ago."""
     if len(one.text) > LONGEST_CORRECTION or one.found.probability("correction") < SURE_CORRECTION:
@@ -111,6 +121,12 @@ def _corrected(one: Statement, said: Said, earlier: Sequence[Said]) -> Said | No
     if not own or said.sent_at - own[-1].sent_at > A_MOMENT:
         return None
     return own[-1] if classify(own[-1].text, "user").salience >= WORTH else None
+
+
+def corrected_message(said: Said, earlier: Sequence[Said]) -> Said | None:
+    """Return the message that another one corrects."""
+    first = next(iter(statements(said.text, "user")), None) if is_person(said.role) else None
+    return None if first is None else _corrected(first, said, earlier)
 
 
 def _correction(one: Statement, said: Said, corrected: Said) -> Draft:

@@ -81,6 +81,7 @@ async def retrieve(caller: Reader, body: RetrieveMemoryRequest, user_id: UserId 
         limit=body.top_k,
         time_range=time_range(body.start_time, body.end_time),
         min_relevance_score=body.radius or 0.0,
+        group_id=body.group_id,
         **SUB_TYPES[body.memory_sub_type],
     )
     items = {item.id: item for item in await memory.get_many([hit.id for hit in found.hits], user_id=user)}

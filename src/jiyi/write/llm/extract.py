@@ -19,7 +19,7 @@ from ...llm.json_reply import read_object
 from ...llm.keywords import words_in_text
 from ...roles import role_kind
 from ..drafts import Draft, Evidence, Extracted, Known, Said, Unit
-from ..extract import extract
+from ..extract import corrected_message, extract
 from .dates import correct_dates, resolve_day
 from .grounding import (
     Grounding,
@@ -67,6 +67,7 @@ async def llm_drafts(unit: Unit, llm: LLMClient) -> LlmDrafts:
     drafts = [draft for part in found for draft in part.drafts]
     if found[0].problems:  # memories come first
         drafts += await asyncio.to_thread(_from_rules, unit, drafts, found[0].unusable)
+    drafts += await asyncio.to_thread(_corrected, unit, drafts)
     return LlmDrafts(
         drafts=tuple(drafts),
         rejected=tuple(one for part in found for one in part.rejected),
@@ -95,6 +96,31 @@ def _from_rules(unit: Unit, drafts: Sequence[Draft], unusable: frozenset[str] | 
     covered = {proof.message_id for draft in drafts if draft.memory_type != "episode" for proof in draft.evidence}
     found = [(draft, {proof.message_id for proof in draft.evidence}) for draft in extract(unit)]
     return [draft for draft, ids in found if not covered & ids and (unusable is None or unusable & ids)]
+
+
+def _corrected(unit: Unit, drafts: Sequence[Draft]) -> list[Draft]:
+    """Return statements that were corrected a moment later, as memories that have ended: a model remembers only the
+    correction, and the first message would still look true."""
+    covered = {proof.message_id for draft in drafts if draft.memory_type != "episode" for proof in draft.evidence}
+    found = []
+    for at, said in enumerate(unit.messages):
+        wrong = corrected_message(said, (*unit.history, *unit.messages[:at])) if said.id in covered else None
+        if wrong is None or wrong.sent_at >= said.sent_at:
+            continue
+        data: dict[str, JsonValue] = {"extractor": "correction"}
+        if wrong.speaker is not None:
+            data["speaker"] = wrong.speaker
+        found.append(
+            Draft(
+                memory_type="fact",
+                content=wrong.text,
+                evidence=(Evidence(message_id=wrong.id),),
+                occurred_at=wrong.sent_at,
+                valid_to=said.sent_at,
+                data=data,
+            )
+        )
+    return found
 
 
 async def _ask(task: str, conversation: Transcript, unit: Unit, llm: LLMClient) -> LlmDrafts:
@@ -148,6 +174,7 @@ class LlmExtractor:
 MAX_PER_MESSAGE = 4
 MAX_EXTRA = 8
 SHOWN = 5  # reasons listed in a problem
+MOST_TAGS, LONGEST_TAG = 3, 24
 
 # Attribute of a model → slot of the built-in extractor, so that one can supersede the other's; and whether the slot
 # has a single value, so that a new value supersedes the old one.
@@ -202,6 +229,12 @@ def summary_of(rejected: Sequence[Rejected], kept: int) -> str:
     counted = Counter(one.reason.partition(":")[0] for one in rejected).most_common(SHOWN)
     reasons = ", ".join(f"{reason} ({count})" if count > 1 else reason for reason, count in counted)
     return f"{len(rejected)} of {len(rejected) + kept} memories of the language model were rejected: {reasons}"
+
+
+def _tags(proposed: Sequence[str]) -> tuple[str, ...]:
+    """Return short topics; a sentence is no tag."""
+    plain = (" ".join(one.split()).strip("#") for one in proposed)
+    return tuple(dict.fromkeys(one for one in plain if one and len(one) <= LONGEST_TAG))[:MOST_TAGS]
 
 
 class Checker:
@@ -303,6 +336,7 @@ class Checker:
             valid_from=where.sent_at if day is not None and day > where.sent_at else None,
             importance=found.importance,
             confidence=round(0.6 + 0.4 * share, 2),
+            tags=_tags(found.tags),
             data=data,
             **(self._slot(found, text) | {"ends": tuple(one.id for one in ends)} if by_a_person else {}),
         )

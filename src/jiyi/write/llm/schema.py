@@ -67,6 +67,7 @@ class ProposedMemory(ReplyModel):
     when: OptionalWords = None
     importance: Annotated[float, Field(ge=0, le=1), _or_default(0.5)] = 0.5
     keywords: Annotated[list[Words], Field(max_length=20), _or_default(list)] = []
+    tags: Annotated[list[Words], Field(max_length=20), _or_default(list)] = []
 
 
 class ProposedEpisode(ReplyModel):
@@ -112,6 +113,7 @@ MEMORIES = _list_of(
         when=_TEXT_OR_NULL,
         importance={"type": "number"},
         keywords={"type": "array", "items": _TEXT},
+        tags={"type": "array", "items": _TEXT},
     ),
 )
 EPISODES = _list_of("episodes", _object(participant=_TEXT, title=_TEXT, content=_TEXT, messages=_NUMBERS))

@@ -1,0 +1,61 @@
+"""Inputs in the formats of other systems: candidates with upper-case types, summaries, tags of a model, groups."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jiyi import Memory
+from jiyi.testing import ScriptedLLM, WordEmbedder
+
+
+async def test_a_candidate_with_an_upper_case_type_and_its_session(tmp_path: Path) -> None:
+    candidates = [
+        {
+            "type": "PROFILE",
+            "text": "更喜欢简洁直接的回答",
+            "importance": 0.8,
+            "tags": ["tone"],
+            "source_session_id": "s1",
+        },
+        {"type": "TASK", "text": "Finish the memory MVP", "importance": 0.7, "tags": ["project"]},
+    ]
+    async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder()) as memory:
+        await memory.add(candidates, user_id="mei")
+        found = {item.memory_type: item for item in await memory.list(user_id="mei")}
+        assert found.keys() == {"profile", "task"}
+        assert (found["profile"].tags, found["profile"].metadata) == (("tone",), {"source_session_id": "s1"})
+
+
+@pytest.mark.parametrize(
+    ("summary", "fact", "preference"),
+    [
+        ("The user lives in Lisbon. She prefers short answers. We debugged the importer today.", "Lisbon", "short"),
+        ("用户住在里斯本。用户喜欢简短的回答。今天一起修了导入程序。", "里斯本", "简短"),
+    ],
+)
+async def test_a_summary_is_extracted_from(summary: str, fact: str, preference: str, tmp_path: Path) -> None:
+    async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder()) as memory:
+        await memory.sessions.add_summary(summary, user_id="mei", session_id="s1")
+        held = [(item.memory_type, item.content) for item in await memory.list(user_id="mei")]
+        assert ("episode", summary) in held
+        assert any(kind == "fact" and fact in text for kind, text in held)
+        assert any(preference in text for kind, text in held if kind != "episode")
+        again = await memory.sessions.add_summary(summary, user_id="mei", session_id="s1")
+        assert not again.created
+
+
+async def test_tags_of_a_model_are_stored_and_searched(tmp_path: Path) -> None:
+    said = "I'm allergic to peanuts."
+    proposed = {
+        "messages": [1], "quote": said, "type": "fact", "text": "Mei is allergic to peanuts.", "subject": "Mei",
+        "attribute": "allergy", "value": "peanuts", "importance": 0.9, "keywords": ["peanuts"],
+        "tags": ["health", "#food", "a whole sentence that is certainly no tag"],
+    }  # fmt: skip
+    model = ScriptedLLM(json.dumps({"memories": [proposed]}))
+    async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder(), llm=model) as memory:
+        await memory.add([{"role": "user", "content": said, "name": "Mei"}], user_id="mei")
+        [item] = await memory.list(user_id="mei", tags=["health"])
+        assert item.tags == ("health", "food")
