@@ -49,7 +49,7 @@ def first_fact(page: Page, url: str, began: float) -> float:
     page.goto(f"{url}/#/search")
     page.get_by_label("Text of the memory").fill("I live in Lisbon and I am allergic to nuts.")
     page.locator('[data-action="remember"]').click()
-    page.locator(".pane-text").wait_for()
+    page.locator("main").get_by_text("allergic to nuts").first.wait_for()
     return time.perf_counter() - began
 
 

@@ -91,6 +91,7 @@ async def test_the_second_session_answers_from_the_first(memory: Memory) -> None
     client = model(
         calls("search_memories", query="allergic peanuts"),
         "You are allergic to peanuts, so better not.",
+        "花生。",
     )
     second = build_agent("helper", client, memory, user_id="mei", session_id="friday")
     result = await second.run(task="What am I allergic to?")
@@ -99,6 +100,8 @@ async def test_the_second_session_answers_from_the_first(memory: Memory) -> None
     proactive = system(seen(client, 0))[-1]
     assert "I am allergic to peanuts" in proactive  # recalled before the model asked
     assert MEMORY_TOOLS_SYSTEM_PROMPTS["en"] in proactive
+    await second.run(task="我对什么过敏？")  # the guide follows the user's language
+    assert MEMORY_TOOLS_SYSTEM_PROMPTS["zh"] in system(seen(client, 2))[-1]
     [tool_result] = [message for message in seen(client, 1) if isinstance(message, FunctionExecutionResultMessage)]
     assert "I am allergic to peanuts" in tool_result.content[0].content  # and what it asked for was found
     assert tool_result.content[0].is_error is False

@@ -115,7 +115,7 @@ def build_agent(
     session_id: str | None = None,
     group_id: str | None = None,
     private: bool = False,
-    language: ToolLanguage = "en",
+    language: ToolLanguage | None = None,
     tools: Sequence[Any] = (),
     only: Sequence[str] | None = None,
     memory_model_client: ChatCompletionClient | None = None,

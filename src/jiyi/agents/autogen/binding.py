@@ -28,7 +28,7 @@ class ScopeOptions(TypedDict, total=False):
     session_id: str | None
     group_id: str | None
     private: bool
-    language: ToolLanguage
+    language: ToolLanguage | None
 
 
 class Binding(BaseModel):
@@ -42,7 +42,7 @@ class Binding(BaseModel):
     session_id: str | None = None
     group_id: str | None = None
     private: bool = False
-    language: ToolLanguage = "en"
+    language: ToolLanguage | None = None  # that of the user's words
 
 
 class Source:

@@ -164,6 +164,8 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         return self.tools.usage()
 
     async def _front(self) -> str:
+        last = last_of_user(self._messages)
+        self.tools.listen(text_of(last) if last else "")
         parts = [self.tools.system_prompt] if self._guide else []
         if self._proactive:
             if self._recalled is None:

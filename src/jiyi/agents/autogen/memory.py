@@ -105,7 +105,7 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
             await context.load_state({**state, "messages": rest})
             return
         ours = SystemMessage(
-            content=f"{self._heading}\n{notes(recalled.hits, self._binding.language, recalled.standing)}"
+            content=f"{self._heading}\n{notes(recalled.hits, self._binding.language or 'en', recalled.standing)}"
         )
         last = max((at for at, message in enumerate(rest) if isinstance(message, UserMessage)), default=len(rest))
         for at in (0, last):  # a buffered context drops a message in front: then put it before the last user message
