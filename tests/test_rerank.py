@@ -192,6 +192,24 @@ async def test_a_successor_answers_what_its_predecessor_did(path: Path, builtin:
         assert "34" in age.hits[0].content
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "question"),
+    [
+        ("I live in Lyon with my husband Marc.", "Actually we moved to Grenoble last week.", "Where do I live?"),
+        ("我住在上海，跟我老婆一起。", "我们上周搬到成都了。", "我住在哪里？"),
+    ],
+)  # fmt: skip
+async def test_what_has_ended_does_not_answer_questions_about_the_present(
+    path: Path, builtin: BuiltinEmbedder, old: str, new: str, question: str
+) -> None:
+    async with Memory.open(path, settings=ON, embedder=builtin) as memory:
+        for day, text in enumerate((old, new), 1):
+            message = {"role": "user", "content": text, "sent_at": f"2026-03-0{day}T10:00:00Z"}
+            await memory.add([message], user_id="sofia", session_id=str(day))
+        found = await memory.search(question, user_id="sofia", asked_at=APRIL)
+        assert [hit.content[:4] for hit in found.hits if hit.relevance_score >= 0.6] == [new[:4]]
+
+
 async def test_of_a_message_only_what_still_holds_is_shown(path: Path, builtin: BuiltinEmbedder) -> None:
     async with Memory.open(path, settings=ON, embedder=builtin) as memory:
         for day, text in enumerate(

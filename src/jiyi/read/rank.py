@@ -33,6 +33,7 @@ class RankedHit:
     members: tuple[str, ...] = ()  # ids of all memories of the statement: the message and those derived from it
     succeeds: tuple[str, ...] = ()  # ids of outdated messages that the query is about and this statement replaces
     partly_over: bool = False  # something in the message has ended
+    outdated: bool = False  # it has ended, and the query is about the present
     parts: tuple[ScorePart, ...] = ()
     evidence: tuple[ScorePart, ...] = ()
     factors: tuple[ScorePart, ...] = ()
@@ -91,6 +92,7 @@ def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking:
             members=tuple(map(str, candidates.ids[places[statement == statement[first]]])),
             succeeds=tuple(map(str, candidates.ids[old[candidates.statement[new] == statement[first]]])),
             partly_over=over is not None and bool(over[places[statement == statement[first]]].any()),
+            outdated=candidates.over is not None and bool(candidates.over[places[first]]),
             parts=_parts(scores, int(places[first])) if query.explain else (),
             evidence=relevance.explain(int(first)) if query.explain else (),
         )

@@ -26,6 +26,7 @@ MOST_READ = 25  # candidates of a search
 NEAR = 6.0  # distance to the best logit up to which a candidate is read: no reading makes up for more
 BASE, READ, SHIFT = 0.65, 0.44, 0.6  # weights of the relevance model's and the reranker's logit
 UNREAD = -5.0  # logit of candidates that were not read, as of most that don't answer
+ENDED = 0.0  # highest logit of what has ended, where the query is about the present
 REPLACED = -1.2  # logit above which a newer hit replaces an older one
 MOST_COMPARED = 6  # hits that are compared with each other
 NEWER, OLDER = 0.25, 0.55  # least scores
@@ -165,6 +166,8 @@ def _fused(one: RankedHit, logit: float | None, shown: MemoryItem) -> RankedHit:
     name, value = ("not read", UNREAD) if logit is None else ("reranker", logit)
     trust = min(1.0, USUAL / max(size, 1)) ** 3
     both = BASE * one.logit + READ * value + SHIFT
+    if one.outdated:  # a reranker knows only the texts, not that what one of them says has ended
+        both = min(both, ENDED)
     return replace(one.rescored(name, value, trust * both + (1 - trust) * one.logit, READ * trust), id=shown.id)
 
 
