@@ -38,7 +38,8 @@ Nothing has to be set. Sources, the strongest first:
 4. `jiyi.toml` in the user's configuration directory;
 5. the `memory_system` section of `config.json` in the current folder.
 
-Addresses (of models, databases, servers) in files of the current folder are used only after `jiyi trust`, because keys
+Addresses (of models, databases, servers), the provider, embedder, prompts, `server.allow_hosts` and `server.upload_dir`
+in files of the current folder are used only after `jiyi trust`, because keys
 and memories are sent there; a changed file has to be trusted again.
 
 They are merged setting by setting. An unknown name in a file or in `Settings(…)` and an invalid value are errors.

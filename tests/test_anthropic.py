@@ -252,6 +252,9 @@ async def test_what_the_tool_says_when_it_cannot(folder: MemoryFolder) -> None:
     assert "must be one of" in await refused(folder, command="chmod", path=say)
     assert "is needed" in await refused(folder, command="insert", path=say)
     assert "[1, 4]" in await refused(folder, command="view", path=say, view_range=[9, 12])
+    assert "two line numbers" in await refused(folder, command="view", path=say, view_range=5)
+    assert "[0, 3]" in await refused(folder, command="insert", path=say, insert_line=True, insert_text="x")
+    assert "not a valid name" in await refused(folder, command="create", path=f"{ROOT}//b.md", file_text="x")
 
 
 @pytest.mark.parametrize(

@@ -432,6 +432,13 @@ def test_nothing_that_looks_like_the_fence_passes() -> None:
         assert harmless(text) == text
 
 
+def test_hidden_characters_cost_linear_time() -> None:
+    """Joiners beside a letter of ours go; a long run of them is read once."""
+    assert harmless("<\u200d/\u200c\u2800jiyi-memory>") == harmless("</jiyi-memory>")
+    assert harmless("\u200d" * 200_000 + "é") == "\u200d" * 200_000 + "é"
+    assert harmless("\u200d" * 200_000 + "e") == "e"
+
+
 async def test_facts_of_other_speakers_have_their_name(extracting_memory: Memory) -> None:
     """By "I" everybody means himself: without a name the notes would say that the user lives in Rome."""
     memory = extracting_memory

@@ -63,6 +63,14 @@ async def test_nothing_is_acknowledged_into_a_file_that_is_gone(tmp_path: Path, 
         assert not health.ready and "replaced" in str(health.checks[0].problem)
 
 
+async def test_nothing_is_acknowledged_into_a_log_that_is_gone(path: Path) -> None:
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        await memory.add("I like tea", user_id="mei")
+        path.with_name(path.name + "-wal").unlink()
+        with pytest.raises(StoreUnavailable, match="removed, moved or replaced"):
+            await memory.add("I like coffee", user_id="mei")
+
+
 async def test_a_damaged_store_is_named(path: Path) -> None:
     async with Memory.open(path, embedder=WordEmbedder()) as memory:
         await memory.add("I like tea", user_id="mei")
@@ -134,6 +142,24 @@ async def test_a_bomb_is_refused(memory: Memory, tmp_path: Path, kind: str, monk
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("bomb.jsonl", line)
     with pytest.raises(InvalidInput, match="100 times its size"):
+        await memory.transfer.import_chats(path, user_id="mei")
+
+
+async def test_the_files_in_a_zip_are_one_bomb(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MIN_UNPACKED", 1 << 20)
+    with zipfile.ZipFile(tmp_path / "bombs.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(20):
+            archive.writestr(f"{number}.json", json.dumps([{"role": "user", "content": "a" * 99_000}]))
+    with pytest.raises(InvalidInput, match="100 times its size"):
+        await memory.transfer.import_chats(tmp_path / "bombs.zip", user_id="mei")
+
+
+async def test_one_value_of_a_file_has_a_limit(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in RAM as a whole."""
+    monkeypatch.setattr(sources, "MAX_VALUE", 1 << 20)
+    path = tmp_path / "long.json"
+    path.write_text(json.dumps([{"role": "user", "content": "a" * 5_000_000}]))
+    with pytest.raises(InvalidInput, match="1,048,576 characters"):
         await memory.transfer.import_chats(path, user_id="mei")
 
 

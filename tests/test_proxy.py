@@ -18,6 +18,7 @@ import uvicorn
 
 from jiyi import InvalidInput, Memory
 from jiyi.http_server import bind_socket
+from jiyi.ids import new_id
 from jiyi.server.proxy import Upstream, proxy_app
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
@@ -290,6 +291,7 @@ def test_keys_decide_the_user_and_never_leave(tmp_path: Path, model: Model) -> N
         cases: list[tuple[str, dict[str, str], str]] = [
             (own, {}, "sk-of-the-proxy"),
             ("sk-of-the-program", {"X-Jiyi-Key": own}, "sk-of-the-proxy"),
+            (own, {"api-key": own, "X_Jiyi_Key": own, "X-Jiyi-Note": "jiyi_"}, "sk-of-the-proxy"),
             (everyone, {"X-Jiyi-User": "mei"}, "sk-of-the-proxy"),
         ]
         for key, headers, expected in cases:
@@ -321,7 +323,9 @@ def test_an_unreachable_model_is_a_bad_gateway(tmp_path: Path) -> None:
 
 def test_a_key_of_jiyi_is_not_sent_on_even_without_a_key_for_the_model() -> None:
     upstream = Upstream.parse("http://127.0.0.1:1/v1/", key=None)
-    assert upstream.authorization("Bearer jiyi_abc_def") is None and upstream.authorization(None) is None
+    key = f"jiyi_{new_id()}_{'a' * 43}"
+    for given in (None, f"Bearer {key}", f"Bearer\t{key}", key):
+        assert upstream.authorization(given) is None
     assert upstream.authorization("Bearer sk-x") == "Bearer sk-x"
     for url in ("ftp://x/v1", "models", "https://u:p@models.example.org/v1", "https://models.example.org/v1?key=1"):
         with pytest.raises(InvalidInput, match="--to"):

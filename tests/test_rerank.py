@@ -283,3 +283,18 @@ async def test_every_question_of_a_query_is_answered(reading: Memory, question: 
     assert len({hit.id for hit in found.hits}) == len(found.hits)
     scores = [hit.relevance_score for hit in found.hits]
     assert scores == sorted(scores, reverse=True)
+
+
+async def test_a_failing_reranker_costs_its_reading_only(path: Path) -> None:
+    """A file of the package is missing, or a class of one's own raises: the hits are there, and the answer says so."""
+
+    class Failing(WordReranker):
+        def logits(self, question: str, candidates: Sequence[Any]) -> Sequence[float]:
+            raise FileNotFoundError("words.npy")
+
+    async with Memory.open(path, settings=ON, embedder=WordEmbedder(512), reranker=Failing("film")) as memory:
+        await say(memory)
+        for _ in range(2):  # a degraded answer is not cached
+            found = await memory.search("did I forget my umbrella?", user_id="mei")
+            assert "umbrella" in found.hits[0].content
+            assert [("reranker failed (FileNotFoundError)" in problem) for problem in found.degraded] == [True]

@@ -239,6 +239,11 @@ ADDRESSES = [
     ("jiyi.toml", 'url = "https://evil.example"\n'),
     ("jiyi.toml", 'url = "postgresql://evil.example/db"\n'),
     ("config.json", '{"memory_system": {"llm": {"base_url": "https://evil.example"}}}'),
+    ("jiyi.toml", '[llm]\nprovider = "evil"\n'),
+    ("jiyi.toml", '[llm]\nprompts = "evil"\n'),
+    ("jiyi.toml", '[server]\nallow_hosts = ["evil.example"]\n'),
+    ("jiyi.toml", '[server]\nupload_dir = "evil"\n'),
+    ("jiyi.toml", 'embedder = "openai:evil"\n'),
 ]
 
 

@@ -340,6 +340,8 @@ def load_settings(**given: Any) -> Settings:
 
 FOLDER_FILES = (Path("jiyi.toml"), Path("config.json"))  # of the current folder
 TRUSTED = "trusted"  # in the configuration folder
+# They send keys and memories to another company, let pages of other sites in, instruct the model, or write elsewhere.
+REACHING = frozenset({"llm.provider", "embedder", "server.allow_hosts", "server.upload_dir", "llm.prompts"})
 
 
 def config_files() -> list[Path]:
@@ -354,23 +356,22 @@ def config_files() -> list[Path]:
 
 
 def _check_trusted(path: Path, found: dict[str, Any]) -> None:
-    """Refuse addresses in files of the current folder that the user does not trust: keys would be sent there."""
+    """Refuse addresses, and what else reaches outside, in files of the current folder that the user does not trust."""
     if path.is_absolute() or os.environ.get("JIYI_CONFIG") or fingerprint(path) in trusted():
         return
     if named := ", ".join(_addresses(found)):
-        raise SettingsError(
-            f"{path} in this folder names an address ({named}), to which your keys and memories would be sent: look at"
-            " it, then run `jiyi trust` in this folder, or set the address in your own settings"
-        )
+        where = f"{path} in this folder sets {named}, which decides where your keys and memories go"
+        raise SettingsError(f"{where}: look at it, then run `jiyi trust` there, or set it in your own settings")
 
 
 def _addresses(found: Mapping[str, Any], inside: str = "") -> Iterator[str]:
-    """Yield the settings that name another machine."""
-    for name, value in found.items():
+    """Yield the settings that name another machine or reach outside in another way."""
+    for key, value in found.items():
+        name = f"{inside}{key}"
         if isinstance(value, Mapping):
-            yield from _addresses(value, f"{inside}{name}.")
-        elif name.endswith("_url") or (isinstance(value, str) and "://" in value and not value.startswith("sqlite:")):
-            yield f"{inside}{name}"
+            yield from _addresses(value, f"{name}.")
+        elif key.endswith("_url") or name in REACHING or ("://" in str(value) and not str(value).startswith("sqlite:")):
+            yield name
 
 
 def fingerprint(path: Path) -> str:

@@ -113,7 +113,7 @@ class MemoryFolder:
         before = await self._read(path)
         lines = before.split("\n")
         count = len(lines) - (lines[-1] == "")
-        if not isinstance(insert_line, int) or not 0 <= insert_line <= count:
+        if type(insert_line) is not int or not 0 <= insert_line <= count:
             raise WorkspaceError(
                 f"Error: Invalid `insert_line` parameter: {insert_line}. It should be within the range of lines of the"
                 f" file: [0, {count}]"
@@ -159,7 +159,8 @@ class MemoryFolder:
         """Resolve a path of the model inside the user's folder."""
         if not isinstance(path, str) or (path != ROOT and not path.startswith(ROOT + "/")):
             raise WorkspaceError(f"Error: a path must begin with {ROOT}, not {str(path)[:80]!r}")
-        parts = path.removeprefix(ROOT).strip("/").split("/") if path.strip("/") != ROOT.strip("/") else []
+        inside = path.removeprefix(ROOT).removeprefix("/").removesuffix("/")
+        parts = inside.split("/") if inside else []
         for part in parts:
             if not _is_name(part):
                 raise WorkspaceError(f"Error: {part[:80]!r} is not a valid name of a file or folder in {ROOT}")
@@ -352,7 +353,7 @@ def _places(text: str, part: str) -> list[int]:
 def _range(given: list[int] | None, count: int) -> tuple[int, int]:
     if given is None:
         return 1, count
-    if len(given) != 2 or not all(isinstance(one, int) for one in given):
+    if not isinstance(given, list) or len(given) != 2 or not all(type(one) is int for one in given):
         raise InvalidInput("view_range", "must be two line numbers; -1 as the second means the end")
     first, last = given[0], count if given[1] == -1 else given[1]
     if not 1 <= first <= count or last < first:

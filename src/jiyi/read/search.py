@@ -12,6 +12,7 @@ A cached result is stored under a hash of everything it depends on:
 Only ids and scores are stored. Texts are read from the database, so a deleted memory cannot come out of a cache.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -40,6 +41,7 @@ from .query import LEGS, Query, build_index_query, expanded_keywords, parts, que
 from .rank import RankedHit, rank
 from .rerank import MOST_READ, Reranker, is_question, reranked
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MOST_USED_S = 3600  # for which the most used memories are cached
@@ -202,7 +204,11 @@ class Searcher:
         found = {memory.id: memory for memory in as_they_were(memories, query.filter.as_of)}
         best, total = _across_languages(query, ranked.hits, found, self._ranking), ranked.total
         if reranker is not None:
-            best = await reranked(reranker, query, best, found, current=index_query.current)
+            try:
+                best = await reranked(reranker, query, best, found, current=index_query.current)
+            except Exception as error:  # of a package or of a caller's own class: the hits are there without it
+                logger.warning("the reranker failed", exc_info=error)
+                degraded.append(f"hits are ranked without reading them: the reranker failed ({type(error).__name__})")
             best = [one for one in best if one.score >= query.min_score]
             total = len(best) if query.min_score else total
         return Found(index_query, best, found, total, len(candidates), degraded)

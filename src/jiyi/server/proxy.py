@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,7 +57,7 @@ TURNS = {"chat/completions": True, "responses": False}  # path: is it Chat Compl
 # Headers of one connection, and those that this side sets itself.
 NOT_SENT_ON = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host", "content-length"}
 NOT_SENT_ON |= {"proxy-authorization", "proxy-connection", "accept-encoding", "cookie", "expect", "authorization"}
-NOT_SENT_ON |= {USER, SESSION, AGENT, KEY}
+OWN_KEY = re.compile(r"\bjiyi_[0-9a-z]{26}_")
 NOT_RETURNED = {"connection", "keep-alive", "transfer-encoding", "upgrade", "trailer", "set-cookie"}
 
 
@@ -82,7 +83,7 @@ class Upstream:
         """Return the header to send; a key of Jiyi stays here."""
         if self.key is not None:
             return f"Bearer {self.key}"
-        return None if given is None or given.partition(" ")[2].strip().startswith("jiyi_") else given
+        return None if given is None or OWN_KEY.search(given) else given
 
 
 class Proxy:
@@ -138,7 +139,7 @@ class Proxy:
     async def _send(
         self, request: Request, path: str, body: bytes, conversation: Conversation, turn: Turn | None
     ) -> Response:
-        headers = [(name, value) for name, value in request.headers.items() if name not in NOT_SENT_ON]
+        headers = [(name, value) for name, value in request.headers.items() if not _stays_here(name, value)]
         headers.append(("accept-encoding", "identity"))  # so that the reply can be read while it passes
         if authorization := self._upstream.authorization(request.scope.get("own_authorization")):
             headers.append(("authorization", authorization))
@@ -178,6 +179,11 @@ class Proxy:
                 said = [("user", turn.said)] if turn.new else []
                 texts = [*said, ("assistant", observed.text())]
                 await conversation.observe(Message(role=role, text=text) for role, text in texts if text.strip())
+
+
+def _stays_here(name: str, value: str) -> bool:
+    """Return True for headers of this connection and of Jiyi, whatever their spelling, and for any that holds a key."""
+    return name in NOT_SENT_ON or name.replace("_", "-").startswith("x-jiyi-") or OWN_KEY.search(value) is not None
 
 
 def _problem(status: int, code: str, detail: str) -> Response:

@@ -71,6 +71,7 @@ class SqliteDatabase(Database):
         # More threads would only keep the event loop from its turn.
         self._readers = asyncio.Semaphore(1)
         self._file: tuple[int, int] | None = None  # device and inode of the opened file
+        self._logged = False  # it has a write-ahead log
 
     async def start(self) -> None:
         try:
@@ -79,7 +80,8 @@ class SqliteDatabase(Database):
                 self._engine, self._thread_engine = _engines(self.path, self._busy_timeout_s)
                 async with self._engine.connect() as connection:
                     found = await connection.run_sync(schema.version, self.path)
-                    await connection.exec_driver_sql(WRITE_AHEAD)  # only after the file is known to be ours
+                    mode = await connection.exec_driver_sql(WRITE_AHEAD)  # only after the file is known to be ours
+                    self._logged = mode.scalar() == "wal"
                 self._file = _identity(self.path)
                 if found != schema.HEAD:
                     async with self._engine.execution_options(begin=BEGIN_TO_WRITE).begin() as connection:
@@ -192,7 +194,7 @@ class SqliteDatabase(Database):
         with _translated(self.path):
             async with self._writer, AsyncSession(engine, expire_on_commit=False) as session, session.begin():
                 yield session
-                self._same_file()  # before the commit
+                self._same_file(committing=True)
 
     async def read(self, user_id: str | None, work: Work[T]) -> T:
         self._same_file()
@@ -215,16 +217,21 @@ class SqliteDatabase(Database):
         with _translated(self.path), Session(engine, expire_on_commit=False) as session, session.begin():
             done = run_to_end(work(cast("AsyncSession", ThreadSession(session))))
             if begin is not None:
-                self._same_file()  # before the commit
+                self._same_file(committing=True)
             return done
 
-    def _same_file(self) -> None:
-        """Raise if the file is gone: what is written to a removed file is lost when it is closed."""
-        if self._file is not None and _identity(self.path) != self._file:
+    def _same_file(self, *, committing: bool = False) -> None:
+        """Raise if the file, or the log of a commit, is gone: what is written to a removed file is lost."""
+        gone = _identity(self.path) != self._file or (committing and not self._has_log())
+        if self._file is not None and gone:
             raise StoreUnavailable(
                 f"{self.path} was removed, moved or replaced while it was open: nothing was written. Put it back, or"
                 " restart to open the file that is there now"
             )
+
+    def _has_log(self) -> bool:
+        """Return False if the write-ahead log of the open file was removed: it has the newest part of the store."""
+        return not self._logged or self.path.with_name(self.path.name + "-wal").exists()
 
     def _started(self) -> AsyncEngine:
         if self._engine is None:

@@ -20,6 +20,7 @@ JSON_SUFFIXES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz")
 NOTE_SUFFIX = ".md"
 MAX_RATIO = 100  # of unpacked to packed bytes; chats reach about 20
 MIN_UNPACKED = 64 * 1024 * 1024  # bytes that every file may unpack to
+MAX_VALUE = 64 * 1024 * 1024  # characters of one conversation or memory in a file
 SUFFIXES = (*JSON_SUFFIXES, NOTE_SUFFIX)
 
 
@@ -82,6 +83,8 @@ def _in_file(path: Path, folder: Path | None) -> Iterator[Source]:
             return
         with _archive(path) as archive:
             members = sorted(name for name in archive.namelist() if name.endswith(JSON_SUFFIXES))
+            if sum(archive.getinfo(name).file_size for name in members) > _most_unpacked(path):
+                raise zlib.error(f"it unpacks to more than {MAX_RATIO} times its size")
         if not members:
             raise InvalidInput(str(path), f"contains no file that ends in {', '.join(JSON_SUFFIXES)}")
         for member in members:
@@ -101,12 +104,16 @@ def open_text(source: Source) -> Iterator[IO[str]]:
             yield _as_text(_Unpacked(unpacked, source))
 
 
+def _most_unpacked(path: Path) -> int:
+    return max(MIN_UNPACKED, MAX_RATIO * path.stat().st_size)
+
+
 class _Unpacked(io.RawIOBase):
     """An unpacked stream that ends with an error where it has grown beyond all measure."""
 
     def __init__(self, stream: IO[bytes] | gzip.GzipFile, source: Source) -> None:
         self._stream = stream
-        self._left = max(MIN_UNPACKED, MAX_RATIO * source.path.stat().st_size)
+        self._left = _most_unpacked(source.path)
 
     def readable(self) -> bool:
         return True
@@ -250,6 +257,8 @@ class _Window:
         if self._ended:
             return False
         rest = self._text[self._at :]
+        if len(rest) > MAX_VALUE:
+            raise InvalidInput(f"{self._name}, line {self.line}", f"is a value of more than {MAX_VALUE:,} characters")
         read = self._stream.read(max(CHUNK, len(rest)))
         self._ended = not read
         self._text = rest + read

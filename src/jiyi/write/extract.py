@@ -337,7 +337,7 @@ def statements(text: str, role: str) -> list[Statement]:
 
 _KEPT = re.compile(
     r"\d+(?:[.,:]\d+)*|\b[A-Z][\w'-]*|\b(?:not|no|never|none|nobody|nothing|without|cannot)\b|n['’]t\b|[不没未无非别]"
-    r"|[\"“「『][^\"”」』]*[\"”」』]"
+    r"|[\"“「『][^\"“「『”」』]*[\"”」』]"
 )
 _RECURRING = re.compile(
     r"\b(?:every|each|birthday|born(?! (?:on |last |this )?(?:\w+day|night))|anniversary"

@@ -29,7 +29,7 @@ MOST = 20  # new memories that are compared; more are an import
 WORDS = 4  # heaviest keywords by which similar memories are looked up
 
 _LATIN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_CODE = re.compile(r"\S*\d\S*|\b\w*[a-z][A-Z]\w*|\b[A-Z]{2,}\b")
+_CODE = re.compile(r"(?<!\S)(?=\S*\d)\S+|\b(?=\w*[a-z][A-Z])\w+|\b[A-Z]{2,}\b")
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _EMPTY_HAN = re.compile("很|非常|特别|真的|真|都|也|了|的|啊|呢|吧")
 _SYMBOL = re.compile(r"[^\w\s.,;:!?'’\"“”()。，、；：！？（）「」…-]")

@@ -56,14 +56,14 @@ ENGLISH = Language(
         r" (?:me )?(?:in|with|as|short|brief)\b|\b(?:your|the) (?:answers|replies|responses) (?:short|brief|concise)\b"
     ),
     ending=(
-        r"(?P<thing_en1>\b(?!(?:i|we|he|she|they|it|you|who)\b)\w[\w'&-]*(?: [\w'&-]+){0,3}?)"
-        r" (?:has |have |was |were |is |are |got |just |been |finally |sadly )*"
+        r"(?P<thing_en1>\b(?<!['&-])(?!(?:i|we|he|she|they|it|you|who)\b)\w[\w'&-]{0,39}(?: [\w'&-]{1,40}){0,3}?)"
+        r" (?:has |have |was |were |is |are |got |just |been |finally |sadly ){0,6}"
         r"(?:died|passed away|put to sleep|put down|cancell?ed|called off|dead|fell through)\b"
         r"|\b(?:sold|quit|cancell?ed|stopped|dropped|gave up|given up|called off|broke up with|split up with|got rid of"
         r"|packed in|withdrew from|(?:i'm|im|i am|pulled|backed|dropped) out of(?= the)"
         r"|no longer have|no longer do|(?:taken|took|came|come|coming) (?:me |him |her )?off) "
-        r"(?!by\b)(?:(?:my|the|our|taking|doing|going to|using|playing|eating|drinking) )*"
-        r"(?P<thing_en2>[\w'&-]+(?: [\w'&-]+)?)"
+        r"(?!by\b)(?:(?:my|the|our|taking|doing|going to|using|playing|eating|drinking) ){0,6}"
+        r"(?P<thing_en2>[\w'&-]{1,40}(?: [\w'&-]{1,40})?)"
     ),
     asked_question=r"\b(?:ask(?:ed|ing)?|question|request(?:ed)?)\b",
     dates=DateRules(

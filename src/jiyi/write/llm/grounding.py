@@ -77,7 +77,7 @@ _ADVICE = re.compile(
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"\b(?:I|I['’]\w+|me|my|mine|myself|we|our|ours|us)\b|我|咱")
-_QUOTED = re.compile(r"[\"“「『][^\"”」』]*[\"”」』]")
+_QUOTED = re.compile(r"[\"“「『][^\"“「『”」』]*[\"”」』]")
 _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 _CHINESE_NUMERAL = re.compile("[零一二两三四五六七八九十百]{1,5}")
 _CAPITALISED = re.compile(r"(?<![\w.!?:;\"“(—-])(?<![.!?:;—] )(?<!^)\b([A-Z][\w’'-]+)")
