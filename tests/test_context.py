@@ -449,3 +449,16 @@ async def test_facts_of_other_speakers_have_their_name(extracting_memory: Memory
     block = render_context(found, max_tokens=400, style="sections", language="en")
     for line in ("Carl: I live in Rome.", "assistant: I live in Paris.", "I live in Berlin."):
         assert f"- {line}\n" in block
+
+
+async def test_small_talk_recalls_nothing(extracting_memory: Memory) -> None:
+    for text in (
+        "My name is Sofia and I'm 41.",
+        "I gave up on the half marathon.",
+        "我妹妹在深圳当老师。",
+        "I love coffee.",
+    ):
+        await extracting_memory.add([{"role": "user", "content": text}], user_id="sofia")
+    for query in ("hello", "thanks!", "haha", "谢谢", "早上好"):
+        assert await extracting_memory.context(query, user_id="sofia") == "", query
+    assert "coffee" in await extracting_memory.context("coffee", user_id="sofia")

@@ -48,6 +48,7 @@ from .write.accept import What, accept
 from .write.add import add
 from .write.build import Context
 from .write.change import Changes, change, changed_fields, named, restore
+from .write.classify import is_small_talk
 from .write.drafts import Extractor
 
 __all__ = ["Memory"]
@@ -345,7 +346,7 @@ class Memory:
             query, user_id=user_id, min_relevance_score=least, limit=MAX_LINES, asked_at=asked_at, **filters
         )
         log_degraded(found.degraded)
-        chosen = select_for_context(found.hits)
+        chosen = select_for_context(found.hits, query if is_small_talk(query) else None)
         weak = {hit.id for hit in chosen if hit.relevance_score < RELEVANT}
         memories = await self.get_many([hit.id for hit in chosen], user_id=user_id) if chosen else ()
         memories = [to_the_point(memory, query) for memory in as_they_were(memories, at)]

@@ -23,10 +23,10 @@ from ..errors import InvalidInput, JiyiError, NotFound
 from ..languages.words import language as language_of
 from ..memory import Memory
 from ..models import RELEVANT, Hit, MemoryItem, Message
-from ..read.context import ContextLanguage, Style, log_degraded, render_context
+from ..read.context import ContextLanguage, Style, log_degraded, render_context, sharing_words
 from ..roles import role_kind
 from ..text.fence import strip_context
-from ..write.classify import classify
+from ..write.classify import classify, is_small_talk
 from .chat import part
 from .standing import is_instruction, standing_memories
 
@@ -232,6 +232,7 @@ class Conversation:
         try:
             problem = await self._wait_for_turns()
             found = await self._hits(query, least, limit, search or self._search, skip_session)
+            found = sharing_words(query, found) if is_small_talk(query) else found
             standing = await self.standing(skip_session=skip_session)
         except JiyiError as error:
             logger.warning("recall failed, continuing without memories: %s", error)

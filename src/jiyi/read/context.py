@@ -89,9 +89,17 @@ _REPEATED = 0.9  # share of a text's words in another one, from which on it is a
 _DAY = timedelta(days=1)
 
 
-def select_for_context(hits: Sequence[Hit]) -> list[Hit]:
+def sharing_words(query: str, hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits that have a word of the query: all that a greeting or a bare keyword can be about."""
+    words = {*tokens(query)}
+    return [hit for hit in hits if not words.isdisjoint(tokens(hit.content))]
+
+
+def select_for_context(hits: Sequence[Hit], small_talk: str | None = None) -> list[Hit]:
     """Return the hits for a prompt: the relevant ones and those that may belong to them; without a relevant one, at
-    most two that may help; nothing if none comes close."""
+    most two that may help; nothing if none comes close. For a query that is small talk, only hits with its words."""
+    if small_talk is not None:
+        hits = sharing_words(small_talk, hits)
     if hits and hits[0].relevance_score >= RELEVANT:
         return [hit for hit in hits if hit.relevance_score >= WEAK_BESIDE][:MAX_LINES]
     return [hit for hit in hits if hit.relevance_score >= WEAK_ALONE][:MAX_WEAK_LINES]

@@ -55,6 +55,7 @@ _CUES = tuple(
     )
 )
 FEATURES = WORD_FEATURES + len(_CUES) + 8
+SMALL_TALK = 0.96  # least probability; bare keywords come close to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,11 @@ def classify(text: str, role: str = "user") -> Classification:
     scores = values @ weights[columns].astype(np.float32) + bias
     kinds, about = _softmax(scores[: len(KINDS)]), _softmax(scores[len(KINDS) :])
     return Classification(tuple(kinds.tolist()), tuple(about.tolist()))
+
+
+def is_small_talk(text: str) -> bool:
+    """Return True for words that surely say and want nothing, such as "thanks!" or 嗯嗯."""
+    return classify(text).probability("smalltalk") >= SMALL_TALK
 
 
 def features(text: str, role: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
