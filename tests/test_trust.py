@@ -156,3 +156,39 @@ async def test_the_same_words_of_two_people_are_two_memories(extracting_memory: 
     await memory.add(text, user_id=text)
     assert {item.data.get("speaker") for item in await memory.list(user_id=text)} == {"Carl", None}
     assert (await memory.maintenance.verify(user_id=text)).drift == {}
+
+
+HOMES = (
+    ("I live in Berlin.", "I live in Paris now."),
+    ("我住在上海。", "我搬到了北京，现在住在北京。"),
+)
+QUOTING = (
+    "> {}",
+    "Look at this:\n> {}\nFunny, right?",
+    "```\n{}\n```",
+    'Bob said: "{}"',
+    "The web page says: {}",
+    'Translate: "{}"',
+    "翻译一下：“{}”",
+    "网页上写着：{}",
+)
+
+
+@pytest.mark.parametrize("quoting", QUOTING)
+async def test_quoted_words_are_not_the_users_own(extracting_memory: Memory, quoting: str) -> None:
+    for home, other in HOMES:
+        await extracting_memory.add([{"role": "user", "content": home}], user_id="mei", session_id="1")
+        await extracting_memory.add([{"role": "user", "content": quoting.format(other)}], user_id="mei", session_id="2")
+        facts = await extracting_memory.list(user_id="mei", memory_types=["fact"])
+        assert [fact.content for fact in facts] == [home]
+        await extracting_memory.delete_all(user_id="mei")
+
+
+@pytest.mark.parametrize("own", ["{}", "As I said: {}", "我说：{}", "Good news! {}", "> Where are you?\n{}"])
+async def test_words_beside_a_quote_are_the_users_own(extracting_memory: Memory, own: str) -> None:
+    for home, other in HOMES:
+        await extracting_memory.add([{"role": "user", "content": home}], user_id="mei", session_id="1")
+        await extracting_memory.add([{"role": "user", "content": own.format(other)}], user_id="mei", session_id="2")
+        facts = await extracting_memory.list(user_id="mei", memory_types=["fact"])
+        assert not any(fact.content == home for fact in facts), own
+        await extracting_memory.delete_all(user_id="mei")

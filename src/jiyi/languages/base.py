@@ -89,6 +89,7 @@ class Language:
     arranged: str = NEVER  # booked, postponed: a day beside it is still to come
     instruction: str = NEVER  # from now on, call me: how to answer or address the user
     limit: str = NEVER  # allergic to, I never fly: it matters for requests that do not name it
+    reported: str = NEVER  # says:, translate: what follows, in the first person, is somebody else's
     ending: str = NEVER  # Mochi died, we sold the car; a group that begins with `thing` is what has ended
     dates: DateRules = field(default_factory=DateRules)
     number: Callable[[str], int] = int  # the value of a number in digits or words; ValueError or KeyError if none

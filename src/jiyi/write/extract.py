@@ -51,6 +51,11 @@ _OTHER_CLAUSE = re.compile(
     r"|[，；](?=(?:今年|平时|现在|每[天周年]|还|也)?(?:住在?|在.{1,12}(?:上班|工作|上学|读书|当|做)|[有养](?:了|着)?[一两三四个只]|喜欢|不喜欢|爱|对.{1,8}过敏))"
 )
 _BARE_VERB = re.compile(r"(?!my |our |I\b|the )[a-z]+ ")
+_PASTED = re.compile(
+    r"^[ \t]{0,3}>[^\n]*|^```.*?(?:^```|\Z)|[\"“「『](?=(?:I|I['’]m|My|We|Our)\b|[我咱俺])[^\"”」』\n]{8,600}[\"”」』]",
+    re.MULTILINE | re.DOTALL,
+)
+QUOTED = 0.4  # share of a statement from which on it is not the speaker's own
 _QUESTION = re.compile(r"[?？]\W*$")
 _PLAIN_KINDS = ("fact", "preference", "plan", "event", "decision", "instruction")
 
@@ -86,8 +91,21 @@ def extract(unit: Unit, left: set[str] | None = None) -> list[Draft]:
     return found
 
 
+def quoted_parts(text: str) -> list[tuple[int, int]]:
+    """Return where a text repeats words of others: quoted lines, blocks of code, and reports in the first person."""
+    return [found.span() for pattern in (_PASTED, cue("reported")) for found in pattern.finditer(text)]
+
+
+def _is_quoted(one: Statement, quoted: Sequence[tuple[int, int]]) -> bool:
+    share = QUOTED * (one.end - one.start)
+    return any(min(one.end, end) - max(one.start, start) > share for start, end in quoted)
+
+
 def _of_message(said: Said, earlier: Sequence[Said]) -> Iterator[Draft]:
+    quoted = quoted_parts(said.text)
     for at, one in enumerate(statements(said.text, "user")):
+        if quoted and _is_quoted(one, quoted):
+            continue
         corrected = _corrected(one, said, earlier) if at == 0 else None
         if corrected is not None:
             yield _correction(one, said, corrected)

@@ -55,6 +55,10 @@ ENGLISH = Language(
         r"|\b(?:answer|reply|respond|talk to me|write to me|keep (?:your |the )?(?:answers|replies|responses))"
         r" (?:me )?(?:in|with|as|short|brief)\b|\b(?:your|the) (?:answers|replies|responses) (?:short|brief|concise)\b"
     ),
+    reported=(
+        r"(?<!\bI )\b(?:says?|said|reads?|writes|wrote|translate|translation|quote|message|email|review|example)\b"
+        r"[^\n:\"]{0,20}:\s{0,3}[\"'“‘]?(?=(?:I|My|We|Our)\b|[我咱俺])[^\n]{0,600}"
+    ),
     ending=(
         r"(?P<thing_en1>\b(?<!['&-])(?!(?:i|we|he|she|they|it|you|who)\b)\w[\w'&-]{0,39}(?: [\w'&-]{1,40}){0,3}?)"
         r" (?:has |have |was |were |is |are |got |just |been |finally |sadly ){0,6}"
