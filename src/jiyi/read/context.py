@@ -74,7 +74,7 @@ _FRAMES: dict[ContextLanguage, _Frame] = {
 
 MAX_LINES = 6
 MAX_WEAK_LINES = 2
-WEAK_BESIDE = 0.25  # least score of a line beside relevant ones
+WEAK_BESIDE = 0.35  # least score of a line beside relevant ones
 WEAK_ALONE = 0.12  # least score of a line where nothing is relevant
 _SHARES = 8  # long memories that get room before one of them may take more
 _LEAST_SHARE = 48  # tokens; a date and a speaker can take half of that
