@@ -244,6 +244,9 @@ ADDRESSES = [
     ("jiyi.toml", '[server]\nallow_hosts = ["evil.example"]\n'),
     ("jiyi.toml", '[server]\nupload_dir = "evil"\n'),
     ("jiyi.toml", 'embedder = "openai:evil"\n'),
+    ("jiyi.toml", '[workspace]\npath = "/evil"\n'),
+    ("jiyi.toml", '[workspace]\npath = "~/evil"\n'),
+    ("jiyi.toml", '[workspace]\npath = "notes/../../evil"\n'),
 ]
 
 
@@ -268,5 +271,5 @@ def test_a_folder_sends_no_key_anywhere_unless_it_is_trusted(
     with pytest.raises(SettingsError, match="jiyi trust"):
         load_settings()
     (here / name).unlink()
-    (here / "jiyi.toml").write_text('url = "./memory.db"\nuser = "mei"\n')
+    (here / "jiyi.toml").write_text('url = "./memory.db"\nuser = "mei"\n[workspace]\npath = "notes"\n')
     assert load_settings().user == "mei", "other settings need no trust"

@@ -346,8 +346,7 @@ REACHING = frozenset({"llm.provider", "embedder", "server.allow_hosts", "server.
 
 def config_files() -> list[Path]:
     """Return the configuration files to read, the strongest first; `$JIYI_CONFIG` replaces all others."""
-    chosen = os.environ.get("JIYI_CONFIG")
-    if chosen:
+    if chosen := os.environ.get("JIYI_CONFIG"):
         if not Path(chosen).is_file():
             raise SettingsError(f"JIYI_CONFIG: {chosen} is not a file")
         return [Path(chosen)]
@@ -372,6 +371,8 @@ def _addresses(found: Mapping[str, Any], inside: str = "") -> Iterator[str]:
             yield from _addresses(value, f"{name}.")
         elif key.endswith("_url") or name in REACHING or ("://" in str(value) and not str(value).startswith("sqlite:")):
             yield name
+        elif name == "workspace.path" and not Path(str(value)).expanduser().resolve().is_relative_to(Path.cwd()):
+            yield name  # files of memories would be written outside of the folder
 
 
 def fingerprint(path: Path) -> str:
