@@ -49,6 +49,19 @@ async def test_a_memory_is_the_speakers_own_sentence(text: str, parts: list[str]
 
 
 @pytest.mark.parametrize(
+    ("named", "called"),
+    [
+        ("我叫李雷。", "我叫了外卖，等会儿就到。"),
+        ("我叫李雷。", "我叫个车去机场。"),
+        ("我妈叫陈兰。", "我妈叫我回家吃饭。"),
+        ("我老婆叫小芳。", "我老婆叫我早点下班。"),
+    ],
+)  # fmt: skip
+async def test_being_told_or_ordering_is_no_name(named: str, called: str, tmp_path: Path) -> None:
+    assert named in contents(await told(tmp_path, named, called))
+
+
+@pytest.mark.parametrize(
     ("story", "left"),
     [
         (["My salary is $4,500.", "My salary is $4,800 now."], ["$4,800"]),

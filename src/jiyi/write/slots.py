@@ -42,7 +42,8 @@ _NO_NAME = (
     r"|January|February|March|April|May|June|July|August|September|October|November|December"
     r"|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)\b"
 )
-_PART = re.compile(r"\{(I|we|my|wo|is|zis|v|zv)\}")
+_CALLED = "叫(?![我你您他她它咱了过个点车醒]|外卖|滴滴|快递|救护)"  # named; not: told, ordered, sent for
+_PART = re.compile(r"\{(I|we|my|wo|is|zis|called|v|zv)\}")
 _PARTS = {
     "I": rf"(?P<who>\b(?i:I|the user|user|(?:my|our) (?:{_PERSON}))(?: [A-Z]\w+)?|\b(?!{_NO_NAME})[A-Z][a-z]+)",
     "we": r"\b(?i:we)",
@@ -55,7 +56,8 @@ _PARTS = {
         r"(?:is|was changed to|went up to|goes up to|went down to|has changed to|changed to|is now|=|:|will be)"
         r"(?: now| currently)?"
     ),
-    "zis": r"(?:现在|已经|改成了?|换成了?|变成了?|涨到了?|降到了?|调到了?|是|叫|：|:|为|有)+",
+    "zis": rf"(?:现在|已经|改成了?|换成了?|变成了?|涨到了?|降到了?|调到了?|是|{_CALLED}|：|:|为|有)+",
+    "called": _CALLED,
     "v": r"(?P<v>(?:[^,.;:!?()\n]|[.,:](?=\d)|(?<=\b[A-Z])\.)+)",
     "zv": r"(?P<v>[^，。！？,!?；;：\n（(]+)",
 }
