@@ -462,3 +462,18 @@ async def test_small_talk_recalls_nothing(extracting_memory: Memory) -> None:
     for query in ("hello", "thanks!", "haha", "谢谢", "早上好"):
         assert await extracting_memory.context(query, user_id="sofia") == "", query
     assert "coffee" in await extracting_memory.context("coffee", user_id="sofia")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "query"),
+    [
+        ("I work at Anker.", "I work at DJI now.", "work"),
+        ("我在安克上班。", "我现在在大疆上班。", "我在哪里上班？"),
+    ],
+)  # fmt: skip
+async def test_what_has_ended_is_left_out(extracting_memory: Memory, old: str, new: str, query: str) -> None:
+    for day, text in enumerate((old, new), 1):
+        message = {"role": "user", "content": text, "sent_at": f"2026-03-0{day}T10:00:00Z"}
+        await extracting_memory.add([message], user_id="mei", session_id=str(day))
+    block = await extracting_memory.context(query, user_id="mei")
+    assert new in block and old not in block

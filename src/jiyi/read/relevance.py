@@ -26,6 +26,7 @@ Matrix = NDArray[np.float32]
 Places = NDArray[np.intp]
 
 OUTDATED = 3.0  # subtracted from the logit of a superseded statement when the query is about the present
+ENDED = -0.85  # highest logit of such a statement, below that of lines of a context beside relevant ones
 SMALL_TALK = 1.5  # subtracted from the logit of small talk and non-answers
 LEFT_OUT = 2.0  # subtracted from the logit of messages that a language model read and found nothing in
 TIME = 1.5  # added to the logit of a candidate in a time that the query names
@@ -203,6 +204,8 @@ class Relevance:
         }
 
         self.logits = self._model.calibrated(self._logits + sum(self._adjustments.values()))
+        if candidates.over is not None:
+            self.logits = np.where(candidates.over[places] > 0, np.minimum(self.logits, ENDED), self.logits)
 
     def scores(self) -> Floats:
         scores: Floats = 1 / (1 + np.exp(-self.logits))

@@ -19,6 +19,7 @@ from ..models import MemoryItem
 from ..settings import Settings
 from .query import Query
 from .rank import RankedHit
+from .relevance import ENDED
 
 PACKAGE = "jiyi_rerank"
 NOT_INSTALLED = "not installed: hits are ranked without reading them (run pip install ./rerank in the checkout of Jiyi)"
@@ -26,7 +27,6 @@ MOST_READ = 25  # candidates of a search
 NEAR = 6.0  # distance to the best logit up to which a candidate is read: no reading makes up for more
 BASE, READ, SHIFT = 0.65, 0.44, 0.4  # weights of the relevance model's and the reranker's logit
 UNREAD = -5.0  # logit of candidates that were not read, as of most that don't answer
-ENDED = 0.0  # highest logit of what has ended, where the query is about the present
 REPLACED = -1.2  # logit above which a newer hit replaces an older one
 MOST_COMPARED = 6  # hits that are compared with each other
 NEWER, OLDER = 0.25, 0.55  # least scores
