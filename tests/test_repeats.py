@@ -61,6 +61,24 @@ async def test_another_number_name_code_or_negation_is_never_merged(first: str, 
     assert second in [item.content for item in await memory.list(user_id="mei")]
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("I like tea more than coffee", "I like coffee more than tea"),
+        ("my sister owes my brother money", "my brother owes my sister money"),
+        ("we drove from rome to paris", "we drove from paris to rome"),
+        ("the soup has too much salt", "the soup has salt"),
+        ("我喜欢茶胜过咖啡", "我喜欢咖啡胜过茶"),
+        ("我下个月结婚", "我下个月结婚了"),
+        ("der Hund mag die Katze", "die Katze mag der Hund"),
+    ],
+)
+async def test_the_same_words_in_another_order_are_another_memory(first: str, second: str, memory: Memory) -> None:
+    await memory.add(first, user_id="mei")
+    await memory.add(second, user_id="mei")
+    assert {item.content for item in await memory.list(user_id="mei")} == {first, second}
+
+
 async def test_an_exact_repetition_adds_tags_importance_and_metadata(memory: Memory) -> None:
     for text, tag in (("我吃素，对花生过敏", "健康"), ("Mei drinks jasmine tea", "drinks")):
         await memory.add(text, user_id="mei", tags=["a"], metadata={"from": "form"})

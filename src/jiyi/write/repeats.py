@@ -5,7 +5,6 @@ those of "Tom likes Mia" and "Mia likes Tom" have a cosine of 0.96."""
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -31,18 +30,17 @@ WORDS = 4  # heaviest keywords by which similar memories are looked up
 _LATIN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _CODE = re.compile(r"(?<!\S)(?=\S*\d)\S+|\b(?=\w*[a-z][A-Z])\w+|\b[A-Z]{2,}\b")
 _HAN = re.compile(r"[\u3400-\u9fff]")
-_EMPTY_HAN = re.compile("很|非常|特别|真的|真|都|也|了|的|啊|呢|吧")
+_EMPTY_HAN = re.compile("很|非常|特别|真的|真|都|也|的|啊|呢|吧")
 _SYMBOL = re.compile(r"[^\w\s.,;:!?'’\"“”()。，、；：！？（）「」…-]")
 _CONTRACTED = re.compile(r"['’](?:m|re|s|ve|ll)$")
-_EMPTY = word_set("a an the am is are to do does really very so just quite also too much")
+_EMPTY = word_set("a an the am is are to do does really very so just quite also")
 
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What must be equal in two texts that say the same."""
+    """The parts of a text that are equal, and in the same order, in one that says the same."""
 
-    latin: Counter[str]
-    names: tuple[str, ...]
+    latin: tuple[str, ...]
     codes: tuple[str, ...]
     han: str
     symbols: tuple[str, ...]
@@ -55,8 +53,7 @@ def _words(text: str) -> _Words:
     found = [_CONTRACTED.sub("", one) for one in _LATIN.findall(_HAN.sub(" ", plain))]
     found = [one for one in found if one.lower() not in _EMPTY]
     return _Words(
-        latin=Counter(one.lower() for one in found),
-        names=tuple(one.lower() for one in found if one[0].isupper() and len(one) > 1),
+        latin=tuple(one.lower() for one in found),
         codes=codes,
         han="".join(_HAN.findall(_EMPTY_HAN.sub("", plain))),
         symbols=tuple(_SYMBOL.findall(plain)),
