@@ -48,6 +48,16 @@ async def test_a_memory_is_the_speakers_own_sentence(text: str, parts: list[str]
     assert contents(await told(tmp_path, text)) == sorted(parts)
 
 
+@pytest.mark.parametrize("text", ["please keep answers short", "Call me Jo.", "叫我小王就行", "请用中文回答"])
+async def test_how_to_answer_and_address_the_user_is_remembered(text: str, tmp_path: Path) -> None:
+    assert [item.content for item in await told(tmp_path, text)] == [text]
+
+
+@pytest.mark.parametrize("text", ["call me later", "叫我起床", "haha"])
+async def test_what_is_wanted_once_is_not_remembered(text: str, tmp_path: Path) -> None:
+    assert await told(tmp_path, text) == []
+
+
 @pytest.mark.parametrize(
     ("named", "called"),
     [

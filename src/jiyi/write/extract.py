@@ -111,7 +111,7 @@ def _of_message(said: Said, earlier: Sequence[Said]) -> Iterator[Draft]:
             yield _correction(one, said, corrected)
         elif _QUESTION.search(one.text):
             continue
-        elif one.found.salience >= WORTH:
+        elif one.found.salience >= (WORTH_ASKING if cue("instruction").search(one.text) else WORTH):
             for part in split_by_slots(one):
                 yield _draft(part, said, earlier[-1].id if earlier and at == 0 else None)
         elif len(one.text) <= LONGEST_ENDING and ended_things(one.text):
@@ -283,6 +283,7 @@ def _occurred_at(text: str, said_at: datetime, *, future: bool | None) -> dateti
 
 
 WORTH = 0.45  # salience from which a statement becomes a memory
+WORTH_ASKING = 0.35  # the same for words that ask how to answer or address the user
 MAX_STATEMENTS = 200  # of one message
 LONGEST = 600  # characters of a statement; a longer one is text that was pasted
 
