@@ -59,7 +59,7 @@ UNSET: Final = Unset.UNSET
 
 
 class Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # validators are slow to build
 
 
 def _lower_type(value: str | None) -> str | None:

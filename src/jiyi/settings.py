@@ -42,7 +42,7 @@ Preset = Literal["measured", "two_legs", "words_and_time", "meaning_and_time"]
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
 
 class EmbeddingSettings(Section):

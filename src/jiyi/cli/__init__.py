@@ -3,6 +3,7 @@
 Nothing heavy is imported before a command runs, so that `jiyi --help` and shell completion are quick.
 """
 
+import atexit
 import gc
 import os
 import sys
@@ -21,6 +22,7 @@ def main() -> None:
     # Embedding one sentence is too little work to share: on a busy machine threads of BLAS only wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(50_000)  # a start allocates much and frees little: collecting costs a tenth of it
+    atexit.register(gc.freeze)  # so that the interpreter does not search everything for garbage when it ends
     from .app import app
 
     app(prog_name="jiyi")

@@ -73,7 +73,7 @@ Numbers = Annotated[str, AfterValidator(_numbers)]
 
 
 class Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Record(Part):
@@ -230,7 +230,7 @@ Line = (
     | RecallRecord
     | JobRecord
 )  # fmt: skip
-LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Line, Field(discriminator="kind")])
+LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Line, Field(discriminator="kind")], config=ConfigDict(defer_build=True))
 R = TypeVar("R", bound=Record)
 
 
