@@ -112,6 +112,7 @@ class Searcher:
         self._accesses = accesses
         self._caches = caches
         self._period = period
+        self._engine = repr((__version__, ranking, embedder.id))  # part of every cache key
         self.reranker = reranker
         self._asked = self._answered = 0
 
@@ -242,8 +243,7 @@ class Searcher:
     def _key(self, query: Query, position: FeedPosition, period: int, asked_at: datetime | None) -> str:
         asked = replace(query, filter=replace(query.filter, now=EPOCH))
         spans = [(span.start, span.end) for span in dates(query.text, query.filter.now) if span.relative]
-        engine = (__version__, self._ranking, self._embedder.id, self.reranker_id)
-        return _hash(asked, spans, engine, position, period, asked_at)
+        return _hash(asked, spans, self._engine, self.reranker_id, position, period, asked_at)
 
     async def _restored(self, query: Query, snapshot: SearchSnapshot, stored: CachedResult) -> SearchResult | None:
         """Return a cached result with the memories as they are now, or None if one of them is gone."""

@@ -57,11 +57,12 @@ async def memory_row(session: AsyncSession, user_id: str, memory_id: str) -> Mem
 # Built once: every search or `add` runs them, and building a statement costs about as much as running it.
 _IDS: BindParameter[list[str]] = bindparam("ids", expanding=True)
 _USER: BindParameter[str] = bindparam("user_id")
-_COLUMNS = [column.name for column in MemoryRow.__table__.columns]
+_READ = [column for column in MemoryRow.__table__.columns if column.name in MemoryItem.model_fields]
+_COLUMNS = [column.name for column in _READ]
 _ID = _COLUMNS.index("id")
 # Two statements, not one with OR: that would make SQLite read all of the user's rows.
-_BY_ID = select(MemoryRow.__table__).where(MemoryRow.user_id == _USER, MemoryRow.id.in_(_IDS))
-_BY_KEY = select(MemoryRow.__table__).where(MemoryRow.user_id == _USER, MemoryRow.memory_key.in_(_IDS))
+_BY_ID = select(*_READ).where(MemoryRow.user_id == _USER, MemoryRow.id.in_(_IDS))
+_BY_KEY = select(*_READ).where(MemoryRow.user_id == _USER, MemoryRow.memory_key.in_(_IDS))
 # The condition that a dedupe hash counts as known at the time `now`.
 IS_KNOWN = or_(
     and_(
@@ -126,7 +127,13 @@ def _with_details(rows: Sequence[Sequence[Any]], lines: Rows) -> list[MemoryItem
     for memory_id, kind, value, *_ in sorted(lines, key=itemgetter(3, 4)):
         details[memory_id, kind].append(value)
     return [
-        item(dict(zip(_COLUMNS, row, strict=True)), details[row[_ID], "keyword"], details[row[_ID], "source"])
+        MemoryItem.model_validate(
+            {
+                **dict(zip(_COLUMNS, row, strict=True)),
+                "keywords": tuple(details[row[_ID], "keyword"]),
+                "source_ids": tuple(details[row[_ID], "source"]),
+            }
+        )
         for row in rows
     ]
 

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import URL, Connection, Engine, create_engine, distinct, event, func, select
+from sqlalchemy import JSON, URL, Connection, Engine, create_engine, distinct, event, func, select
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -399,9 +399,15 @@ def _compiled(statement: Any) -> tuple[str, dict[str, Any], list[tuple[int, Proc
     processors = [
         (at, processor)
         for at, column in enumerate(statement.selected_columns)
-        if (processor := column.type.dialect_impl(_DIALECT).result_processor(_DIALECT, None)) is not None
+        if (processor := _processor(column.type)) is not None
     ]
     return text, dict(compiled.params), processors
+
+
+def _processor(kind: Any) -> Processor | None:
+    if isinstance(kind, JSON):  # SQLAlchemy's own is three functions around this one
+        return lambda value: None if value is None else json.loads(value)
+    return kind.dialect_impl(_DIALECT).result_processor(_DIALECT, None)  # type: ignore[no-any-return]
 
 
 def _processed(row: Sequence[Any], processors: Sequence[tuple[int, Processor]]) -> Sequence[Any]:

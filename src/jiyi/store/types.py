@@ -20,8 +20,9 @@ class Instant(TypeDecorator[datetime]):
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:
         return None if value is None else to_micros(value)
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        return None if value is None else from_micros(value)
+    def result_processor(self, dialect: Dialect, coltype: Any) -> Any:
+        # Every hit has seven of them; `process_result_value` would be called through two more functions.
+        return lambda value: None if value is None else from_micros(value)
 
 
 class Array(TypeDecorator[NDArray[Any]]):
