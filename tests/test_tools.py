@@ -134,7 +134,7 @@ async def test_nothing_stored_nothing_matched_and_a_weak_match_are_three_answers
     assert "Nothing is stored" in (await tools.call("search_memories", {"query": "tea"})).text
     await saved(tools, "Mei drinks tea and coffee in the garden on Sundays")
     assert "No memory matches" in (await tools.call("search_memories", {"query": "zeppelin"})).text
-    filtered = await tools.call("search_memories", {"query": "tea", "memory_types": ["skill"]})
+    filtered = await tools.call("search_memories", {"query": "zeppelin", "memory_types": ["skill"]})
     assert "No memory matches" in filtered.text
     weak = await tools.call("search_memories", {"query": "write to my boss about tea, please, and be quick"})
     [result] = weak.data["results"]
@@ -144,6 +144,27 @@ async def test_nothing_stored_nothing_matched_and_a_weak_match_are_three_answers
     strong = await tools.call("search_memories", {"query": "who drinks tea and coffee in the garden?"})
     assert [result["weak"] for result in strong.data["results"]] == [False]
     assert " weak, " not in strong.text
+
+
+async def test_an_invented_type_hides_nothing_and_an_open_time_range_is_no_filter(tools: MemoryTools) -> None:
+    await saved(tools, "lives in Lisbon")
+    found = await tools.call(
+        "search_memories", {"query": "lives in which city?", "memory_types": ["location"], "time_range": [None, None]}
+    )
+    assert "lives in Lisbon" in found.text and "No memory has the type location" in found.text
+    await saved(tools, "is allergic to peanuts")
+    found = await tools.call("search_memories", {"query": "lives where?", "time_range": [None, None]})
+    assert "applies always" in found.text
+    assert "No memory matches" in (await tools.call("search_memories", {"query": "x", "memory_types": ["city"]})).text
+
+
+async def test_a_search_names_a_tool_for_details_only_if_it_is_offered_and_needed(memory: Memory) -> None:
+    await memory.add("likes tea", user_id="mei")
+    tools, search_only = (MemoryTools(memory, user_id="mei", only=only) for only in (None, ["search_memories"]))
+    assert "get_memory_detail" not in (await tools.call("search_memories", {"query": "tea"})).text
+    await memory.add("drinks coffee " + "and reads a long book in the garden " * 20, user_id="mei")
+    assert "get_memory_detail" in (await tools.call("search_memories", {"query": "coffee"})).text
+    assert "get_memory_detail" not in (await search_only.call("search_memories", {"query": "coffee"})).text
 
 
 async def test_a_search_that_lost_a_leg_says_so(deaf_memory: Memory) -> None:

@@ -129,7 +129,8 @@ class MemoryTools:
 
     @property
     def _phrases(self) -> Phrases:
-        return PHRASES[self.language]
+        phrases = PHRASES[self.language]
+        return phrases if self.has("get_memory_detail") else {**phrases, "details": ""}
 
     def has(self, name: object) -> bool:
         """Return True if a call of this name is for these tools."""

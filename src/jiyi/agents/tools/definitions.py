@@ -95,7 +95,7 @@ class Refused(Exception):
 async def search_memories(conversation: Conversation, given: SearchMemoriesInput) -> SearchMemoriesOutput:
     memory, user_id = conversation.memory, conversation.user_id
     limit = given.limit or runtime(memory).settings.tools.max_results_per_search
-    is_filtered = any((given.memory_types, given.time_range, given.time_range_days, given.min_relevance_score))
+    is_filtered = any((given.memory_types, *(given.time_range or ()), given.time_range_days, given.min_relevance_score))
     found = await memory.search(
         given.query,
         user_id=user_id,
@@ -108,6 +108,11 @@ async def search_memories(conversation: Conversation, given: SearchMemoriesInput
         min_relevance_score=given.min_relevance_score or 0.0,
         limit=limit if is_filtered else OVERFETCH * limit,
     )
+    if given.memory_types and not found.searched:  # models invent types, which would hide every memory
+        output: SearchMemoriesOutput = await search_memories.run(
+            conversation, given.model_copy(update={"memory_types": None})
+        )
+        return output.model_copy(update={"types_without_memories": tuple(map(harmless, given.memory_types))})
     standing = [] if is_filtered else await conversation.standing(skip_session=False)
     hits = found.hits if is_filtered else choose_hits(found.hits, standing, limit)
     return SearchMemoriesOutput(

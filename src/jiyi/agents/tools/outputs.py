@@ -109,14 +109,19 @@ class SearchMemoriesOutput(ToolOutput):
     expanded_keywords: list[str] | None
     degraded: list[str]
     nothing_stored: bool
+    types_without_memories: tuple[str, ...] = ()  # the filter that was dropped because of that
 
     def text(self, phrases: Phrases) -> str:
         parts = []
+        if self.types_without_memories and self.results:
+            parts.append(phrases["other_types"].format(types=", ".join(self.types_without_memories)))
         if self.results or self.standing:
             always = (_standing_line(memory, phrases) for memory in self.standing)
             parts.append(fenced((*always, *(_result_line(result, phrases) for result in self.results)), phrases))
         if self.results:
             parts.append(phrases["found"].format(shown=len(self.results), total=self.total_found))
+            if phrases["details"] and any("…" in (one.summary[:1], one.summary[-1:]) for one in self.results):
+                parts.append(phrases["details"])
         else:
             parts.append(phrases["nothing_stored"] if self.nothing_stored else phrases["nothing_matched"])
         if self.degraded:
