@@ -93,6 +93,7 @@ async def test_a_conversation_keeps_its_order_speakers_and_times(memory: Memory)
     assert [made.data["role"] for made in receipt.memories] == ["user", "assistant", "user"]
     found = await memory.search("cat", user_id="mei")
     assert found.hits[0].source_ids == ("m1",)
+    assert found.hits[0].speaker == "Mei"
     assert found.hits[0].occurred_at == LONG_AGO
 
 

@@ -14,6 +14,7 @@ import pytest
 import workers
 from jiyi import EmbeddingError, Memory, SearchResult
 from jiyi.embed import CachedQueries, Vectors
+from jiyi.read import accesses
 from jiyi.settings import load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
 from support import DAY, LONG_AGO, contents, dump
@@ -39,6 +40,12 @@ class Clock:
         self.now = now
         for module in ("scope", "read.search", "read.accesses"):
             monkeypatch.setattr(f"jiyi.{module}.utc_now", lambda: self.now)
+
+
+@pytest.fixture(autouse=True)
+def recalls_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep recalls out of the database while a test runs: a memory opened later would count them in its scores."""
+    monkeypatch.setattr(accesses, "PAUSE_S", 3600)
 
 
 @pytest.fixture

@@ -28,6 +28,8 @@ TUESDAY = datetime(2025, 6, 10, 12, tzinfo=UTC)
         ("booked the vet for friday", "booked the vet for friday (2025-06-13)"),
         ("周六生了，是个女孩", "周六（2025-06-07）生了，是个女孩"),
         ("婚礼推到7月11号了", "婚礼推到7月11号（2025-07-11）了"),
+        ("my exam is on friday", "my exam is on friday (2025-06-13)"),
+        ("周五交房租。", "周五（2025-06-13）交房租。"),
         ("I swam every friday last year", "I swam every friday last year"),
     ],
 )

@@ -320,6 +320,15 @@ async def test_lines_may_exchange_their_texts_or_become_equal(memory: Memory, fo
     await settled(memory)
 
 
+async def test_two_lines_may_be_edited_to_say_the_same(memory: Memory, folder: Path) -> None:
+    made = [(await memory.add(text, user_id="mei")).memories[0].id for text in ("alpha", "beta")]
+    await sync(memory)
+    edit(note(folder), ("- alpha", "- gamma"), ("- beta", "- gamma"))
+    await sync(memory)
+    assert [(await memory.get(one, user_id="mei")).content for one in made] == ["gamma", "gamma"]
+    await settled(memory)
+
+
 # -- both at once -----------------------------------------------------------------------------------------------------
 
 

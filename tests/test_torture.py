@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from torture import attacker, concurrency, engine_kills, kills, soak
+from torture.mutants import mutants_of
 from torture.trial import Trial
 from torture.trials import TRIALS
 from torture.writes import under_the_shim
@@ -136,3 +137,12 @@ async def test_an_attacker_finds_nothing_unless_a_protection_is_off(without: str
     await attacker.run(made)
     assert bool(made.broken) == (without is not None), made.broken
     assert without is not None or len(made.counts) == 8
+
+
+def test_mutants_know_the_lines_that_run_with_them() -> None:
+    source = (Path(__file__).parents[1] / "src/jiyi/store/keys.py").read_text("utf-8").splitlines()
+    found = list(mutants_of("store/keys.py"))
+    [absent] = [each for each in found if each.was.startswith("if row is None")]
+    assert absent.lines == (absent.line, absent.line), "its condition, not its body"
+    assert source[absent.line - 1].strip() == "if row is None:"
+    assert not [each for each in found if each.was == "True"], "SQLite has no row locks"

@@ -169,3 +169,15 @@ async def test_a_plan_of_another_user_is_refused(keeper: Memory) -> None:
     plan = await keeper.maintenance.undo_plan(session_id="s1", user_id="mei")
     with pytest.raises(InvalidInput, match="another user"):
         await keeper.maintenance.undo(user_id="bob", plan=plan)
+
+
+async def test_what_other_sessions_worked_out_stays(keeper: Memory, clock: Clock) -> None:
+    for number, text in enumerate(
+        ("I live in Berlin.", "I work at Siemens.", "I live in Lisbon now.", "I work at Bosch now.")
+    ):
+        clock.now += DAY
+        await keeper.add(said(text), user_id="mei", session_id=f"s{number}")
+    assert facts(await stored(keeper)) == {"I live in Lisbon now.", "I work at Bosch now."}
+    clock.now += DAY
+    await keeper.maintenance.undo(session_id="s2", user_id="mei")
+    assert facts(await stored(keeper)) == {"I live in Berlin.", "I work at Bosch now."}

@@ -1,8 +1,9 @@
 """Mutation testing of the code that writes, reads, stores and authorises.
 
-A mutant changes one place inside a function, in a fork of this process only. The tests that call the function, known
-from a first run without mutants, are run fastest first until one fails. Survivors are reported: either a test is
-missing, or the change does not matter. `SPARED` lists those of the latter kind with the reason.
+A mutant changes one place inside a function, in a fork of this process only. The tests that run the changed lines,
+known from a first run without mutants, are run until one fails. A test that fails without the mutant too counts for
+nothing. Survivors are reported: either a test is missing, or the change does not matter. `SPARED` lists those of the
+latter kind with the reason. Row locks are left as they are: SQLite, on which the tests run, has none.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import gc
 import importlib
 import json
 import os
+import re
 import resource
 import signal
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -31,21 +35,21 @@ from .trial import Trial
 
 WHOLE = 240
 ROOT = Path(__file__).parent.parent
-LONGEST_CPU_S = 60  # against endless loops
 LONGEST_S, SLOWER = 60, 15  # against deadlocks: seconds, and times the normal duration
+LONGEST_CPU_S, SLOWER_CPU = 60, 3  # against endless loops
+MOST_UNSTABLE = 0.01  # of the tests may fail without a mutant
 FOLDERS = ("write", "read", "store")
 # They run on PostgreSQL or with external engines only.
 ELSEWHERE = {"store/postgres.py", "store/postgres_errors.py", "store/projected.py", "store/projections.py"}
 OTHER_FILES = ("keys.py", "areas/keys.py", "server/auth.py")
-TESTS = (
-    *("test_add", "test_history", "test_reconcile", "test_jobs", "test_delete", "test_isolation", "test_keys"),
-    *("test_erase", "test_undo", "test_compress", "test_renew", "test_identify", "test_flow", "test_verify"),
-    *("test_search", "test_score", "test_cached", "test_recalls", "test_context", "test_succession", "test_overview"),
-    *("test_everyday_facts", "test_synonyms", "test_maintenance", "test_moving", "test_rerank", "test_llm_drafts"),
-    *("test_llm_jobs", "test_files_sync", "test_files_verify", "test_people_and_times"),
-    *("test_server_isolation", "test_server_walls"),
+NEITHER = "not postgres and not process"  # other processes would not contain the mutant
+SERVERS = {"databases", "browser", "shared_redis", "own_redis", "engine_urls"}  # fixtures, for the same reason
+UNRELATED = re.compile(
+    r"test_(bench|canary|cli_demo|cli_docs|cli_process|console|deploy|docs|engines|files_watch|house|kill_worker|languages"
+    r"|mcp_process|postgres|processes|redis|scaling|server_(attacks|process|schema)|torture|typescript|year)"
 )
-LEFT_OUT = "not postgres and not process"  # other processes would not contain the mutant
+MOST_TESTS = 250  # of one mutant; more of them could only kill more
+LANES = 2  # processes at once
 OTHERS = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
@@ -68,6 +72,7 @@ class Mutant:
     line: int
     number: int  # index of the node in the tree
     way: int
+    lines: tuple[int, int]  # that are executed with it, first and last
     was: str
     function: str  # that contains it
     first_line: int  # of the function
@@ -99,11 +104,19 @@ class Mutant:
 def mutants_of(file: str) -> Iterator[Mutant]:
     """All mutants of a file inside functions: code that runs on import cannot be run again."""
     tree = _parsed(file)
+    locks = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.keyword) and one.arg == "with_for_update"}
     bodies = {id(node): (name, line) for name, line, body in _functions(tree) for node in body}
     for number, node in enumerate(ast.walk(tree)):
-        if id(node) in bodies:
+        if id(node) in bodies and id(node) not in locks:
             for way in range(len(_ways(node))):
-                yield Mutant(file, node.lineno, number, way, _short(ast.unparse(node)), *bodies[id(node)])
+                lines = _lines(node)
+                yield Mutant(file, node.lineno, number, way, lines, _short(ast.unparse(node)), *bodies[id(node)])
+
+
+def _lines(node: Any) -> tuple[int, int]:
+    """First and last line of an expression, or of the condition of a statement."""
+    part = node.test if isinstance(node, (ast.If, ast.While)) else node
+    return part.lineno, part.end_lineno
 
 
 def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, int, list[ast.AST]]]:
@@ -167,60 +180,152 @@ def _is(function: FunctionType, place: str) -> bool:
 
 
 class Loop:
-    """Replaces pytest's loop: each mutant in a fork, with the tests that call its function."""
+    """Replaces pytest's loop: each mutant in a fork, with the tests that run its lines."""
 
     def __init__(self, trial: Trial, chosen: list[Mutant]) -> None:
         self.trial, self.chosen = trial, chosen
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [item for item in items if SERVERS.isdisjoint(getattr(item, "fixturenames", ()))]
+
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         gc.unfreeze()  # functions have to be found
-        told = self.trial.scratch / "callers.json"
-        if _forked(lambda: _recorded(session, told), longest_cpu_s=20 * LONGEST_CPU_S, longest_s=3600) != 0:
-            self.trial.breaks("other", "the tests fail without a mutant")
+        modules = sorted({item.path for item in session.items})
+        lanes = [[item for item in session.items if modules.index(item.path) % LANES == at] for at in range(LANES)]
+        recorded = self._in_lanes("tests", [lambda items=items: _recorded(session, items) for items in lanes])
+        if len(recorded) < LANES:
             return True
-        callers, took = json.loads(told.read_text("utf-8"))
-        items = {item.nodeid: item for item in session.items}
-        for mutant in self.chosen:
-            names = callers.get(mutant.place, ())
-            tests, longest_s = [items[name] for name in names], LONGEST_S + SLOWER * sum(took[name] for name in names)
-            self._told(mutant, len(tests), _outcome(mutant, session, tests, longest_s) if tests else "survived")
+        callers: dict[str, list[str]] = {}
+        took: dict[str, float] = {}
+        unstable: list[str] = []
+        for lane in recorded:
+            for place, names in lane["callers"].items():  # tests by number
+                callers.setdefault(place, []).extend(lane["names"][at] for at in names)
+            took |= lane["took"]
+            unstable += lane["failed"]
+        self.trial.counts["tests"] = len(took)
+        self.trial.notes += [f"left out, because it fails without a mutant: {name}" for name in unstable]
+        if len(unstable) > MOST_UNSTABLE * len(took):
+            self.trial.breaks("other", f"{len(unstable)} of {len(took)} tests fail without a mutant")
+            return True
+        tests = Tests(session, {item.nodeid: item for item in session.items}, callers, took)
+        outcomes = self._in_lanes(
+            "mutants", [lambda part=part: [tests.outcome(one) for one in part] for part in self._parts()]
+        )
+        for part, became in zip(self._parts(), outcomes, strict=False):
+            for mutant, outcome in zip(part, became, strict=True):
+                self._told(mutant, outcome)
         return True
 
-    def _told(self, mutant: Mutant, tests: int, became: str) -> None:
+    def _parts(self) -> list[list[Mutant]]:
+        return [self.chosen[at::LANES] for at in range(LANES)]
+
+    def _in_lanes(self, what: str, works: list[Callable[[], Any]]) -> list[Any]:
+        """Do each work in a fork, all at the same time; return what they return."""
+        started = []
+        for at, work in enumerate(works):
+            told = self.trial.scratch / f"{what}-{at}.json"
+
+            def write(work: Callable[[], Any] = work, told: Path = told) -> int:
+                told.write_text(json.dumps(work()), "utf-8")
+                return 0
+
+            started.append((_start(write, quiet=what == "tests"), told))
+        ended = [(os.waitpid(child, 0)[1], told) for child, told in started]
+        failed = [status for status, _ in ended if status != 0]
+        if failed:
+            self.trial.breaks("other", f"{what}: a process ended with {os.waitstatus_to_exitcode(failed[0])}")
+        return [json.loads(told.read_text("utf-8")) for status, told in ended if status == 0]
+
+    def _told(self, mutant: Mutant, became: str) -> None:
+        package = mutant.file.partition("/")[0] if mutant.file.startswith(FOLDERS) else "keys"
         self.trial.counts["mutants"] += 1
         if became == "survived" and mutant.name in SPARED:
-            became = "survived, and do no harm"
+            became = "harmless"
             self.trial.notes.append(f"harmless: {mutant.name}: {SPARED[mutant.name]}")
         elif became == "survived":
             self.trial.notes.append(f"survived: line {mutant.line} of {mutant.name}")
         self.trial.counts[became] += 1
-        print(f"  {became}, {tests} tests: line {mutant.line} of {mutant.name}", flush=True)
+        self.trial.counts[f"{became} in {package}"] += 1
 
 
-def _outcome(mutant: Mutant, session: pytest.Session, tests: list[pytest.Item], longest_s: float) -> str:
-    def tested() -> int:
-        mutant.take_effect()
-        return _run(session, tests)
+@dataclass(frozen=True, slots=True)
+class Tests:
+    """The tests, and which of them run which line."""
 
-    status = _forked(tested, longest_cpu_s=LONGEST_CPU_S, longest_s=longest_s)
-    return "survived" if status == 0 else "timed out" if status in (-signal.SIGXCPU, -signal.SIGKILL) else "killed"
+    session: pytest.Session
+    items: dict[str, pytest.Item]
+    callers: dict[str, list[str]]  # by file and line
+    took: dict[str, float]
+
+    def of(self, mutant: Mutant) -> list[str]:
+        first, last = mutant.lines
+        path = ROOT / "src/jiyi" / mutant.file
+        found = {name for line in range(first, last + 1) for name in self.callers.get(f"{path}:{line}", ())}
+        by_file: defaultdict[str, list[str]] = defaultdict(list)
+        for name in sorted(found, key=self.took.__getitem__):
+            by_file[name.partition("::")[0]].append(name)
+        in_turn = zip_longest(*by_file.values())  # tests of one file resemble each other
+        return [name for turn in in_turn for name in turn if name is not None][:MOST_TESTS]
+
+    def outcome(self, mutant: Mutant) -> str:
+        names = self.of(mutant)
+        became = "survived"
+        while names:
+            became, failed = self._tried(mutant, names)
+            # Without the mutant it has to pass, or it says nothing about the mutant.
+            if became != "killed" or self._tried(None, [failed])[0] == "survived":
+                break
+            became, names = "survived", names[names.index(failed) + 1 :]
+        print(f"  {became}, {len(names)} tests: line {mutant.line} of {mutant.name}", flush=True)
+        return became
+
+    def _tried(self, mutant: Mutant | None, names: list[str]) -> tuple[str, str]:
+        """Run tests with a mutant until one fails; return the outcome and that test."""
+        reader, writer = os.pipe()
+
+        def tested() -> int:
+            if mutant is not None:
+                mutant.take_effect()
+            failed = _first_failure(self.session, [self.items[name] for name in names])
+            os.write(writer, (failed or "").encode())
+            return int(failed is not None)
+
+        usual = sum(self.took[name] for name in names)
+        child = _start(tested, longest_cpu_s=int(LONGEST_CPU_S + SLOWER_CPU * usual))
+        status = _ended(child, LONGEST_S + SLOWER * usual)
+        os.close(writer)
+        with os.fdopen(reader, encoding="utf-8") as told:
+            failed = told.read()
+        if status in (-signal.SIGXCPU, -signal.SIGKILL):
+            return "timed out", ""
+        return ("survived" if status == 0 else "killed"), failed or names[0]
 
 
-def _forked(work: Callable[[], int], longest_cpu_s: int, longest_s: float) -> int:
-    """Run in a fork; return the exit code, or minus the signal that ended it."""
-    began = time.monotonic()
+def _start(work: Callable[[], int], *, longest_cpu_s: int = 0, quiet: bool = True) -> int:
+    """Run in a fork; return its process id."""
     child = os.fork()
-    if child == 0:
-        os.setpgid(0, 0)
-        resource.setrlimit(resource.RLIMIT_CPU, (longest_cpu_s, longest_cpu_s))
-        log = os.open(os.environ.get("TORTURE_MUTANTS_LOG", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        code = 1
-        try:
-            code = work()
-        finally:
-            os._exit(code)
+    if child != 0:
+        return child
+    code = 1
+    try:
+        if longest_cpu_s:
+            os.setpgid(0, 0)
+            resource.setrlimit(resource.RLIMIT_CPU, (longest_cpu_s, longest_cpu_s))
+        if quiet:
+            log = os.open(os.environ.get("TORTURE_MUTANTS_LOG", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+        code = work()
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+
+def _ended(child: int, longest_s: float) -> int:
+    """Wait for a fork; return the exit code, or minus the signal that ended it."""
+    began = time.monotonic()
     while time.monotonic() - began < longest_s:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -231,44 +336,45 @@ def _forked(work: Callable[[], int], longest_cpu_s: int, longest_s: float) -> in
     return -signal.SIGKILL
 
 
-def _run(session: pytest.Session, tests: list[pytest.Item]) -> int:
-    """Run tests until one fails."""
+def _first_failure(session: pytest.Session, tests: list[pytest.Item]) -> str | None:
+    """Run tests until one fails, and return its name."""
     for at, item in enumerate(tests):
         after = tests[at + 1] if at + 1 < len(tests) else None
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
         if session.testsfailed:
-            return 1
-    return 0
+            return item.nodeid
+    return None
 
 
-def _recorded(session: pytest.Session, told: Path) -> int:
-    """Run all tests unchanged, and record which call which functions, fastest first."""
-    ours = tuple(str(ROOT / "src/jiyi" / file) for file in files())
-    callers: dict[str, list[str]] = {}
-    seen: set[CodeType] = set()
+def _recorded(session: pytest.Session, items: list[pytest.Item]) -> dict[str, Any]:
+    """Run tests unchanged, and record which run which lines, how long they take, and which fail."""
+    ours = frozenset(str(ROOT / "src/jiyi" / file) for file in files())
+    callers: dict[str, list[int]] = {}
+    seen: set[tuple[str, int]] = set()
 
-    def profile(frame: Any, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename in ours:
-            seen.add(frame.f_code)
+    def line(frame: Any, _event: str, _: Any) -> Any:
+        seen.add((frame.f_code.co_filename, frame.f_lineno))
+        return line
 
-    threading.setprofile(profile)
+    def call(frame: Any, _event: str, _: Any) -> Any:
+        return line if frame.f_code.co_filename in ours else None
+
+    threading.settrace(call)
     took: dict[str, float] = {}
-    for at, item in enumerate(session.items):
+    failed = []
+    for at, item in enumerate(items):
         seen.clear()
-        began = time.process_time()
-        sys.setprofile(profile)
-        after = session.items[at + 1] if at + 1 < len(session.items) else None
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
-        sys.setprofile(None)
+        began, before = time.process_time(), session.testsfailed
+        sys.settrace(call)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=items[at + 1] if at + 1 < len(items) else None)
+        sys.settrace(None)
         took[item.nodeid] = time.process_time() - began
-        if session.testsfailed:
-            return 1
-        for code in seen:
-            callers.setdefault(_place(code), []).append(item.nodeid)
-    for names in callers.values():
-        names.sort(key=took.__getitem__)
-    told.write_text(json.dumps([callers, took]), "utf-8")
-    return 0
+        if session.testsfailed > before:
+            failed.append(item.nodeid)
+            continue
+        for path, number in seen:
+            callers.setdefault(f"{path}:{number}", []).append(at)
+    return {"names": [item.nodeid for item in items], "callers": callers, "took": took, "failed": failed}
 
 
 def drive(trial: Trial, *, most: int) -> None:
@@ -278,9 +384,10 @@ def drive(trial: Trial, *, most: int) -> None:
     trial.notes.append(f"{len(every):,} possible mutants of {len(files())} files; a sample was tried")
     chosen = trial.chances().sample(every, min(len(every), most))
     os.chdir(ROOT)
-    options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "-k", LEFT_OUT]
+    options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "-k", NEITHER]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # they are imported earlier
-    pytest.main([*options, *(f"tests/{name}.py" for name in TESTS)], plugins=[Loop(trial, chosen)])
+    tests = [str(path) for path in sorted(Path("tests").glob("test_*.py")) if not UNRELATED.match(path.name)]
+    pytest.main([*options, *tests], plugins=[Loop(trial, chosen)])
 
 
 async def run(trial: Trial) -> None:
