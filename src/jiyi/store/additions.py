@@ -16,7 +16,7 @@ from .database import Inserts, Repository, Values, values_of
 from .dependencies import Dependencies, cited_messages, look_up, slots
 from .edits import apply_changes, retire_expired, revision_values
 from .entries import index_values, without_vector
-from .memories import item, items, items_of, known_by_hash, memory_rows
+from .memories import item, items, items_of, known_by_hash, memory_rows, select_known
 from .tables import (
     JobMemoryRow,
     JobRow,
@@ -39,29 +39,28 @@ async def save(session: AsyncSession, addition: Addition) -> Receipt:
             return earlier
     saved = await _write(session, addition)
     state, problems = _state(addition, saved.problems, len(saved.unembedded))
-    job = JobRow(
-        user_id=user_id,
-        id=addition.id,
-        kind=addition.kind,
-        state=state.value,
-        idempotency_key=addition.idempotency_key,
-        request_hash=addition.request_hash if addition.idempotency_key is not None else None,
-        created=len(saved.created),
-        problems=problems,
-        attempts=0 if addition.payload else 1,
-        leased_until=None,
-        created_at=addition.at,
-        updated_at=addition.at,
-        session_id=addition.session_id,
-        payload=addition.payload,
-        not_before=addition.at if addition.payload else None,
-    )
-    session.add(job)
-    await session.flush()
+    job: Values = {
+        "user_id": user_id,
+        "id": addition.id,
+        "kind": addition.kind,
+        "state": state.value,
+        "idempotency_key": addition.idempotency_key,
+        "request_hash": addition.request_hash if addition.idempotency_key is not None else None,
+        "created": len(saved.created),
+        "problems": problems,
+        "attempts": 0 if addition.payload else 1,
+        "leased_until": None,
+        "created_at": addition.at,
+        "updated_at": addition.at,
+        "session_id": addition.session_id,
+        "payload": addition.payload,
+        "not_before": addition.at if addition.payload else None,
+    }
     inserts = Inserts()
-    inserts.add(JobMemoryRow, _job_memories(job, [memory.id for memory in saved.memories], first=0))
+    inserts.add(JobRow, [job])
+    inserts.add(JobMemoryRow, _job_memories(user_id, addition.id, [one.id for one in saved.memories], first=0))
     await inserts.run(session)
-    return jobs.to_receipt(job, saved.memories, saved.ended)
+    return jobs.to_receipt(JobRow(**job), saved.memories, saved.ended)
 
 
 async def complete(session: AsyncSession, lease: Lease, addition: Addition) -> None:
@@ -72,7 +71,7 @@ async def complete(session: AsyncSession, lease: Lease, addition: Addition) -> N
     before = dict((await session.execute(select(JobMemoryRow.memory_id, JobMemoryRow.position).where(mine))).all())
     new = [memory.id for memory in saved.memories if memory.id not in before]
     inserts = Inserts()
-    inserts.add(JobMemoryRow, _job_memories(job, new, first=max(before.values(), default=-1) + 1))
+    inserts.add(JobMemoryRow, _job_memories(job.user_id, job.id, new, first=max(before.values(), default=-1) + 1))
     await inserts.run(session)
     unembedded = await without_vector(session, addition.user_id, [*before, *new], addition.model)
     state, problems = _state(addition, saved.problems, len(unembedded))
@@ -132,9 +131,9 @@ def _state(addition: Addition, dropped: Sequence[str], unembedded: int) -> tuple
     return state, problems
 
 
-def _job_memories(job: JobRow, ids: Sequence[str], *, first: int) -> list[Values]:
+def _job_memories(user_id: str, job_id: str, ids: Sequence[str], *, first: int) -> list[Values]:
     return [
-        {"user_id": job.user_id, "job_id": job.id, "position": position, "memory_id": memory_id}
+        {"user_id": user_id, "job_id": job_id, "position": position, "memory_id": memory_id}
         for position, memory_id in enumerate(ids, start=first)
     ]
 
@@ -350,10 +349,12 @@ class Additions(Repository):
         self, user_id: str, hashes: Sequence[str], wanted: Sequence[str], now: datetime
     ) -> tuple[dict[str, str], list[SlotEntry]]:
         """Return the ids of current memories by dedupe hash, and the memories in some slots."""
+        if not wanted:
+            return await select_known(self._database, user_id, hashes, now), []
 
         async def read(session: AsyncSession) -> tuple[dict[str, str], list[SlotEntry]]:
             known = await known_by_hash(session, user_id, hashes, now)
-            return known, await slots(session, user_id, wanted) if wanted else []
+            return known, await slots(session, user_id, wanted)
 
         return await self._database.read(user_id, read)
 

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import insert
+from sqlalchemy import Table, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..models import Value, utc_now
@@ -189,7 +189,14 @@ class Inserts:
 
     async def run(self, session: AsyncSession) -> None:
         """Insert everything, referenced tables first."""
-        for table in Base.metadata.sorted_tables:
+        connection = await session.connection()  # rows of tables need nothing of the session's own
+        for table in _tables():
             rows = self._rows.pop(table.name, None)
             if rows:
-                await session.execute(insert(table), rows)
+                await connection.execute(insert(table), rows)
+
+
+@cache
+def _tables() -> list[Table]:
+    """Return all tables, referenced ones first; SQLAlchemy sorts them each time that it is asked."""
+    return Base.metadata.sorted_tables

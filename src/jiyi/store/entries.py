@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Integer, and_, bindparam, delete, exists, func, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..languages.terms import WORDS_VERSION, term_hash
@@ -138,6 +138,27 @@ async def save_vectors(
     return len(done)
 
 
+_ALIKE = (
+    select(MemoryRow.id, MemoryRow.content)
+    .where(
+        MemoryRow.user_id == bindparam("user_id"),
+        MemoryRow.id.in_(
+            select(KeywordRow.memory_id)
+            .where(
+                KeywordRow.user_id == bindparam("user_id"), KeywordRow.keyword.in_(bindparam("words", expanding=True))
+            )
+            .group_by(KeywordRow.memory_id)
+            .having(func.count() >= bindparam("shared", type_=Integer()))
+        ),
+        MemoryRow.memory_type == bindparam("type"),
+        MemoryRow.status == "active",
+        MemoryRow.valid_to.is_(None),
+    )
+    .order_by(MemoryRow.id.desc())
+    .limit(ALIKE)
+)
+
+
 class IndexEntries(Repository):
     """The stored index entries of memories."""
 
@@ -145,26 +166,9 @@ class IndexEntries(Repository):
         """Return ids and texts of the newest current memories of a type that share all but one of some keywords."""
         if not words:
             return []
-        shared = (
-            select(KeywordRow.memory_id)
-            .where(KeywordRow.user_id == user_id, KeywordRow.keyword.in_(words))
-            .group_by(KeywordRow.memory_id)
-            .having(func.count() >= max(1, len(words) - 1))
-        )
-        statement = (
-            select(MemoryRow.id, MemoryRow.content)
-            .where(
-                MemoryRow.user_id == user_id,
-                MemoryRow.id.in_(shared),
-                MemoryRow.memory_type == memory_type,
-                MemoryRow.status == "active",
-                MemoryRow.valid_to.is_(None),
-            )
-            .order_by(MemoryRow.id.desc())
-            .limit(ALIKE)
-        )
-        async with self._database.reading(user_id) as session:
-            return [(memory_id, content) for memory_id, content in await session.execute(statement)]
+        values = {"user_id": user_id, "words": list(words), "shared": max(1, len(words) - 1), "type": memory_type}
+        [found] = await self._database.select(user_id, (_ALIKE, values))
+        return [(memory_id, content) for memory_id, content in found]
 
     async def coverage(self, model: str, user_id: str | None = None) -> Coverage:
         async with self._database.reading(user_id) as session:

@@ -28,7 +28,7 @@ from ..errors import InvalidInput, NotFound
 from ..models import MemoryItem, Page, Relation, SourceMessage, from_micros, to_micros
 from ..scope import Filter, Scope
 from .contract import EXTRACTED, PAST, SAID
-from .database import NO_ATTRIBUTE, Repository, Rows, chunks, from_row, select_in
+from .database import NO_ATTRIBUTE, Database, Repository, Rows, chunks, from_row, select_in
 from .tables import KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow
 from .types import Instant
 
@@ -194,6 +194,13 @@ async def known_by_hash(session: AsyncSession, user_id: str, hashes: Sequence[st
     return known
 
 
+async def select_known(database: Database, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
+    """Return the same outside of a session."""
+    reads = [(_KNOWN, {"user_id": user_id, "ids": list(some), "now": now}) for some in chunks(hashes)]
+    found = await database.select(user_id, *reads) if reads else []
+    return {said: memory_id for rows in found for said, memory_id in rows if said}
+
+
 async def all_users(session: AsyncSession) -> list[str]:
     memories, messages = (select(table.user_id).distinct() for table in (MemoryRow, MessageRow))
     return sorted(await session.scalars(memories.union(messages)))
@@ -214,7 +221,7 @@ class Memories(Repository):
 
     async def known(self, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
         """Return the ids of current memories by dedupe hash."""
-        return await self._database.read(user_id, lambda session: known_by_hash(session, user_id, hashes, now))
+        return await select_known(self._database, user_id, hashes, now)
 
     async def relations(self, user_id: str, memory_id: str) -> list[Relation]:
         """Return the relations of a memory in both directions, oldest first."""

@@ -8,6 +8,7 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -21,6 +22,7 @@ from sqlalchemy.orm import Session
 
 from ..durable import make_folder
 from ..errors import NotAStore, StoreError, StoreUnavailable
+from ..models import to_micros
 from . import schema
 from .contract import CLOSED, Advance, StoreInfo
 from .database import Database, Read, Rows, Work
@@ -379,8 +381,8 @@ class SqliteReader:
         found = []
         for statement, values in reads:
             text, constants, processors = _compiled(statement)
-            lists = {name: json.dumps(value) for name, value in values.items() if isinstance(value, list)}
-            rows = self._connection.execute(text, {**constants, **values, **lists}).fetchall()
+            given = {name: _bound(value) for name, value in values.items()}
+            rows = self._connection.execute(text, constants | given).fetchall()
             found.append([_processed(row, processors) for row in rows] if processors else rows)
         return found
 
@@ -388,6 +390,13 @@ class SqliteReader:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _bound(value: Any) -> Any:
+    """Return a value as SQLite takes it."""
+    if isinstance(value, list):
+        return json.dumps(value)
+    return to_micros(value) if isinstance(value, datetime) else value
 
 
 @cache

@@ -348,9 +348,10 @@ async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store)
     there += [memory for memory in found.memories if memory.valid_to is None]
     words = {one.id: frozenset(tokens(one.content)) for one in (*there, *news)}
     common = Counter(word for own in words.values() for word in own)
+    rarity = {word: log((len(words) + COMMON) / count) for word, count in common.items()}
     for new in news:
         named = things.get(new.id, [])
-        old = _nearest(new, there, words, common, named)
+        old = _nearest(new, there, words, rarity, named)
         if old is None or (isinstance(old, MemoryItem) and await _edited(old, store)):
             if new.data.get("only_ends"):
                 found = replace(found, memories=tuple(one for one in found.memories if one.id != new.id))
@@ -370,10 +371,9 @@ def _nearest(
     new: NewMemory,
     there: Sequence[Told],
     words: Mapping[str, frozenset[str]],
-    common: Counter[str],
+    rarity: Mapping[str, float],
     things: Sequence[frozenset[str]],
 ) -> Told | None:
-    rarity = {word: log((len(words) + COMMON) / count) for word, count in common.items()}
     own = sum(rarity[word] for word in words[new.id])
     best, most = None, ENOUGH_FOR_CHANGE if new.data.get("kind") == "change" else ENOUGH
     for old in there:
