@@ -230,7 +230,7 @@ def similar_statements(
     found = {
         "newer": later.max(1, initial=0),
         "older": older,
-        "newer_change": np.where(changes, 0, (later * changes).max(1, initial=0)),
+        "newer_change": np.where(changes, 0, later[:, changes].max(1, initial=0)),
         "older_of_change": np.where(changes, older, 0),
     }
     return found, np.where(changes & (older > SAME_TOPIC), earlier.argmax(1), NONE)

@@ -115,9 +115,9 @@ class Postings:
     def find(self, term: int) -> tuple[Slots, Numbers]:
         """Return the memories with a term, and the value of each."""
         terms, docs, values = self._sorted
-        start, end = (int(np.searchsorted(terms, term, side)) for side in ("left", "right"))
+        start, end = terms.searchsorted(term), terms.searchsorted(term, "right")
         tail_terms, tail_docs, tail_values = self._tail
-        recent = np.flatnonzero(tail_terms == term)
+        recent = (tail_terms == term).nonzero()[0] if len(tail_terms) else ()
         if not len(recent):
             return docs[start:end], values[start:end]
         return (
