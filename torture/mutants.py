@@ -15,12 +15,15 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -209,7 +212,7 @@ class Loop:
         if len(unstable) > MOST_UNSTABLE * len(took):
             self.trial.breaks("other", f"{len(unstable)} of {len(took)} tests fail without a mutant")
             return True
-        tests = Tests(session, {item.nodeid: item for item in session.items}, callers, took)
+        tests = Tests(session, {item.nodeid: item for item in session.items}, callers, took, self.trial.scratch)
         outcomes = self._in_lanes(
             "mutants", [lambda part=part: [tests.outcome(one) for one in part] for part in self._parts()]
         )
@@ -231,7 +234,8 @@ class Loop:
                 told.write_text(json.dumps(work()), "utf-8")
                 return 0
 
-            started.append((_start(write, quiet=what == "tests"), told))
+            folder = Path(tempfile.mkdtemp(dir=self.trial.scratch)) if what == "tests" else None
+            started.append((_start(write, quiet=what == "tests", folder=folder), told))
         ended = [(os.waitpid(child, 0)[1], told) for child, told in started]
         failed = [status for status, _ in ended if status != 0]
         if failed:
@@ -258,6 +262,7 @@ class Tests:
     items: dict[str, pytest.Item]
     callers: dict[str, list[str]]  # by file and line
     took: dict[str, float]
+    scratch: Path
 
     def of(self, mutant: Mutant) -> list[str]:
         first, last = mutant.lines
@@ -293,8 +298,10 @@ class Tests:
             return int(failed is not None)
 
         usual = sum(self.took[name] for name in names)
-        child = _start(tested, longest_cpu_s=int(LONGEST_CPU_S + SLOWER_CPU * usual))
+        folder = Path(tempfile.mkdtemp(dir=self.scratch))
+        child = _start(tested, longest_cpu_s=int(LONGEST_CPU_S + SLOWER_CPU * usual), folder=folder)
         status = _ended(child, LONGEST_S + SLOWER * usual)
+        shutil.rmtree(folder, ignore_errors=True)
         os.close(writer)
         with os.fdopen(reader, encoding="utf-8") as told:
             failed = told.read()
@@ -303,8 +310,8 @@ class Tests:
         return ("survived" if status == 0 else "killed"), failed or names[0]
 
 
-def _start(work: Callable[[], int], *, longest_cpu_s: int = 0, quiet: bool = True) -> int:
-    """Run in a fork; return its process id."""
+def _start(work: Callable[[], int], *, longest_cpu_s: int = 0, quiet: bool = True, folder: Path | None = None) -> int:
+    """Run in a fork, with temporary files in `folder`; return its process id."""
     child = os.fork()
     if child != 0:
         return child
@@ -313,6 +320,8 @@ def _start(work: Callable[[], int], *, longest_cpu_s: int = 0, quiet: bool = Tru
         if longest_cpu_s:
             os.setpgid(0, 0)
             resource.setrlimit(resource.RLIMIT_CPU, (longest_cpu_s, longest_cpu_s))
+        if folder is not None:  # such a process does not remove them itself
+            os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
         if quiet:
             log = os.open(os.environ.get("TORTURE_MUTANTS_LOG", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             os.dup2(log, 1)
@@ -329,6 +338,8 @@ def _ended(child: int, longest_s: float) -> int:
     while time.monotonic() - began < longest_s:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
+            with suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)  # processes that a test left behind
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.02)
     os.killpg(child, signal.SIGKILL)
