@@ -2,14 +2,21 @@
 for a request of the user."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import openai
+from agent_framework import Agent as FrameworkAgent
+from agent_framework import BaseChatClient, ChatResponse
+from agent_framework import Message as ChatMessage
 from agents.run_config import CallModelData, ModelInputData
 from autogen_core.model_context import UnboundedChatCompletionContext
 from autogen_core.models import UserMessage
-from llama_index.core.base.llms.types import ChatMessage
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from llama_index.core.base.llms.types import ChatMessage as LlamaMessage
 from mcp import Client
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart
@@ -17,10 +24,12 @@ from pydantic_ai.models.function import FunctionModel
 
 from jiyi import Memory
 from jiyi.agents import AgentWithMemory, openai_agents, recall
+from jiyi.agents.agent_framework import JiyiProvider
 from jiyi.agents.agno import JiyiLearningStore
 from jiyi.agents.autogen import JiyiMemory, MemoryContext
 from jiyi.agents.google_adk import JiyiMemoryService
 from jiyi.agents.langchain import langchain_tools
+from jiyi.agents.langchain_middleware import JiyiMiddleware
 from jiyi.agents.llama_index import JiyiMemoryBlock
 from jiyi.agents.mcp.server import make_server
 from jiyi.agents.openai import remember
@@ -32,12 +41,22 @@ from .delivery import USER, DeliveryPath
 
 SAM: Any = {"user_id": USER}
 PATHS: dict[str, DeliveryPath] = {}
+Answer = Callable[[Memory, str], Awaitable[str]]
 
 
-def path_of(name: str) -> Callable[[DeliveryPath], DeliveryPath]:
-    def register(path: DeliveryPath) -> DeliveryPath:
+class NotAnswered(Exception):
+    """The model of a path does not answer."""
+
+
+def path_of(name: str) -> Callable[[Answer], Answer]:
+    """Register a path that takes one request."""
+
+    def register(answer: Answer) -> Answer:
+        async def path(memory: Memory, requests: Sequence[str]) -> list[str]:
+            return [await answer(memory, request) for request in requests]
+
         PATHS[name] = path
-        return path
+        return answer
 
     return register
 
@@ -52,13 +71,21 @@ async def by_tool(memory: Memory, request: str) -> str:
     return (await MemoryTools(memory, **SAM).call("search_memories", {"query": request})).text
 
 
-@path_of("remember()")
+@path_of("remember(): chat")
 async def by_client(memory: Memory, request: str) -> str:
     with ScriptedModel(["OK."]) as model:
         async with openai.AsyncOpenAI(base_url=model.base_url, api_key="none") as plain:
             client = remember(plain, memory, observe=False, **SAM)
             await client.chat.completions.create(model="m", messages=[{"role": "user", "content": request}])
     return json.dumps(model.requests, ensure_ascii=False)
+
+
+@path_of("remember(): responses")
+async def by_responses(memory: Memory, request: str) -> str:
+    with ScriptedModel(["OK."]) as model:
+        async with openai.AsyncOpenAI(base_url=model.base_url, api_key="none") as plain:
+            await remember(plain, memory, observe=False, **SAM).responses.create(model="m", input=request)
+    return str(model.requests[0]["instructions"])
 
 
 @path_of("AutoGen context")
@@ -89,6 +116,44 @@ async def by_langchain(memory: Memory, request: str) -> str:
     return str(await search.ainvoke({"query": request}))
 
 
+@path_of("LangChain middleware")
+async def by_middleware(memory: Memory, request: str) -> str:
+    given: list[str] = []
+
+    class Scripted(GenericFakeChatModel):
+        def _generate(self, messages: Any, *args: Any, **options: Any) -> Any:
+            given.append(messages[0].text)
+            return super()._generate(messages, *args, **options)
+
+    middleware = JiyiMiddleware(memory, tools=False, observe=False, **SAM)
+    agent = create_agent(Scripted(messages=iter([AIMessage("OK.")])), middleware=[middleware])
+    await agent.ainvoke({"messages": [("user", request)]})
+    return given[0]
+
+
+@path_of("Agent Framework")
+async def by_agent_framework(memory: Memory, request: str) -> str:
+    given: list[str] = []
+
+    class Scripted(BaseChatClient):  # type: ignore[misc]
+        def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **_: Any) -> Any:
+            async def answer() -> ChatResponse:
+                given.append(f"{options.get('instructions')} {[message.text for message in messages]}")
+                return ChatResponse(messages=[ChatMessage(role="assistant", contents=["OK."])])
+
+            return answer()
+
+    provider = JiyiProvider(memory, tools=False, observe=False, **SAM)
+    await FrameworkAgent(Scripted(), "Be kind.", context_providers=[provider]).run(request)
+    return given[0]
+
+
+@path_of("Anthropic tools")
+async def by_anthropic(memory: Memory, request: str) -> str:
+    call = {"type": "tool_use", "id": "1", "name": "search_memories", "input": {"query": request}}
+    return str((await MemoryTools(memory, **SAM).answer_anthropic([call]))[0]["content"])
+
+
 @path_of("MCP")
 async def by_mcp(memory: Memory, request: str) -> str:
     async with Client(make_server(memory, **SAM)) as client:
@@ -97,7 +162,15 @@ async def by_mcp(memory: Memory, request: str) -> str:
 
 @path_of("agent in plain Python")
 async def by_agent(memory: Memory, request: str) -> str:
-    return (await AgentWithMemory(memory, lambda _: "", **SAM).run(request)).memories
+    given: list[Any] = []
+
+    def chat(messages: Any) -> str:
+        given.extend(messages)
+        raise NotAnswered  # so that the turn is not stored
+
+    with suppress(NotAnswered):
+        await AgentWithMemory(memory, chat, **SAM).run(request)
+    return str(given[0]["content"])
 
 
 @path_of("Google ADK")
@@ -121,7 +194,7 @@ async def by_pydantic_ai(memory: Memory, request: str) -> str:
 
 @path_of("LlamaIndex")
 async def by_llama_index(memory: Memory, request: str) -> str:
-    return str(await JiyiMemoryBlock(memory, **SAM).aget([ChatMessage(role="user", content=request)]))
+    return str(await JiyiMemoryBlock(memory, **SAM).aget([LlamaMessage(role="user", content=request)]))
 
 
 @path_of("Agno")

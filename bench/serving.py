@@ -1,35 +1,42 @@
 """Servers of Jiyi for benches, in the event loop of their memory."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import uvicorn
 
 from jiyi import Memory
-from jiyi.server.proxy import Upstream, serve_proxy
-from jiyi.server.serve import serve
+from jiyi.http_server import bind_socket
+from jiyi.server.proxy import Upstream, proxy_app
+from jiyi.server.serve import ReturningServer, server_config, server_over
+from jiyi.settings import ServerSettings
 
-Ready = Callable[[str, bool], None]
+HOST = "127.0.0.1"
 
 
 @asynccontextmanager
-async def serving(start: Callable[[Ready], Awaitable[None]]) -> AsyncIterator[str]:
+async def serving(server: uvicorn.Server) -> AsyncIterator[str]:
     """Run a server until the block ends; yield its address."""
-    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    running = asyncio.ensure_future(start(lambda url, _: address.set_result(url)))
-    await asyncio.wait((address, running), return_when=asyncio.FIRST_COMPLETED)
-    if running.done():
-        await running
-    try:
-        yield address.result()
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+    with bind_socket(HOST, 0) as sock:
+        running = asyncio.ensure_future(server.serve(sockets=[sock]))
+        try:
+            yield f"http://{HOST}:{sock.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await running
 
 
-def server_of(memory: Memory) -> AbstractAsyncContextManager[str]:
-    return serving(lambda ready: serve(memory, host="127.0.0.1", port=0, ready=ready))
+@asynccontextmanager
+async def server_of(memory: Memory) -> AsyncIterator[str]:
+    async with serving(server_over(memory, host=HOST)) as url:
+        yield url
 
 
-def proxy_of(memory: Memory, to: str, *, user_id: str) -> AbstractAsyncContextManager[str]:
-    upstream = Upstream.parse(to, key=None)
-    return serving(lambda ready: serve_proxy(memory, upstream, user_id=user_id, host="127.0.0.1", port=0, ready=ready))
+@asynccontextmanager
+async def proxy_of(memory: Memory, to: str, *, user_id: str) -> AsyncIterator[str]:
+    async with httpx.AsyncClient(timeout=600) as http:
+        app = proxy_app(memory, Upstream.parse(to, key=None), http, user_id=user_id, host=HOST)
+        async with serving(ReturningServer(server_config(app, ServerSettings()))) as url:
+            yield f"{url}/v1"

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from extractors import SpelledOut
+from jiyi.agents.recall import MAX_TOKENS
 from rest import Running, running
 
 
@@ -184,6 +185,7 @@ def test_turns_summaries_skills_and_the_end_of_a_session(web: httpx.Client) -> N
     add(web, "team rule", group_id="office")
     assert web.get("/v1/groups").json() == {"groups": {"office": 1}}
     assert web.post("/v1/context", json={"query": "上海", "max_tokens": 300}).json()["context"].count("上海") >= 1
+    assert web.post("/v1/recall", json={"said": "上海"}).json()["max_tokens"] == MAX_TOKENS
     web.post("/v1/search", json={"query": "上海"})
     assert web.get("/v1/recalls").json()["items"][0]["query"] == "上海"
 

@@ -28,23 +28,24 @@ export function memoryTools(jiyi: Jiyi, options: MemoryOptions = {}) {
   return {
     search_memories: tool({
       description: "Search what is known about the user. Search before you ask them for something they may have told you.",
-      inputSchema: jsonSchema<{ query: string; limit?: number }>({
+      inputSchema: jsonSchema<{ query: string }>({
         type: "object",
         properties: {
           query: { type: "string", minLength: 1, maxLength: 8000, description: "what to look for, in the user's words" },
-          limit: { type: "integer", minimum: 1, maximum: 20 },
         },
         required: ["query"],
         additionalProperties: false,
       }),
-      execute: async ({ query, limit }) => {
-        const found = await jiyi.search(query, { limit: limit ?? 5, ...user });
-        const memories = found.hits.map((hit) => ({
-          id: hit.id,
-          text: hit.content,
-          relevance: Number(hit.relevance_score.toFixed(2)),
-          weak: hit.relevance_score < 0.6,
-          date: hit.occurred_at.slice(0, 10),
+      execute: async ({ query }) => {
+        // A recall also has the wishes and limits that always apply.
+        const { used } = await jiyi.recall(query, user);
+        const memories = used.map(({ memory, relevance_score, standing, weak }) => ({
+          id: memory.id,
+          text: memory.content,
+          date: memory.occurred_at.slice(0, 10),
+          ...(relevance_score == null ? {} : { relevance: Number(relevance_score.toFixed(2)) }),
+          ...(weak ? { weak } : {}),
+          ...(standing ? { applies_always: true } : {}),
         }));
         return memories.length > 0 ? { memories } : { memories, note: "nothing matches" };
       },

@@ -78,6 +78,11 @@ test("a model saves, finds, corrects and forgets through tools", async () => {
   };
   const saved = await ask("save_memory", { text: "I like green tea" });
   assert.equal(saved.saved[0].text, "I like green tea");
+  await jiyi.add("I'm allergic to peanuts", { user_id: "tools" });
+  const always = await ask("search_memories", { query: "book a table for us" });
+  assert.ok(always.memories.some((one: any) => /peanuts/.test(one.text) && one.applies_always));
+  await jiyi.deleteAll({ user_id: "tools" });
+  await ask("save_memory", { text: "I like green tea" });
   const found = await ask("search_memories", { query: "which tea?" });
   assert.equal(found.memories[0].text, "I like green tea");
   const id = found.memories[0].id as string;

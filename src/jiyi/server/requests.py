@@ -7,6 +7,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from .. import validation
+from ..agents.recall import MAX_TOKENS
 from ..keys import MAX_KEY_USERS, Permission
 from ..models import CandidateMemory, Layer, Message, SearchMode, Share, Status, Time
 from ..read.context import ContextLanguage, Style
@@ -170,7 +171,7 @@ class RecallBody(Body):
     model_config = example(said="晚饭吃什么？", max_tokens=400)
 
     said: QueryText = Field(description="the words of the user")
-    max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 800
+    max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = MAX_TOKENS
     style: Style = "sections"
     session_id: Name | None = Field(default=None, description="words of this session are left out")
     agent_id: Name | None = None

@@ -10,16 +10,16 @@ import { empty, failure, loading } from "../parts/states.js";
 import { here, note } from "../router.js";
 import { copy } from "./pane.js";
 
-const BUDGETS = [200, 400, 800, 1500, 4000];
+const BUDGETS = [200, 400, 1000, 1500, 4000];
 
 export function showAsk(place, params, signal) {
   const input = h("textarea", { class: "textarea short", value: params.get("q") ?? "", maxlength: 4000, placeholder: t("ask_placeholder"), dir: "auto" });
-  const budget = h("select", { class: "select" }, BUDGETS.map((size) => h("option", { value: size, selected: String(size) === (params.get("tokens") ?? "800") }, t("ask_tokens", { n: size }))));
+  const budget = h("select", { class: "select" }, BUDGETS.map((size) => h("option", { value: size, selected: String(size) === (params.get("tokens") ?? "1000") }, t("ask_tokens", { n: size }))));
   const result = h("div", { class: "stack", "aria-live": "polite" });
 
   async function ask() {
     const words = input.value.trim();
-    note({ q: words, tokens: budget.value === "800" ? null : budget.value });
+    note({ q: words, tokens: budget.value === "1000" ? null : budget.value });
     tell("moved");
     if (!words) {
       fill(result, empty("ask", t("ask_start"), t("ask_start_text")));
