@@ -24,7 +24,10 @@ def langchain_tools(memory: Memory | sync.Memory, *, user_id: str, **options: An
     """Return the tools for an agent; `options` are those of `MemoryTools`. `only=LANGMEM_NAMES` returns `manage_memory`
     and `search_memory`. A `jiyi.sync.Memory` serves `invoke` and `ainvoke`, a `jiyi.Memory` serves `ainvoke`. The
     artifact of a tool message is the result as data."""
-    tools = MemoryTools(memory, user_id=user_id, **options)
+    return structured_tools(MemoryTools(memory, user_id=user_id, **options))
+
+
+def structured_tools(tools: MemoryTools) -> list[BaseTool]:
     return [_structured(tools, tool) for tool in tools.definitions]
 
 

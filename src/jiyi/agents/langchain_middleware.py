@@ -12,8 +12,8 @@ from .. import sync
 from ..errors import InvalidInput, MissingExtra
 from ..memory import Memory
 from ..models import Message
-from .langchain import langchain_tools
-from .recall import MAX_TOKENS, Conversation, await_in, engine_of
+from .langchain import structured_tools
+from .recall import MAX_TOKENS, await_in
 from .tools import MemoryTools
 
 try:
@@ -26,30 +26,25 @@ except ImportError as error:
 class JiyiMiddleware(AgentMiddleware[Any, Any, Any]):
     """Recalls before each model call, offers the memory tools (`tools=False`: none), and stores the turn when the agent
     has answered (`observe=False`: not). A `jiyi.sync.Memory` serves `invoke` and `ainvoke`, a `jiyi.Memory` `ainvoke`.
-    Further options are those of `MemoryTools`."""
+    Further options are those of `MemoryTools`, such as `session_id`."""
 
     def __init__(
         self,
         memory: Memory | sync.Memory,
         *,
         user_id: str,
-        session_id: str | None = None,
-        agent_id: str | None = None,
-        group_id: str | None = None,
-        private: bool = False,
         tools: bool = True,
         observe: bool = True,
         max_tokens: int = MAX_TOKENS,
         **options: Any,
     ) -> None:
         super().__init__()
-        scope: Any = {"user_id": user_id, "session_id": session_id, "agent_id": agent_id, "group_id": group_id}
         self._memory = memory
-        self._conversation = Conversation(memory=engine_of(memory), **scope, private=private)
         self._observe = observe
         self._max_tokens = max_tokens
-        self._guide = MemoryTools(memory, **scope, private=private, **options) if tools else None
-        self.tools = langchain_tools(memory, **scope, private=private, **options) if tools else []
+        self._tools = MemoryTools(memory, user_id=user_id, **options)
+        self._conversation = self._tools.conversation
+        self.tools = structured_tools(self._tools) if tools else []
 
     async def awrap_model_call(
         self,
@@ -81,10 +76,10 @@ class JiyiMiddleware(AgentMiddleware[Any, Any, Any]):
         said = [message.text for message in messages if isinstance(message, HumanMessage) and message.text.strip()]
         words = said[-1] if said else ""
         found = await self._conversation.context(words, max_tokens=self._max_tokens)
-        if self._guide is None:
+        if not self.tools:
             return found.block
-        self._guide.listen(words)
-        return "\n\n".join(filter(None, (self._guide.system_prompt, found.block)))
+        self._tools.listen(words)
+        return "\n\n".join(filter(None, (self._tools.system_prompt, found.block)))
 
 
 def _with_text(request: ModelRequest[Any], text: str) -> ModelRequest[Any]:
