@@ -50,9 +50,12 @@ class Writer:
     def __init__(self, templates: dict[str, Any], name: str, seed: int) -> None:
         self._chance = random.Random(seed)
         self._relatives = templates["relatives"]
+        self._has_relative = templates["has_relative"]
         self._chatter = templates["chatter"]
         self._around = templates["around"]
-        self._attributes = {key: value for key, value in templates.items() if "values" in value}
+        self._attributes = {
+            key: value for key, value in templates.items() if isinstance(value, dict) and "values" in value
+        }
         self._language = self._chance.choice(LANGUAGES)
         self._name = name
 
@@ -76,7 +79,7 @@ class Writer:
             "user": self._chance.choice(USERS),
             "asked_at": (BEGAN + timedelta(days=3 * len(said) + 5)).isoformat(),
             "sessions": sessions,
-            "questions": [*self._about(said), *self._absent(said)],
+            "questions": [*self._about(said), *self._absent(said), *self._about_relatives(said)],
             "junk": self._chatter,
         }
 
@@ -134,6 +137,26 @@ class Writer:
             }
             for asked, one in latest.items()
         ]
+
+    def _about_relatives(self, said: list[Statement]) -> list[dict[str, Any]]:
+        """Ask whether there is a relative, of one who was mentioned and of one who was not."""
+        mentioned = sorted({one.relative for one in said if one.relative is not None})
+        others = [one for one in range(len(self._relatives)) if one not in mentioned]
+        asked = self._chance.sample(mentioned, min(1, len(mentioned))) + self._chance.sample(others, 1)
+        return [self._ask_for(relative, [one.at for one in said if one.relative == relative]) for relative in asked]
+
+    def _ask_for(self, relative: int, gold: list[list[int]]) -> dict[str, Any]:
+        language = self._written(ACROSS)
+        text = self._chance.choice(self._has_relative[LANGUAGES[language]])
+        words = [[rf"\b{word}\b" if word.isascii() else word] for word in self._relatives[relative]] if gold else []
+        kind = "plain" if gold else "absent"
+        return {
+            "q": re.sub(r"\ba (?=[aeiou])", "an ", text.replace("{r}", self._relatives[relative][language])),
+            "gold": gold,
+            "must": words,
+            "never": [],
+            "kind": kind,
+        }
 
     def _absent(self, said: list[Statement]) -> list[dict[str, Any]]:
         """Ask about attributes of somebody else first, then about attributes that nobody has stated."""
