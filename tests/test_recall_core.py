@@ -64,6 +64,16 @@ async def test_standing_wishes_and_limits_are_always_there(memory: Memory) -> No
     assert (await recall(memory, "xyzzy", user_id="somebody else")).block == ""
 
 
+async def test_the_limit_that_matters_is_there_beside_many_others(memory: Memory) -> None:
+    await memory.add("Mei is allergic to the shellfish of any restaurant", user_id="mei")
+    for at in range(20):
+        await memory.add(f"Mei is allergic to thing{at}", user_id="mei")
+    told = [{"role": "user", "content": f"We booked a table at restaurant number {at}"} for at in range(150)]
+    await memory.add(told, user_id="mei", session_id="monday")
+    found = await recall(memory, "table at a restaurant, please", user_id="mei", session_id="tuesday")
+    assert "shellfish" in found.block
+
+
 async def test_what_this_session_said_is_left_out(memory: Memory) -> None:
     said = [{"role": "user", "content": "I'm allergic to green tea."}]
     await memory.add(said, user_id="mei", session_id="monday")

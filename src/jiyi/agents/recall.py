@@ -28,6 +28,7 @@ from ..roles import role_kind
 from ..text.fence import strip_context
 from ..write.classify import classify, is_small_talk
 from .chat import part
+from .standing import TYPES as standing_types
 from .standing import is_instruction, standing_memories
 
 logger = logging.getLogger(__name__)
@@ -233,7 +234,7 @@ class Conversation:
             problem = await self._wait_for_turns()
             found = await self._hits(query, least, limit, search or self._search, skip_session)
             found = sharing_words(query, found) if is_small_talk(query) else found
-            standing = await self.standing(skip_session=skip_session)
+            standing = await self.standing(query, skip_session=skip_session)
         except JiyiError as error:
             logger.warning("recall failed, continuing without memories: %s", error)
             return Recalled(problems=(f"recall failed: {error}",))
@@ -241,10 +242,18 @@ class Conversation:
         others = choose_standing(standing, hits, found)
         return Recalled(tuple(hits), tuple(others), problems=(problem,) if problem else ())
 
-    async def standing(self, *, skip_session: bool = True) -> list[MemoryItem]:
-        """Return the user's standing wishes and limits, newest first."""
+    async def standing(self, query: str, *, skip_session: bool = True) -> list[MemoryItem]:
+        """Return the user's standing wishes and limits, newest first; more than are shown, nearest to the query first."""
         found = await standing_memories(self.memory, self.user_id, self.filters)
-        return [memory for memory in found if not (skip_session and self._said_here(memory))]
+        found = [memory for memory in found if not (skip_session and self._said_here(memory))]
+        if len(found) <= MOST_LIMITS:
+            return found
+        # Other memories and earlier requests must not push a limit out.
+        near = await self.memory.search(
+            query, user_id=self.user_id, **self.filters, memory_types=standing_types, limit=_MOST
+        )
+        rank = {hit.id: at for at, hit in enumerate(near.hits)}
+        return sorted(found, key=lambda memory: rank.get(memory.id, len(rank)))
 
     async def _wait_for_turns(self) -> str | None:
         """Wait a moment for turns of the user that are being stored; return the problem if they take longer."""

@@ -113,7 +113,7 @@ async def search_memories(conversation: Conversation, given: SearchMemoriesInput
             conversation, given.model_copy(update={"memory_types": None})
         )
         return output.model_copy(update={"types_without_memories": tuple(map(harmless, given.memory_types))})
-    standing = [] if is_filtered else await conversation.standing(skip_session=False)
+    standing = [] if is_filtered else await conversation.standing(given.query, skip_session=False)
     hits = found.hits if is_filtered else choose_hits(found.hits, standing, limit)
     return SearchMemoriesOutput(
         total_found=found.total_found,
