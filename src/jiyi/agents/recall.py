@@ -28,8 +28,7 @@ from ..roles import role_kind
 from ..text.fence import strip_context
 from ..write.classify import classify, is_small_talk
 from .chat import part
-from .standing import TYPES as standing_types
-from .standing import is_instruction, standing_memories
+from .standing import STANDING_TYPES, is_instruction, standing_memories
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -243,14 +242,14 @@ class Conversation:
         return Recalled(tuple(hits), tuple(others), problems=(problem,) if problem else ())
 
     async def standing(self, query: str, *, skip_session: bool = True) -> list[MemoryItem]:
-        """Return the user's standing wishes and limits, newest first; more than are shown, nearest to the query first."""
+        """Return the standing wishes and limits, newest first, or nearest to the query first if they are too many."""
         found = await standing_memories(self.memory, self.user_id, self.filters)
         found = [memory for memory in found if not (skip_session and self._said_here(memory))]
         if len(found) <= MOST_LIMITS:
             return found
         # Other memories and earlier requests must not push a limit out.
         near = await self.memory.search(
-            query, user_id=self.user_id, **self.filters, memory_types=standing_types, limit=_MOST
+            query, user_id=self.user_id, **self.filters, memory_types=STANDING_TYPES, limit=_MOST
         )
         rank = {hit.id: at for at, hit in enumerate(near.hits)}
         return sorted(found, key=lambda memory: rank.get(memory.id, len(rank)))
