@@ -56,6 +56,13 @@ def _part(name: str, key: Any, value: Any, *, text: Any = None, number: Any = No
 
 _memory, _message = MemoryRow, MessageRow
 _HAS_VECTOR = sa.and_(EmbeddingRow.part == 0, EmbeddingRow.model == sa.bindparam("model"))
+# Not a join: before PostgreSQL has statistics of a new user, it compares every memory with every vector.
+_vector_of_memory = (
+    sa.select(EmbeddingRow.part)
+    .where(EmbeddingRow.user_id == _USER, EmbeddingRow.memory_id == _memory.id, _HAS_VECTOR)
+    .correlate(MemoryRow)
+    .scalar_subquery()
+)
 _PARTS: dict[str, sa.Select[Any]] = {
     "cited": _part("cited", _message.id, _message.id).where(_message.user_id == _USER, _message.id.in_(_in("cited"))),
     "delivered": _part("delivered", _message.id, _message.id).where(
@@ -67,9 +74,9 @@ _PARTS: dict[str, sa.Select[Any]] = {
     "met": _part("embedded", EmbeddingRow.memory_id, EmbeddingRow.memory_id).where(
         EmbeddingRow.user_id == _USER, EmbeddingRow.memory_id.in_(_in("met")), _HAS_VECTOR
     ),
-    "said": _part("embedded", EmbeddingRow.memory_id, EmbeddingRow.memory_id)
-    .join(MemoryRow, sa.and_(_memory.user_id == EmbeddingRow.user_id, _memory.id == EmbeddingRow.memory_id))
-    .where(_memory.user_id == _USER, _memory.dedupe_hash.in_(_in("said")), _HAS_VECTOR),
+    "said": _part("embedded", _memory.id, _memory.id).where(
+        _memory.user_id == _USER, _memory.dedupe_hash.in_(_in("said")), _vector_of_memory == 0
+    ),
     "expired": _part("expired", _memory.dedupe_hash, _memory.id).where(
         _memory.user_id == _USER,
         _memory.dedupe_hash.in_(_in("expired")),
