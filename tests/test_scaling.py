@@ -1,4 +1,4 @@
-"""docs/scaling.md is true: everything is keyed by user first, so that it can be spread by user."""
+"""docs/internals/engines.md is true: everything is keyed by user first, so that it can be spread by user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy import Table, UniqueConstraint
 from jiyi.store.tables import Base
 from support import each_case
 
-PAGE = (Path(__file__).parent.parent / "docs" / "scaling.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent / "docs" / "internals" / "engines.md").read_text(encoding="utf-8")
 TABLES = Base.metadata.sorted_tables
 NOT_YET = {"changes"}  # the page says what it would need
 NOBODYS = {"api_keys", "audit", "engines"}
