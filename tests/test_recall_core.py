@@ -72,6 +72,7 @@ async def test_the_limit_that_matters_is_there_beside_many_others(memory: Memory
     await memory.add(told, user_id="mei", session_id="monday")
     found = await recall(memory, "table at a restaurant, please", user_id="mei", session_id="tuesday")
     assert "shellfish" in found.block
+    assert len(await memory.usage.recalls(user_id="mei")) == 1
 
 
 async def test_what_this_session_said_is_left_out(memory: Memory) -> None:

@@ -28,7 +28,7 @@ from ..roles import role_kind
 from ..text.fence import strip_context
 from ..write.classify import classify, is_small_talk
 from .chat import part
-from .standing import STANDING_TYPES, is_instruction, standing_memories
+from .standing import is_instruction, standing_memories
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -136,6 +136,11 @@ def _message(given: Message | Mapping[str, Any]) -> Message | None:
         return None
 
 
+def hits_to_fetch(limit: int, standing: Sequence[MemoryItem]) -> int:
+    """Return how many hits to search for: some are dropped, and limits that are too many are ranked by them."""
+    return max(OVERFETCH * limit, _MOST if len(standing) > MOST_LIMITS else 0)
+
+
 def choose_hits(found: Sequence[Hit], standing: Sequence[MemoryItem], limit: int) -> list[Hit]:
     """Choose the hits to show beside the standing memories: no weak hit that is shown among those anyway, no message
     behind one, and no small talk takes the place of another."""
@@ -231,9 +236,9 @@ class Conversation:
             return Recalled()
         try:
             problem = await self._wait_for_turns()
-            found = await self._hits(query, least, limit, search or self._search, skip_session)
+            standing = await self.standing(skip_session=skip_session)
+            found = await self._hits(query, least, limit, standing, search or self._search, skip_session)
             found = sharing_words(query, found) if is_small_talk(query) else found
-            standing = await self.standing(query, skip_session=skip_session)
         except JiyiError as error:
             logger.warning("recall failed, continuing without memories: %s", error)
             return Recalled(problems=(f"recall failed: {error}",))
@@ -241,18 +246,10 @@ class Conversation:
         others = choose_standing(standing, hits, found)
         return Recalled(tuple(hits), tuple(others), problems=(problem,) if problem else ())
 
-    async def standing(self, query: str, *, skip_session: bool = True) -> list[MemoryItem]:
-        """Return the standing wishes and limits, newest first, or nearest to the query first if they are too many."""
+    async def standing(self, *, skip_session: bool = True) -> list[MemoryItem]:
+        """Return the user's standing wishes and limits, newest first."""
         found = await standing_memories(self.memory, self.user_id, self.filters)
-        found = [memory for memory in found if not (skip_session and self._said_here(memory))]
-        if len(found) <= MOST_LIMITS:
-            return found
-        # Other memories and earlier requests must not push a limit out.
-        near = await self.memory.search(
-            query, user_id=self.user_id, **self.filters, memory_types=STANDING_TYPES, limit=_MOST
-        )
-        rank = {hit.id: at for at, hit in enumerate(near.hits)}
-        return sorted(found, key=lambda memory: rank.get(memory.id, len(rank)))
+        return [memory for memory in found if not (skip_session and self._said_here(memory))]
 
     async def _wait_for_turns(self) -> str | None:
         """Wait a moment for turns of the user that are being stored; return the problem if they take longer."""
@@ -262,9 +259,17 @@ class Conversation:
             return "the last turns are not stored yet"
         return None
 
-    async def _hits(self, query: str, least: float, limit: int, search: Search, skip_session: bool) -> list[Hit]:
+    async def _hits(
+        self,
+        query: str,
+        least: float,
+        limit: int,
+        standing: Sequence[MemoryItem],
+        search: Search,
+        skip_session: bool,
+    ) -> list[Hit]:
         """Return at least `limit` hits, if there are so many."""
-        wanted = limit * OVERFETCH
+        wanted = hits_to_fetch(limit, standing)
         while True:
             found = await search(query, least, wanted)
             others = [hit for hit in found if not (skip_session and self._said_here(hit)) and not _is_noise(hit)]

@@ -11,7 +11,7 @@ from ..memory import Memory
 from ..models import MemoryItem, utc_now
 from ..write.classify import classify
 
-STANDING_TYPES = ("preference", "fact", "profile", "pattern", "lesson", "instruction", "constraint")
+TYPES = ("preference", "fact", "profile", "pattern", "lesson", "instruction", "constraint")
 LONGEST = 300  # characters; a longer memory is no wish
 FIRST_SCAN = 1_000  # newest memories that are read for the first recall of a user
 PAGE = 20
@@ -63,7 +63,7 @@ async def standing_memories(memory: Memory, user_id: str, filters: Mapping[str, 
     new: list[MemoryItem] = []
     cursor, limit, scanned = None, PAGE if known.newest else FIRST_SCAN, 0
     while scanned < FIRST_SCAN:
-        page = await memory.list(user_id=user_id, memory_types=STANDING_TYPES, limit=limit, cursor=cursor, **filters)
+        page = await memory.list(user_id=user_id, memory_types=TYPES, limit=limit, cursor=cursor, **filters)
         fresh = [one for one in page.items if one.id > known.newest]
         new += fresh
         scanned += len(page.items)

@@ -11,7 +11,7 @@ from ... import validation
 from ...engine import runtime
 from ...models import MemoryItem
 from ...text.fence import harmless, strip_context
-from ..recall import OVERFETCH, Conversation, choose_hits, choose_standing
+from ..recall import Conversation, choose_hits, choose_standing, hits_to_fetch
 from .inputs import (
     MAX_HITS,
     ForgetMemoryInput,
@@ -96,6 +96,7 @@ async def search_memories(conversation: Conversation, given: SearchMemoriesInput
     memory, user_id = conversation.memory, conversation.user_id
     limit = given.limit or runtime(memory).settings.tools.max_results_per_search
     is_filtered = any((given.memory_types, *(given.time_range or ()), given.time_range_days, given.min_relevance_score))
+    standing = [] if is_filtered else await conversation.standing(skip_session=False)
     found = await memory.search(
         given.query,
         user_id=user_id,
@@ -106,14 +107,13 @@ async def search_memories(conversation: Conversation, given: SearchMemoriesInput
         time_range=given.time_range,
         time_range_days=given.time_range_days,
         min_relevance_score=given.min_relevance_score or 0.0,
-        limit=limit if is_filtered else OVERFETCH * limit,
+        limit=limit if is_filtered else hits_to_fetch(limit, standing),
     )
     if given.memory_types and not found.searched:  # models invent types, which would hide every memory
         output: SearchMemoriesOutput = await search_memories.run(
             conversation, given.model_copy(update={"memory_types": None})
         )
         return output.model_copy(update={"types_without_memories": tuple(map(harmless, given.memory_types))})
-    standing = [] if is_filtered else await conversation.standing(given.query, skip_session=False)
     hits = found.hits if is_filtered else choose_hits(found.hits, standing, limit)
     return SearchMemoriesOutput(
         total_found=found.total_found,
