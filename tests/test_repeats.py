@@ -70,6 +70,7 @@ async def test_another_number_name_code_or_negation_is_never_merged(first: str, 
         ("the soup has too much salt", "the soup has salt"),
         ("我喜欢茶胜过咖啡", "我喜欢咖啡胜过茶"),
         ("我下个月结婚", "我下个月结婚了"),
+        ("我喜欢写", "我喜欢写真"),
         ("der Hund mag die Katze", "die Katze mag der Hund"),
     ],
 )

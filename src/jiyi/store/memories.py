@@ -195,7 +195,7 @@ async def known_by_hash(session: AsyncSession, user_id: str, hashes: Sequence[st
 
 
 async def select_known(database: Database, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
-    """Return the same outside of a session."""
+    """Return the ids of current memories by dedupe hash, without a session."""
     reads = [(_KNOWN, {"user_id": user_id, "ids": list(some), "now": now}) for some in chunks(hashes)]
     found = await database.select(user_id, *reads) if reads else []
     return {said: memory_id for rows in found for said, memory_id in rows if said}

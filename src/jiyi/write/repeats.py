@@ -30,7 +30,7 @@ WORDS = 4  # heaviest keywords by which similar memories are looked up
 _LATIN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _CODE = re.compile(r"(?<!\S)(?=\S*\d)\S+|\b(?=\w*[a-z][A-Z])\w+|\b[A-Z]{2,}\b")
 _HAN = re.compile(r"[\u3400-\u9fff]")
-_EMPTY_HAN = re.compile("很|非常|特别|真的|真|都|也|的|啊|呢|吧")
+_EMPTY_HAN = re.compile("很|非常|特别|真的|都|也|的|啊|呢|吧")
 _SYMBOL = re.compile(r"[^\w\s.,;:!?'’\"“”()。，、；：！？（）「」…-]")
 _CONTRACTED = re.compile(r"['’](?:m|re|s|ve|ll)$")
 _EMPTY = word_set("a an the am is are to do does really very so just quite also")
