@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import get_args
 
 import jiyi.server
-from jiyi.models import LAYERS, RelationType, Revision
+from jiyi.memory_types import LAYERS
+from jiyi.models import RelationType, Revision
 from jiyi.read.presets import PRESETS, Weights
 from jiyi.read.relevance import CANDIDATE_FEATURES
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from torture.injections import look_alikes
 
 from jiyi import CandidateMemory, Memory
-from jiyi.models import MemoryItem, layer_of
+from jiyi.memory_types import layer_of
+from jiyi.models import MemoryItem
 from jiyi.read.context import is_context, render_context, strip_context
 from jiyi.text import budget, fence
 from jiyi.text.budget import token_bound

@@ -23,6 +23,7 @@ DOCS = ROOT.parent.parent / "docs"
 
 # From the lowest layer to the highest: a module may import modules of its own package and of lower layers.
 LAYERS: list[set[str]] = [
+    {"memory_types"},
     {"models", "errors", "ids", "roles", "durable", "text_cache", "rate_limit"},
     {"languages"},
     {"text"},

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jiyi import Memory
+from jiyi.settings import load_settings
 from jiyi.testing import ScriptedLLM, WordEmbedder
 
 
@@ -27,6 +28,31 @@ async def test_a_candidate_with_an_upper_case_type_and_its_session(tmp_path: Pat
         found = {item.memory_type: item for item in await memory.list(user_id="mei")}
         assert found.keys() == {"profile", "task"}
         assert (found["profile"].tags, found["profile"].metadata) == (("tone",), {"source_session_id": "s1"})
+
+
+async def test_type_names_of_other_systems_mean_ours_when_stored_and_when_filtered(tmp_path: Path) -> None:
+    candidates = [
+        {"type": "EPISODIC", "text": "上周去了杭州西湖", "importance": 0.8},
+        {"type": "user_preference", "text": "更喜欢简洁直接的回答"},
+        {"type": "Recipe", "text": "三杯鸡的做法"},
+    ]
+    async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder()) as memory:
+        added = await memory.add(candidates, user_id="mei")
+        assert [item.memory_type for item in added.memories] == ["episode", "preference", "Recipe"]
+        assert [item.layer for item in added.memories] == ["episodic", "semantic", "semantic"]
+        named = {"EPISODIC": "西湖", "user_preference": "简洁", "PREFERENCE": "简洁", "episode": "西湖"}
+        for memory_type, text in named.items():
+            [item] = await memory.list(user_id="mei", memory_types=[memory_type])
+            assert text in item.content
+
+
+async def test_types_rank_in_the_order_preference_command_output_general(tmp_path: Path) -> None:
+    types = ["general", "command_output", "user_preference"]
+    settings = load_settings(search={"preset": "words_and_time"})
+    async with Memory.open(tmp_path / "memory.db", embedder=WordEmbedder(), settings=settings) as memory:
+        await memory.add([{"type": name, "text": "short answers in English"} for name in types], user_id="mei")
+        found = await memory.search("short answers", user_id="mei")
+        assert [hit.memory_type for hit in found] == ["preference", "command_output", "general"]
 
 
 @pytest.mark.parametrize(

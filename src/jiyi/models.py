@@ -9,7 +9,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-Layer = Literal["episodic", "semantic", "procedural"]
+from .memory_types import Layer, type_name
+
 SearchMode = Literal["hybrid", "keyword", "semantic"]
 Status = Literal["active", "archived"]
 
@@ -27,27 +28,6 @@ def in_utc(at: datetime) -> datetime:
 Time = Annotated[AwareDatetime, AfterValidator(in_utc)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
-# Types are open: one that is not listed belongs to the semantic layer.
-LAYERS: dict[str, Layer] = {
-    "message": "episodic",
-    "episode": "episodic",
-    "event": "episodic",
-    "task": "episodic",
-    "command_output": "episodic",
-    "file": "episodic",
-    "preference": "semantic",
-    "fact": "semantic",
-    "pattern": "semantic",
-    "profile": "semantic",
-    "skill": "procedural",
-    "lesson": "procedural",
-    "error_handling": "procedural",
-}
-
-
-def layer_of(memory_type: str) -> Layer:
-    return LAYERS.get(memory_type, "semantic")
-
 
 class Unset(Enum):
     """Type of `UNSET`, which leaves a value unchanged where None would remove it."""
@@ -60,10 +40,6 @@ UNSET: Final = Unset.UNSET
 
 class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # validators are slow to build
-
-
-def _lower_type(value: str | None) -> str | None:
-    return value.lower() if value is not None and value.isupper() else value
 
 
 # Names of a message's time in other formats. An unknown one would silently become the current time.
@@ -107,10 +83,10 @@ def _text_of_part(part: Any) -> str:
 
 
 class CandidateMemory(Value):
-    """A memory extracted by the caller. Types in upper case (PROFILE) mean the same as in lower case."""
+    """A memory extracted by the caller."""
 
     text: str
-    type: Annotated[str | None, AfterValidator(_lower_type)] = Field(default=None, max_length=64)
+    type: Annotated[str, AfterValidator(type_name)] | None = Field(default=None, max_length=64)
     source_session_id: str | None = Field(default=None, max_length=256, description="stored in `metadata`")
     summary: str | None = None
     memory_key: str | None = Field(default=None, max_length=256)

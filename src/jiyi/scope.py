@@ -10,7 +10,8 @@ from typing import Any, NoReturn, Self, TypedDict, TypeVar, get_args, get_type_h
 
 from . import validation
 from .languages.words import normalise
-from .models import Layer, Status, utc_now
+from .memory_types import Layer
+from .models import Status, utc_now
 
 T = TypeVar("T")
 TimeRange = tuple[datetime | None, datetime | None]
@@ -85,7 +86,7 @@ class Filter(Scope):
             session_id=validation.optional_name("session_id", session_id),
             agent_id=validation.optional_name("agent_id", agent_id),
             group_id=validation.optional_name("group_id", group_id),
-            memory_types=None if memory_types is None else validation.names("memory_types", memory_types),
+            memory_types=None if memory_types is None else validation.memory_types("memory_types", memory_types),
             with_messages=with_messages,
             layers=None if layers is None else validation.layers("layers", layers),
             tags=None if tags is None else tuple(normalise(tag) for tag in validation.tags("tags", tags)),

@@ -8,7 +8,8 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from .errors import InvalidInput
 from .languages.words import normalise
-from .models import Layer, Status, in_utc
+from .memory_types import Layer, type_name
+from .models import Status, in_utc
 
 MAX_TEXT = 100_000
 MAX_QUERY = 8_000
@@ -49,7 +50,11 @@ def name(argument: str, value: object) -> str:
 
 
 def memory_type(argument: str, value: object) -> str:
-    return text(argument, value, longest=MAX_TYPE)
+    return type_name(text(argument, value, longest=MAX_TYPE))
+
+
+def memory_types(argument: str, values: object) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(type_name, names(argument, values))))
 
 
 def optional_name(argument: str, value: str | None) -> str | None:

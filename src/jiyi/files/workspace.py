@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 from ..durable import make_folder
 from ..errors import InvalidInput, WorkspaceError
 from ..ids import new_id
-from ..models import Layer, layer_of
+from ..memory_types import Layer, layer_of
 from . import safe
 
 MARKER = ".jiyi/workspace.json"

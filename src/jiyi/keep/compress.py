@@ -20,7 +20,8 @@ from ..errors import LlmBadReply, LlmError
 from ..ids import identity, new_id
 from ..languages.words import width
 from ..llm.client import LLMClient
-from ..models import ReceiptState, Time, Value, layer_of
+from ..memory_types import layer_of
+from ..models import ReceiptState, Time, Value
 from ..settings import MaintenanceSettings
 from ..store.contract import Addition, Change, ChangedMemory, Effects, NewMemory, NewRelation, Source, Stale
 from ..store.maintenance import Aged, Held

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from .. import validation
 from ..agents.recall import MAX_TOKENS
 from ..keys import MAX_KEY_USERS, Permission
-from ..models import CandidateMemory, Layer, Message, SearchMode, Share, Status, Time
+from ..memory_types import Layer
+from ..models import CandidateMemory, Message, SearchMode, Share, Status, Time
 from ..read.context import ContextLanguage, Style
 
 MAX_ENTRIES = 2_000  # messages or candidates in one call; more is an import

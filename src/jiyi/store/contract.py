@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from ..models import Layer, ReceiptState, Status
+from ..memory_types import Layer
+from ..models import ReceiptState, Status
 
 Advance = Callable[[str, int, int], None]  # what is done, how much of it, of how much
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from .. import validation
-from ..models import Layer, Status, Time
+from ..memory_types import Layer
+from ..models import Status, Time
 from .tables import ID, NAME
 from .types import VECTOR
 

@@ -9,7 +9,8 @@ from pydantic import JsonValue
 from ..ids import identity, new_id, trust_parts
 from ..languages.terms import exact_hash
 from ..languages.words import normalise
-from ..models import CandidateMemory, layer_of
+from ..memory_types import layer_of
+from ..models import CandidateMemory
 from ..roles import THE_USER, is_instruction, is_person, role_kind
 from ..scope import Scope
 from ..store.contract import EXTRACTED, PAST, SAID, STATED, NewMemory, NewMessage, Source

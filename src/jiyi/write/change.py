@@ -12,7 +12,8 @@ from pydantic import JsonValue
 from .. import validation
 from ..embed import Embedder
 from ..errors import InvalidInput, NotFound, VersionConflict
-from ..models import MemoryItem, Revision, Status, Unset, layer_of, utc_now
+from ..memory_types import layer_of
+from ..models import MemoryItem, Revision, Status, Unset, utc_now
 from ..store.contract import EXTRACTED, STATED, Change
 from ..store.store import Store
 from ..text.passages import summarise

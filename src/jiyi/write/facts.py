@@ -9,7 +9,7 @@ from unicodedata import normalize
 
 from ..ids import identity, new_id, trust_parts
 from ..languages.words import HAN, normalise
-from ..models import layer_of
+from ..memory_types import layer_of
 from ..roles import THE_USER
 from ..store.contract import PAST, NewMemory, NewRelation, SlotEntry, Source
 
