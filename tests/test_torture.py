@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from torture import attacker, concurrency, engine_kills, kills, soak
-from torture.mutants import mutants_of
+from torture.mutant import mutants_of
 from torture.trial import Trial
 from torture.trials import TRIALS
 from torture.writes import under_the_shim
@@ -146,3 +146,10 @@ def test_mutants_know_the_lines_that_run_with_them() -> None:
     assert absent.lines == (absent.line, absent.line), "its condition, not its body"
     assert source[absent.line - 1].strip() == "if row is None:"
     assert not [each for each in found if each.was == "True"], "SQLite has no row locks"
+
+
+def test_no_mutant_changes_what_is_logged_or_the_checks_of_zip() -> None:
+    found = [each.was for file in ("read/accesses.py", "read/rerank.py") for each in mutants_of(file)]
+    assert found and not [was for was in found if was.startswith("logger.")]
+    assert "strict=True" in (Path(__file__).parents[1] / "src/jiyi/read/rerank.py").read_text("utf-8")
+    assert "True" not in found

@@ -1,50 +1,44 @@
 """Mutation testing of the code that writes, reads, stores and authorises.
 
-A mutant changes one place inside a function, in a fork of this process only. The tests that run the changed lines,
-known from a first run without mutants, are run until one fails. A test that fails without the mutant too counts for
-nothing. Survivors are reported: either a test is missing, or the change does not matter. `SPARED` lists those of the
-latter kind with the reason. Row locks are left as they are: SQLite, on which the tests run, has none.
+A mutant takes effect in a fork of this process only. The tests that run the changed lines, known from a first run
+without mutants, are run until one fails. A test that fails without the mutant too counts for nothing. Survivors are
+reported: either a test is missing, or the change does not matter. `SPARED` lists those of the latter kind with the
+reason.
 """
 
 from __future__ import annotations
 
-import ast
 import gc
 import importlib
 import json
 import os
 import re
 import resource
+import select
 import shutil
 import signal
 import sys
 import tempfile
-import threading
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
 
 from .forks import in_process
+from .mutant import FOLDERS, ROOT, Mutant, files, mutants_of
+from .reached import Reached, kept, record
 from .spared import SPARED
 from .trial import Trial
 
 WHOLE = 240
-ROOT = Path(__file__).parent.parent
-LONGEST_S, SLOWER = 60, 15  # against deadlocks: seconds, and times the normal duration
-LONGEST_CPU_S, SLOWER_CPU = 60, 3  # against endless loops
+LONGEST_S, SLOWER = 20, 15  # of one test, against deadlocks: seconds, and times the normal duration
+LONGEST_CPU_S, SLOWER_CPU = 60, 3  # of all tests of a mutant
 MOST_UNSTABLE = 0.01  # of the tests may fail without a mutant
-FOLDERS = ("write", "read", "store")
-# They run on PostgreSQL or with external engines only.
-ELSEWHERE = {"store/postgres.py", "store/postgres_errors.py", "store/projected.py", "store/projections.py"}
-OTHER_FILES = ("keys.py", "areas/keys.py", "server/auth.py")
 NEITHER = "not postgres and not process"  # other processes would not contain the mutant
 SERVERS = {"databases", "browser", "shared_redis", "own_redis", "engine_urls"}  # fixtures, for the same reason
 UNRELATED = re.compile(
@@ -53,133 +47,6 @@ UNRELATED = re.compile(
 )
 MOST_TESTS = 250  # of one mutant; more of them could only kill more
 LANES = 2  # processes at once
-OTHERS = {
-    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
-    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
-    ast.Add: ast.Sub, ast.Sub: ast.Add,
-}  # fmt: skip
-
-
-def files() -> list[str]:
-    """List the files to change, relative to the package."""
-    package = ROOT / "src/jiyi"
-    found = [str(path.relative_to(package)) for folder in FOLDERS for path in sorted((package / folder).glob("*.py"))]
-    return [file for file in (*found, *OTHER_FILES) if file not in ELSEWHERE]
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """One change of one place in a file."""
-
-    file: str
-    line: int
-    number: int  # index of the node in the tree
-    way: int
-    lines: tuple[int, int]  # that are executed with it, first and last
-    was: str
-    function: str  # that contains it
-    first_line: int  # of the function
-
-    def tree(self) -> ast.Module:
-        tree = _parsed(self.file)
-        _ways(_node(tree, self.number))[self.way]()
-        return ast.fix_missing_locations(tree)
-
-    def take_effect(self) -> None:
-        """Replace the code of the function in this process."""
-        path = str(ROOT / "src/jiyi" / self.file)
-        whole = compile(self.tree(), path, "exec")
-        code = next(each for each in _codes(whole) if _place(each) == self.place)
-        changed = [each for each in gc.get_objects() if isinstance(each, FunctionType) and _is(each, self.place)]
-        assert changed, self
-        for function in changed:
-            function.__code__ = code
-
-    @property
-    def place(self) -> str:
-        return f"{ROOT / 'src/jiyi' / self.file}:{self.first_line}:{self.function}"
-
-    @property
-    def name(self) -> str:
-        return f"{self.file}: {self.was} → {_short(ast.unparse(_node(self.tree(), self.number)))}"
-
-
-def mutants_of(file: str) -> Iterator[Mutant]:
-    """All mutants of a file inside functions: code that runs on import cannot be run again."""
-    tree = _parsed(file)
-    locks = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.keyword) and one.arg == "with_for_update"}
-    bodies = {id(node): (name, line) for name, line, body in _functions(tree) for node in body}
-    for number, node in enumerate(ast.walk(tree)):
-        if id(node) in bodies and id(node) not in locks:
-            for way in range(len(_ways(node))):
-                lines = _lines(node)
-                yield Mutant(file, node.lineno, number, way, lines, _short(ast.unparse(node)), *bodies[id(node)])
-
-
-def _lines(node: Any) -> tuple[int, int]:
-    """First and last line of an expression, or of the condition of a statement."""
-    part = node.test if isinstance(node, (ast.If, ast.While)) else node
-    return part.lineno, part.end_lineno
-
-
-def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, int, list[ast.AST]]]:
-    """Top-level functions and methods: name, first line, and all nodes of the body."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.ClassDef):
-            yield from _functions(node, f"{prefix}{node.name}.")
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-            yield f"{prefix}{node.name}", first, [inner for part in node.body for inner in ast.walk(part)]
-
-
-def _parsed(file: str) -> ast.Module:
-    return ast.parse((ROOT / "src/jiyi" / file).read_text("utf-8"))
-
-
-def _node(tree: ast.Module, number: int) -> ast.AST:
-    """Find a node by its number before the change."""
-    return next(each for at, each in enumerate(ast.walk(tree)) if at == number)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 160 else line[:160] + "…"
-
-
-def _ways(node: ast.AST) -> list[Any]:
-    """Possible changes of a node, each as a function that applies it."""
-    found: list[Any] = []
-    if isinstance(node, ast.Compare) and type(node.ops[0]) in OTHERS:
-        found.append(lambda: node.ops.__setitem__(0, OTHERS[type(node.ops[0])]()))
-    if isinstance(node, ast.BoolOp):
-        found.append(lambda: setattr(node, "op", OTHERS[type(node.op)]()))
-    if isinstance(node, ast.BinOp) and type(node.op) in (ast.Add, ast.Sub):
-        found.append(lambda: setattr(node, "op", OTHERS[type(node.op)]()))
-    if isinstance(node, (ast.If, ast.While, ast.IfExp)):
-        found.append(lambda: setattr(node, "test", ast.UnaryOp(ast.Not(), node.test)))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("where", "and_"):
-        # Drop a condition; user isolation depends on some.
-        found += [lambda at=at: node.args.pop(at) for at in range(len(node.args))]
-    if isinstance(node, ast.Expr) and isinstance(node.value, (ast.Await, ast.Call)):
-        found.append(lambda: setattr(node, "value", ast.Constant(None)))
-    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
-        found.append(lambda: setattr(node, "value", not node.value))
-    return found if hasattr(node, "lineno") else []
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _codes(inner)
-
-
-def _place(code: CodeType) -> str:
-    return f"{code.co_filename}:{code.co_firstlineno}:{code.co_qualname}"
-
-
-def _is(function: FunctionType, place: str) -> bool:
-    return _place(function.__code__) == place
 
 
 class Loop:
@@ -194,25 +61,10 @@ class Loop:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         gc.unfreeze()  # functions have to be found
-        modules = sorted({item.path for item in session.items})
-        lanes = [[item for item in session.items if modules.index(item.path) % LANES == at] for at in range(LANES)]
-        recorded = self._in_lanes("tests", [lambda items=items: _recorded(session, items) for items in lanes])
-        if len(recorded) < LANES:
+        reached = self._reached(session)
+        if reached is None:
             return True
-        callers: dict[str, list[str]] = {}
-        took: dict[str, float] = {}
-        unstable: list[str] = []
-        for lane in recorded:
-            for place, names in lane["callers"].items():  # tests by number
-                callers.setdefault(place, []).extend(lane["names"][at] for at in names)
-            took |= lane["took"]
-            unstable += lane["failed"]
-        self.trial.counts["tests"] = len(took)
-        self.trial.notes += [f"left out, because it fails without a mutant: {name}" for name in unstable]
-        if len(unstable) > MOST_UNSTABLE * len(took):
-            self.trial.breaks("other", f"{len(unstable)} of {len(took)} tests fail without a mutant")
-            return True
-        tests = Tests(session, {item.nodeid: item for item in session.items}, callers, took, self.trial.scratch)
+        tests = Tests(session, {item.nodeid: item for item in session.items}, reached, self.trial.scratch)
         outcomes = self._in_lanes(
             "mutants", [lambda part=part: [tests.outcome(one) for one in part] for part in self._parts()]
         )
@@ -220,6 +72,26 @@ class Loop:
             for mutant, outcome in zip(part, became, strict=True):
                 self._told(mutant, outcome)
         return True
+
+    def _reached(self, session: pytest.Session) -> Reached | None:
+        """Return the lines that the tests run, recorded now where no record is kept; None if too many tests fail."""
+        paths = list(dict.fromkeys(item.path for item in session.items))
+        missing = [path for path in paths if kept(path) is None]
+        lanes = [[item for item in session.items if item.path in missing[at::LANES]] for at in range(LANES)]
+        self._in_lanes("tests", [lambda items=items: record(session, items) for items in lanes])
+        reached = Reached()
+        for path in paths:
+            own = kept(path)
+            if own is None:
+                self.trial.breaks("other", f"the lines that {path.name} runs were not recorded")
+                return None
+            reached.join(own)
+        self.trial.counts["tests"] = len(reached.took)
+        self.trial.notes += [f"left out, because it fails without a mutant: {name}" for name in reached.failed]
+        if len(reached.failed) > MOST_UNSTABLE * len(reached.took):
+            self.trial.breaks("other", f"{len(reached.failed)} of {len(reached.took)} tests fail without a mutant")
+            return None
+        return reached
 
     def _parts(self) -> list[list[Mutant]]:
         return [self.chosen[at::LANES] for at in range(LANES)]
@@ -260,16 +132,13 @@ class Tests:
 
     session: pytest.Session
     items: dict[str, pytest.Item]
-    callers: dict[str, list[str]]  # by file and line
-    took: dict[str, float]
+    reached: Reached
     scratch: Path
 
     def of(self, mutant: Mutant) -> list[str]:
-        first, last = mutant.lines
-        path = ROOT / "src/jiyi" / mutant.file
-        found = {name for line in range(first, last + 1) for name in self.callers.get(f"{path}:{line}", ())}
+        found = self.reached.tests(mutant.file, *mutant.lines)
         by_file: defaultdict[str, list[str]] = defaultdict(list)
-        for name in sorted(found, key=self.took.__getitem__):
+        for name in sorted(found, key=self.reached.took.__getitem__):
             by_file[name.partition("::")[0]].append(name)
         in_turn = zip_longest(*by_file.values())  # tests of one file resemble each other
         return [name for turn in in_turn for name in turn if name is not None][:MOST_TESTS]
@@ -278,36 +147,44 @@ class Tests:
         names = self.of(mutant)
         became = "survived"
         while names:
-            became, failed = self._tried(mutant, names)
+            became, at = self._tried(mutant, names)
             # Without the mutant it has to pass, or it says nothing about the mutant.
-            if became != "killed" or self._tried(None, [failed])[0] == "survived":
+            if became == "survived" or self._tried(None, [names[at]])[0] == "survived":
                 break
-            became, names = "survived", names[names.index(failed) + 1 :]
+            became, names = "survived", names[at + 1 :]
         print(f"  {became}, {len(names)} tests: line {mutant.line} of {mutant.name}", flush=True)
         return became
 
-    def _tried(self, mutant: Mutant | None, names: list[str]) -> tuple[str, str]:
-        """Run tests with a mutant until one fails; return the outcome and that test."""
+    def _tried(self, mutant: Mutant | None, names: list[str]) -> tuple[str, int]:
+        """Run tests with a mutant until one fails; return the outcome and the index of that test."""
         reader, writer = os.pipe()
 
         def tested() -> int:
             if mutant is not None:
                 mutant.take_effect()
-            failed = _first_failure(self.session, [self.items[name] for name in names])
-            os.write(writer, (failed or "").encode())
-            return int(failed is not None)
+            return _run(self.session, [self.items[name] for name in names], lambda: os.write(writer, b"."))
 
-        usual = sum(self.took[name] for name in names)
+        took = [self.reached.took[name] for name in names]
         folder = Path(tempfile.mkdtemp(dir=self.scratch))
-        child = _start(tested, longest_cpu_s=int(LONGEST_CPU_S + SLOWER_CPU * usual), folder=folder)
-        status = _ended(child, LONGEST_S + SLOWER * usual)
-        shutil.rmtree(folder, ignore_errors=True)
+        child = _start(tested, longest_cpu_s=int(LONGEST_CPU_S + SLOWER_CPU * sum(took)), folder=folder)
         os.close(writer)
-        with os.fdopen(reader, encoding="utf-8") as told:
-            failed = told.read()
+        passed = 0
+        while passed < len(names) and select.select([reader], [], [], LONGEST_S + SLOWER * took[passed])[0]:
+            told = os.read(reader, len(names))
+            if not told:  # it has ended
+                break
+            passed += len(told)
+        else:
+            if passed < len(names):
+                os.kill(child, signal.SIGKILL)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        os.close(reader)
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # processes that a test left behind
+        shutil.rmtree(folder, ignore_errors=True)
         if status in (-signal.SIGXCPU, -signal.SIGKILL):
-            return "timed out", ""
-        return ("survived" if status == 0 else "killed"), failed or names[0]
+            return "timed out", min(passed, len(names) - 1)
+        return ("survived" if status == 0 else "killed"), min(passed, len(names) - 1)
 
 
 def _start(work: Callable[[], int], *, longest_cpu_s: int = 0, quiet: bool = True, folder: Path | None = None) -> int:
@@ -332,60 +209,15 @@ def _start(work: Callable[[], int], *, longest_cpu_s: int = 0, quiet: bool = Tru
         os._exit(code)
 
 
-def _ended(child: int, longest_s: float) -> int:
-    """Wait for a fork; return the exit code, or minus the signal that ended it."""
-    began = time.monotonic()
-    while time.monotonic() - began < longest_s:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            with suppress(ProcessLookupError):
-                os.killpg(child, signal.SIGKILL)  # processes that a test left behind
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.02)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return -signal.SIGKILL
-
-
-def _first_failure(session: pytest.Session, tests: list[pytest.Item]) -> str | None:
-    """Run tests until one fails, and return its name."""
+def _run(session: pytest.Session, tests: list[pytest.Item], passed: Callable[[], object]) -> int:
+    """Run tests until one fails; return 1 then."""
     for at, item in enumerate(tests):
         after = tests[at + 1] if at + 1 < len(tests) else None
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
         if session.testsfailed:
-            return item.nodeid
-    return None
-
-
-def _recorded(session: pytest.Session, items: list[pytest.Item]) -> dict[str, Any]:
-    """Run tests unchanged, and record which run which lines, how long they take, and which fail."""
-    ours = frozenset(str(ROOT / "src/jiyi" / file) for file in files())
-    callers: dict[str, list[int]] = {}
-    seen: set[tuple[str, int]] = set()
-
-    def line(frame: Any, _event: str, _: Any) -> Any:
-        seen.add((frame.f_code.co_filename, frame.f_lineno))
-        return line
-
-    def call(frame: Any, _event: str, _: Any) -> Any:
-        return line if frame.f_code.co_filename in ours else None
-
-    threading.settrace(call)
-    took: dict[str, float] = {}
-    failed = []
-    for at, item in enumerate(items):
-        seen.clear()
-        began, before = time.process_time(), session.testsfailed
-        sys.settrace(call)
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=items[at + 1] if at + 1 < len(items) else None)
-        sys.settrace(None)
-        took[item.nodeid] = time.process_time() - began
-        if session.testsfailed > before:
-            failed.append(item.nodeid)
-            continue
-        for path, number in seen:
-            callers.setdefault(f"{path}:{number}", []).append(at)
-    return {"names": [item.nodeid for item in items], "callers": callers, "took": took, "failed": failed}
+            return 1
+        passed()
+    return 0
 
 
 def drive(trial: Trial, *, most: int) -> None:
