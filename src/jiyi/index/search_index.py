@@ -121,14 +121,10 @@ class SearchIndex:
         self.expect(user_id, 0 if found.position is None else found.position.seq)
         return found
 
-    async def next_end(self, user_id: str, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:
-        """Return the next time at which a memory of the user expires or ends."""
+    def next_end(self, user_id: str, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:
+        """Return the next time at which a memory of the user expires or ends; now if it is not known in RAM."""
         index = self._users.get(user_id)
-        if index is not None:
-            return index.next_end(now, lifetimes)
-        if self._engines is not None and await self._engines.people(user_id) is not None:
-            return now  # looking through all memories of a large user takes long: the result is not cached
-        return await self._store.changes.next_end(user_id, now, lifetimes)
+        return now if index is None else index.next_end(now, lifetimes)
 
     def touch(self, user_id: str, accessed: Mapping[str, datetime]) -> None:
         index = self._users.get(user_id)

@@ -139,7 +139,7 @@ class Searcher:
             return result
         found = await self._fresh(query, snapshot)
         if not found.degraded:  # a later search may be complete again
-            next_end = await self._index.next_end(user_id, now, query.filter.lifetimes)
+            next_end = self._index.next_end(user_id, now, query.filter.lifetimes)
             stored = CachedResult(
                 key=key,
                 until=_earlier(now, self._period.left(now), next_end),
@@ -231,7 +231,7 @@ class Searcher:
         if len(ids) == limit:  # a shorter list changes with the next recall, and is cheap to make
             stored = CachedResult(
                 key=key,
-                until=_earlier(now, MOST_USED_S, await self._index.next_end(user_id, now)),
+                until=_earlier(now, MOST_USED_S, self._index.next_end(user_id, now)),
                 hits=tuple((one, 0.0) for one in ids),
                 total_found=limit,
                 searched=limit,

@@ -1,9 +1,8 @@
-"""The change feed: the newest change of a user, and the next time a memory ends."""
+"""The change feed: the newest change of a user, and the users whose memories changed."""
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,10 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from ..ids import erased
 from ..languages.words import normalise
 from ..models import from_micros
-from ..scope import Lifetimes
 from .contract import FeedPosition, SearchSnapshot
 from .database import Inserts, Repository
-from .tables import SHARED, ChangeRow, MemoryRow, SynonymRow
+from .tables import SHARED, ChangeRow, SynonymRow
 
 SETTLE_PAUSES_S = (0.002, 0.01, 0.03, 0.06, 0.1, 0.1)
 
@@ -73,23 +71,6 @@ class Changes(Repository):
         return SearchSnapshot(
             newest, {keyword: sorted(some, key=lambda one: (-one[1], one[0])) for keyword, some in by_word.items()}
         )
-
-    async def next_end(self, user_id: str, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:
-        """Return the next time at which a memory of the user expires or ends."""
-        async with self._database.reading(user_id) as session:
-            mine = sa.and_(MemoryRow.user_id == user_id, MemoryRow.status == "active")
-            ends = [
-                await session.scalar(sa.select(sa.func.min(column)).where(mine, column > now))
-                for column in (MemoryRow.expires_at, MemoryRow.valid_to)
-            ]
-            for name, lifetime in lifetimes:
-                mortal = sa.and_(mine, MemoryRow.memory_type == name, MemoryRow.expires_at.is_(None))
-                first = sa.select(sa.func.min(MemoryRow.created_at)).where(
-                    mortal, MemoryRow.created_at > now - lifetime
-                )
-                created = await session.scalar(first)
-                ends.append(None if created is None else created + lifetime)
-            return min((end for end in ends if end is not None), default=None)
 
     async def users_since(self, seen: int) -> tuple[int, list[str]]:
         """Return a change number up to which nothing is missing, and the users whose memories changed since `seen`.
