@@ -198,6 +198,18 @@ async def test_a_part_that_is_back_already_is_left_as_it_is_when_another_is_dele
     assert await keeper.get(ids[1], user_id="mei") == before
 
 
+async def test_a_part_that_was_told_again_is_not_there_twice_when_another_is_deleted(
+    keeper: Memory, clock: Clock
+) -> None:
+    bicycle, laptop, *others = await tell(keeper, *REPAIRS)
+    clock.now += 40 * DAY
+    await keeper.maintenance.compress(user_id="mei")
+    [again] = await tell(keeper, REPAIRS[1])
+    await keeper.delete(bicycle, user_id="mei")
+    assert {item.id for item in await stored(keeper)} == {again, *others}
+    assert (await keeper.get(laptop, user_id="mei")).status == "archived"
+
+
 async def test_undo_by_time_takes_two_rounds_of_compressing_back(keeper: Memory, clock: Clock) -> None:
     for month in range(3):
         await tell(keeper, *(f"Trip {month}.{day} to Munich cost {100 * month + day} euros" for day in range(3)))

@@ -9,6 +9,7 @@ import pytest
 
 from conftest import WordEmbedder
 from jiyi import Memory
+from jiyi.write.extract import with_dates
 
 TUESDAY = datetime(2025, 6, 10, 12, tzinfo=UTC)
 
@@ -39,3 +40,12 @@ async def test_a_relative_date_is_shown_with_the_day_it_means(said: str, shown: 
         await memory.jobs.wait(await memory.add([message], user_id="mei"), user_id="mei")
         found = await memory.search(said, user_id="mei", limit=5, memory_types=["message"])
         assert shown in [hit.summary for hit in found.hits]
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [("We met Anna on November 22.", "We met Anna on November 22 (2024-11-22)."), ("We met Anna on November 21.",) * 2],
+    ids=["200 days ago", "201 days ago"],
+)
+def test_a_day_that_is_long_past_or_soon_to_come_gets_no_year(said: str, shown: str) -> None:
+    assert with_dates(said, datetime(2025, 6, 10, tzinfo=UTC), future=False) == shown

@@ -148,6 +148,20 @@ async def test_jobs_of_one_session_are_done_in_order(place: Place) -> None:
         assert another is not None and another.user_id == "tom"
 
 
+async def test_no_more_jobs_run_at_once_than_the_setting_says(place: Place) -> None:
+    model = SpelledOut(gate=asyncio.Event())
+    async with open_with(place, model, concurrency=2) as memory:
+        receipts = [await memory.add(TALK, user_id="mei", session_id=f"s{at}", wait=False) for at in range(4)]
+        while len(model.seen) < 2:
+            await asyncio.sleep(0.01)
+        for _ in range(3):  # a third one would begin by now
+            await memory.jobs.counts()
+        assert len(model.seen) == 2
+        model.gate.set()  # type: ignore[union-attr]
+        done = [await memory.jobs.wait(receipt, user_id="mei") for receipt in receipts]
+        assert {one.state for one in done} == {ReceiptState.INDEXED}
+
+
 async def test_a_clock_that_is_set_back_a_day_holds_no_job_up(place: Place) -> None:
     day, lease_time = timedelta(days=1), timedelta(seconds=60)
     async with open_with(place, SpelledOut(), in_process=False) as memory:

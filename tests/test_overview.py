@@ -7,7 +7,9 @@ import pytest
 from jiyi import InvalidInput, Memory
 from jiyi.agents.recall import Conversation
 from jiyi.agents.recall_report import recall_report
-from support import NOW, said
+from jiyi.read.overview import ChangeEntry
+from jiyi.testing import Clock
+from support import DAY, MONDAY, NOW, said
 
 
 @pytest.fixture
@@ -60,6 +62,40 @@ async def test_the_change_log_has_pages_and_sources(memory: Memory) -> None:
     with pytest.raises(InvalidInput):
         await memory.usage.changes(user_id="mei", cursor="nonsense")
     assert (await memory.usage.changes(user_id="nobody")).items == ()
+
+
+async def test_pages_of_one_entry_hold_the_change_log_in_its_order(memory: Memory) -> None:
+    with Clock(MONDAY):  # everything happens at the same time
+        made = await memory.add([f"Note {number}" for number in range(3)], user_id="mei")
+        for item in made.memories:
+            for text in ("twice", "three times"):
+                await memory.update(item.id, user_id="mei", content=f"{item.content} {text}")
+        whole = (await memory.usage.changes(user_id="mei", limit=100)).items
+        pages: list[ChangeEntry] = []
+        cursor = None
+        while len(pages) < 10:
+            page = await memory.usage.changes(user_id="mei", limit=1, cursor=cursor)
+            pages += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+    assert tuple(pages) == whole and len(whole) == 9
+
+
+async def test_facts_of_a_subject_are_those_that_hold(memory: Memory) -> None:
+    facts = [
+        {"text": "Tom plays chess.", "data": {"subject": "Tom"}},
+        {"text": "Tom lives in Rome.", "data": {"subject": "Tom"}, "valid_to": MONDAY},
+        {"text": "Tom left Acme.", "data": {"subject": "Tom", "ended": True}},
+        {"text": "Tom sold the boat.", "data": {"subject": "Tom", "kind": "end"}},
+    ]
+    with Clock(MONDAY - DAY) as clock:
+        await memory.add(facts, user_id="mei")
+        counted = []
+        for clock.now in (MONDAY - DAY, MONDAY):  # at the moment it ends it no longer holds
+            subjects = await memory.usage.subjects(user_id="mei")
+            counted += [(one.facts, one.mentions) for one in subjects if one.name == "Tom"]
+    assert counted == [(2, 4), (1, 4)]
 
 
 async def test_people_and_things_are_listed_and_merged(memory: Memory) -> None:

@@ -128,6 +128,16 @@ async def test_dialogues_long_texts_and_words_alone_are_not_read(path: Path, que
         assert not reader.asked
 
 
+async def test_texts_up_to_the_limit_are_read(path: Path) -> None:
+    reader = WordReranker("film")
+    longest, longer = ("umbrella " + "x" * (rerank.LONGEST - 9 + more) for more in (0, 1))
+    async with Memory.open(path, settings=ON, embedder=WordEmbedder(512), reranker=reader) as memory:
+        await memory.add([longest, longer], user_id="mei")
+        await memory.search("where is my umbrella?", user_id="mei")
+        [(_, candidates)] = reader.asked
+        assert [one.text for one in candidates] == [longest]
+
+
 async def test_presets_with_a_formula_are_not_reranked(path: Path) -> None:
     reader = WordReranker("film")
     settings = load_settings(search={"rerank": True, "preset": "two_legs"})

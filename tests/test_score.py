@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 
 from jiyi import Memory, SearchResult
 from jiyi.embed import BuiltinEmbedder
-from jiyi.index.query import Candidates
+from jiyi.index.query import Candidates, Evidence, IndexQuery
 from jiyi.read.presets import PRESETS
-from jiyi.read.query import quoted
-from jiyi.read.rank import FORMULAS, LEGS, Scores, best
+from jiyi.read.query import interpret, quoted
+from jiyi.read.rank import FORMULAS, LEGS, Scores, best, matched, score
+from jiyi.read.relevance import CANDIDATE_FEATURES, ENDED, QUERY_FEATURES, Relevance, query_features
+from jiyi.scope import Filter
 from jiyi.settings import load_settings
-from support import contents, recomputed
+from support import NOW, contents, each_case, recomputed
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ALWAYS = ("keyword", "text", "coverage", "assistant", "asks", "importance")
@@ -28,16 +30,20 @@ COSINES = ("semantic", "near")
 
 def candidates(size: int = 1, **given: Any) -> Candidates:
     """Candidates with nothing to say, but for what is given."""
-    arrays = {name: np.full(size, value) if np.isscalar(value) else np.array(value) for name, value in given.items()}
-    nothing = dict.fromkeys((*ALWAYS, *COSINES, "age_days", "uses"), np.zeros(size))
-    ids = arrays.pop("ids", np.array([f"id{number:03}" for number in range(size)], dtype=object))
     unused = {
+        "ids": np.array([f"id{number:03}" for number in range(size)], dtype=object),
+        "idle_days": np.full(size, np.inf),
         "evidence": lambda places: None,
         "statement": np.arange(size),
         "successions": (np.empty(0, np.intp), np.empty(0, np.intp)),
         "weak_kind": np.zeros(size, np.bool_),
+        **dict.fromkeys((*ALWAYS, *COSINES, "age_days", "uses"), np.zeros(size)),
     }
-    return Candidates(ids=ids, **unused, **{**nothing, "idle_days": np.full(size, np.inf), **arrays})
+    arrays = {
+        name: value if callable(value) or isinstance(value, tuple) else np.full(size, value)
+        for name, value in given.items()
+    }
+    return Candidates(**{**unused, **arrays})
 
 
 @given(data=st.data(), size=st.integers(0, 40), limit=st.integers(1, 50))
@@ -197,3 +203,169 @@ async def test_a_quoted_phrase_comes_first(memory: Memory, query: str) -> None:
     assert contents(found)[0] in (said[0], said[2])
     assert found.hits[0].explanation is not None
     assert {part.name: part.value for part in found.hits[0].explanation.parts}["phrase"] == 1.0
+
+
+# -- the parts of the default score ---------------------------------------------------------------------------------
+
+ALL_LEGS = LEGS["hybrid"]
+WHERE = Filter(user_id="mei", now=NOW)
+
+
+def part(name: str, legs: tuple[str, ...] = ALL_LEGS, *, unasked: bool = True, **given: Any) -> list[float] | None:
+    size = max(len(value) for value in given.values())
+    parts = score(candidates(size, **given), PRESETS["measured"], legs, unasked=unasked).parts
+    return None if name not in parts else [round(float(value), 6) for value in parts[name][1]]
+
+
+@each_case(
+    ("name", "given", "expected"),
+    [
+        ("text", {"text": [0.2, 0.4]}, [0.5, 1.0]),  # shares of the best
+        ("text", {"text": [0.01, 0.02]}, [0.2, 0.4]),  # unless that is weak
+        ("text", {"text": [0.2, 0.4], "derived": [False, True]}, [1.0, 1.0]),  # messages set the scale
+        ("dialogue_text", {"text": [0.2, 0.4], "last_text": [0.0, 0.1]}, [0.5, 1.0]),
+        ("last_text", {"text": [0.2, 0.4], "last_text": [0.05, 0.1]}, [0.5, 1.0]),
+        ("episode", {"episode": [0.25, 1.0]}, [0.25, 1.0]),
+        ("episode", {"episode": [0.1, 0.2]}, [0.2, 0.4]),
+        ("before", {"text": [0.2, 0.4], "before": [0.4, 0.0]}, [1.0, 0.0]),
+        ("held", {"coverage": [0.5, 0.75, 1.0]}, [0.0, 0.5, 1.0]),  # what exceeds half of the words
+        ("phrase", {"phrase": [0.0, 1.0]}, [0.0, 1.0]),
+        ("semantic", {"near": [0.1, 0.3, 0.5]}, [0.0, 0.5, 1.0]),  # from the worst to the best
+        ("semantic", {"near": [0.4, 0.55]}, [0.0, 0.5]),  # unless they are close
+        ("dialogue_semantic", {"near": [0.1, 0.5], "last_semantic": [0.0, 0.0]}, [0.0, 1.0]),
+        ("last_semantic", {"near": [0.1, 0.5], "last_semantic": [0.2, 0.8]}, [0.0, 1.0]),
+        ("gist", {"near": [0.1, 0.5], "gist": [0.3, 0.9]}, [0.5, 1.0]),  # on the scale of the messages
+        ("assistant", {"assistant": [0.0, 1.0]}, [0.0, 1.0]),
+        ("derived", {"derived": [False, True]}, [0.0, 1.0]),
+        ("recency", {"age_days": [0.0, 30.0, 60.0]}, [1.0, 0.5, 0.25]),
+        ("importance", {"importance": [0.2, 0.7]}, [0.2, 0.7]),
+    ],
+)
+def test_a_part_of_the_score_by_hand(name: str, given: dict[str, Any], expected: list[float]) -> None:
+    assert part(name, **given) == expected
+
+
+def test_parts_belong_to_their_legs_and_questions() -> None:
+    given = {"text": [0.4], "keyword": [1.0], "near": [0.4], "assistant": [1.0]}
+    assert part("text", ("semantic",), **given) is None and part("keyword", ("semantic",), **given) is None
+    assert part("semantic", ("text", "keyword"), **given) is None
+    assert part("assistant", unasked=False, **given) is None
+
+
+def test_the_parts_add_up() -> None:
+    found = score(candidates(2, text=[0.2, 0.4], importance=[0.5, 1.0]), PRESETS["measured"], ALL_LEGS)
+    total = sum(weight * value for weight, value in found.parts.values())
+    assert found.total == pytest.approx(total) and {"text", "importance"} <= found.parts.keys()
+
+
+def test_a_candidate_matches_by_a_leg_that_ran() -> None:
+    found = candidates(5, text=[1, 0, 0, 0, 0], before=[0, 1, 0, 0, 0], keyword=[0, 0, 1, 0, 0], near=[0, 0, 0, 1, 0])
+    assert list(matched(found, ALL_LEGS)) == [True, True, True, True, False]
+    assert list(matched(found, ("text",))) == [True, True, False, False, False]
+    assert list(matched(found, ("keyword",))) == [False, False, True, False, False]
+    assert list(matched(found, ("semantic",))) == [False, False, False, True, False]
+
+
+# -- the relevance model --------------------------------------------------------------------------------------------
+
+
+def relevance(
+    text: str, size: int = 2, *, words: int = 0, columns: dict[str, Any] | None = None, **given: Any
+) -> Relevance:
+    """The model on candidates without vectors."""
+    told = {name: np.zeros(size) for name in CANDIDATE_FEATURES if name not in Candidates.__dataclass_fields__}
+    told |= {name: np.zeros(size) for name in ("coverage", "assistant")}
+    told |= {name: np.array(value, np.float64) for name, value in (columns or {}).items()}
+    vectors = np.zeros((size, 4), np.float32)
+    evidence = Evidence(columns=told, vectors=vectors, previous_vectors=vectors)
+    found = candidates(size, evidence=lambda _: evidence, **given)
+    query = interpret(
+        text, WHERE, mode="hybrid", keywords=None, min_score=0, limit=9, explain=True, with_synonyms=False
+    )
+    asked = IndexQuery(filter=WHERE, words=("word",) * words, model="none")
+    return Relevance(found, np.arange(size), query, asked, "none")
+
+
+def adjustments(found: Relevance, name: str) -> list[float]:
+    """The named adjustment in the explanation of each candidate, 0 where there is none."""
+    told = [{part.name: part.contribution for part in found.explain(place)} for place in range(len(found.logits))]
+    return [round(parts.get(name, 0.0), 6) for parts in told]
+
+
+@each_case(
+    ("name", "text", "given", "expected"),
+    [
+        ("keywords", "tea garden", {"words": 2, "columns": {"coverage": [0.5, 1.0]}}, [0.0, 4.0]),
+        ("keywords", "tea garden", {"words": 2, "columns": {"coverage": [0.5, 0.0]}}, [0.0, -4.0]),
+        ("keywords", "tea garden", {"words": 2, "columns": {"coverage": [0.49, 0.0]}}, [0.0, 0.0]),
+        ("keywords", "tea", {"words": 6, "columns": {"coverage": [1.0, 1.0], "assistant": [0, 1]}}, [4.0, 2.0]),
+        ("keywords", "tea", {"words": 7, "columns": {"coverage": [1.0, 1.0]}}, [0.0, 0.0]),
+        ("keywords", "tea", {"words": 0, "columns": {"coverage": [1.0, 1.0]}}, [0.0, 0.0]),
+        ("keywords", "where is tea?", {"words": 2, "columns": {"coverage": [1.0, 1.0]}}, [0.0, 0.0]),
+        ("assistant asked", "what did you recommend?", {"columns": {"assistant": [0, 1]}}, [0.0, 2.0]),
+        ("assistant asked", "what did Tom recommend?", {"columns": {"assistant": [0, 1]}}, [0.0, 0.0]),
+        ("outdated", "where is tea?", {"over": [0.0, 1.0]}, [0.0, -3.0]),
+        ("small talk", "where is tea?", {"weak_kind": [False, True]}, [0.0, -1.5]),
+        ("left out", "where is tea?", {"left_out": [False, True]}, [0.0, -2.0]),
+        ("named time", "where is tea?", {"time": [0.0, 1.0]}, [0.0, 1.5]),
+    ],
+)
+def test_an_adjustment_of_the_relevance_model_by_hand(
+    name: str, text: str, given: dict[str, Any], expected: list[float]
+) -> None:
+    assert adjustments(relevance(text, **given), name) == expected
+
+
+def test_adjustments_move_the_score_and_what_has_ended_stays_below_the_line() -> None:
+    plain, shifted = relevance("where is tea?"), relevance("where is tea?", time=[0.0, 1.0])
+    assert shifted.logits[0] == plain.logits[0] and shifted.logits[1] > plain.logits[1]
+    assert list(shifted.scores()) == pytest.approx([1 / (1 + math.exp(-logit)) for logit in shifted.logits])
+    sure = {"columns": {"coverage": [1.0, 1.0]}, "words": 2, "time": [5.0, 5.0]}
+    held, over = relevance("tea garden", **sure, over=[0.0, 1.0]).logits
+    assert over == ENDED < held
+
+
+def test_a_successor_inherits_the_logit_of_what_it_replaced() -> None:
+    columns = {"cosine": [0.9, 0.0, 0.0]}
+    plain = relevance("where is tea?", 3, columns=columns)
+    found = relevance("where is tea?", 3, columns=columns, successions=(np.array([0]), np.array([2])))
+    higher = plain.logits[0] > plain.logits[2]
+    assert higher and found.logits[2] == pytest.approx(plain.logits[0]) and found.logits[1] == plain.logits[1]
+
+
+@each_case(
+    ("given", "shown"),
+    [
+        ({}, [0, 1]),  # nothing is derived
+        ({"derived": [False, True], "columns": {"length": [0.5, 0.5]}}, [1, 1]),  # it says all of the message
+        ({"derived": [False, True], "columns": {"length": [0.5, 0.3]}}, [0, 0]),
+        ({"derived": [True, True], "columns": {"length": [0.5, 0.5]}}, [0, 1]),  # without a message
+        (
+            {"derived": [False, True], "partly_over": [True, False], "columns": {"length": [0.5, 0.3]}},
+            [1, 1],
+        ),  # the part that still holds
+    ],
+)
+def test_the_clearest_member_of_a_statement_is_shown(given: dict[str, Any], shown: list[int]) -> None:
+    statement = np.zeros(2, np.intp) if "derived" in given else np.arange(2)
+    columns = given.pop("columns", {})
+    found = candidates(2, statement=statement, **given)
+    model = relevance("where is tea?", columns=columns, statement=statement, **given)
+    assert model.clearest(np.array([0, 1]), found, np.arange(2)) == shown
+
+
+@each_case(
+    ("text", "words", "last_terms", "expected"),
+    [
+        ("tea", 3, None, {"chinese": 0.0, "words": 0.3, "has_proper_words": 0.0, "dialogue": 0.0}),
+        ("茶在哪里？", 40, None, {"chinese": 1.0, "words": 3.0, "has_proper_words": 0.0, "dialogue": 0.0}),
+        ("Tom: hello\nwhere is the Golf?", 3, (), {"chinese": 0.0, "has_proper_words": 1.0, "dialogue": 1.0}),
+    ],
+)
+def test_a_query_is_described(text: str, words: int, last_terms: Any, expected: dict[str, float]) -> None:
+    query = interpret(
+        text, WHERE, mode="hybrid", keywords=None, min_score=0, limit=9, explain=False, with_synonyms=False
+    )
+    asked = IndexQuery(filter=WHERE, words=("word",) * words, last_terms=last_terms, model="none")
+    told = dict(zip(QUERY_FEATURES, query_features(query, asked), strict=True))
+    assert {name: told[name] for name in expected} == pytest.approx(expected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,8 @@ from jiyi.embed import BuiltinEmbedder
 from jiyi.models import to_micros
 from jiyi.settings import load_settings
 from jiyi.sync import Memory as SyncMemory
-from jiyi.testing import FailingEmbedder, WordEmbedder
-from support import DAY, NOW, Place, contents, each_case, stored
+from jiyi.testing import Clock, FailingEmbedder, WordEmbedder
+from support import DAY, LONG_AGO, NOW, Place, contents, each_case, stored
 
 MODES = ("hybrid", "keyword", "semantic")
 
@@ -488,6 +489,19 @@ async def test_recency_halves_with_the_half_life_however_long_ago(place: Place) 
             [recency] = [part for part in hit.explanation.parts if part.name == "recency"]
             days = (to_micros(at) - to_micros(born)) / 86_400_000_000
             assert recency.value == pytest.approx(0.5 ** (days / 20_000))
+
+
+async def test_a_recall_makes_a_memory_recent_from_the_next_period_on(path: Path) -> None:
+    with Clock(LONG_AGO) as clock:
+        async with Memory.open(path, embedder=WordEmbedder()) as memory:
+            await memory.add("likes tea", user_id="mei")
+            shares = []
+            for passed in (30 * DAY, timedelta(seconds=1), timedelta(minutes=20)):
+                clock.now += passed
+                [hit] = (await memory.search("tea", user_id="mei", explain=True)).hits
+                assert hit.explanation is not None
+                shares += [part.value for part in hit.explanation.parts if part.name == "recency"]
+    assert shares == pytest.approx([0.5, 0.5, 1.0], abs=0.01)
 
 
 async def test_stats_tell_how_many_memories_carry_keywords(memory: Memory) -> None:
