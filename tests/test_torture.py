@@ -149,7 +149,11 @@ def test_mutants_know_the_lines_that_run_with_them() -> None:
 
 
 def test_no_mutant_changes_what_is_logged_or_the_checks_of_zip() -> None:
-    found = [each.was for file in ("read/accesses.py", "read/rerank.py") for each in mutants_of(file)]
-    assert found and not [was for was in found if was.startswith("logger.")]
-    assert "strict=True" in (Path(__file__).parents[1] / "src/jiyi/read/rerank.py").read_text("utf-8")
-    assert "True" not in found
+    package = Path(__file__).parents[1] / "src/jiyi"
+    for file in ("read/accesses.py", "read/search.py", "read/overview.py", "store/entries.py", "write/worker.py"):
+        checks = [
+            at for at, line in enumerate((package / file).read_text("utf-8").splitlines(), 1) if "strict=" in line
+        ]
+        found = list(mutants_of(file))
+        assert found and not [each for each in found if each.was.startswith("logger.")]
+        assert not [each for each in found if each.was in ("True", "False") and each.line in checks]
