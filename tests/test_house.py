@@ -144,6 +144,15 @@ def test_files_are_small_enough_to_read() -> None:
     assert {path: length for path, length in lengths.items() if length > LONGEST_FILE} == {}
 
 
+def test_the_repository_holds_no_large_files_but_the_weights() -> None:
+    top = ROOT.parent.parent
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=top, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    paths = [top / name for name in listed.stdout.split("\0") if name and "jiyi_rerank/weights/" not in name]
+    assert [path.name for path in paths if path.exists() and path.stat().st_size > 2_000_000] == []
+
+
 def test_docstrings_do_not_begin_with_a_question_word() -> None:
     documented = list(docstrings(trees()))
     asking = [f"{place} {text.splitlines()[0]}" for place, text in documented if QUESTION_WORD.match(text)]
