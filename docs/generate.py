@@ -36,7 +36,8 @@ Nothing has to be set. Sources, the strongest first:
 2. environment variables: `JIYI_…`, then variables that other programs use too (`LLM_MODEL`, …);
 3. `jiyi.toml` in the current folder;
 4. `jiyi.toml` in the user's configuration directory;
-5. the `memory_system` section of `config.json` in the current folder.
+5. the sections `memory_system` and `memory.embedding.vector-store` (a PostgreSQL address) of `config.json` in the
+   current folder.
 
 Addresses (of models, databases, servers), the provider, embedder, prompts, `server.allow_hosts` and `server.upload_dir`
 in files of the current folder are used only after `jiyi trust`, because keys

@@ -26,7 +26,7 @@ LAYERS: list[set[str]] = [
     {"memory_types"},
     {"models", "errors", "ids", "roles", "durable", "text_cache", "rate_limit"},
     {"languages"},
-    {"text"},
+    {"text", "settings_files"},
     {"validation", "settings", "metrics"},
     {"scope", "synonyms", "keys", "http_client", "http_server", "http_protocol"},
     {"embed", "llm", "cache"},

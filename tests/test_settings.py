@@ -95,6 +95,54 @@ def test_the_memory_system_section_of_the_design_is_understood(here: Path) -> No
     assert (found.search.text_weight, found.search.recency_weight, found.search.keyword_weight) == (0.45, 0.2, 0.4)
 
 
+VECTOR_STORE = {
+    "host": "db.example.org",
+    "port": 5433,
+    "user": "mei",
+    "password": "p@ss/word",
+    "database": "agents",
+    "table": "public.memory_vector_store",
+    "dimension": 1024,
+    "create-table": True,
+    "drop-table-first": False,
+}
+
+
+def write_vector_store(path: Path, section: object) -> None:
+    path.write_text(json.dumps({"memory": {"embedding": {"vector-store": section}}, "other": {"port": 1}}))
+
+
+def test_the_vector_store_section_of_the_design_is_understood(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_vector_store(here / "config.json", VECTOR_STORE)
+    with pytest.raises(SettingsError, match="jiyi trust"):
+        load_settings()
+    monkeypatch.setenv("JIYI_CONFIG", str(here / "config.json"))
+    found = load_settings()
+    assert found.url == "postgresql://mei:p%40ss%2Fword@db.example.org:5433/agents"
+    assert found.embedding.dimension == 1024
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"tabel": "x"}, "vector-store.tabel is not known"),
+        ({"drop-table-first": True}, "vector-store.drop-table-first must be false"),
+        ({"host": None}, "vector-store needs a host"),
+        ({"dimension": 0}, r"embedding\.dimension"),
+    ],
+)
+def test_a_wrong_vector_store_section_is_named(
+    here: Path, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, object], named: str
+) -> None:
+    write_vector_store(here / "config.json", VECTOR_STORE | wrong)
+    monkeypatch.setenv("JIYI_CONFIG", str(here / "config.json"))
+    with pytest.raises(SettingsError, match=named):
+        load_settings()
+    write_vector_store(here / "config.json", 3)
+    with pytest.raises(SettingsError, match="vector-store is not an object"):
+        load_settings()
+
+
 @pytest.mark.parametrize("name", ["text_weight", "text_similarity_weight"])
 def test_the_stronger_source_wins_whichever_name_the_file_uses(
     here: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -179,7 +227,7 @@ def test_a_wrong_json_setting_is_named(here: Path, text: str, named: str) -> Non
         load_settings()
 
 
-@pytest.mark.parametrize("text", ["[]", "3", "{}", '{"other": 1}'])
+@pytest.mark.parametrize("text", ["[]", "3", "{}", '{"other": 1}', '{"memory": {"embedding": 3}}'])
 def test_another_programs_config_json_is_left_alone(here: Path, text: str) -> None:
     (here / "config.json").write_text(text)
     assert load_settings() == load_settings(user="default")

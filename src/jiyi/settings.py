@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +19,7 @@ from pydantic_settings import (
 )
 
 from .errors import SettingsError
+from .settings_files import read_config_json, read_toml
 
 # Environment variables without our prefix that other programs use too, and the settings they set.
 SHARED_VARIABLES: dict[str, tuple[str, str]] = {
@@ -34,9 +33,6 @@ SHARED_VARIABLES: dict[str, tuple[str, str]] = {
     "EMBEDDING_API_KEY": ("embedding", "api_key"),
     "EMBEDDING_DIMENSION": ("embedding", "dimension"),
 }
-
-# Names accepted in `memory_system.search` of a config.json, and ours.
-CONFIG_JSON_NAMES = {"text_similarity_weight": "text_weight", "time_decay_weight": "recency_weight"}
 
 Preset = Literal["measured", "two_legs", "words_and_time", "meaning_and_time"]
 
@@ -320,7 +316,7 @@ class Settings(BaseSettings):
         shared = InitSettingsSource(settings_cls, _shared_variables())
         files: list[PydanticBaseSettingsSource] = []
         for path in config_files():
-            found = _read_toml(path) if path.suffix == ".toml" else _read_config_json(path)
+            found = read_toml(path) if path.suffix == ".toml" else read_config_json(path)
             _check_trusted(path, found)
             files.append(InitSettingsSource(settings_cls, found))
         return (init_settings, env_settings, shared, *files)
@@ -411,28 +407,6 @@ def _shared_variables() -> dict[str, dict[str, str]]:
         if os.environ.get(variable):
             found.setdefault(section, {})[name] = os.environ[variable]
     return found
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"{path} cannot be read as TOML: {error}") from error
-
-
-def _read_config_json(path: Path) -> dict[str, Any]:
-    """Return the `memory_system` section; the rest of a config.json belongs to other programs."""
-    try:
-        whole = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"{path} cannot be read as JSON: {error}") from error
-    section = whole.get("memory_system", {}) if isinstance(whole, dict) else {}
-    if not isinstance(section, dict):
-        raise SettingsError(f"{path}: memory_system is not an object")
-    if isinstance(section.get("search"), dict):
-        search = {CONFIG_JSON_NAMES.get(name, name): value for name, value in section["search"].items()}
-        section = {**section, "search": search}
-    return section
 
 
 def data_dir() -> Path:
