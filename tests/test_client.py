@@ -202,7 +202,11 @@ def scenario(memory: Plain, folder: Path) -> Iterator[Any]:
     yield memory.sources(talk.memories[0].id, **mei)
     yield memory.messages(**mei)
     yield memory.messages(session_id="s 1", limit=1, **mei)
-    yield memory.relations(kept.id, **mei)
+    related = memory.relations.add(kept.id, "home/rome ☂", "supports", strength=0.5, **mei)
+    yield related.relation_type, related.strength
+    yield [(one.relation_type, one.strength) for one in memory.relations.list(kept.id, **mei)]
+    yield memory.relations.remove(kept.id, memory.get("home/rome ☂", **mei).id, **mei)
+    yield memory.relations.list(kept.id, **mei)
     yield [(recall.query, len(recall.memory_ids)) for recall in memory.usage.recalls(**mei)]
 
     changed = memory.update(kept.id, content="吃鱼", valid_to=THEN + timedelta(10_000), version=1, reason="变了", **mei)

@@ -131,7 +131,7 @@ async def test_old_and_seldom_used_memories_become_fewer(keeper: Memory, clock: 
     [new] = [item for item in await stored(keeper) if item.id in done.memory_ids]
     assert new.content == "2026-01-05: " + " ".join(REPAIRS)
     assert new.memory_type == "fact" and new.data["compressed"] == 1 and new.source == "compressed"
-    assert {(one.relation_type, one.target_id) for one in await keeper.relations(new.id, user_id="mei")} == {
+    assert {(one.relation_type, one.target_id) for one in await keeper.relations.list(new.id, user_id="mei")} == {
         ("refines", memory_id) for memory_id in ids
     }
     old = await keeper.get(ids[0], user_id="mei")

@@ -47,7 +47,7 @@ async def test_a_model_ends_what_no_longer_holds(tmp_path: Path) -> None:
         assert [hit.content for hit in past.hits] == ["Mei works on the respiratory ward."]
         [(old, new)] = [
             (one.target_id, one.memory_id)
-            for one in await memory.relations(found.hits[0].id, user_id="mei")
+            for one in await memory.relations.list(found.hits[0].id, user_id="mei")
             if one.relation_type == "contradicts"
         ]
         assert (await memory.get(old, user_id="mei")).superseded_by == new

@@ -179,7 +179,7 @@ async def test_what_has_changed_ends_what_was(server: FaultServer, path: Path) -
         await outcome(memory)
         assert await facts(memory) == [TRUE]
         assert await facts(memory, as_of=AT - timedelta(days=10)) == [OLD]
-        [relation] = await memory.relations(old.id, user_id="mei")
+        [relation] = await memory.relations.list(old.id, user_id="mei")
         assert (relation.relation_type, relation.target_id) == ("contradicts", old.id)
 
 

@@ -103,9 +103,9 @@ async def test_superseding_is_recorded_related_and_can_be_undone(path: Path) -> 
         oslo = (await tell(memory, "Mei home = Oslo", 2)).memories[-1]
         last = (await memory.history(rome.id, user_id="mei"))[-1]
         assert (last.action, last.actor, last.reason) == ("supersede", "jiyi", "a newer memory says it has changed")
-        [relation] = await memory.relations(rome.id, user_id="mei")
+        [relation] = await memory.relations.list(rome.id, user_id="mei")
         assert (relation.memory_id, relation.relation_type, relation.target_id) == (oslo.id, "contradicts", rome.id)
-        assert await memory.relations(oslo.id, user_id="mei") == [relation]
+        assert await memory.relations.list(oslo.id, user_id="mei") == [relation]
         await memory.restore(rome.id, user_id="mei")
         assert await known(memory) == ["Mei home: Oslo", "Mei home: Rome"]
 
@@ -124,7 +124,7 @@ async def test_more_exact_is_a_refinement_and_less_exact_is_known(path: Path) ->
     async with open_at(path) as memory:
         plain = (await tell(memory, "Mei home = Berlin", 1)).memories[-1]
         await tell(memory, "Mei home = Berlin Mitte", 2)
-        assert (await memory.relations(plain.id, user_id="mei"))[0].relation_type == "refines"
+        assert (await memory.relations.list(plain.id, user_id="mei"))[0].relation_type == "refines"
         await tell(memory, "Mei home = Berlin", 3)
         assert await known(memory) == ["Mei home: Berlin Mitte"]
         await tell(memory, "Mei home = not Berlin", 4)

@@ -61,7 +61,7 @@ async def test_references_to_memories_that_are_not_saved_are_dropped(memory: Mem
     assert receipt.created == 1
     assert any("2 relation" in problem for problem in receipt.problems)
     assert any("2 source" in problem for problem in receipt.problems)
-    found = await memory.relations(there.id, user_id="mei")
+    found = await memory.relations.list(there.id, user_id="mei")
     assert [(one.memory_id, one.target_id) for one in found] == [(kept.id, there.id)]
     assert (await memory.get(there.id, user_id="mei")).superseded_by is None
 

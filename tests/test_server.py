@@ -328,6 +328,29 @@ def test_memories_go_out_as_a_file_and_come_in_again_for_somebody_else(server: R
         assert "花生" not in other.get("/v1/memories").text, "an export is taken in for its own user only"
 
 
+def test_hits_are_listed_by_group_and_restricted_to_one(web: httpx.Client) -> None:
+    for group in ("team", None, "club"):
+        add(web, f"tea of {group}", group_id=group)
+    found = web.post("/v1/retrieve", json={"query": "tea"}).json()
+    assert {name: len(ids) for name, ids in found["groups"].items()} == {"team": 1, "": 1, "club": 1}
+    assert [one for ids in found["groups"].values() for one in ids] == [one["event_id"] for one in found["memories"]]
+    of_one = web.post("/v1/retrieve", json={"query": "tea", "group_id": "club"}).json()
+    assert [one["narrative"] for one in of_one["memories"]] == ["tea of club"]
+
+
+def test_memories_are_related_with_a_strength(web: httpx.Client) -> None:
+    one, other = add(web, "drinks tea every morning")["id"], add(web, "likes tea")["id"]
+    place = f"/v1/memories/{one}/relations"
+    given = {"target_id": other, "relation_type": "supports", "strength": 0.7}
+    made = web.post(place, json=given)
+    assert made.status_code == 201 and made.json().items() >= {**given, "memory_id": one}.items()
+    assert web.get(f"/v1/memories/{other}/relations").json()["items"] == [made.json()]
+    assert web.post(place, json={**given, "relation_type": "likes"}).status_code == 422
+    assert web.post(place, json={**given, "target_id": "nothing"}).status_code == 404
+    assert web.delete(place, params={"target_id": other}).json() == {"removed": 1}
+    assert web.get(place).json()["items"] == []
+
+
 # -- the names of MemUnit systems -------------------------------------------------------------------------------------
 
 
@@ -343,7 +366,13 @@ def test_retrieve_fetch_and_memorize(web: httpx.Client) -> None:
         told = web.post("/v1/retrieve", json=wanted).json()
         assert told["memories"][0]["narrative"] == "我下周三去上海" and len(told["scores"]) == 1
         assert told["original_data"][0]["text"] == "我下周三去上海" and told["importance_scores"]
-    assert web.post("/v1/retrieve", json={"user_id": "mei", "query": "上海", "radius": 1.0}).json()["memories"] == []
+    wanted = {"user_id": "mei", "query": "去上海出差", "radius": 0.999}
+    found = {
+        method: web.post("/v1/retrieve", json={**wanted, "retrieve_method": method}).json()["memories"]
+        for method in ("KEYWORD", "VECTOR", "HYBRID")
+    }
+    assert found["KEYWORD"] and found["HYBRID"], "words find it, however similar it is"
+    assert not found["VECTOR"]
     differing = web.post("/v1/retrieve", params={"user_id": "lin"}, json={"user_id": "mei", "query": "上海"})
     assert differing.status_code == 422
 

@@ -83,7 +83,13 @@ BY_ID: dict[str, Call] = {
     "delete": lambda memory, user, theirs: memory.delete(theirs.memory_id, user_id=user, with_sources=True),
     "history": lambda memory, user, theirs: memory.history(theirs.memory_key, user_id=user),
     "sources": lambda memory, user, theirs: memory.sources(theirs.memory_id, user_id=user),
-    "relations": lambda memory, user, theirs: memory.relations(theirs.memory_id, user_id=user),
+    "relations.list": lambda memory, user, theirs: memory.relations.list(theirs.memory_id, user_id=user),
+    "relations.add": lambda memory, user, theirs: memory.relations.add(
+        theirs.memory_id, theirs.memory_key, "supports", user_id=user
+    ),
+    "relations.remove": lambda memory, user, theirs: memory.relations.remove(
+        theirs.memory_id, theirs.memory_key, user_id=user
+    ),
     "maintenance.undo": lambda memory, user, theirs: memory.maintenance.undo(theirs.memory_id, user_id=user),
     "maintenance.undo_plan": lambda memory, user, theirs: memory.maintenance.undo_plan(
         session_id=theirs.session_id, user_id=user

@@ -12,7 +12,7 @@ from typing import Any, Self, Unpack, cast, get_args
 from pydantic import JsonValue
 
 from . import validation
-from .areas import BackgroundJobs, Jobs, Keys, Maintenance, Synonyms, Transfer, Usage, Workspace
+from .areas import BackgroundJobs, Jobs, Keys, Maintenance, Relations, Synonyms, Transfer, Usage, Workspace
 from .areas.sessions import Sessions, TurnQueue, turn_of
 from .embed import Embedder
 from .engine import Engine, Runtime
@@ -30,7 +30,6 @@ from .models import (
     Page,
     Receipt,
     ReceiptState,
-    Relation,
     Revision,
     SearchMode,
     SearchResult,
@@ -62,8 +61,8 @@ class Memory:
         await memory.add("我吃素，对花生过敏", user_id="mei")
         found = await memory.search("what can she eat?", user_id="mei")
 
-    Less common operations are in the areas `jobs`, `keys`, `synonyms`, `workspace`, `maintenance`, `transfer`,
-    `sessions` and `usage`.
+    Less common operations are in the areas `jobs`, `keys`, `synonyms`, `relations`, `workspace`, `maintenance`,
+    `transfer`, `sessions` and `usage`.
     """
 
     def __init__(self, engine: Engine, where: str | None = None) -> None:
@@ -77,6 +76,7 @@ class Memory:
         self.jobs = Jobs(engine, self._background)
         self.keys = Keys(engine)
         self.synonyms = Synonyms(engine)
+        self.relations = Relations(engine)
         self.workspace = Workspace(engine)
         self.maintenance = Maintenance(engine)
         self.transfer = Transfer(engine, self.add, self.count)
@@ -210,6 +210,7 @@ class Memory:
 
         It returns at once, unless 1,000 turns wait, and raises nothing. Failures are logged and counted
         (`usage.observed`). `sessions.flush` and `close` wait for queued turns.
+
             await memory.observe("我下周三去上海", "好的，需要订酒店吗？", user_id="mei", session_id="s1")
         """
         scope: Any = {"user_id": user_id, "session_id": session_id, "agent_id": agent_id, "group_id": group_id}
@@ -281,6 +282,7 @@ class Memory:
         search_mode: SearchMode | None = None,
         keywords: Sequence[str] | None = None,
         min_relevance_score: float = 0.0,
+        radius: float | None = None,
         limit: int = 5,
         asked_at: datetime | None = None,
         explain: bool = False,
@@ -291,6 +293,7 @@ class Memory:
         Filters: `session_id`, `agent_id`, `group_id`, `memory_types`, `layers`, `tags` (any of those named),
         `time_range` or `time_range_days` (when it happened), `as_of` (valid at that time), `min_trust` (by default
         `search.min_trust`). They apply in every mode and before the limit. `asked_at` replaces the current time.
+        `radius` is the least similarity (cosine) of hits that are found by their meaning.
 
             found = await memory.search("咖啡", user_id="mei", limit=3, explain=True)
         """
@@ -302,6 +305,7 @@ class Memory:
             mode=settings.search.default_mode if search_mode is None else search_mode,
             keywords=keywords,
             min_score=min_relevance_score,
+            radius=radius,
             limit=limit,
             explain=explain,
             with_synonyms=settings.extraction.enable_synonym_expansion,
@@ -426,10 +430,6 @@ class Memory:
     async def sources(self, memory_id: str, *, user_id: str) -> Sequence[SourceMessage]:
         """List the messages that a memory came from, verbatim. A statement has none: it is its own source."""
         return await self._engine.store.memories.sources(*_ids(user_id, memory_id))
-
-    async def relations(self, memory_id: str, *, user_id: str) -> Sequence[Relation]:
-        """List the memories that a memory supports, contradicts or refines, or that do so to it."""
-        return await self._engine.store.memories.relations(*_ids(user_id, memory_id))
 
     async def users(self) -> Sequence[str]:
         """List the ids of all users that have memories or messages."""

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from . import memory as engine
-from .areas import jobs, keys, maintenance, sessions, synonyms, transfer, usage, workspace
+from .areas import jobs, keys, maintenance, relations, sessions, synonyms, transfer, usage, workspace
 from .embed import Embedder
 from .engine import Runtime
 from .errors import StoreError
@@ -107,6 +107,12 @@ class Transfer(Area):
     import_memories = _verb(transfer.Transfer.import_memories)
 
 
+class Relations(Area):
+    list = _verb(relations.Relations.list)
+    add = _verb(relations.Relations.add)
+    remove = _verb(relations.Relations.remove)
+
+
 class Sessions(Area):
     end = _verb(sessions.Sessions.end)
     add_summary = _verb(sessions.Sessions.add_summary)
@@ -148,6 +154,7 @@ class Memory:
         self.jobs = Jobs(memory.jobs, self._run)
         self.keys = Keys(memory.keys, self._run)
         self.synonyms = Synonyms(memory.synonyms, self._run)
+        self.relations = Relations(memory.relations, self._run)
         self.workspace = Workspace(memory.workspace, self._run)
         self.maintenance = Maintenance(memory.maintenance, self._run)
         self.transfer = Transfer(memory.transfer, self._run)
@@ -209,7 +216,6 @@ class Memory:
     timeline = _verb(engine.Memory.timeline)
     history = _verb(engine.Memory.history)
     sources = _verb(engine.Memory.sources)
-    relations = _verb(engine.Memory.relations)
     users = _verb(engine.Memory.users)
     stats = _verb(engine.Memory.stats)
     health = _verb(engine.Memory.health)

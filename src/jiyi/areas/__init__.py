@@ -4,6 +4,7 @@ from .background import BackgroundJobs
 from .jobs import Jobs
 from .keys import Keys
 from .maintenance import Maintenance
+from .relations import Relations
 from .sessions import Sessions, TurnQueue
 from .synonyms import Synonyms
 from .transfer import Transfer
@@ -15,6 +16,7 @@ __all__ = [
     "Jobs",
     "Keys",
     "Maintenance",
+    "Relations",
     "Sessions",
     "Synonyms",
     "Transfer",

@@ -30,7 +30,6 @@ from ..models import (
     Page,
     Receipt,
     ReceiptState,
-    Relation,
     Revision,
     SearchResult,
     SourceMessage,
@@ -66,6 +65,7 @@ class Memory:
         self.jobs = areas.Jobs(self._server, settings)
         self.keys = areas.Keys(self._server)
         self.synonyms = areas.Synonyms(self._server, settings)
+        self.relations = areas.Relations(self._server)
         self.workspace = areas.Workspace(self._server)
         self.maintenance = areas.Maintenance(self._server)
         self.transfer = areas.Transfer(self._server, self.add, self.count, settings)
@@ -134,7 +134,6 @@ class Memory:
     timeline = served(engine.Memory.timeline, "GET", "/v1/timeline", Page, empty=NO_MEMORIES)
     history = served(engine.Memory.history, "GET", f"{ONE}/history", tuple[Revision, ...], field="items")
     sources = served(engine.Memory.sources, "GET", f"{ONE}/sources", tuple[SourceMessage, ...], field="items")
-    relations = served(engine.Memory.relations, "GET", f"{ONE}/relations", tuple[Relation, ...], field="items")
     users = served(engine.Memory.users, "GET", "/v1/users", tuple[str, ...], field="users")
     stats = served(engine.Memory.stats, "GET", "/v1/stats", Stats, all_users=True)
     health = served(engine.Memory.health, "GET", "/v1/health", Health)

@@ -12,7 +12,7 @@ from typing import IO, Any, cast
 from pydantic import BaseModel
 
 from .. import validation
-from ..areas import jobs, keys, maintenance, sessions, synonyms, transfer, usage, workspace
+from ..areas import jobs, keys, maintenance, relations, sessions, synonyms, transfer, usage, workspace
 from ..areas.transfer import FORMATS
 from ..errors import AccessDenied, InvalidInput
 from ..keep.compress import CompressPlan, CompressReport
@@ -20,7 +20,7 @@ from ..keep.maintain import MaintenanceReport
 from ..keep.undo import UndoPlan, UndoReport
 from ..keys import ApiKey, AuditEntry, NewKey
 from ..metrics import Metrics
-from ..models import ImportReport, Job, MemoryItem, Observed, Recall, Receipt, ReceiptState, Stats
+from ..models import ImportReport, Job, MemoryItem, Observed, Recall, Receipt, ReceiptState, Relation, Stats
 from ..read.overview import ChangePage, ReviewItem, Subject, UserSize
 from ..read.query import Expansion
 from ..settings import Settings
@@ -47,6 +47,7 @@ MAX_PAIRS = 2_000  # synonyms in one request
 OWN_KEY = {"by": "the server records the key of the request"}
 OWN_PLAN = {"plan": "the server makes its own plan when it acts"}
 OF_ALL = {"user_id": "a server has figures of all users only; `stats` has those of one"}
+RELATIONS = "/v1/memories/{memory_id}/relations"
 NO_WORKSPACE = "a workspace is a folder next to the store: run `jiyi workspace` there"
 
 
@@ -94,6 +95,12 @@ class Keys(Area):
     async def exist(self) -> bool:
         """Return True if the server asks for a key."""
         return (await self._server.who()).keys_needed
+
+
+class Relations(Area):
+    list = served(relations.Relations.list, "GET", RELATIONS, tuple[Relation, ...], field="items")
+    add = served(relations.Relations.add, "POST", RELATIONS, Relation, repeatable=True)
+    remove = served(relations.Relations.remove, "DELETE", RELATIONS, int, field="removed")
 
 
 class Synonyms(Area):

@@ -47,6 +47,7 @@ class Query:
     keywords: tuple[str, ...]
     extra_keywords: tuple[str, ...]  # given by the caller
     min_score: float
+    radius: float | None  # least cosine of candidates that only their meaning finds
     limit: int
     explain: bool
     with_synonyms: bool
@@ -65,6 +66,7 @@ def interpret(
     mode: SearchMode,
     keywords: Sequence[str] | None,
     min_score: float,
+    radius: float | None = None,
     limit: int,
     explain: bool,
     with_synonyms: bool,
@@ -82,6 +84,7 @@ def interpret(
         keywords=given or tuple(query_keywords(text)),
         extra_keywords=given,
         min_score=validation.share("min_relevance_score", min_score),
+        radius=None if radius is None else validation.share("radius", radius),
         limit=validation.whole("limit", limit),
         explain=explain,
         with_synonyms=with_synonyms,

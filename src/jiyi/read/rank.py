@@ -70,8 +70,10 @@ def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking:
     legs = tuple(leg for leg in LEGS[query.mode] if leg != "semantic" or index_query.vector is not None)
     formula = FORMULAS.get(ranking.preset)
     if formula is not None:
-        return _by_formula(candidates, formula(candidates, ranking.weights, legs), query)
+        plain = _within(query.radius, candidates, formula(candidates, ranking.weights, legs), legs)
+        return _by_formula(candidates, plain, query)
     scores = score(candidates, ranking.weights, legs, unasked=not asks_assistant(query.text))
+    scores = _within(query.radius, candidates, scores, legs)
     places = best(candidates, scores, max(SHORTLIST, query.limit))
     if not len(places):
         return Ranked((), 0)
@@ -100,6 +102,14 @@ def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking:
     ]
     beyond = 0 if query.min_score else int(np.count_nonzero(scores.matched)) - len(places)
     return Ranked(hits, len(firsts) + beyond)
+
+
+def _within(radius: float | None, candidates: Candidates, scores: Scores, legs: tuple[str, ...]) -> Scores:
+    """Leave out candidates that only their meaning finds and that are less similar than the radius."""
+    if radius is None or "semantic" not in legs:
+        return scores
+    by_words = matched(candidates, tuple(leg for leg in legs if leg != "semantic"))
+    return replace(scores, matched=scores.matched & (by_words | (candidates.semantic >= radius)))
 
 
 def _with_similar(candidates: Candidates, scores: Scores, places: NDArray[np.intp]) -> NDArray[np.intp]:

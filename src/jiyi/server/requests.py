@@ -10,7 +10,7 @@ from .. import validation
 from ..agents.recall import MAX_TOKENS
 from ..keys import MAX_KEY_USERS, Permission
 from ..memory_types import Layer
-from ..models import CandidateMemory, Message, SearchMode, Share, Status, Time
+from ..models import CandidateMemory, Message, RelationType, SearchMode, Share, Status, Time
 from ..read.context import ContextLanguage, Style
 
 MAX_ENTRIES = 2_000  # messages or candidates in one call; more is an import
@@ -152,6 +152,7 @@ class SearchBody(FilterBody):
     search_mode: SearchMode | None = None
     keywords: Names | None = None
     min_relevance_score: Share = 0.0
+    radius: Share | None = None
     limit: Limit = 5
     asked_at: Time | None = None
     explain: bool = False
@@ -233,6 +234,14 @@ class SkillBody(Body):
     metadata: Object | None = None
 
 
+class RelationBody(Body):
+    model_config = example(target_id="01k9zj6w9v3c7g3e1v2k8d5q4m", relation_type="supports", strength=0.7)
+
+    target_id: Name
+    relation_type: RelationType
+    strength: Share = 1.0
+
+
 class UndoBody(Body):
     """One of: `memory_id`, whose last change is undone; a source (`session_id`, `actor`, `metadata`, maybe `since`); or
     `to`, a time after which everything is undone."""
@@ -273,7 +282,7 @@ class RetrieveMemoryRequest(Body):
     end_time: Time | None = None
     memory_sub_type: Literal["episode", "semantic_memory", "event_log"] | None = None
     group_id: Name | None = None
-    radius: Share | None = Field(default=None, description="minimum similarity or, for KEYWORD and HYBRID, relevance")
+    radius: Share | None = Field(default=None, description="least similarity of what is found by its meaning")
 
 
 class FetchMemoryRequest(Body):

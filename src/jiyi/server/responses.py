@@ -139,6 +139,7 @@ class RetrieveMemoryResponse(BaseModel):
     scores: list[float]
     importance_scores: list[float]
     original_data: list[dict[str, JsonValue]] = Field(description="the source messages of the memories")
+    groups: dict[str, list[str]] = Field(description="the event_ids by group, best first; of none: an empty name")
     total_count: int
 
 

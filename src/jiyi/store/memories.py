@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from ..errors import InvalidInput, NotFound
-from ..models import MemoryItem, Page, Relation, SourceMessage, from_micros, to_micros
+from ..models import MemoryItem, Page, SourceMessage, from_micros, to_micros
 from ..scope import Filter, Scope
 from .contract import EXTRACTED, PAST, SAID
 from .database import NO_ATTRIBUTE, Database, Repository, Rows, chunks, from_row, select_in
@@ -222,18 +222,6 @@ class Memories(Repository):
     async def known(self, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
         """Return the ids of current memories by dedupe hash."""
         return await select_known(self._database, user_id, hashes, now)
-
-    async def relations(self, user_id: str, memory_id: str) -> list[Relation]:
-        """Return the relations of a memory in both directions, oldest first."""
-        async with self._database.reading(user_id) as session:
-            memory_id = (await memory_row(session, user_id, memory_id)).id
-            touching = or_(RelationRow.memory_id == memory_id, RelationRow.target_id == memory_id)
-            rows = await session.scalars(
-                select(RelationRow)
-                .where(RelationRow.user_id == user_id, touching)
-                .order_by(RelationRow.created_at, RelationRow.memory_id, RelationRow.target_id)
-            )
-            return [from_row(Relation, row) for row in rows]
 
     async def sources(self, user_id: str, memory_id: str) -> list[SourceMessage]:
         """Return the source messages of a memory, in order."""

@@ -18,6 +18,7 @@ from .overview import Overviews
 from .projected import ProjectedMemories
 from .projections import Projections
 from .record_io import Records
+from .relations import Relations
 from .synonyms import Synonyms
 from .usage import LlmUsage, Recalls, Statistics
 
@@ -46,6 +47,7 @@ class Store:
         self.overviews = Overviews(database)
         self.recalls = Recalls(database)
         self.records = Records(database)
+        self.relations = Relations(database)
         self.statistics = Statistics(database)
         self.synonyms = Synonyms(database)
 

@@ -1,12 +1,13 @@
 """Routes for agents: sessions (turns, summaries, skills) and the MemUnit API (retrieve, fetch, memorize)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import Response
 from pydantic import JsonValue
 
 from ...errors import InvalidInput
-from ...models import Message, Receipt, ReceiptState, SearchMode
+from ...models import Hit, Message, Receipt, ReceiptState, SearchMode
 from ..auth import Caller, Reader, UserId, UserWriter, Writer
 from ..requests import (
     FetchMemoryRequest,
@@ -80,7 +81,7 @@ async def retrieve(caller: Reader, body: RetrieveMemoryRequest, user_id: UserId 
         search_mode=MODES[body.retrieve_method],
         limit=body.top_k,
         time_range=time_range(body.start_time, body.end_time),
-        min_relevance_score=body.radius or 0.0,
+        radius=body.radius,
         group_id=body.group_id,
         **SUB_TYPES[body.memory_sub_type],
     )
@@ -95,8 +96,17 @@ async def retrieve(caller: Reader, body: RetrieveMemoryRequest, user_id: UserId 
         scores=[hit.relevance_score for hit in hits],
         importance_scores=[hit.importance for hit in hits],
         original_data=original,
+        groups=_by_group(hits),
         total_count=found.total_found,
     )
+
+
+def _by_group(hits: Sequence[Hit]) -> dict[str, list[str]]:
+    """Return the ids of the hits by group, the group of the best hit first."""
+    groups: dict[str, list[str]] = {}
+    for hit in hits:
+        groups.setdefault(hit.group_id or "", []).append(hit.id)
+    return groups
 
 
 @memunits.post("/fetch", summary="Get memories by ids or memory_keys")

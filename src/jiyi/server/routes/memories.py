@@ -15,6 +15,7 @@ from ...models import (
     Page,
     Recall,
     Receipt,
+    Relation,
     Revision,
     SearchResult,
     SourceMessage,
@@ -28,13 +29,14 @@ from ..requests import (
     Limit,
     Name,
     Names,
+    RelationBody,
     RestoreBody,
     SearchBody,
     UpdateBody,
     filter_query,
     time_range,
 )
-from ..responses import ContextReply, Groups, Listing, MemoryPage, Related
+from ..responses import ContextReply, Groups, Listing, MemoryPage, Related, Removed
 from . import Id, make_router
 
 router = make_router("memories")
@@ -138,11 +140,21 @@ async def get_history(caller: UserReader, memory_id: Id) -> Listing[Revision]:
 
 @router.get("/memories/{memory_id}/relations", summary="The relations of a memory, and the related memories")
 async def get_relations(caller: UserReader, memory_id: Id) -> Related:
-    relations = await caller.memory.relations(memory_id, user_id=caller.user_id)
+    relations = await caller.memory.relations.list(memory_id, user_id=caller.user_id)
     own = (await caller.memory.get(memory_id, user_id=caller.user_id)).id
     ends = {end for relation in relations for end in (relation.memory_id, relation.target_id)} - {own}
     others = await caller.memory.get_many(sorted(ends)[: validation.MAX_LIMIT], user_id=caller.user_id)
     return Related(items=list(relations), memories=list(others))
+
+
+@router.post("/memories/{memory_id}/relations", status_code=201, summary="Relate a memory to another one")
+async def add_relation(caller: UserWriter, memory_id: Id, body: RelationBody) -> Relation:
+    return await caller.memory.relations.add(memory_id, user_id=caller.user_id, **dict(body))
+
+
+@router.delete("/memories/{memory_id}/relations", summary="Remove the relations from a memory to another one")
+async def remove_relations(caller: UserWriter, memory_id: Id, target_id: Name) -> Removed:
+    return Removed(removed=await caller.memory.relations.remove(memory_id, target_id, user_id=caller.user_id))
 
 
 @router.get("/memories/{memory_id}/sources", summary="The source messages of a memory")
