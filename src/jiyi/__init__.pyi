@@ -82,6 +82,8 @@ from .read.overview import Subject as Subject
 from .read.overview import UserSize as UserSize
 from .read.rerank import RerankCandidate as RerankCandidate
 from .read.rerank import Reranker as Reranker
+from .read.units import MemUnit as MemUnit
+from .read.units import MemUnitPage as MemUnitPage
 from .settings import Settings as Settings
 from .synonyms import Synonym as Synonym
 from .transfer.backup import BackupReport as BackupReport

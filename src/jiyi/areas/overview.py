@@ -21,6 +21,7 @@ from ..read.overview import (
     to_entry,
     to_review,
 )
+from ..read.units import MemUnitPage, to_unit
 
 MOST_READ = 20_000  # newest memories that an overview reads
 EXACT = 1.0  # similarity of two names of the same thing
@@ -55,6 +56,23 @@ class Overview:
                     return ChangePage(items=tuple(found), next_cursor=_to_cursor(after) if more else None)
             if len(some) < limit:
                 return ChangePage(items=tuple(found), next_cursor=None)
+
+    async def units(
+        self, *, user_id: str, session_id: str | None = None, limit: int = 100, cursor: str | None = None
+    ) -> MemUnitPage:
+        """List units of conversation with subject, summary, narrative and messages, the last begun first.
+
+        page = await memory.usage.units(user_id="mei", session_id="s1")
+        """
+        user_id, session_id = validation.name("user_id", user_id), validation.optional_name("session_id", session_id)
+        cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
+        store = self._engine.store
+        found = await store.units.page(user_id, session_id, cursor=cursor, limit=limit + 1)
+        shown = [unit for unit in found[:limit] if unit.messages]
+        ids = list(dict.fromkeys(one for unit in shown for one in unit.memory_ids))
+        memories = {memory.id: memory for memory in await store.memories.get(user_id, ids)}
+        items = tuple(to_unit(unit, memories) for unit in shown)
+        return MemUnitPage(items=items, next_cursor=found[limit - 1].id if len(found) > limit else None)
 
     async def subjects(self, *, user_id: str) -> Sequence[Subject]:
         """List the people, places, organisations, projects and things that memories name, most mentioned first.

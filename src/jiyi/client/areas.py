@@ -23,6 +23,7 @@ from ..metrics import Metrics
 from ..models import ImportReport, Job, MemoryItem, Observed, Recall, Receipt, ReceiptState, Relation, Stats
 from ..read.overview import ChangePage, ReviewItem, Subject, UserSize
 from ..read.query import Expansion
+from ..read.units import MemUnitPage
 from ..settings import Settings
 from ..store.records import EXPORT
 from ..synonyms import GivenPair, Synonym, checked
@@ -194,6 +195,7 @@ class Usage(Area):
     groups = served(usage.Usage.groups, "GET", "/v1/groups", dict[str, int], field="groups", empty={})
     metrics = served(usage.Usage.metrics, "GET", "/v1/metrics", Metrics, field="memory", refused=OF_ALL)
     changes = served(usage.Usage.changes, "GET", "/v1/changes", ChangePage)
+    units = served(usage.Usage.units, "GET", "/v1/units", MemUnitPage)
     subjects = served(usage.Usage.subjects, "GET", "/v1/subjects", tuple[Subject, ...], field="items")
     mentions = served(usage.Usage.mentions, "GET", "/v1/mentions", tuple[MemoryItem, ...], field="items")
     review = served(usage.Usage.review, "GET", "/v1/review", tuple[ReviewItem, ...], field="items")

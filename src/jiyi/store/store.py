@@ -20,6 +20,7 @@ from .projections import Projections
 from .record_io import Records
 from .relations import Relations
 from .synonyms import Synonyms
+from .units import Units
 from .usage import LlmUsage, Recalls, Statistics
 
 
@@ -50,6 +51,7 @@ class Store:
         self.relations = Relations(database)
         self.statistics = Statistics(database)
         self.synonyms = Synonyms(database)
+        self.units = Units(database)
 
     async def start(self) -> None:
         """Connect, and create or migrate the schema."""

@@ -13,6 +13,7 @@ from ...engine import runtime
 from ...keep.verify import VerifyReport
 from ...models import MemoryItem
 from ...read.overview import ChangePage, ReviewItem, Subject, UserSize
+from ...read.units import MemUnitPage
 from ..auth import Admin, Reader, UserReader
 from ..requests import Limit, Name, RecallBody
 from ..responses import Listing
@@ -30,6 +31,13 @@ async def changes(
     caller: UserReader, source: ChangeSource | None = None, limit: Limit = 100, cursor: Cursor = None
 ) -> ChangePage:
     return await caller.memory.usage.changes(user_id=caller.user_id, source=source, limit=limit, cursor=cursor)
+
+
+@router.get("/units", summary="Units of conversation with subject, summary and narrative, the last begun first")
+async def units(
+    caller: UserReader, session_id: Name | None = None, limit: Limit = 100, cursor: Cursor = None
+) -> MemUnitPage:
+    return await caller.memory.usage.units(user_id=caller.user_id, session_id=session_id, limit=limit, cursor=cursor)
 
 
 @router.get("/subjects", summary="People, places, organisations, projects and things that memories name")
