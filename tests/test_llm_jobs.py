@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from faults import (
     status,
 )
 from jiyi import Draft, Evidence, Memory, MemoryItem, Receipt, ReceiptState, Unit
+from jiyi.llm import LLMRequest, Reply
 from jiyi.llm import client as client_module
 from jiyi.settings import load_settings
 from jiyi.testing import ScriptedLLM, WordEmbedder
@@ -80,6 +82,24 @@ async def test_a_well_formed_reply_that_is_refused_is_asked_for_once_more(fallba
         assert receipt.problems
         assert not [one for one in await opened.list(user_id="mei") if "bees" in one.content]
     assert [request.task for request in model.requests] == ["memories", "memories"]
+
+
+async def test_a_unit_without_a_good_reply_costs_the_others_neither_their_memories_nor_a_call(tmp_path: Path) -> None:
+    class Model(ScriptedLLM):
+        async def reply(self, request: LLMRequest) -> Reply:
+            answer = await super().reply(request)
+            bad = {"memories": [memory() | {"text": "Mei keeps bees", "quote": "I keep bees on the roof"}]}
+            return replace(answer, text=json.dumps(bad)) if "peanuts" in request.user else answer
+
+    model = Model(json.dumps({"memories": [memory()]}))
+    settings = load_settings(jobs={"retry_delay_s": 0.001, "max_attempts": 5, "wait_timeout_s": 60})
+    later = {"role": "user", "name": "Mei", "content": "I'm allergic to peanuts.", "sent_at": AT + timedelta(days=40)}
+    async with Memory.open(tmp_path / "memory.db", settings=settings, embedder=WordEmbedder(), llm=model) as opened:
+        receipt = await opened.add([*TALK, later], user_id="mei")
+        contents = [one.content for one in await opened.list(user_id="mei")]
+        assert receipt.state is ReceiptState.INDEXED and "built-in extractor" in receipt.problems[0]
+        assert TRUE in contents and "I'm allergic to peanuts." in contents
+    assert sorted("peanuts" in request.user for request in model.requests) == [False, True, True]
 
 
 @pytest.fixture

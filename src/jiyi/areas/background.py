@@ -10,7 +10,7 @@ from functools import partial
 from ..engine import Engine
 from ..errors import JiyiError
 from ..store.contract import LeaseLost
-from ..write.worker import Worker, run_job
+from ..write.worker import Answers, Worker, run_job
 from .maintenance import maintainer_of
 
 MAINTENANCE_POLL_S = 60.0
@@ -53,7 +53,7 @@ class BackgroundJobs:
 
 
 def new_worker(engine: Engine) -> Worker:
-    run = partial(run_job, flow=engine.pipeline, max_attempts=engine.settings.jobs.max_attempts)
+    run = partial(run_job, flow=engine.pipeline, max_attempts=engine.settings.jobs.max_attempts, answers=Answers())
     return Worker(engine.store, run, engine.settings.jobs, engine.meter)
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import TypeVar
 
 from .. import validation
 from ..errors import InvalidInput
@@ -24,6 +25,8 @@ from ..text.fence import blank_context
 from ..text.passages import summarise
 from ..text_cache import text_cache
 from .drafts import Draft, Extracted, Extractor, Known, Said, Unit
+
+T = TypeVar("T")
 
 UNIT_GAP = timedelta(hours=1)  # a longer pause starts a new unit
 UNIT_MESSAGES = 40  # maximum messages of a unit
@@ -80,13 +83,22 @@ async def derive(
         earlier.extend(messages)
     found = [
         some if isinstance(some, Extracted) else Extracted(drafts=tuple(some))
-        for some in await asyncio.gather(*(extract(unit) for extract in extractors for unit in units))
+        for some in await _all_of(extract(unit) for extract in extractors for unit in units)
     ]
     drafts, problems = _checked([draft for some in found for draft in some.drafts], [*said, *earlier], settings)
     problems += [problem for some in found for problem in some.problems]
     in_a_unit = {message.id for message in new if isinstance(message, StoredMessage) and message.unit_id}
     parts = [_part(unit, in_a_unit) for unit in units]
     return Derived(units=tuple(filter(None, parts)), drafts=tuple(drafts), problems=tuple(problems))
+
+
+async def _all_of(work: Iterable[Awaitable[T]]) -> list[T]:
+    """Wait for all, then raise the first failure: what the others have asked a model for is not lost."""
+    found = await asyncio.gather(*work, return_exceptions=True)
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    return [one for one in found if not isinstance(one, BaseException)]
 
 
 def _said(messages: Sequence[NewMessage]) -> list[Said]:

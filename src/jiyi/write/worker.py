@@ -6,10 +6,11 @@ import logging
 import os
 import random
 import socket
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from ..errors import JiyiError, LlmError, LlmOverBudget, StoreError
 from ..ids import new_id
@@ -20,13 +21,14 @@ from ..store.contract import Addition, Lease, LeaseLost, NewMessage, Stale
 from ..store.store import Store
 from .add import CONTEXT, Flow, Made, index, make
 from .build import Context
-from .drafts import Unit
+from .drafts import Draft, Extracted, Extractor, Unit
 from .repeats import merge_repeated
 from .saved import judge_saved
 from .similar import judge_similar
 
 POLL_S = 1.0  # other processes create jobs too
 MOST_DELAYED = 150.0  # times the first delay
+MOST_JOBS = 100  # with kept answers of a model
 LONGEST_WAIT_S = 3600.0  # even if a model asks for more
 
 logger = logging.getLogger(__name__)
@@ -146,12 +148,31 @@ class Worker:
         return timedelta(seconds=self._settings.lease_s)
 
 
-async def run_job(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
+class Answers:
+    """Answers of a model for jobs that are not finished, so that another attempt asks only for what failed."""
+
+    def __init__(self) -> None:
+        self._by_job: OrderedDict[str, dict[object, Any]] = OrderedDict()
+
+    def of(self, job_id: str) -> dict[object, Any]:
+        found = self._by_job.setdefault(job_id, {})
+        self._by_job.move_to_end(job_id)
+        if len(self._by_job) > MOST_JOBS:
+            self._by_job.popitem(last=False)
+        return found
+
+    def forget(self, job_id: str) -> None:
+        self._by_job.pop(job_id, None)
+
+
+async def run_job(lease: Lease, flow: Flow, *, max_attempts: int, answers: Answers) -> None:
     """Derive memories from accepted messages, or judge saved texts, without a lock; write the result if the lease still
     holds."""
     left: dict[str, Any] = lease.payload
     context, at = CONTEXT.validate_python(left["context"]), lease.accepted_at
-    flow = replace(flow, slow_extractor=_once(flow.slow_extractor, _said_in), judge=_once(flow.judge, repr))
+    known = answers.of(lease.job_id)
+    slow = _once(flow.slow_extractor, lambda unit: ("unit", _said_in(unit)), known)
+    flow = replace(flow, slow_extractor=slow, judge=_once(flow.judge, repr, {}))
     while True:
         if left.get("saved"):
             judged = await judge_saved(left["saved"], context, at, flow)
@@ -180,16 +201,16 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int) -> None:
             effects=effects,
         )
         try:
-            return await flow.store.additions.complete(lease, addition)
+            await flow.store.additions.complete(lease, addition)
         except Stale:
             continue
+        return answers.forget(lease.job_id)
 
 
-def _once(ask: Callable[..., Awaitable[Any]] | None, key_of: Callable[[Any], object]) -> Any:
-    """Cache the answers of a model, so that a second try of the transaction does not ask again."""
+def _once(ask: Callable[..., Awaitable[Any]] | None, key_of: Callable[[Any], object], known: dict[object, Any]) -> Any:
+    """Cache the answers of a model in `known`, so that a second try does not ask again."""
     if ask is None:
         return None
-    known: dict[object, Any] = {}
 
     async def asked(what: Any, **more: Any) -> Any:
         key = key_of(what)
@@ -212,16 +233,28 @@ def _most_attempts(error: Exception, allowed: int) -> int:
 async def _made(
     messages: Sequence[NewMessage], context: Context, at: datetime, flow: Flow, attempt: int, max_attempts: int
 ) -> Made:
-    """Run the language model's extractor or, if it fails for good, the others."""
-    if flow.slow_extractor is None:
+    """Run the language model's extractor; for units for which it fails for good, the others."""
+    slow = flow.slow_extractor
+    if slow is None:
         return await make(messages, (), context, flow.extractors, at, flow)
-    try:
-        return await make(messages, (), context, (flow.slow_extractor,), at, flow)
-    except LlmError as error:
-        last = attempt >= _most_attempts(error, max_attempts) and not isinstance(error, LlmOverBudget)
-        hopeless = not error.temporary or last
-        if not (hopeless and flow.extractors and flow.settings.fallback):
-            raise
-        made = await make(messages, (), context, flow.extractors, at, flow)
-        problem = f"the language model failed, the built-in extractor did without it: {error}"
-        return replace(made, problems=(problem, *made.problems))
+
+    async def either(unit: Unit, /) -> Extracted:
+        try:
+            found = await slow(unit)
+            return found if isinstance(found, Extracted) else Extracted(drafts=tuple(found))
+        except LlmError as error:
+            last = attempt >= _most_attempts(error, max_attempts) and not isinstance(error, LlmOverBudget)
+            hopeless = not error.temporary or last
+            if not (hopeless and flow.extractors and flow.settings.fallback):
+                raise
+            drafts = [draft for extract in flow.extractors for draft in _drafts(await extract(unit))]
+            problem = f"the language model failed, the built-in extractor did without it: {error}"
+            return Extracted(drafts=tuple(drafts), problems=(problem,))
+
+    extractor = cast("Extractor", either)
+    made = await make(messages, (), context, (extractor,), at, replace(flow, slow_extractor=extractor))
+    return replace(made, problems=tuple(dict.fromkeys(made.problems)))
+
+
+def _drafts(found: Extracted | Sequence[Draft]) -> Sequence[Draft]:
+    return found.drafts if isinstance(found, Extracted) else found
