@@ -50,6 +50,7 @@ CHINESE = Unit(
         said("我上周搬到了柏林，在一家医院当护士。", "小美", minute=1),
         said("柏林很好！可以去蒂尔加滕公园。", None, "assistant", minute=2),
         said("我对花生过敏，每周跑步两次。", "小美", minute=3),
+        said("手机是儿子给我装的这个，小助手你好。哦哟幸亏问了", "小美", minute=4),
     ),
 )
 
@@ -288,6 +289,11 @@ CHINESE_REJECTED: dict[str, tuple[Any, str]] = {
     "an invented number": (zh(text="小美付3000元搬到了柏林。"), "a number that was not said"),
     "an invented date": (zh(text="小美于2023年6月3日搬到了柏林。"), "was not said"),
     "an invented person": (zh(subject="老王"), "an unknown person"),
+    "the name of the prompt's example": (
+        zh(messages=[1], quote="儿子给我装的这个", text="小美的儿子小乐给小美装的这个。", subject="小美", value="小乐"),
+        "a name that was not said: 小乐",
+    ),
+    "small talk that is retold": (zh(quote="哦哟幸亏问了", text="小美（2023年5月8日）说哦哟幸亏问了。"), "small talk"),
     "another topic": (zh(text="国际象棋开局讲究耐心。"), "not what was said"),
     "the assistant's words": (
         zh(messages=[2], quote="蒂尔加滕公园", text="小美去蒂尔加滕公园。"),

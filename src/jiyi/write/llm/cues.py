@@ -180,6 +180,11 @@ INNER_NAME = re.compile(
 PLACED = re.compile(
     r"(?:[在到去和跟与叫给向]|女儿|儿子|老公|老婆|妈妈|爸爸|[妹弟哥姐]|孙子|朋友|同事|老师|考上了?|买了?)([\u4e00-\u9fff]{2})"
 )
+# A short name after the person or animal that has it: 儿子小乐. 儿子小学毕业 and 姐姐老家 have none.
+SHORT_NAME = re.compile(
+    r"(?:儿子|女儿|孙[子女]|外孙女?|老[公婆]|丈夫|妻子|爱人|[男女]?朋友|同[事学]|邻居|弟弟?|妹妹?|哥哥?|姐姐?|[猫狗])[叫是]?"
+    r"((?:小(?![时学组区心朋孩声说的])|老(?![师板家是公婆年人])|阿(?!姨))[\u4e00-\u9fff])"
+)
 ASSISTANT, YOU = (
     re.compile(r"(?:the )?assistant\b|助[手理]", re.IGNORECASE),
     re.compile(r"\byou|[你您]", re.IGNORECASE),

@@ -33,6 +33,7 @@ from .grounding import (
     said_by_people,
     well_formed,
 )
+from .retold import attributed_words, says_nothing
 from .schema import EPISODES, MEMORIES, ProposedEpisode, ProposedMemory
 from .spoken import beginnings
 from .transcript import LABELS, Transcript, render_known, transcript
@@ -302,8 +303,11 @@ class Checker:
         if not (by_a_person or advice or found.type in ANY_SOURCE):
             raise Unsupported("not said by a person")
         well_formed(found.text, languages_of(cited))
+        words = attributed_words(found.text, self._people)
         if is_small_talk(found.text):
             raise Unsupported("small talk")
+        if words and says_nothing(words) and contains(words, where.text):
+            raise Ungrounded("small talk")
         if is_mention(found.text):
             raise Unsupported("a mention without content")
         dated = found.type in ("event", "task")  # these occur on their day, also in the future

@@ -21,7 +21,7 @@ from ...text.fence import strip_context
 from ...text_cache import text_cache
 from ..drafts import Evidence, Known, Said
 from .claims import Claims
-from .cues import ENDS, FILLERS
+from .cues import ENDS, FILLERS, SHORT_NAME
 from .spoken import Spoken, depends
 from .transcript import LABELS, Transcript, name_of
 
@@ -332,6 +332,9 @@ class Grounding:
                     raise Unsupported("a number that was not said", number)
 
     def _check_names(self, text: str) -> None:
+        for name in SHORT_NAME.findall(text):
+            if not self.knows(name) and not any(contains(name, one.text) for one in self._known):
+                raise Unsupported("a name that was not said", name)
         for name in _CAPITALISED.findall(text):
             word = re.sub(r"['’]s?$", "", name)
             if word.lower() in _CALENDAR or word.lower() in ENGLISH.stop_words or self.knows(word):
