@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from jiyi import InvalidInput, Memory, MemoryItem, Recall, StoreError
+from jiyi.agents.recall import Conversation
+from jiyi.agents.tools import MemoryTools
 from jiyi.read import accesses
 from jiyi.read.context import MAX_LINES
 from jiyi.settings import load_settings
@@ -32,6 +34,18 @@ async def test_a_search_is_recorded_with_what_it_found_and_when(memory: Memory) 
     assert (newest.query, newest.memory_ids) == ("绿茶", tuple(hit.id for hit in again.hits))
     assert oldest.user_id == "mei"
     assert oldest.recalled_at < newest.recalled_at
+
+
+async def test_a_recall_names_the_session_and_the_agent_that_it_is_for(memory: Memory) -> None:
+    await two(memory)
+    conversation = Conversation(memory=memory, user_id="mei", session_id="s1", agent_id="cook")
+    await conversation.recall("green tea")
+    await MemoryTools(memory, user_id="mei", session_id="s2", agent_id="maid").call("search_memories", {"query": "tea"})
+    await memory.search("绿茶", user_id="mei")
+    plain, of_tool, of_agent = await memory.usage.recalls(user_id="mei")
+    assert (of_agent.session_id, of_agent.agent_id) == ("s1", "cook")
+    assert (of_tool.session_id, of_tool.agent_id) == ("s2", "maid")
+    assert (plain.session_id, plain.agent_id) == (None, None)
 
 
 async def test_recalls_are_read_newest_first_from_a_moment_on_up_to_a_limit(memory: Memory) -> None:

@@ -280,6 +280,8 @@ class Recall(Value):
     query: str
     memory_ids: tuple[str, ...]
     recalled_at: datetime
+    session_id: str | None = Field(default=None, description="of the conversation that it was for, if known")
+    agent_id: str | None = None
 
 
 class Page(Value):

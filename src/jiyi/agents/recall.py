@@ -22,7 +22,8 @@ from ..engine import runtime
 from ..errors import InvalidInput, JiyiError, NotFound
 from ..languages.words import language as language_of
 from ..memory import Memory
-from ..models import RELEVANT, Hit, MemoryItem, Message
+from ..models import RELEVANT, Hit, MemoryItem, Message, SearchResult
+from ..read.accesses import asked_by
 from ..read.context import ContextLanguage, Style, log_degraded, render_context, sharing_words
 from ..roles import role_kind
 from ..text.fence import strip_context
@@ -321,9 +322,12 @@ class Conversation:
         if said:
             await self.memory.sessions.observe(said, **self.scope)
 
+    async def search(self, query: str, **options: Any) -> SearchResult:
+        """Search what this conversation may read. The recall is recorded with its session and agent."""
+        with asked_by(self.session_id, self.agent_id):
+            return await self.memory.search(query, **{**options, **self.filters, "user_id": self.user_id})
+
     async def _search(self, query: str, least: float, limit: int) -> Sequence[Hit]:
-        found = await self.memory.search(
-            query, user_id=self.user_id, **self.filters, min_relevance_score=least, limit=limit
-        )
+        found = await self.search(query, min_relevance_score=least, limit=limit)
         log_degraded(found.degraded)
         return found.hits

@@ -53,9 +53,7 @@ async def recall_report(
     scores = {hit.id: hit.relevance_score for hit in recalled.hits}
     standing = {memory.id for memory in recalled.standing}
     used = {memory.id for memory in shown}
-    found = await conversation.memory.search(
-        said, user_id=conversation.user_id, limit=LOOKED_AT, **conversation.filters
-    )
+    found = await conversation.search(said, limit=LOOKED_AT)
     others = [hit for hit in found.hits if hit.id not in used]
     current = {memory.id: memory for memory in await conversation.current([hit.id for hit in others])}
     return RecallReport(

@@ -4,13 +4,16 @@ records, but never a memory."""
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 
 from ..errors import StoreError
 from ..ids import new_id
 from ..index.search_index import SearchIndex
 from ..models import Recall, utc_now
+from ..scope import Scope
 from ..store.store import Store
 
 MOST_NOTED = 20  # best hits of one search
@@ -20,6 +23,17 @@ USERS_AT_ONCE = 20
 PAUSE_S = 1.0  # after a search, so that further searches join the batch
 
 logger = logging.getLogger(__name__)
+_ASKER: ContextVar[tuple[str | None, str | None]] = ContextVar("asker", default=(None, None))
+
+
+@contextmanager
+def asked_by(session_id: str | None, agent_id: str | None) -> Iterator[None]:
+    """Record the searches inside with the session and the agent that they are for."""
+    token = _ASKER.set((session_id, agent_id))
+    try:
+        yield
+    finally:
+        _ASKER.reset(token)
 
 
 class Accesses:
@@ -44,15 +58,25 @@ class Accesses:
             for user_id, accessed in fresh.items():
                 self._index.touch(user_id, accessed)
 
-    def note(self, user_id: str, query: str, memory_ids: Sequence[str]) -> None:
+    def note(self, scope: Scope, query: str, memory_ids: Sequence[str]) -> None:
         """Record the hits of a search."""
         if not self._on or not memory_ids:
             return
-        now = utc_now()
+        now, user_id = utc_now(), scope.user_id
+        session_id, agent_id = _ASKER.get()
         best = tuple(memory_ids[:MOST_NOTED])
         if len(self._pending) >= MOST_PENDING:
             self._pending.popleft()
-        self._pending.append(Recall(id=new_id(), user_id=user_id, query=query, memory_ids=best, recalled_at=now))
+        recall = Recall(
+            id=new_id(),
+            user_id=user_id,
+            query=query,
+            memory_ids=best,
+            recalled_at=now,
+            session_id=scope.session_id or session_id,
+            agent_id=scope.agent_id or agent_id,
+        )
+        self._pending.append(recall)
         self._fresh.setdefault(user_id, {}).update(dict.fromkeys(best, now))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._write_soon())

@@ -121,7 +121,7 @@ class Searcher:
         now = utc_now() if asked_at else query.filter.now
         self._accesses.settle(self._period.number(now))
         found = await self._cached_or_fresh(query, now, asked_at, cacheable)
-        self._accesses.note(query.filter.user_id, query.text, [hit.id for hit in found.hits])
+        self._accesses.note(query.filter, query.text, [hit.id for hit in found.hits])
         return found
 
     async def _cached_or_fresh(

@@ -200,6 +200,8 @@ class RecallRecord(Record):
     query: Text
     memory_ids: list[Id]
     recalled_at: Time
+    session_id: Name | None = None
+    agent_id: Name | None = None
 
 
 class JobRecord(Record):

@@ -268,6 +268,8 @@ class RecallRow(Base):
     query: Mapped[str] = mapped_column(Text)
     memory_ids: Mapped[list[str]]
     recalled_at: Mapped[datetime]
+    session_id: Mapped[str | None] = mapped_column(short_text(NAME))
+    agent_id: Mapped[str | None] = mapped_column(short_text(NAME))
 
 
 class JobRow(Base):

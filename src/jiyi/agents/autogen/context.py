@@ -27,6 +27,7 @@ from ...engine import runtime
 from ...errors import JiyiError
 from ...memory import Memory
 from ...models import Hit, Message
+from ...read.accesses import asked_by
 from ...text.fence import harmless
 from ..chat import Chat, Turn
 from ..recall import Recalled
@@ -187,7 +188,8 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         conversation = self.tools.conversation
         chat = chat_of(self._model_client) if self._model_client else None
         agent = MemRecallAgent(conversation.memory, user_id=conversation.user_id, **conversation.filters, chat=chat)
-        return (await agent.recall(query, min_relevance_score=least, limit=limit)).hits
+        with asked_by(conversation.session_id, conversation.agent_id):
+            return (await agent.recall(query, min_relevance_score=least, limit=limit)).hits
 
     async def _recalled_text(self, recalled: Recalled) -> str:
         """Render the memories with their present summaries: one may change or be forgotten within a turn."""

@@ -71,8 +71,8 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
     ) -> MemoryQueryResult:
         """Find memories, best first; further arguments are those of `Memory.search`."""
         memory = await self._source.get()
-        wanted = {"limit": self._limit, **kwargs, **self._conversation.filters, "user_id": self._binding.user_id}
-        found = await memory.search(_text(query) if isinstance(query, MemoryContent) else query, **wanted)
+        wanted = {"limit": self._limit, **kwargs}
+        found = await self._conversation.search(_text(query) if isinstance(query, MemoryContent) else query, **wanted)
         items = await memory.get_many([hit.id for hit in found.hits], user_id=self._binding.user_id)
         contents = {item.id: item.content for item in items}
         return MemoryQueryResult(results=[_content(hit, contents[hit.id]) for hit in found.hits if hit.id in contents])

@@ -93,14 +93,11 @@ class Refused(Exception):
 
 @tool(read_only=True)
 async def search_memories(conversation: Conversation, given: SearchMemoriesInput) -> SearchMemoriesOutput:
-    memory, user_id = conversation.memory, conversation.user_id
-    limit = given.limit or runtime(memory).settings.tools.max_results_per_search
+    limit = given.limit or runtime(conversation.memory).settings.tools.max_results_per_search
     is_filtered = any((given.memory_types, *(given.time_range or ()), given.time_range_days, given.min_relevance_score))
     standing = [] if is_filtered else await conversation.standing(skip_session=False)
-    found = await memory.search(
+    found = await conversation.search(
         given.query,
-        user_id=user_id,
-        **conversation.filters,
         search_mode=given.search_mode,
         keywords=given.keywords,
         memory_types=given.memory_types,
