@@ -202,6 +202,8 @@ def scenario(memory: Plain, folder: Path) -> Iterator[Any]:
     yield memory.sources(talk.memories[0].id, **mei)
     yield memory.messages(**mei)
     yield memory.messages(session_id="s 1", limit=1, **mei)
+    yield memory.usage.profile(**mei)
+    yield memory.usage.profile(group_id="办公室", limit=2, **mei)
     yield memory.usage.units(session_id="s 1", limit=1, **mei)
     related = memory.relations.add(kept.id, "home/rome ☂", "supports", strength=0.5, **mei)
     yield related.relation_type, related.strength

@@ -142,6 +142,7 @@ BY_NAME: dict[str, Call] = {
     "usage.changes": lambda memory, user, theirs: memory.usage.changes(user_id=user),
     "usage.subjects": lambda memory, user, theirs: memory.usage.subjects(user_id=user),
     "usage.units": lambda memory, user, theirs: memory.usage.units(user_id=user, session_id=theirs.session_id),
+    "usage.profile": lambda memory, user, theirs: memory.usage.profile(user_id=user),
     "usage.mentions": lambda memory, user, theirs: memory.usage.mentions("Zoë", user_id=user),
     "usage.review": lambda memory, user, theirs: memory.usage.review(user_id=user),
     "usage.groups": lambda memory, user, theirs: memory.usage.groups(user_id=user),

@@ -10,6 +10,7 @@ LAYERS: dict[str, Layer] = {
     "episode": "episodic",
     "event": "episodic",
     "task": "episodic",
+    "behavior": "episodic",
     "command_output": "episodic",
     "file": "episodic",
     "preference": "semantic",

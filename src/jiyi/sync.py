@@ -129,6 +129,7 @@ class Usage(Area):
     metrics = _verb(usage.Usage.metrics)
     prometheus = _verb(usage.Usage.prometheus)
     changes = _verb(usage.Usage.changes)
+    profile = _verb(usage.Usage.profile)
     units = _verb(usage.Usage.units)
     subjects = _verb(usage.Usage.subjects)
     mentions = _verb(usage.Usage.mentions)

@@ -9,7 +9,7 @@ from .. import validation
 from ..engine import Engine
 from ..errors import InvalidInput
 from ..languages.words import normalise
-from ..models import MemoryItem
+from ..models import MemoryItem, Page
 from ..read.overview import (
     ChangeEntry,
     ChangePage,
@@ -21,7 +21,10 @@ from ..read.overview import (
     to_entry,
     to_review,
 )
+from ..read.profile import TYPES as PROFILE
+from ..read.profile import distinct_lines
 from ..read.units import MemUnitPage, to_unit
+from ..scope import Filter
 
 MOST_READ = 20_000  # newest memories that an overview reads
 EXACT = 1.0  # similarity of two names of the same thing
@@ -73,6 +76,20 @@ class Overview:
         memories = {memory.id: memory for memory in await store.memories.get(user_id, ids)}
         items = tuple(to_unit(unit, memories) for unit in shown)
         return MemUnitPage(items=items, next_cursor=found[limit - 1].id if len(found) > limit else None)
+
+    async def profile(
+        self, *, user_id: str, group_id: str | None = None, limit: int = 100, cursor: str | None = None
+    ) -> Page:
+        """List the current facts, preferences and patterns of a user or of one of their groups, each once.
+
+        page = await memory.usage.profile(user_id="mei", group_id="team")
+        """
+        cursor, limit = validation.optional_name("cursor", cursor), validation.whole("limit", limit)
+        lifetimes = self._engine.lifetimes
+        where = Filter.parse(user_id=user_id, group_id=group_id, memory_types=PROFILE, lifetimes=lifetimes)
+        await self._engine.sync_files(where.user_id)
+        page = await self._engine.store.memories.page(where, cursor=cursor, limit=limit)
+        return page.model_copy(update={"items": tuple(distinct_lines(page.items))})
 
     async def subjects(self, *, user_id: str) -> Sequence[Subject]:
         """List the people, places, organisations, projects and things that memories name, most mentioned first.

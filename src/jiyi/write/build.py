@@ -17,6 +17,7 @@ from ..store.contract import EXTRACTED, PAST, SAID, STATED, NewMemory, NewMessag
 from ..text.fence import strip_context
 from ..text.passages import summarise
 from ..text.speakers import told_by
+from .behavior import with_time
 from .drafts import Draft, Evidence
 from .extract import with_dates_of
 
@@ -127,7 +128,7 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
         layer=layer_of(memory_type),
         content=candidate.text,
         summary=candidate.summary or summarise(candidate.text),
-        data=data,
+        data=with_time(data, memory_type, occurred_at),
         metadata={**context.metadata, **_origin(candidate), **(candidate.metadata or {})},
         importance=0.5 if importance is None else importance,
         confidence=1.0 if candidate.confidence is None else candidate.confidence,
@@ -159,7 +160,7 @@ def derived(draft: Draft, context: Context) -> NewMemory:
         layer=layer_of(draft.memory_type),
         content=draft.content,
         summary=draft.summary or summarise(draft.content),
-        data=data,
+        data=with_time(data, draft.memory_type, draft.occurred_at),
         metadata=context.metadata,
         importance=draft.importance,
         confidence=draft.confidence,

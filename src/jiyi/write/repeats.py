@@ -17,6 +17,7 @@ from ..languages.base import word_set
 from ..models import MemoryItem
 from ..scope import Scope
 from ..store.contract import BY_A_PERSON, EXTRACTED, NOT_INDEXED, STATED, ChangedMemory, Effects, NewMemory, Source
+from .behavior import BEHAVIOR, accrued, last_time
 from .change import embed_changes, prepare
 from .parts import several_slot
 from .reconcile import ACTOR, DATED
@@ -89,6 +90,7 @@ def merge_equal(new: Sequence[NewMemory]) -> list[NewMemory]:
                 tags=tuple(dict.fromkeys((*first.tags, *one.tags))),
                 metadata={**first.metadata, **one.metadata},
                 importance=max(first.importance, one.importance),
+                data=accrued(first.data, one.data) if one.memory_type == BEHAVIOR else first.data,
             )
     return list(found.values())
 
@@ -104,7 +106,9 @@ async def merge_repeated(
     """Return the memories that are new, their effects, and the stored memories that say the same as the others.
     `repeats`: stored memories with the same words, by the id of the new one."""
     exact = {
-        one.id: repeats[one.id] for one in memories if one.id in repeats and (one.tags or one.metadata or _sure(one))
+        one.id: repeats[one.id]
+        for one in memories
+        if one.id in repeats and (one.tags or one.metadata or _sure(one) or one.memory_type == BEHAVIOR)
     }
     near = await _near(memories, effects, place, flow)
     if not exact and not near:
@@ -162,6 +166,8 @@ def _merged(new: NewMemory, old: MemoryItem, *, text: bool) -> dict[str, Any]:
     """Return the fields of a stored memory that a repetition changes."""
     importance = new.importance if new.source == STATED else old.importance
     values = merged_fields(old, tags=new.tags, metadata=new.metadata, importance=importance)
+    if new.memory_type == BEHAVIOR and (data := accrued(old.data, new.data)) != old.data:
+        values |= {"data": data, "occurred_at": last_time(data) or old.occurred_at}
     if text and new.content != old.content:
         values |= {"content": new.content, "summary": new.summary}
     return values

@@ -205,10 +205,11 @@ async def get_timeline(
     return _page(page)
 
 
-@router.get("/profile", summary="The profiles of the user and of their groups")
-async def get_profile(caller: UserReader, limit: Limit = 100, cursor: Cursor = None) -> MemoryPage:
-    types = ["fact", "preference", "pattern"]
-    return _page(await caller.memory.list(user_id=caller.user_id, memory_types=types, limit=limit, cursor=cursor))
+@router.get("/profile", summary="What is known of the user, or of one of their groups, each line once")
+async def get_profile(
+    caller: UserReader, group_id: Name | None = None, limit: Limit = 100, cursor: Cursor = None
+) -> Page:
+    return await caller.memory.usage.profile(user_id=caller.user_id, group_id=group_id, limit=limit, cursor=cursor)
 
 
 @router.get("/groups", summary="The groups of a user, with the number of memories in each")

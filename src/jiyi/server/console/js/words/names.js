@@ -133,6 +133,7 @@ export default {
   type_file: ["file", "文件"],
   type_error_handling: ["error handling", "错误处理"],
   type_command_output: ["command output", "命令输出"],
+  type_behavior: ["behavior", "行为"],
   type_lesson: ["lesson", "经验"],
 
   layer_episodic: ["episodic", "情景层"],

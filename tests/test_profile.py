@@ -1,0 +1,57 @@
+"""Profiles of users and groups, and behaviour histories."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from jiyi import CandidateMemory, Memory, MemoryItem
+from jiyi.write.behavior import MOST_TIMES
+
+AT = datetime(2026, 1, 1, 9, tzinfo=UTC)
+
+
+async def test_a_group_profile_has_each_line_once(extracting_memory: Memory) -> None:
+    memory = extracting_memory
+    for who in ("Ana", "Bo", "Ana"):
+        said = ["We meet every Tuesday at 10.", "I live in Lisbon.", "我们每周五下午开会。"]
+        talk = [{"role": "user", "name": who, "content": text} for text in said]
+        await memory.add(talk, user_id="mei", group_id="team", session_id=f"s{who}")
+    await memory.add("likes tea", user_id="mei", memory_type="preference")
+    team = await memory.usage.profile(user_id="mei", group_id="team")
+    lines = [(item.content, item.data.get("subject")) for item in team]
+    assert sorted(text for text, _ in lines) == [
+        "I live in Lisbon.",
+        "I live in Lisbon.",
+        "We meet every Tuesday at 10.",
+        "我们每周五下午开会。",
+    ]
+    assert {who for text, who in lines if "Lisbon" in text} == {"Ana", "Bo"}
+    assert "likes tea" in [item.content for item in await memory.usage.profile(user_id="mei")]
+
+
+async def report(memory: Memory, day: int, **more: object) -> MemoryItem:
+    given = CandidateMemory(text="打开了周报", type="behavior", occurred_at=AT + timedelta(days=day), **more)  # type: ignore[arg-type]
+    return (await memory.add(given, user_id="mei")).memories[0]
+
+
+async def test_a_behavior_collects_the_times_at_which_it_happened(memory: Memory) -> None:
+    first = await report(memory, 0)
+    assert (first.layer, first.data["count"]) == ("episodic", 1)
+    await report(memory, 7, tags=("work",))
+    await report(memory, 3)
+    await report(memory, 3)
+    [item] = await memory.list(user_id="mei", memory_types=["behavior"])
+    assert item.id == first.id and item.tags == ("work",)
+    assert item.data["times"] == [(AT + timedelta(days=day)).isoformat() for day in (0, 3, 7)]
+    assert (item.data["count"], item.occurred_at) == (3, AT + timedelta(days=7))
+
+
+async def test_a_long_history_keeps_the_latest_times_and_counts_all(memory: Memory) -> None:
+    days = range(MOST_TIMES + 20)
+    moments = [CandidateMemory(text="跑步", type="behavior", occurred_at=AT + timedelta(days=day)) for day in days]
+    await memory.add(moments[:60], user_id="mei")
+    await memory.add(moments[60:], user_id="mei")
+    [item] = await memory.list(user_id="mei", memory_types=["behavior_history"])
+    times = item.data["times"]
+    assert isinstance(times, list) and len(times) == MOST_TIMES
+    assert (item.data["count"], times[-1]) == (MOST_TIMES + 20, (AT + timedelta(days=days[-1])).isoformat())
