@@ -13,6 +13,7 @@ import argparse
 import random
 import re
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +24,7 @@ from .reranker.files import write_json
 TEMPLATES = Path(__file__).parent / "data" / "plain-templates.toml"
 LANGUAGES = ("en", "zh")
 BEGAN = datetime(2025, 2, 3, 9, tzinfo=UTC)
+DAYS_BETWEEN = 3  # sessions
 OWN = (6, 11)  # attributes of the person
 OTHERS = (3, 7)  # statements about relatives
 ABSENT = 5  # questions that nothing answers
@@ -65,30 +67,23 @@ class Writer:
         for number, statement in enumerate(said):
             statement.at = [number, 0]
             about = "self" if statement.relative is None else self._relatives[statement.relative][0]
-            text = self._wrapped(statement.text) if self._chance.random() < WRAPPED else statement.text
+            text = sometimes_wrapped(statement.text, self._around, self._chance)
             messages = [{"role": "user", "text": text, "kind": statement.kind, "about": about}]
             if self._chance.random() < 0.3:
                 chatter = self._chance.choice(self._chatter)
                 place = self._chance.randrange(2)
                 messages.insert(place, {"role": "user", "text": chatter, "kind": "smalltalk", "about": "none"})
                 statement.at = [number, 1 - place]
-            sessions.append({"at": (BEGAN + timedelta(days=3 * number)).isoformat(), "messages": messages})
+            sessions.append({"at": day(number), "messages": messages})
         return {
             "id": self._name,
             "language": self._language,
             "user": self._chance.choice(USERS),
-            "asked_at": (BEGAN + timedelta(days=3 * len(said) + 5)).isoformat(),
+            "asked_at": day(len(said), later=5),
             "sessions": sessions,
             "questions": [*self._about(said), *self._absent(said), *self._about_relatives(said)],
             "junk": self._chatter,
         }
-
-    def _wrapped(self, text: str) -> str:
-        """Put a sentence before or after the statement, or both."""
-        language = "en" if text.isascii() else "zh"
-        before, after = (self._chance.choice(self._around[part][language]) for part in ("before", "after"))
-        space = " " if language == "en" else ""
-        return space.join(self._chance.choice(((before, text), (text, after), (before, text, after))))
 
     def _statements(self) -> list[Statement]:
         chance = self._chance
@@ -172,21 +167,37 @@ class Writer:
         ]
 
 
+def sometimes_wrapped(text: str, around: dict[str, Any], chance: random.Random) -> str:
+    """Put a sentence before or after some of the statements, or both."""
+    if chance.random() >= WRAPPED:
+        return text
+    language = "en" if text.isascii() else "zh"
+    before, after = (chance.choice(around[part][language]) for part in ("before", "after"))
+    space = " " if language == "en" else ""
+    return space.join(chance.choice(((before, text), (text, after), (before, text, after))))
+
+
+def day(session: int, later: int = 0) -> str:
+    """Return the time of a session, or some days later."""
+    return (BEGAN + timedelta(days=DAYS_BETWEEN * session + later)).isoformat()
+
+
 def stories(count: int = 400, seed: int = 0) -> list[dict[str, Any]]:
     templates = tomllib.loads(TEMPLATES.read_text("utf-8"))
     return [Writer(templates, f"plain-{number}", 1000 * seed + number).story() for number in range(count)]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.plain_stories", description=__doc__.split("\n", 1)[0])
+def write(module: str, description: str, make: Callable[[int, int], list[dict[str, Any]]], count: int) -> None:
+    """Parse the command line of a module that makes stories, and write them."""
+    parser = argparse.ArgumentParser(prog=f"python -m bench.{module}", description=description.split("\n", 1)[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--count", type=int, default=400)
+    parser.add_argument("--count", type=int, default=count)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    made = stories(options.count, options.seed)
+    made = make(options.count, options.seed)
     write_json(options.out, {"stories": made})
     print(f"{len(made)} stories, {sum(len(story['questions']) for story in made)} questions")
 
 
 if __name__ == "__main__":
-    main()
+    write("plain_stories", __doc__, stories, 400)

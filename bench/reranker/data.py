@@ -37,9 +37,9 @@ def everyday(path: Path, memories: Path | None = None) -> list[Story]:
     return [_everyday_story(raw, extracted.get(raw["id"])) for raw in read_json(path)["stories"]]
 
 
-def plain(raws: Sequence[Any]) -> list[Story]:
-    """Return stories of `bench.plain_stories`."""
-    return [_everyday_story(raw, None) | {"source": "plain"} for raw in raws]
+def made(raws: Sequence[Any], source: str) -> list[Story]:
+    """Return stories of `bench.plain_stories` or `bench.indirect_stories`."""
+    return [_everyday_story(raw, None) | {"source": source} for raw in raws]
 
 
 def _everyday_story(raw: Any, extracted: Any) -> Story:
@@ -77,12 +77,13 @@ def _everyday_question(question: Any, messages: list[Any], place: dict[tuple[int
         positive = [place[tuple(where)] for where in question["gold"]]
     else:
         positive = [at for at, held in enumerate(holds) if held] or _sources(question, extracted, place)
+    related = {place[tuple(where)] for where in question.get("related", ())}
     return {
         "text": question["q"],
         "kind": question["kind"],
         "answerable": bool(question["must"]),
         "positive": positive,
-        "ignored": [at for at, held in enumerate(holds) if held and at not in positive],
+        "ignored": [at for at, held in enumerate(holds) if (held or at in related) and at not in positive],
         "stale": [at for at, never in enumerate(stale) if never and at not in positive],
     }
 

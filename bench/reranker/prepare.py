@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from jiyi.embed import _encode as encode
 
-from .. import plain_stories
+from .. import indirect_stories, plain_stories
 from . import data, texts
 from .files import write_json
 
@@ -28,6 +28,7 @@ RETRIEVAL = ("locomo-dev", "longmemeval-dev", "madial-zh-dev", "madial-en-dev", 
 CANDIDATES = 30
 NEIGHBOURS = 10
 PLAIN = 600  # stories made from templates
+INDIRECT = 200  # stories of facts and requests that they bear on
 TRAINING = Path(__file__).parents[1] / "data"
 
 
@@ -46,7 +47,8 @@ def main() -> None:
         write_json(options.out / "texts.json.gz", {"english": english, "pairs": pairs})
     embed = cache_of_vectors()
     training = [story for path in sorted(TRAINING.glob("everyday-*.json.gz")) for story in data.everyday(path)]
-    training += data.plain(plain_stories.stories(PLAIN))
+    training += data.made(plain_stories.stories(PLAIN), "plain")
+    training += data.made(indirect_stories.stories(INDIRECT), "indirect")
     for story in training:
         data.add_candidates(story, len(story["messages"]), embed)
         data.add_neighbours(story, NEIGHBOURS, embed)
