@@ -53,6 +53,18 @@ async def test_an_earlier_part_is_recognised_later(memory: Memory) -> None:
     assert len(await said(memory)) == 5
 
 
+async def test_one_message_said_again_later_is_kept_however_long(memory: Memory) -> None:
+    long = {"role": "user", "content": "I need a quiet hotel near the main station in Hamburg"}
+    for message in (long, {"role": "assistant", "content": "Noted."}, long):
+        await memory.add([message], user_id="mei", session_id="s")
+    assert len(await said(memory)) == 3
+    short = [{"role": "user", "content": "ok"}, {"role": "assistant", "content": "好"}]
+    for _ in range(2):  # two short ones may be said again too
+        await memory.add(short, user_id="mei", session_id="t")
+        await memory.add([{"role": "user", "content": "and then?"}], user_id="mei", session_id="t")
+    assert len(await said(memory, session_id="t")) == 6
+
+
 async def test_ok_said_again_later_is_kept(memory: Memory) -> None:
     for message in TALK:
         await memory.add(message, user_id="mei", session_id="s")

@@ -45,6 +45,15 @@ async def test_the_change_log_tells_what_happened_and_undo_takes_it_back(memory:
     assert (newest.kind, newest.memory_id) == ("restored", paris.id)
 
 
+async def test_an_addition_can_be_undone_once(memory: Memory) -> None:
+    note = (await memory.add("Tea at five", user_id="mei")).memories[0]
+    [added] = (await memory.usage.changes(user_id="mei")).items
+    assert (added.kind, added.can_undo) == ("learned", True)
+    await memory.maintenance.undo(note.id, user_id="mei")
+    log = (await memory.usage.changes(user_id="mei")).items
+    assert [entry.can_undo for entry in log if entry.action == "add"] == [False]
+
+
 async def test_the_change_log_has_pages_and_sources(memory: Memory) -> None:
     await memory.add([f"Note {number}" for number in range(7)], user_id="mei")  # all at the same time
     await memory.add("By an agent", user_id="mei", agent_id="helper", actor="helper")

@@ -111,6 +111,12 @@ async def test_a_wrong_judgement_loses_no_detail(action: str, old: str, new: str
     assert (new, True) in found
 
 
+async def test_a_judgement_to_keep_both_keeps_both(tmp_path: Path) -> None:
+    texts = ("The team meets on the third floor", "The team meets on the third floor on Mondays")
+    found = await saved(tmp_path, ScriptedLLM(judged("keep_both", 1)), *texts)
+    assert found == [(texts[0], True), (texts[1], True)]
+
+
 async def test_a_save_does_not_wait_for_the_model(tmp_path: Path) -> None:
     model = Silent()
     async with Memory.open(tmp_path / "memory.db", llm=model) as memory:

@@ -167,6 +167,17 @@ async def test_another_process_sees_the_repair(learning: Memory, place: Place) -
         assert "likes chess" in contents(await other.search("chess", user_id="mei", search_mode="keyword"))
 
 
+async def test_a_repair_leaves_successors_that_exist(path: Path, learning: Memory) -> None:
+    kept = "SELECT id, superseded_by FROM memories WHERE superseded_by IS NOT NULL"
+    with closing(sqlite3.connect(path)) as connection:
+        before = connection.execute(kept).fetchall()
+    assert before
+    plant(path, "UPDATE memories SET superseded_by = ? WHERE content = 'likes chess'", "0" * 26)
+    await learning.maintenance.verify(repair=True)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute(kept).fetchall() == before
+
+
 async def test_one_user_at_a_time(learning: Memory, place: Place) -> None:
     plant(place, "UPDATE terms SET length = 0")
     mine = await learning.maintenance.verify(user_id="bo", repair=True)

@@ -1,0 +1,128 @@
+"""What is read from a few messages, whole: type, text, subject, attribute, value, source and time of each draft."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from jiyi.write.drafts import Draft, Said, Unit
+from jiyi.write.extract import extract
+from support import each_case
+
+TUESDAY = datetime(2025, 6, 10, 12, tzinfo=UTC)
+
+
+def read(
+    *texts: str, roles: tuple[str, ...] = (), speakers: tuple[str | None, ...] = (), apart: int = 1
+) -> list[Draft]:
+    messages = tuple(
+        Said(
+            id=f"m{at}",
+            role=roles[at] if roles else "user",
+            speaker=speakers[at] if speakers else None,
+            text=text,
+            sent_at=TUESDAY + at * timedelta(minutes=apart),
+        )
+        for at, text in enumerate(texts)
+    )
+    return list(extract(Unit(id="u", user_id="mei", messages=messages)))
+
+
+def slot(draft: Draft) -> tuple[Any, ...]:
+    flags = ("single" * draft.single, "ended" * draft.ended)
+    return draft.subject, draft.attribute, draft.value, *filter(None, flags)
+
+
+@each_case(
+    ("text", "expected"),
+    [
+        (
+            "I live in Berlin and I work at Acme as a nurse.",
+            [
+                ("I live in Berlin", ("user", "home", "Berlin", "single"), (0, 16)),
+                ("I work at Acme as a nurse.", ("user", "employer", "Acme", "single"), (21, 47)),
+            ],
+        ),
+        (
+            "My dog is called Rex, and my sister's name is Lena.",
+            [
+                ("My dog is called Rex", ("user", None, None), (0, 20)),
+                ("my sister's name is Lena.", ("user: sister", "name", "Lena", "single"), (26, 51)),
+            ],
+        ),
+        ("I no longer work at Acme.", [("I no longer work at Acme.", ("user", "employer", "Acme", "ended"), (0, 25))]),
+        (
+            "我住在上海，在腾讯上班。",
+            [
+                ("我住在上海", ("user", "home", "上海", "single"), (0, 5)),
+                ("我在腾讯上班。", ("user", "employer", "腾讯", "single"), (6, 12)),
+            ],
+        ),
+        (
+            "我上个月搬到成都了。",
+            [("我上个月（2025-05）搬到成都了。", ("user", "home", "成都", "single"), (0, 10))],
+        ),
+        ("What is the capital of France?", []),
+        ("Thanks, that's great!", []),
+        ('Bob said: "I live in Oslo."', []),
+    ],
+)
+def test_statements_are_read_with_their_slots_and_places(text: str, expected: list[Any]) -> None:
+    found = [(one.content, slot(one), *((each.start, each.end) for each in one.evidence)) for one in read(text)]
+    assert found == expected
+
+
+@each_case(
+    ("text", "memory_type", "kind", "days"),
+    [
+        ("I moved from Paris to Rome last month.", "fact", "change", 0),
+        ("I have a dentist appointment next Friday at 3pm.", "task", "plan", 3),
+        ("I go swimming every Tuesday.", "pattern", "fact", 0),
+        ("Please answer in French from now on.", "preference", "instruction", 0),
+        ("我每周二晚上跑步五公里。", "pattern", "fact", 0),
+        ("请以后用中文回答我。", "preference", "instruction", 0),
+        ("我不再喝咖啡了，改喝茶。", "preference", "preference", 0),
+    ],
+)
+def test_a_statement_has_a_type_and_a_day(text: str, memory_type: str, kind: str, days: int) -> None:
+    [one] = read(text)
+    assert (one.memory_type, one.data["kind"], (one.occurred_at - TUESDAY).days) == (memory_type, kind, days)
+    assert one.valid_from == TUESDAY and 0 < (one.confidence or 0) <= 1 and 0 < (one.importance or 0) <= 1
+
+
+def test_a_move_names_what_it_replaces() -> None:
+    [one] = read("I moved from Paris to Rome last month.")
+    assert (one.value, one.replaces, one.content) == (
+        "Rome",
+        "Paris",
+        "I moved from Paris to Rome last month (2025-05).",
+    )
+
+
+@each_case(
+    ("texts", "joined"),
+    [
+        (("The meeting room is 81.", "no wait, 82"), "The meeting room is 81. no wait, 82"),
+        (("会议室是301。", "不对，是302。"), "会议室是301。 不对，是302。"),
+    ],
+)
+def test_a_correction_is_read_together_with_what_it_corrects(texts: tuple[str, str], joined: str) -> None:
+    first, second = read(*texts)
+    assert (first.content, second.content, second.data["joined"]) == (texts[0], joined, True)
+    assert [each.message_id for each in second.evidence] == ["m0", "m1"]
+    late = read(*texts, apart=24 * 60)
+    assert not any(one.data.get("joined") for one in late), "a day later it is about something else"
+    others = read(*texts, speakers=("Ann", "Bob"))
+    assert not any(one.data.get("joined") for one in others), "of another person"
+
+
+def test_a_statement_that_leans_on_the_message_before_names_it() -> None:
+    manager, home = read("My manager is Tom Baker.", "He lives in Leeds.")
+    assert slot(manager) == ("user", "manager", "Tom Baker", "single") and "follows" not in manager.data
+    assert (home.content, home.data["follows"], home.attribute) == ("He lives in Leeds.", "m0", None)
+
+
+def test_assistants_and_tools_state_nothing_and_people_speak_for_themselves() -> None:
+    assert read("I live in Berlin.", "I live in Oslo.", roles=("assistant", "tool")) == []
+    [ann] = read("I live in Berlin.", speakers=("Ann",))
+    assert slot(ann)[:3] == ("Ann", "home", "Berlin") and ann.data["speaker"] == "Ann"
