@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from jiyi.write.drafts import Draft, Said, Unit
-from jiyi.write.extract import extract
+from jiyi.write.extract import LONGEST, extract, statements
 from support import each_case
 
 TUESDAY = datetime(2025, 6, 10, 12, tzinfo=UTC)
@@ -88,6 +88,22 @@ def test_a_statement_has_a_type_and_a_day(text: str, memory_type: str, kind: str
     [one] = read(text)
     assert (one.memory_type, one.data["kind"], (one.occurred_at - TUESDAY).days) == (memory_type, kind, days)
     assert one.valid_from == TUESDAY and 0 < (one.confidence or 0) <= 1 and 0 < (one.importance or 0) <= 1
+
+
+def test_long_sentences_are_cut_at_a_space_and_nothing_is_lost() -> None:
+    words = "word" + " word" * 400
+    for text in (words, "字" * 1500, "a" * 700 + " " + "b" * 700):
+        found = statements(text, "user")
+        assert [one.start for one in found] == [0, *(one.end for one in found[:-1])] and found[-1].end == len(text)
+        assert all(one.end - one.start <= LONGEST for one in found)
+    assert all(
+        words[one.end - 1] == " " and one.end - one.start > LONGEST - 10 for one in statements(words, "user")[:-1]
+    )
+
+
+def test_a_name_that_contains_a_negation_is_a_value() -> None:
+    assert slot(read("我住在不来梅。")[0]) == ("user", "home", "不来梅", "single")
+    assert not [one for one in read("我不住在柏林。") if slot(one)[1:3] == ("home", "柏林") and one.single]
 
 
 def test_a_move_names_what_it_replaces() -> None:

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from extractors import SpelledOut
 from jiyi import EmbeddingError, Memory, MissingExtra
 from jiyi.llm import Usage
+from jiyi.models import utc_now
 from jiyi.settings import load_settings
 from jiyi.testing import Clock, WordEmbedder
 from support import DAY, MONDAY, contents, stored
@@ -105,6 +107,17 @@ async def test_the_usage_of_language_models_is_kept_for_thirty_days(path: Path) 
         await count("mei", MONDAY + 30 * DAY, Usage(1, 10, 5))
         assert await count("mei", MONDAY, Usage(0, 0, 0)) == Usage(2, 20, 10), "exactly thirty days old"
         assert await count("mei", MONDAY - timedelta(hours=1), Usage(0, 0, 0)) == Usage(0, 0, 0)
+
+
+async def test_a_lease_ends_at_its_moment(path: Path) -> None:
+    settings = load_settings(jobs={"in_process": False})
+    async with opened(path, settings=settings, extractor=SpelledOut()) as memory:
+        await memory.add([{"content": "Mei home = Rome"}], user_id="mei", session_id="s", wait=False)
+        jobs, begun = memory._engine.store.jobs, utc_now() + DAY
+        until = begun + timedelta(minutes=1)
+        assert await jobs.claim("a", begun, until) is not None
+        assert await jobs.claim("b", until - SECOND, until + DAY) is None
+        assert await jobs.claim("b", until, until + timedelta(minutes=1)) is not None
 
 
 class Picky(WordEmbedder):

@@ -42,8 +42,8 @@ MOST_UNSTABLE = 0.01  # of the tests may fail without a mutant
 NEITHER = "not postgres and not process"  # other processes would not contain the mutant
 SERVERS = {"databases", "browser", "shared_redis", "own_redis", "engine_urls"}  # fixtures, for the same reason
 UNRELATED = re.compile(
-    r"test_(bench|canary|cli_demo|cli_docs|cli_process|console|deploy|docs|engines|files_watch|house|kill_worker|languages"
-    r"|mcp_process|postgres|processes|redis|scaling|server_(attacks|process|schema)|torture|typescript|year)"
+    r"test_(bench|canary|cli_demo|cli_docs|cli_process|console|deploy|engines|files_watch|house|kill_worker|mcp_process"
+    r"|postgres|processes|redis|scaling|server_(attacks|process|schema)|torture|typescript|year)"
 )
 MOST_TESTS = 250  # of one mutant; more of them could only kill more
 LANES = 2  # processes at once
