@@ -293,6 +293,11 @@ CHINESE_REJECTED: dict[str, tuple[Any, str]] = {
         zh(messages=[1], quote="儿子给我装的这个", text="小美的儿子小乐给小美装的这个。", subject="小美", value="小乐"),
         "a name that was not said: 小乐",
     ),
+    "a request to the assistant": (zh(text="小美上周搬到了柏林，你出个主意。"), "in the second person"),
+    "a wish of the assistant": (
+        zh(messages=[2], quote="柏林很好", text="助手说祝小美在柏林一切都好。"),
+        "small talk",
+    ),
     "small talk that is retold": (zh(quote="哦哟幸亏问了", text="小美（2023年5月8日）说哦哟幸亏问了。"), "small talk"),
     "another topic": (zh(text="国际象棋开局讲究耐心。"), "not what was said"),
     "the assistant's words": (

@@ -61,7 +61,9 @@ _INJECTION = re.compile(
 # Greetings and thanks to the assistant say nothing about a person.
 _SMALL_TALK = re.compile(
     r"\b(?:thank|greet|welcom)\w*\b[^.]{0,20}\bassistant\b|\bsaid (?:hello|hi|goodbye|good (?:morning|night)) to\b"
-    r"|(?:感谢|谢谢|谢过|问候)了?(?:助手|助理|AI)|[向跟和]助[手理](?:问好|道谢|道别|打招呼|致谢)",
+    r"|\bassistant (?:congratulat|wish|prais|compliment|greet|welcom)\w*\b"
+    r"|(?:感谢|谢谢|谢过|问候)了?(?:助手|助理|AI)|[向跟和]助[手理](?:问好|道谢|道别|打招呼|致谢)"
+    r"|助[手理][^，。]{0,8}(?:祝|恭喜|佩服|夸|称赞)|助[手理]说[^，。]{0,12}值得佩服",
     re.IGNORECASE,
 )
 # A mention without content: "Mei mentioned her allergies".
@@ -77,7 +79,8 @@ _ADVICE = re.compile(
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"\b(?:I|I['’]\w+|me|my|mine|myself|we|our|ours|us)\b|我|咱")
-_QUOTED = re.compile(r"[\"“「『][^\"“「『”」』]*[\"”」』]")
+_SECOND_PERSON = re.compile(r"\byou(?:rs?|['’]\w+)?\b|[你您]", re.IGNORECASE)
+_QUOTED = re.compile(r"[\"“「『《][^\"“「『《”」』》]*[\"”」』》]")
 _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 _CHINESE_NUMERAL = re.compile("[零一二两三四五六七八九十百]{1,5}")
 _CAPITALISED = re.compile(r"(?<![\w.!?:;\"“(—-])(?<![.!?:;—] )(?<!^)\b([A-Z][\w’'-]+)")
@@ -99,8 +102,11 @@ def well_formed(text: str, languages: frozenset[str], *, as_spoken: bool = False
         raise Unsupported("repeats itself")
     if _INJECTION.search(text):
         raise Unsupported("an instruction, not a memory")
-    if not as_spoken and _FIRST_PERSON.search(_QUOTED.sub("", text)):
+    told = "" if as_spoken else _QUOTED.sub("", text)
+    if _FIRST_PERSON.search(told):
         raise Unsupported("in the first person")
+    if _SECOND_PERSON.search(told):
+        raise Unsupported("in the second person")
     if language(text) not in languages:
         raise Unsupported("in another language")
 
