@@ -172,6 +172,8 @@ async def test_an_item_changed_after_reading_changes_nothing_stored(memory: Memo
 
 async def test_what_was_said_is_remembered_and_nothing_else_of_the_items(memory: Memory) -> None:
     await session(memory).add_items(ITEMS)
+    assert (await memory.usage.observed()).waiting == 1, "the reply does not wait for what is remembered"
+    await memory.sessions.flush()
     kept = [
         (item.data["role"], item.content) for item in (await memory.list(user_id="mei", memory_types=["message"])).items
     ]
@@ -184,6 +186,7 @@ async def test_what_was_said_is_remembered_and_nothing_else_of_the_items(memory:
 
 async def test_roles_can_be_left_out(memory: Memory) -> None:
     await session(memory, remember=["user"]).add_items(ITEMS)
+    await memory.sessions.flush()
     assert {item.data["role"] for item in (await memory.list(user_id="mei", memory_types=["message"])).items} == {
         "user"
     }
@@ -207,6 +210,7 @@ async def test_recalled_text_in_a_message_is_not_remembered_again(memory: Memory
     block = await memory.context("tea", user_id="mei")
     assert "green tea" in block
     await session(memory).add_items([user(f"{block}\nWhat shall I drink?"), user(block)])
+    await memory.sessions.flush()
     said = [item.content for item in (await memory.list(user_id="mei", memory_types=["message"])).items]
     assert said == ["What shall I drink?"]
 

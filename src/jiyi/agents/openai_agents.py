@@ -115,12 +115,13 @@ class JiyiSession:
             if role in self._remember and text
         ]
         if said:
-            await self._engine.add(said, **self._scope, actor=ACTOR, wait=False)
+            await self._engine.sessions.observe(said, **self._scope)  # the reply does not wait for it
 
     async def _pop(self) -> TResponseInputItem | None:
         latest = await self._latest(1)
         if not latest:
             return None
+        await self._engine.sessions.flush(user_id=self._user_id)
         key = latest[0].metadata[METADATA]["key"]  # type: ignore[index, call-overload]
         await self._engine.delete(latest[0].id, user_id=self._user_id)
         cursor = None
