@@ -142,6 +142,11 @@ SAME = (
 )  # one word for another
 _RELATIVE, _PROFESSION = _kin("|".join(_KIN[:-2])), _kin("|".join(_KIN[-2:]))
 _IS = re.compile(r"(?:\b(?:is|was|as|been)\b[^,.;]{0,30}|是[^，。；]{0,12})$")
+# "baby photos" mention no child.
+BABY_THINGS = re.compile(
+    r"\b(?:baby|childhood|children['’]s|kids?['’]?) (?:photos?|pictures?|pics?|shower|names?|clothes|food|books?)\b",
+    re.IGNORECASE,
+)
 _OF_BABY = re.compile(r"(?:baby|babies|child|children|kids?)$", re.IGNORECASE)  # "baby shower"
 
 

@@ -20,6 +20,7 @@ class Subjects:
     def check(self, told: Sequence[Clause]) -> None:
         """Compare the subject of each claim with that of the clause it comes from."""
         there = " ".join((self._spoken.said, *(one.text for one in self._spoken.context), *self._spoken.speakers))
+        there = cues.BABY_THINGS.sub("", there)
         for claim in told:
             for person in cues.persons(claim.text):
                 if not any(group.search(person) and group.search(there) for group in cues.KINS):
