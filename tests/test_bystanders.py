@@ -18,6 +18,11 @@ GROUPS = {
         "My laptop was repaired in the old harbour shop by Tom Beckett, it cost 310 euros.",
         "My watch was repaired in the old harbour shop by Ruth Adler, it cost 77 euros.",
     ),
+    "c": (
+        "We watched a film about penguins in the small cinema on Elm Street.",
+        "We watched a film about dolphins in the small cinema on Elm Street.",
+        "We watched a film about reindeer in the small cinema on Elm Street.",
+    ),
     "b": (
         "我从小就特别害怕蜘蛛，看见就跑。",
         "我从小就特别害怕老鼠，看见就跑。",
@@ -34,10 +39,11 @@ AT = MONDAY + 60 * DAY
 
 async def prepare(memory: Memory, clock: Clock) -> set[str]:
     """Make two groups of everything; return the ids of the second one, messages included."""
-    for texts in GROUPS.values():
-        await memory.add([{"text": text} for text in texts], user_id="mei", memory_type="fact")
+    for group, texts in GROUPS.items():
+        await memory.add([{"text": text} for text in texts], user_id="mei", memory_type="fact", session_id=group)
+        clock.now += timedelta(hours=1)
     clock.now += 60 * DAY
-    assert (await memory.maintenance.compress(user_id="mei")).made == 2
+    assert (await memory.maintenance.compress(user_id="mei")).made == 3
     for group, texts in TOLD.items():
         for day, text in enumerate(texts):
             clock.now += timedelta(hours=1)
@@ -71,6 +77,7 @@ STEPS: dict[str, Step] = {
     "undo of one": lambda memory: memory.maintenance.undo("likes jasmine tea", user_id="mei"),
     "undo of a session": lambda memory: memory.maintenance.undo(user_id="mei", session_id="a9"),
     "end session": lambda memory: memory.sessions.end("a0", user_id="mei"),
+    "undo of parts": lambda memory: memory.maintenance.undo(user_id="mei", session_id="c"),
     "undo of a part": lambda memory: of(memory, "My bicycle", memory.maintenance.undo, status="archived"),
     "delete a part": lambda memory: of(memory, "My laptop", memory.delete, status="archived"),
     "delete with sources": lambda memory: of(memory, "peanuts", memory.delete, with_sources=True),

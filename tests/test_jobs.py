@@ -148,6 +148,16 @@ async def test_jobs_of_one_session_are_done_in_order(place: Place) -> None:
         assert another is not None and another.user_id == "tom"
 
 
+async def test_a_message_that_is_delivered_again_is_not_read_again(place: Place) -> None:
+    model = SpelledOut()
+    message = {"id": "m1", "role": "user", "content": "Mei home = Berlin"}
+    async with open_with(place, model) as memory:
+        for created in (2, 0):
+            assert (await memory.add([message], user_id="mei", session_id="s")).created == created
+            await memory.jobs.work()
+        assert len(model.seen) == 1
+
+
 async def test_no_more_jobs_run_at_once_than_the_setting_says(place: Place) -> None:
     model = SpelledOut(gate=asyncio.Event())
     async with open_with(place, model, concurrency=2) as memory:

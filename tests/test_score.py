@@ -95,6 +95,25 @@ def test_meaning_and_time_by_hand() -> None:
     assert by("meaning_and_time", "keyword", text=0.5) == pytest.approx(0.3 + 0.2 * math.exp(-365 / 30))
 
 
+@each_case(
+    ("preset", "mode", "names"),
+    [
+        ("two_legs", "hybrid", {"semantic", "keyword"}),
+        ("two_legs", "keyword", {"keyword"}),
+        ("two_legs", "semantic", {"semantic"}),
+        ("words_and_time", "hybrid", {"keyword", "text", "recency", "uses", "priority"}),
+        ("words_and_time", "keyword", {"keyword", "text", "recency", "uses", "priority"}),
+        ("words_and_time", "semantic", {"semantic", "recency", "uses", "priority"}),
+        ("meaning_and_time", "hybrid", {"semantic", "recency", "importance"}),
+        ("meaning_and_time", "keyword", {"text", "recency", "importance"}),
+        ("meaning_and_time", "semantic", {"semantic", "recency", "importance"}),
+    ],
+)
+def test_a_formula_names_its_parts(preset: Any, mode: Any, names: set[str]) -> None:
+    found = FORMULAS[preset](candidates(keyword=1.0, text=1.0, semantic=1.0), PRESETS[preset], LEGS[mode])
+    assert found.parts.keys() == names
+
+
 @pytest.mark.parametrize("preset", ["two_legs", "words_and_time", "meaning_and_time"])
 async def test_a_preset_is_chosen_by_a_setting(path: Path, builtin: BuiltinEmbedder, preset: Any) -> None:
     async with Memory.open(path, embedder=builtin, settings=load_settings(search={"preset": preset})) as memory:

@@ -1,0 +1,75 @@
+"""Memories made of others, and lists that are kept for a while: what they hold when the others change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jiyi import Memory
+from jiyi.settings import load_settings
+from jiyi.testing import Clock, WordEmbedder
+from support import DAY, MONDAY, contents, stored
+
+REPAIRS = (
+    "My bicycle was repaired in the old harbour shop by Anna Weber, it cost 42 euros.",
+    "My laptop was repaired in the old harbour shop by Tom Beckett, it cost 310 euros.",
+    "My watch was repaired in the old harbour shop by Ruth Adler, it cost 77 euros.",
+)
+
+
+async def test_a_profile_loses_the_line_that_is_deleted_and_its_history(memory: Memory) -> None:
+    written = "Mei lives in Berlin.\nMei likes green tea."
+    profile = (await memory.add({"text": written, "type": "profile"}, user_id="mei")).memories[0]
+    other = (await memory.add({"text": "Tom drives a tram.", "type": "profile"}, user_id="mei")).memories[0]
+    fact = (await memory.add("Mei lives in Berlin.", user_id="mei")).memories[0]
+    assert (await memory.search("Berlin", user_id="mei")).total_found >= 2
+    done = await memory.delete(fact.id, user_id="mei")
+    assert done.rewritten == (profile.id,)
+    left = await memory.get(profile.id, user_id="mei")
+    assert (left.content, left.version) == ("Mei likes green tea.", profile.version + 1)
+    [revision] = await memory.history(profile.id, user_id="mei")
+    assert (revision.action, revision.reason, revision.version) == ("update", "a part of it was deleted", left.version)
+    assert len(await memory.history(other.id, user_id="mei")) == 1
+    assert contents(await memory.search("Berlin", user_id="mei", search_mode="keyword")) == []
+    for mode in ("keyword", "semantic"):
+        found = await memory.search("green tea", user_id="mei", search_mode=mode, limit=1)  # type: ignore[arg-type]
+        assert contents(found) == ["Mei likes green tea."]
+
+
+async def test_what_was_compressed_names_the_messages_of_its_parts(path: Path) -> None:
+    with Clock(MONDAY) as clock:
+        async with Memory.open(path, embedder=WordEmbedder(512)) as memory:
+            for at, text in enumerate(REPAIRS):
+                await memory.add([{"role": "user", "content": text}], user_id="mei", session_id=f"s{at}")
+            facts = [item for item in await stored(memory) if item.memory_type != "message"]
+            assert len(facts) == 3
+            clock.now += 60 * DAY
+            done = await memory.maintenance.compress(user_id="mei")
+            made = [await memory.get(name, user_id="mei") for name in done.memory_ids]
+    named = {name for item in made for name in item.source_ids}
+    assert done.made >= 1 and named == {name for item in facts for name in item.source_ids}
+
+
+async def test_the_most_used_memories_are_kept_for_a_while(path: Path) -> None:
+    settings = load_settings(extraction={"enabled": False})
+    with Clock(MONDAY) as clock:
+        async with Memory.open(path, settings=settings, embedder=WordEmbedder(512)) as memory:
+            made = await memory.add(["likes jasmine", "plays the piano"], user_id="mei")
+            jasmine, piano = (item.id for item in made.memories)
+
+            async def recall(word: str, times: int) -> None:
+                for at in range(times):
+                    await memory.search(f"{word} {at}", user_id="mei", search_mode="keyword", limit=1)
+
+            async def most_used(limit: int) -> list[str]:
+                return [item.id for item in await memory.usage.most_used(user_id="mei", limit=limit)]
+
+            await recall("jasmine", 1)
+            assert await most_used(2) == [jasmine], "a list that is not full is made anew"
+            await recall("piano", 2)
+            assert await most_used(2) == [piano, jasmine] and await most_used(1) == [piano]
+            await recall("jasmine", 3)
+            assert await most_used(1) == [piano], "for an hour"
+            clock.now += DAY
+            assert await most_used(1) == [jasmine]
+            await memory.delete(jasmine, user_id="mei")
+            assert await most_used(1) == [piano]
