@@ -39,6 +39,7 @@ from .measures import RELEVANT_FROM
 from .models import Calls, open_model
 
 CONTEXT_TOKENS = 500
+LONGEST_WAIT_S = 7200.0  # for a language model on one session
 BULLET = re.compile(r"^\s*[-*•] ")
 BULLET_AND_DATE = re.compile(r"^[-*•]\s*(\([^)]*\)\s*)?")
 WORD = re.compile(r"[a-z0-9']+|[\u4e00-\u9fff]")
@@ -124,8 +125,10 @@ def load(path: Path) -> tuple[Story, ...]:
 
 
 async def fill(memory: Memory, story: Story) -> list[Receipt]:
-    return [
-        await memory.add(
+    """Add the sessions in order, each after the memories of the one before it: a slow model may take minutes."""
+    receipts = []
+    for number, session in enumerate(story.sessions):
+        receipt = await memory.add(
             [
                 {
                     "role": message.role,
@@ -137,10 +140,10 @@ async def fill(memory: Memory, story: Story) -> list[Receipt]:
             ],
             user_id=story.id,
             session_id=f"{story.id}-{number}",
-            wait=True,
+            wait=False,
         )
-        for number, session in enumerate(story.sessions)
-    ]
+        receipts.append(await memory.jobs.wait(receipt, user_id=story.id, timeout=LONGEST_WAIT_S))
+    return receipts
 
 
 async def ask(memory: Memory, story: Story, question: Question) -> Result:
@@ -201,9 +204,11 @@ def repeats(lines: Sequence[str]) -> bool:
     )
 
 
-async def measure(stories: Sequence[Story], *, show: bool, model: str | None = None) -> list[Score]:
+async def measure(
+    stories: Sequence[Story], *, show: bool, model: str | None = None, replies: Path | None = None
+) -> list[Score]:
     """Score the questions of some stories. `model`: `replay:FILE`, or the name of one at LLM_BASE_URL."""
-    scores, calls, problems = [], Calls(), Counter[str]()
+    scores, calls, problems = [], Calls(replies), Counter[str]()
     models, kept = open_model(model, calls), 0
     for story in stories:
         with tempfile.TemporaryDirectory(prefix="jiyi-bench-") as folder:
@@ -265,6 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--story", metavar="ID", action="append", help="only this story; can be repeated")
     add("--limit", type=int, metavar="N", help="only the first N stories")
     add("--model", metavar="MODEL", help="a language model: replay:FILE, or the name of one at LLM_BASE_URL")
+    add("--replies", type=Path, metavar="FILE", help="append the model's replies there, as JSON lines")
     add("--show", action="store_true", help="print every question that is not RIGHT")
     add("--json", type=Path, metavar="FILE", help="write the share of RIGHT questions of each group there")
     given = parser.parse_args(arguments)
@@ -276,7 +282,7 @@ def _run(given: argparse.Namespace) -> None:
     if not stories:
         raise InvalidInput("--story", f"{', '.join(map(repr, given.story or ()))} is not in {given.data}")
     began = time.perf_counter()
-    scores = asyncio.run(measure(stories, show=given.show, model=given.model))
+    scores = asyncio.run(measure(stories, show=given.show, model=given.model, replies=given.replies))
     print_table(scores)
     print(f"{time.perf_counter() - began:.0f} s")
     if given.json:

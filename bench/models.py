@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +20,8 @@ REPLAY = "replay:"
 class Calls:
     """Calls and tokens by task, of all models together."""
 
-    def __init__(self) -> None:
+    def __init__(self, replies: Path | None = None) -> None:
+        self.replies = replies  # file for the replies
         self.calls: Counter[str] = Counter()
         self.prefix: dict[str, int] = {}  # tokens that are the same in every prompt of a task, and can be cached
         self.sent: Counter[str] = Counter()  # tokens
@@ -44,8 +47,14 @@ class CountedLLM:
         self._calls = calls
 
     async def reply(self, request: LLMRequest) -> Reply:
+        begun = time.perf_counter()
         answer = await self._model.reply(request)
         calls, prefix = self._calls, token_bound(request.system)
+        if calls.replies is not None:
+            seconds = round(time.perf_counter() - begun, 1)
+            one = {"task": request.task, "asked": request.user, "seconds": seconds, "reply": answer.text}
+            with calls.replies.open("a", encoding="utf-8") as file:  # at once: a run may take hours
+                file.write(json.dumps(one, ensure_ascii=False) + "\n")
         calls.calls[request.task] += 1
         calls.prefix[request.task] = prefix
         calls.sent[request.task] += prefix + token_bound(request.user)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.everyday import Score, Story, load, main, print_table, repeats, score
+from bench.everyday import Score, Story, load, main, measure, print_table, repeats, score
 
 from jiyi import InvalidInput
 
@@ -89,3 +89,16 @@ def test_the_table_has_a_row_for_each_group(capsys: pytest.CaptureFixture[str]) 
 def test_our_own_stories_can_be_read() -> None:
     stories = load(Path(__file__).parents[1] / "bench" / "data" / "everyday-train.json.gz")
     assert len(stories) == 335 and sum(len(story.questions) for story in stories) == 8969
+
+
+async def test_the_replies_and_the_cost_of_a_model_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded, replies = tmp_path / "memories.json", tmp_path / "replies.jsonl"
+    recorded.write_text(json.dumps({"stories": {"en-1": [{"memories": []}]}}))
+    story = Story.model_validate(STORY)
+    await measure([story], show=False, model=f"replay:{recorded}", replies=replies)
+    [reply] = map(json.loads, replies.read_text().splitlines())
+    assert (reply["task"], reply["reply"]) == ("memories", '{"memories": []}') and "I moved to Cork." in reply["asked"]
+    told = capsys.readouterr().out
+    assert "memories: 100.0 calls" in told and "a prefix that can be cached" in told and "per 100 messages" in told
