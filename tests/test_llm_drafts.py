@@ -294,6 +294,10 @@ CHINESE_REJECTED: dict[str, tuple[Any, str]] = {
         "a name that was not said: 小乐",
     ),
     "a request to the assistant": (zh(text="小美上周搬到了柏林，你出个主意。"), "in the second person"),
+    "advice that was not given": (
+        zh(messages=[2], quote="可以去蒂尔加滕公园", text="助手提醒小美每周给医院写三封短信，再去公园。"),
+        "not what the assistant said",
+    ),
     "a wish of the assistant": (
         zh(messages=[2], quote="柏林很好", text="助手说祝小美在柏林一切都好。"),
         "small talk",

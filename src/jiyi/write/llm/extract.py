@@ -33,7 +33,7 @@ from .grounding import (
     said_by_people,
     well_formed,
 )
-from .retold import attributed_words, says_nothing
+from .retold import attributed_words, says_nothing, share_said
 from .schema import EPISODES, MEMORIES, ProposedEpisode, ProposedMemory
 from .spoken import beginnings
 from .transcript import LABELS, Transcript, render_known, transcript
@@ -173,6 +173,7 @@ class LlmExtractor:
 
 
 MAX_PER_MESSAGE = 4
+ADVICE_SHARE = 0.5  # of the words of an advice that the assistant said
 MAX_EXTRA = 8
 SHOWN = 5  # reasons listed in a problem
 MOST_TAGS, LONGEST_TAG = 3, 24
@@ -356,6 +357,8 @@ class Checker:
                 share = self._grounding.supported(text, cited)
                 if not advice:
                     self._grounding.claimed(text, quote, cited)
+                elif share_said(text, [said.text for said in cited], self._people) < ADVICE_SHARE:
+                    raise Ungrounded("not what the assistant said")
             except Unsupported as error:
                 refused = refused or error
             else:
