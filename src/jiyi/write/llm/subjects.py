@@ -73,6 +73,16 @@ class Subjects:
             )
         return False
 
+    def _does_what_others_do(self, claim: Clause) -> bool:
+        """Return True if the speaker is said to do what was said of "him" or "her" only: "Ruth suspects" for "He
+        suspects"."""
+        name = next((one for one in self._spoken.speakers if claim.text.casefold().startswith(one.casefold())), "")
+        verb = re.match(r"\s+([a-z]+)", claim.text[len(name) :])
+        does = content_words(verb[1]) - cues.FILLERS if verb else set()
+        there = [one for one in self._spoken.quoted if does and does <= one.words]
+        subjects = [cues.SOMEBODY.search(one.text) for one in there if not cues.FIRST_PERSON.search(one.text)]
+        return bool(there) and len(subjects) == len(there) and all(one and one["he"] for one in subjects)
+
     def _compare_subjects(self, claim: Clause, source: Clause) -> None:
         about, somebody, refers = self._about(claim), cues.SOMEBODY.search(source.text), cues.REFERS.search(source.text)
         first = cues.I_DO.search(source.text)
@@ -83,6 +93,8 @@ class Subjects:
             and not first
             and not (somebody and somebody["he"] and cues.FIRST_PERSON.search(source.text))
         ):
+            self._fail("said of another person", claim.text)
+        if about is True and self._does_what_others_do(claim):
             self._fail("said of another person", claim.text)
         mine = first is not None and not cues.HE.search(source.text)  # "him" is not who does it
         misplaced = about is False and (mine or not refers) and not self._mentions(claim, source)
