@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from jiyi import Memory
@@ -47,6 +49,25 @@ async def test_what_was_compressed_names_the_messages_of_its_parts(path: Path) -
             made = [await memory.get(name, user_id="mei") for name in done.memory_ids]
     named = {name for item in made for name in item.source_ids}
     assert done.made >= 1 and named == {name for item in facts for name in item.source_ids}
+
+
+async def test_a_unit_of_conversation_grows_with_its_messages(extracting_memory: Memory, tmp_path: Path) -> None:
+    said = (
+        ("Ann", "I live in Berlin and work at Acme.", 5),
+        ("Bob", "I live in Oslo near the harbour.", 9),
+        ("Ann", "The harbour in Oslo is lovely in summer.", 7),
+        ("Eve", "I was there before you, by the way.", 4),
+    )
+    for name, text, minute in said:
+        message = {"role": "user", "name": name, "content": text, "sent_at": MONDAY + timedelta(minutes=minute)}
+        await extracting_memory.add([message], user_id="mei", session_id="s", group_id="g")
+    await extracting_memory.transfer.export(tmp_path / "out.jsonl", user_id="mei")
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
+    [unit] = [one for one in records if one["kind"] == "unit"]
+    assert unit["participants"] == ["Ann", "Bob", "Eve"] and unit["summary"] == "I live in Berlin and work at Acme."
+    begun, ended = (datetime.fromisoformat(unit[name]) - MONDAY for name in ("started_at", "ended_at"))
+    assert (begun, ended) == (timedelta(minutes=4), timedelta(minutes=9))
+    assert {one["unit_id"] for one in records if one["kind"] == "message"} == {unit["id"]}
 
 
 async def test_the_most_used_memories_are_kept_for_a_while(path: Path) -> None:
