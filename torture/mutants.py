@@ -65,12 +65,10 @@ class Loop:
         if reached is None:
             return True
         tests = Tests(session, {item.nodeid: item for item in session.items}, reached, self.trial.scratch)
-        outcomes = self._in_lanes(
-            "mutants", [lambda part=part: [tests.outcome(one) for one in part] for part in self._parts()]
-        )
-        for part, became in zip(self._parts(), outcomes, strict=False):
-            for mutant, outcome in zip(part, became, strict=True):
-                self._told(mutant, outcome)
+        works = [lambda: [(at, tests.outcome(one)) for at, one in enumerate(self.chosen) if self._claims(at)]] * LANES
+        for lane in self._in_lanes("mutants", works):
+            for at, outcome in lane:
+                self._told(self.chosen[at], outcome)
         return True
 
     def _reached(self, session: pytest.Session) -> Reached | None:
@@ -93,8 +91,13 @@ class Loop:
             return None
         return reached
 
-    def _parts(self) -> list[list[Mutant]]:
-        return [self.chosen[at::LANES] for at in range(LANES)]
+    def _claims(self, at: int) -> bool:
+        """Take a mutant, unless another process has taken it."""
+        try:
+            (self.trial.scratch / f"mutant-{at}").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
 
     def _in_lanes(self, what: str, works: list[Callable[[], Any]]) -> list[Any]:
         """Do each work in a fork, all at the same time; return what they return."""
