@@ -385,6 +385,27 @@ def vector_text(vector: list[float]) -> str:
     return b64encode(np.array(vector, "<f4").tobytes()).decode()
 
 
+async def test_the_same_text_twice_in_a_file_is_one_memory_and_messages_without_a_hash_stay(
+    memory: Memory, tmp_path: Path
+) -> None:
+    said = [{"role": "user", "content": text} for text in ("hello there", "hello again", "hello there")]
+    await memory.add(said, user_id="mei", session_id="s")
+    await memory.add(["I like tea", "I like go"], user_id="mei")
+    first, *lines, end = (await exported(memory, tmp_path / "a.jsonl", user_id="mei")).decode().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [one["dedupe_hash"] for one in records if one["kind"] == "message"] == [None] * 3
+    again = [{**one, "id": f"{one['id'][:-1]}{'0' if one['id'][-1] != '0' else '1'}"} for one in records]
+    twice = [one | {"memory_key": one["id"]} for one in again if one["kind"] == "memory" and "I like" in one["content"]]
+    last = json.loads(end) | {"records": len(records) + len(twice)}
+    at = max(number for number, one in enumerate(records) if one["kind"] == "memory") + 1
+    every = [*records[:at], *twice, *records[at:], last]
+    text = "\n".join([first, *map(json.dumps, every)])
+    (tmp_path / "b.jsonl").write_text(text.replace('"mei"', '"tom"'), "utf-8")
+    await memory.transfer.import_memories(tmp_path / "b.jsonl")
+    assert len((await memory.messages(user_id="tom")).items) == 3
+    assert sorted(one.content for one in (await memory.list(user_id="tom")).items) == ["I like go", "I like tea"]
+
+
 async def test_what_follows_from_a_text_is_computed_again(memory: Memory, tmp_path: Path) -> None:
     """A full counter, a huge vector and a text under an old hash harm neither this user nor another."""
     for user in ("mei", "bo"):

@@ -1,6 +1,6 @@
 """Two users with the same ids, texts and sessions: every verb does for one what it does without the other.
 
-Ids are unique within a user only, because an export can be imported for somebody else."""
+Ids are unique within a user only: a file that is imported may name those of another user."""
 
 from __future__ import annotations
 
