@@ -35,6 +35,7 @@ class Claims:
 
     def check(self, text: str) -> None:
         """Raise for a claim that the cited words do not support."""
+        self._cause(text)
         told = clauses(_without_brackets(text))
         for claim in told:
             self._known_words(claim)
@@ -44,6 +45,16 @@ class Claims:
         if told:
             self._quoted_words(told)
             Subjects(self._spoken, self._fail).check(told)
+
+    def _cause(self, text: str) -> None:
+        """Raise if something is said to be the reason of what was said in another message."""
+        for found in cues.CAUSE.finditer(text):
+            sides = [
+                content_words(part) - cues.FILLERS - self._spoken.speaker_words
+                for part in (text[: found.start()], text[found.end() :])
+            ]
+            if all(sides) and not any(all(side & content_words(one) for side in sides) for one in self._spoken.cited):
+                self._fail("a reason that was not said", text[found.start() :])
 
     # -- words and names
 

@@ -190,6 +190,7 @@ SHORT_NAME = re.compile(
     r"(?:儿子|女儿|孙[子女]|外孙女?|老[公婆]|丈夫|妻子|爱人|[男女]?朋友|同[事学]|邻居|弟弟?|妹妹?|哥哥?|姐姐?|[猫狗])[叫是]?"
     r"((?:小(?![时学组区心朋孩声说的])|老(?![师板家是公婆年人])|阿(?!姨))[\u4e00-\u9fff])"
 )
+CAUSE = re.compile(r",? \b(?:so|therefore|because)\b(?! (?:much|many|far|that|on)\b)|，?(?:所以|因此|因为|于是)")
 ASSISTANT, YOU = (
     re.compile(r"(?:the )?assistant\b|助[手理]", re.IGNORECASE),
     re.compile(r"\byou|[你您]", re.IGNORECASE),

@@ -78,6 +78,7 @@ class Spoken:
         self.own = [clause for at, text in enumerate(cited) for clause in _real_clauses(text, at, quote)]
         self.quoted = [one for one in clauses(cited[0], 0) if _overlap(one.text, quote)] or self.own[:1]
         self.quote = " ".join(one.text for one in self.quoted)
+        self.cited = cited
         self.whole = " ".join(cited)
         self.said = " ".join(one.text for one in self.own)
         self.context = [clause for text in context for clause in clauses(text)]
