@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from jiyi import InvalidInput, Memory
 from jiyi.cli.app import app
 from jiyi.settings import load_settings
+from jiyi.store.record_io import AT_ONCE
 from jiyi.store.records import LINE
 from jiyi.testing import WordEmbedder
 from support import DAY, LONG_AGO, NOW, ODD_NAMES, Place, contents, dump, each_case, stored
@@ -383,6 +384,14 @@ async def test_imports_are_checked_like_add(memory: Memory, tmp_path: Path, some
 
 def vector_text(vector: list[float]) -> str:
     return b64encode(np.array(vector, "<f4").tobytes()).decode()
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+async def test_an_export_of_several_pages_holds_everything(memory: Memory, tmp_path: Path, more: int) -> None:
+    pairs = [(f"word {number}", f"other {number}") for number in range(AT_ONCE // 2 + more)]  # two rows each
+    await memory.synonyms.add(pairs, user_id="mei")
+    lines = (await exported(memory, tmp_path / "a.jsonl", user_id="mei")).splitlines()
+    assert sum(json.loads(line)["kind"] == "synonym" for line in lines) == 2 * len(pairs)
 
 
 async def test_the_same_text_twice_in_a_file_is_one_memory_and_messages_without_a_hash_stay(
