@@ -76,7 +76,7 @@ class Loop:
         paths = list(dict.fromkeys(item.path for item in session.items))
         missing = [path for path in paths if kept(path) is None]
         lanes = [[item for item in session.items if item.path in missing[at::LANES]] for at in range(LANES)]
-        self._in_lanes("tests", [lambda items=items: record(session, items) for items in lanes])
+        self._in_lanes("tests", [lambda items=items: record(session, items) for items in lanes if items])
         reached = Reached()
         for path in paths:
             own = kept(path)
