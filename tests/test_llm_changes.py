@@ -149,3 +149,27 @@ async def test_a_statement_that_was_corrected_a_moment_later_has_ended(
         await memory.add(messages, user_id="mei", session_id="s")
         found = await memory.search(question, user_id="mei")
         assert found.hits[0].content != said[0]
+
+
+async def test_what_is_about_others_than_the_query_names_ranks_lower(tmp_path: Path) -> None:
+    lines = ("No mushrooms please, they make me gag.", "And remember the gluten, Ann gets ill from it.")
+    facts = [
+        told("Mei hates mushrooms.", "No mushrooms please", "mushrooms", attribute="food"),
+        told("Ann gets ill from gluten.", "Ann gets ill", "gluten", attribute="food", subject="Ann", messages=[1]),
+    ]
+    async with Memory.open(tmp_path / "m.db", embedder=WordEmbedder(), llm=ReplayLLM([{"memories": facts}])) as memory:
+        said = [{"role": "user", "name": "Mei", "content": line, "sent_at": AT} for line in lines]
+        await memory.add(said, user_id="mei", wait=True)
+        for query, others in (
+            ("Which food makes Ann ill, mushrooms or gluten?", {"Mei hates mushrooms."}),
+            ("Which food makes Mei ill, mushrooms or gluten?", {"Ann gets ill from gluten."}),
+            ("Is it mushrooms or gluten?", set()),
+        ):
+            found = await memory.search(query, user_id="mei", memory_types=["fact"], explain=True)
+            assert {hit.content for hit in found.hits} == {"Mei hates mushrooms.", "Ann gets ill from gluten."}
+            lowered = [
+                hit.content
+                for hit in found.hits
+                if hit.explanation and any(part.name == "about others" for part in hit.explanation.evidence)
+            ]
+            assert set(lowered) == others, query

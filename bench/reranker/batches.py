@@ -215,7 +215,7 @@ class Sampler:
         """Map the speakers of a story to the speakers of others of the same script."""
         speakers = {message["speaker"] for message in story["messages"]} - {"assistant", "user", ""}
         out = {}
-        for name in speakers:
+        for name in sorted(speakers):
             other = self.stories[self.chance.choice(self.peers[_peer_key(story)])]["user"]
             if other and len(name) > 1 and other.isascii() == name.isascii():
                 out[name] = other

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -52,6 +53,7 @@ class Config:
     replaced: float = 0.12  # share of lists of older messages that a newer one may replace
     previous: bool = False  # show the message before
     base: str = "adapted"
+    workers: int = 2  # processes that prepare lists; each draws its own
     shape: Shape = field(default_factory=Shape)
     mix: Mix = field(default_factory=Mix)
 
@@ -129,10 +131,12 @@ def optimiser(model: Reranker, config: Config) -> torch.optim.Optimizer:
 
 
 def train(config: Config, sampler: Sampler, weights: Arrays, on_step: Any) -> Reranker:
-    """Train and return the model with averaged weights."""
+    """Train and return the model with averaged weights; the same configuration on the same card gives the same ones."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
     torch.manual_seed(0)  # all models start alike, so that they can be averaged
     torch.backends.cuda.matmul.allow_tf32 = True
-    loader = iter(DataLoader(Lists(sampler, config), batch_size=None, num_workers=2, prefetch_factor=8))
+    loader = iter(DataLoader(Lists(sampler, config), batch_size=None, num_workers=config.workers, prefetch_factor=8))
     model, average = (Reranker(weights, config.shape).to(CUDA) for _ in range(2))
     average.load_state_dict(model.state_dict())
     torch.manual_seed(config.seed)

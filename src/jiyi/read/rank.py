@@ -20,6 +20,7 @@ from .relevance import Relevance
 SHORTLIST = 100
 SIMILARITY = 2.0  # weight of the cosine against the share of the query's words
 OTHER_LANGUAGE = 1.2  # added to the logit of a memory in another language, which cannot share the query's words
+ABOUT_OTHERS = 1.0  # subtracted from the logit of a statement about others than the people whom the query names
 DIGITS = 6  # of a sum that count for the order: the rest depends on how floats happened to be added
 
 
@@ -41,6 +42,10 @@ class RankedHit:
     def in_other_language(self) -> RankedHit:
         """Return the hit with a score that makes up for the words it cannot share with the query."""
         return self.rescored("other language", 1.0, self.logit + OTHER_LANGUAGE)
+
+    def about_others(self) -> RankedHit:
+        """Return the hit with the score of a statement about others than the people whom the query names."""
+        return self.rescored("about others", 1.0, self.logit - ABOUT_OTHERS)
 
     def rescored(self, name: str, value: float, logit: float, weight: float = 1.0) -> RankedHit:
         """Return the hit with another logit, and the named evidence for it."""

@@ -26,6 +26,7 @@ NOT_INSTALLED = "not installed: hits are ranked without reading them (run pip in
 MOST_READ = 25  # candidates of a search
 NEAR = 6.0  # distance to the best logit up to which a candidate is read: no reading makes up for more
 BASE, READ, SHIFT = 0.65, 0.44, 0.5  # weights of the relevance model's and the reranker's logit
+WORDED_SHIFT = 0.4  # of statements that a language model worded: they stand alone and score higher
 UNREAD = -5.0  # logit of candidates that were not read, as of most that don't answer
 REPLACED = -1.2  # logit above which a newer hit replaces an older one
 MOST_COMPARED = 6  # hits that are compared with each other
@@ -113,7 +114,9 @@ async def reranked(
     for (one, memory, _), logit in zip(read, logits, strict=True):
         if one.id not in best or logit > best[one.id][0]:
             best[one.id] = (logit, memory)
-    fused = [_fused(one, *best.get(one.id, (None, found[one.id]))) for one in present]
+    fused = [
+        _fused(one, *best.get(one.id, (None, found[one.id])), by_model=bool(worded(one, found))) for one in present
+    ]
     ranked = sorted(fused, key=lambda one: -one.score)
     return await asyncio.to_thread(_newest_first, reranker, ranked, found, query.filter.now) if current else ranked
 
@@ -149,23 +152,29 @@ def _wordings(one: RankedHit, found: Mapping[str, MemoryItem]) -> list[tuple[Mem
     """Return what can be shown of a statement, each with a text to read: itself or, where a model worded facts so that
     they stand alone, these and their message, unless something in the message has ended. What it replaces is read too:
     我搬到成都了 answers 我住在哪里 because 我住在上海 does."""
-    members = [found[member] for member in one.members if member in found]
-    shown = [memory for memory in members if memory.data.get("extractor") == "llm" and memory.memory_type != "episode"]
+    shown = worded(one, found)
     if not shown:
         shown = [found[one.id]]
     elif not one.partly_over:
+        members = [found[member] for member in one.members if member in found]
         shown += [memory for memory in members if memory.memory_type == "message"]
     replaced = [(shown[0], found[old]) for old in one.succeeds if old in found]
     return [*((memory, memory) for memory in shown), *replaced]
 
 
-def _fused(one: RankedHit, logit: float | None, shown: MemoryItem) -> RankedHit:
+def worded(one: RankedHit, found: Mapping[str, MemoryItem]) -> list[MemoryItem]:
+    """Return the facts of a statement that a language model worded."""
+    members = [found[member] for member in one.members if member in found]
+    return [memory for memory in members if memory.data.get("extractor") == "llm" and memory.memory_type != "episode"]
+
+
+def _fused(one: RankedHit, logit: float | None, shown: MemoryItem, *, by_model: bool) -> RankedHit:
     size = width(shown.content)
     if size > LONGEST:
         return one
     name, value = ("not read", UNREAD) if logit is None else ("reranker", logit)
     trust = min(1.0, USUAL / max(size, 1)) ** 3
-    both = BASE * one.logit + READ * value + SHIFT
+    both = BASE * one.logit + READ * value + (WORDED_SHIFT if by_model else SHIFT)
     if one.outdated:  # a reranker knows only the texts, not that what one of them says has ended
         both = min(both, ENDED)
     return replace(one.rescored(name, value, trust * both + (1 - trust) * one.logit, READ * trust), id=shown.id)

@@ -37,9 +37,9 @@ from ..store.store import Store
 from .accesses import Accesses
 from .hits import as_they_were, hit, matched_terms
 from .presets import Ranking
-from .query import LEGS, Query, build_index_query, expanded_keywords, parts, query_texts, synonyms_of
+from .query import LEGS, Query, build_index_query, expanded_keywords, parts, people_named, query_texts, synonyms_of
 from .rank import RankedHit, rank
-from .rerank import MOST_READ, Reranker, is_question, reranked
+from .rerank import MOST_READ, Reranker, is_question, reranked, worded
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -204,6 +204,7 @@ class Searcher:
         memories = await store.memories.get(query.filter.user_id, [member for some in wanted for member in some])
         found = {memory.id: memory for memory in as_they_were(memories, query.filter.as_of)}
         best, total = _across_languages(query, ranked.hits, found, self._ranking), ranked.total
+        best = _about(index_query.named, best, found)
         if reranker is not None:
             try:
                 best = await reranked(reranker, query, best, found, current=index_query.current)
@@ -310,6 +311,19 @@ def _across_languages(
     other = "en" if own == "zh" else "zh"
     hits = [one.in_other_language() if languages.get(one.id) == other else one for one in ranked]
     return sorted(hits, key=lambda one: -one.score)
+
+
+def _about(people: frozenset[str], ranked: Sequence[RankedHit], found: Mapping[str, MemoryItem]) -> list[RankedHit]:
+    """Lower statements that, as a language model understood them, are about others than the people of the query."""
+    if not people:
+        return list(ranked)
+    hits = [one.about_others() if _is_about_others(one, people, found) else one for one in ranked]
+    return sorted(hits, key=lambda one: -one.score)
+
+
+def _is_about_others(one: RankedHit, people: frozenset[str], found: Mapping[str, MemoryItem]) -> bool:
+    facts = [fact for fact in worded(one, found) if fact.data.get("subject")]
+    return bool(facts) and not any(people_named(f"{fact.data['subject']} {fact.content}", people) for fact in facts)
 
 
 async def _vectors(texts: list[str], query: Query, embedder: Embedder, degraded: list[str]) -> list[Vectors]:
