@@ -67,6 +67,28 @@ async def test_the_reranker_is_named_where_a_score_is_explained(
     assert part.value and part.contribution == pytest.approx(odds[0] - odds[1], abs=0.05)
 
 
+async def test_below_the_line_similarity_decides_too(path: Path) -> None:
+    """What matters for a request often answers nothing, so that all scores are low; they must not hide what is near."""
+
+    said = (
+        "Shellfish makes me ill at any restaurant table.",
+        "Our old kitchen table wobbles since we moved it here.",
+        "A table by the harbour, please.",
+    )
+    async with Memory.open(path, settings=ON, embedder=WordEmbedder(), reranker=WordReranker("harbour")) as memory:
+        await say(memory, said)
+        request = "a table by the harbour at any restaurant"
+        hits = (await memory.search(request, user_id="mei", explain=True, memory_types=["message"])).hits
+        by_text = {hit.content: {part.name: part for part in hit.explanation.evidence} for hit in hits}
+        assert "similarity" not in by_text[said[2]]  # it is above the line
+        near, far = by_text[said[0]]["similarity"], by_text[said[1]]["similarity"]
+        assert near.value > far.value and near.contribution - far.contribution == pytest.approx(
+            rerank.SIMILAR * (near.value - far.value)
+        )
+        assert [hit.content for hit in hits] == [said[2], said[0], said[1]]
+        assert all(hit.relevance_score < 0.6 for hit in hits[1:])
+
+
 async def test_stats_and_health_name_the_reranker(reading: Memory) -> None:
     assert (await reading.stats()).reranker == "jiyi-rerank-2"
     check = next(check for check in (await reading.health()).checks if check.name == "reranker")

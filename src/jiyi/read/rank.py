@@ -31,6 +31,8 @@ class RankedHit:
     id: str
     score: float
     logit: float = 0.0  # of the score, by the relevance model
+    similarity: float = 0.0  # of the vectors
+    other_language: bool = False  # its logit was raised because it cannot share the query's words
     members: tuple[str, ...] = ()  # ids of all memories of the statement: the message and those derived from it
     succeeds: tuple[str, ...] = ()  # ids of outdated messages that the query is about and this statement replaces
     partly_over: bool = False  # something in the message has ended
@@ -41,7 +43,7 @@ class RankedHit:
 
     def in_other_language(self) -> RankedHit:
         """Return the hit with a score that makes up for the words it cannot share with the query."""
-        return self.rescored("other language", 1.0, self.logit + OTHER_LANGUAGE)
+        return replace(self.rescored("other language", 1.0, self.logit + OTHER_LANGUAGE), other_language=True)
 
     def about_others(self) -> RankedHit:
         """Return the hit with the score of a statement about others than the people whom the query names."""
@@ -96,6 +98,7 @@ def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking:
             id=str(candidates.ids[places[at]]),
             score=float(values[first]),
             logit=float(relevance.logits[first]),
+            similarity=float(candidates.semantic[places[first]]),
             members=tuple(map(str, candidates.ids[places[statement == statement[first]]])),
             succeeds=tuple(map(str, candidates.ids[old[candidates.statement[new] == statement[first]]])),
             partly_over=over is not None and bool(over[places[statement == statement[first]]].any()),

@@ -8,6 +8,7 @@ is passed to `Memory.open(reranker=…)`. The final logit is a weighted sum of b
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,10 +16,10 @@ from importlib.util import find_spec
 from typing import Protocol, runtime_checkable
 
 from ..languages.words import width
-from ..models import MemoryItem
+from ..models import RELEVANT, MemoryItem
 from ..settings import Settings
 from .query import Query
-from .rank import RankedHit
+from .rank import OTHER_LANGUAGE, RankedHit
 from .relevance import ENDED
 
 PACKAGE = "jiyi_rerank"
@@ -27,6 +28,8 @@ MOST_READ = 25  # candidates of a search
 NEAR = 6.0  # distance to the best logit up to which a candidate is read: no reading makes up for more
 BASE, READ, SHIFT = 0.65, 0.44, 0.5  # weights of the relevance model's and the reranker's logit
 WORDED_SHIFT = 0.4  # of statements that a language model worded: they stand alone and score higher
+WEAK = math.log(RELEVANT / (1 - RELEVANT)) - 0.01  # highest logit of hits below the line
+SIMILAR, TYPICAL = 7.0, 0.2  # weight of the similarity there, and the similarity that changes nothing
 UNREAD = -5.0  # logit of candidates that were not read, as of most that don't answer
 REPLACED = -1.2  # logit above which a newer hit replaces an older one
 MOST_COMPARED = 6  # hits that are compared with each other
@@ -117,6 +120,7 @@ async def reranked(
     fused = [
         _fused(one, *best.get(one.id, (None, found[one.id])), by_model=bool(worded(one, found))) for one in present
     ]
+    fused = [one if worded(one, found) else _by_similarity(one) for one in fused]
     ranked = sorted(fused, key=lambda one: -one.score)
     return await asyncio.to_thread(_newest_first, reranker, ranked, found, query.filter.now) if current else ranked
 
@@ -178,6 +182,16 @@ def _fused(one: RankedHit, logit: float | None, shown: MemoryItem, *, by_model: 
     if one.outdated:  # a reranker knows only the texts, not that what one of them says has ended
         both = min(both, ENDED)
     return replace(one.rescored(name, value, trust * both + (1 - trust) * one.logit, READ * trust), id=shown.id)
+
+
+def _by_similarity(one: RankedHit) -> RankedHit:
+    """Let the similarity of the vectors, which knows no languages, decide too among hits below the line. Neither model
+    knows requests: what matters for "Book a table for us" answers nothing."""
+    if one.logit > WEAK:
+        return one
+    most = ENDED if one.outdated else WEAK
+    logit = one.logit - (BASE * OTHER_LANGUAGE if one.other_language else 0.0)
+    return one.rescored("similarity", one.similarity, min(most, logit + SIMILAR * (one.similarity - TYPICAL)), SIMILAR)
 
 
 def candidate(memory: MemoryItem, now: datetime) -> RerankCandidate:
