@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +14,9 @@ import pytest
 from bench import indirect_stories, plain_stories
 from bench.indirect_stories import Request, material
 from bench.reranker import data
+from bench.reranker.batches import CodeSwitch, Mix, Sampler
+
+from jiyi_rerank.wordpiece import WordPiece
 
 MAKERS = {"plain": plain_stories.stories, "indirect": indirect_stories.stories}
 DIGEST = """
@@ -54,6 +58,19 @@ def test_a_fact_with_a_topic_of_the_request_is_no_negative() -> None:
             known = {*question["positive"], *question["ignored"]}
             others = [found for at, found in enumerate(stated) if found and at not in known]
             assert all(requests[question["text"]].isdisjoint(found) for found in others)
+
+
+def test_statements_of_chats_are_no_negatives_of_a_request() -> None:
+    """A stranger's "I can't eat cheese" would bear on "Book a table" as much as the user's."""
+    stories = [story for story in data.made(indirect_stories.stories(10), "indirect") if story["language"] == "en"]
+    said = [("fact", "zebra"), ("smalltalk", "hello")]
+    messages = [{"speaker": "Zoe", "text": text, "previous": -1, "at": 1.0, "kind": kind} for kind, text in said]
+    chat = stories[0] | {"source": "everyday", "user": "Zoe", "messages": messages, "questions": []}
+    pieces = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "zebra", "hello"])
+    mix = Mix(lengthened=0, renamed=0, switched=0, dropped=0)
+    sampler = Sampler([*stories, chat], pieces, mix, random.Random(0), CodeSwitch([]))
+    seen = {token for _ in range(20) for found in sampler.list_of("indirect")[1] for token in found.ids}
+    assert 5 in seen and 4 not in seen
 
 
 def test_a_story_has_no_two_facts_that_contradict_each_other() -> None:

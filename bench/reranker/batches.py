@@ -50,6 +50,9 @@ KINDS = (
     "nonanswer",
 )
 
+MADE = ("plain", "indirect")  # sources of stories that are put together from parts
+STATING_NOTHING = ("question", "request", "smalltalk", "joke", "nonanswer")
+
 
 @dataclass(frozen=True)
 class Mix:
@@ -164,7 +167,7 @@ class Sampler:
         speaker = "" if self.chance.random() < self.mix.without_speaker else renamed(message["speaker"], rename)
         kind = KINDS.index(message["kind"]) if message.get("kind") in KINDS else -1
         text = renamed(message["text"], rename)
-        if story["source"] in ("everyday", "plain") and self.chance.random() < self.mix.lengthened:
+        if story["source"] in ("everyday", *MADE) and self.chance.random() < self.mix.lengthened:
             ids, kind = message_ids(self.pieces, speaker, self._lengthened(story, text), previous), -1
         else:
             ids = self._ids(speaker, text, previous)
@@ -185,10 +188,13 @@ class Sampler:
         return self.encoded[key]
 
     def _foreign(self, story: Any) -> Candidate:
-        # Plain stories state the same attributes of everybody, so another one's statement may well be an answer.
-        key = f"everyday {story['language']}" if story["source"] == "plain" else _peer_key(story)
+        # Made stories share their statements or attributes, so another one's statement may well be an answer.
+        key = f"everyday {story['language']}" if story["source"] in MADE else _peer_key(story)
         other = self.stories[self.chance.choice(self.peers[key])]
-        candidate = self._candidate(other, self.chance.randrange(len(other["messages"])), 0.0, {})
+        # So many statements bear on a request that only messages that state nothing are surely irrelevant to it.
+        open_to_all = story["source"] != "indirect"
+        found = [at for at, one in enumerate(other["messages"]) if open_to_all or one["kind"] in STATING_NOTHING]
+        candidate = self._candidate(other, self.chance.choice(found), 0.0, {})
         times = [message["at"] for message in story["messages"]]
         candidate.at = self.chance.uniform(min(times), max(times)) if times[0] else None
         return candidate

@@ -49,6 +49,7 @@ class Config:
     pairs: float = 0.5  # weight of the binary cross-entropy
     kinds: float = 0.3  # weight of telling the kind of a message
     plain: float = 0.15  # share of lists from stories made from templates
+    indirect: float = 0.09  # share of lists from requests that facts bear on
     everyday: float = 0.7  # share of the other lists that come from our stories
     replaced: float = 0.12  # share of lists of older messages that a newer one may replace
     previous: bool = False  # show the message before
@@ -82,8 +83,9 @@ class Lists(IterableDataset[Any]):
     def _list(self) -> tuple[list[int], list[Candidate]]:
         if self.sampler.chance.random() < self.config.replaced:
             return self.sampler.replaced_list()
-        if self.sampler.chance.random() < self.config.plain:
-            return self.sampler.list_of("plain")
+        draw = self.sampler.chance.random()
+        if draw < self.config.plain + self.config.indirect:
+            return self.sampler.list_of("plain" if draw < self.config.plain else "indirect")
         draw = self.sampler.chance.random()
         rest = "cmrc2018" if draw < (1 + self.config.everyday) / 2 else "molweni"
         return self.sampler.list_of("everyday" if draw < self.config.everyday else rest)
