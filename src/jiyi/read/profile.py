@@ -7,7 +7,7 @@ from ..languages.words import normalise
 from ..models import MemoryItem
 
 TYPES = ("fact", "preference", "pattern")
-_TOGETHER = re.compile(r"\W*(?:we|our|us|let['’]s|everyone|everybody)\b|我们|咱们?|大家", re.IGNORECASE)
+_TOGETHER = re.compile(r"\W{0,4}(?:we|our|us|let['’]s|everyone|everybody)\b|我们|咱们?|大家", re.IGNORECASE)
 
 
 def distinct_lines(memories: Iterable[MemoryItem]) -> Iterator[MemoryItem]:

@@ -77,7 +77,7 @@ class Subjects:
         """Return True if the speaker is said to do what was said of "him" or "her" only: "Ruth suspects" for "He
         suspects"."""
         name = next((one for one in self._spoken.speakers if claim.text.casefold().startswith(one.casefold())), "")
-        verb = re.match(r"\s+([a-z]+)", claim.text[len(name) :])
+        verb = re.match(r"\s{1,4}([a-z]+)", claim.text[len(name) :])
         does = content_words(verb[1]) - cues.FILLERS if verb else set()
         there = [one for one in self._spoken.quoted if does and does <= one.words]
         subjects = [cues.SOMEBODY.search(one.text) for one in there if not cues.FIRST_PERSON.search(one.text)]
