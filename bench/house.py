@@ -133,7 +133,7 @@ async def trace_verbs(path: Path) -> dict[str, Trace]:
             for text in WARM_UP:
                 await memory.add([{"role": "user", "content": text}], user_id="u")
                 await memory.search(f"where does it say: {text}", user_id="u")
-            await asyncio.sleep(0.5)  # let background work of the warm-up end
+            await asyncio.sleep(PAUSE_S + 0.5)  # the records of earlier recalls are written
             with tracer.record() as traces["add"]:
                 await memory.add([{"role": "user", "content": MESSAGE}], user_id="u")
             with tracer.record() as traces["superseding add"]:

@@ -24,9 +24,9 @@ DOCS = ROOT.parent.parent / "docs"
 # From the lowest layer to the highest: a module may import modules of its own package and of lower layers.
 LAYERS: list[set[str]] = [
     {"memory_types"},
-    {"models", "errors", "ids", "roles", "durable", "text_cache", "rate_limit"},
+    {"models", "errors", "ids", "durable", "text_cache", "rate_limit"},
     {"languages"},
-    {"text", "settings_files"},
+    {"roles", "text", "settings_files"},
     {"validation", "settings", "metrics"},
     {"scope", "synonyms", "keys", "http_client", "http_server", "http_protocol"},
     {"embed", "llm", "cache"},

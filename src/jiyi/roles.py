@@ -1,11 +1,14 @@
-"""Roles of messages: only a person's words state facts about a person.
+"""Roles and speakers of messages: only a person's words state facts about a person.
 
 An unknown role is data from outside, whatever it claims to be.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
+
+from .languages.words import normalise
 
 Kind = Literal["person", "assistant", "tool", "instruction", "unknown"]
 
@@ -36,3 +39,12 @@ def is_person(role: object) -> bool:
 def is_instruction(role: object) -> bool:
     """Return True for messages to the agent, which are no memories of a user."""
     return role_kind(role) == "instruction"
+
+
+def told_by(data: Mapping[str, object], user_id: str) -> str | None:
+    """Return the normalised name or the kind of role of the one who said something; None: the user."""
+    speaker, role = data.get("speaker"), data.get("role")
+    name = normalise(speaker) if isinstance(speaker, str) else ""
+    if name not in THE_USER and name != normalise(user_id):
+        return name
+    return None if role is None or is_person(role) else role_kind(role)

@@ -11,9 +11,9 @@ from ..embed import Embedder
 from ..ids import new_id, time_of
 from ..languages.words import language as language_of
 from ..models import CandidateMemory, MemoryItem, ReceiptState, utc_now
+from ..roles import told_by
 from ..store.contract import Addition, AgreedEntry, Change, ChangedMemory, FileWork, NewMemory, Stale
 from ..store.store import Store
-from ..text.speakers import told_by
 from ..write.add import MOST_COMPARED
 from ..write.build import Context, stated, statement_hash
 from ..write.change import embed_changes, prepare

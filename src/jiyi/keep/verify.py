@@ -15,12 +15,12 @@ from ..ids import identity, trust_parts
 from ..languages.terms import term_hash
 from ..languages.words import normalise
 from ..models import Coverage, Value
+from ..roles import told_by
 from ..store.checks import Checked, Repair
 from ..store.contract import EXTRACTED, PAST, SAID, STATED, IndexEntry, Unembedded
 from ..store.records import MemoryRecord
 from ..store.store import Store
 from ..text.passages import passages
-from ..text.speakers import told_by
 from ..write.build import statement_hash
 from ..write.facts import person
 from ..write.index import KeywordRules, embed_each

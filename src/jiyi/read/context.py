@@ -14,10 +14,9 @@ from ..languages import cue
 from ..languages.terms import content_hash, hamming, near_hash, non_overlapping, tokens
 from ..languages.words import normalise
 from ..models import RELEVANT, Hit, MemoryItem, utc_now
-from ..roles import role_kind
+from ..roles import role_kind, told_by
 from ..text.budget import token_bound
 from ..text.fence import CLOSING, NOTICES, OPENING, harmless, is_context, strip_context
-from ..text.speakers import told_by
 from .hits import as_they_were, dated_text
 
 __all__ = ["ContextLanguage", "Style", "is_context", "log_degraded", "render_context", "strip_context"]

@@ -11,11 +11,9 @@ MOST_TIMES = 100  # the latest ones; `count` counts all
 Data = dict[str, JsonValue]
 
 
-def with_time(data: Data, memory_type: str, at: datetime) -> Data:
-    """Return the data of a new memory; that of a behaviour has the time at which it happened."""
-    if memory_type != BEHAVIOR or "times" in data:
-        return data
-    return {**data, "times": [at.isoformat()], "count": 1}
+def with_time(data: Data, at: datetime) -> Data:
+    """Return the data of a new behaviour, with the time at which it happened."""
+    return data if "times" in data else {**data, "times": [at.isoformat()], "count": 1}
 
 
 def accrued(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> Data:

@@ -11,13 +11,12 @@ from ..languages.terms import exact_hash
 from ..languages.words import normalise
 from ..memory_types import layer_of
 from ..models import CandidateMemory
-from ..roles import THE_USER, is_instruction, is_person, role_kind
+from ..roles import THE_USER, is_instruction, is_person, role_kind, told_by
 from ..scope import Scope
 from ..store.contract import EXTRACTED, PAST, SAID, STATED, NewMemory, NewMessage, Source
 from ..text.fence import strip_context
 from ..text.passages import summarise
-from ..text.speakers import told_by
-from .behavior import with_time
+from .behavior import BEHAVIOR, with_time
 from .drafts import Draft, Evidence
 from .extract import with_dates_of
 
@@ -128,7 +127,7 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
         layer=layer_of(memory_type),
         content=candidate.text,
         summary=candidate.summary or summarise(candidate.text),
-        data=with_time(data, memory_type, occurred_at),
+        data=with_time(data, occurred_at) if memory_type == BEHAVIOR else data,
         metadata={**context.metadata, **_origin(candidate), **(candidate.metadata or {})},
         importance=0.5 if importance is None else importance,
         confidence=1.0 if candidate.confidence is None else candidate.confidence,
@@ -160,7 +159,7 @@ def derived(draft: Draft, context: Context) -> NewMemory:
         layer=layer_of(draft.memory_type),
         content=draft.content,
         summary=draft.summary or summarise(draft.content),
-        data=with_time(data, draft.memory_type, draft.occurred_at),
+        data=with_time(data, draft.occurred_at) if draft.memory_type == BEHAVIOR else data,
         metadata=context.metadata,
         importance=draft.importance,
         confidence=draft.confidence,

@@ -14,10 +14,10 @@ from ..embed import Embedder
 from ..errors import InvalidInput, NotFound, VersionConflict
 from ..memory_types import layer_of
 from ..models import MemoryItem, Revision, Status, Unset, utc_now
+from ..roles import told_by
 from ..store.contract import EXTRACTED, STATED, Change
 from ..store.store import Store
 from ..text.passages import summarise
-from ..text.speakers import told_by
 from .build import statement_hash
 from .index import KeywordRules, embed_entries, index_entry
 

@@ -83,6 +83,11 @@ def fact_of(
     )
 
 
+def several_slot(agent_id: str | None, group_id: str | None, trust: float) -> str:
+    """Return the slot of all statements with several facts."""
+    return identity("several facts", agent_id, group_id, *trust_parts(trust))
+
+
 def person(subject: str | None, speaker: object, is_user: frozenset[str]) -> str:
     """Return the person of a slot; "" is the user.
 

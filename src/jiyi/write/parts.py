@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ..ids import identity, trust_parts
 from ..languages.terms import tokens
 from ..text_cache import text_cache
 from .extract import split_by_slots, split_clauses, statements
@@ -54,11 +53,6 @@ def _sure(value: SlotValue | None, text: str) -> SlotValue | None:
     if value is None or value.ended or value.replaces is not None:
         return value
     return value if value.at[1] - value.at[0] >= WHOLE * len(text.rstrip(" .!。！")) else None
-
-
-def several_slot(agent_id: str | None, group_id: str | None, trust: float) -> str:
-    """Return the slot of all statements with several facts."""
-    return identity("several facts", agent_id, group_id, *trust_parts(trust))
 
 
 def nearest_part(parts: Sequence[Part], text: str) -> Part | None:

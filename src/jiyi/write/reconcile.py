@@ -15,7 +15,7 @@ from math import log, sqrt
 from ..ids import identity, new_id
 from ..languages.terms import tokens
 from ..models import MemoryItem
-from ..roles import is_person
+from ..roles import is_person, told_by
 from ..scope import Filter, Scope
 from ..store.contract import (
     BY_A_PERSON,
@@ -32,11 +32,10 @@ from ..store.contract import (
 )
 from ..store.store import Store
 from ..text.passages import summarise
-from ..text.speakers import told_by
 from .build import Context, statement_hash
 from .classify import classify
-from .facts import Fact, Line, Timeline, fact_in, fact_of, line_of, partial_line, placed
-from .parts import Part, nearest_part, parts_of, rest_of, several_slot
+from .facts import Fact, Line, Timeline, fact_in, fact_of, line_of, partial_line, placed, several_slot
+from .parts import Part, nearest_part, parts_of, rest_of
 from .slots import ended_things, names
 
 ACTOR = "jiyi"

@@ -19,7 +19,7 @@ from ..scope import Scope
 from ..store.contract import BY_A_PERSON, EXTRACTED, NOT_INDEXED, STATED, ChangedMemory, Effects, NewMemory, Source
 from .behavior import BEHAVIOR, accrued, last_time
 from .change import embed_changes, prepare
-from .parts import several_slot
+from .facts import several_slot
 from .reconcile import ACTOR, DATED
 
 if TYPE_CHECKING:
