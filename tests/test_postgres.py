@@ -338,10 +338,10 @@ async def migrate(url: str) -> None:
         config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
         config.attributes["connection"] = connection
         ddl.create_extension(connection)
-        for statement in (Path(__file__).parent / "schema/0001.postgresql.sql").read_text("utf-8").split(";\n"):
+        for statement in (Path(__file__).parent / "schema/0003.postgresql.sql").read_text("utf-8").split(";\n"):
             connection.exec_driver_sql(statement)
         schema.version_table.create(connection)
-        connection.execute(schema.version_table.insert(), {"version_num": "0001"})
+        connection.execute(schema.version_table.insert(), {"version_num": "0003"})
         command.upgrade(config, "head")
         ddl.finish(connection, USERS_TABLES)
 

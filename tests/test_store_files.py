@@ -419,14 +419,14 @@ def migrate(path: Path) -> None:
     from sqlalchemy import create_engine
 
     with closing(sqlite3.connect(path)) as old:
-        old.executescript((Path(__file__).parent / "schema/0001.sqlite.sql").read_text("utf-8"))
+        old.executescript((Path(__file__).parent / "schema/0003.sqlite.sql").read_text("utf-8"))
     engine = create_engine(f"sqlite:///{path}")
     with engine.begin() as connection:
         config = Config()
         config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
         config.attributes["connection"] = connection
         schema.version_table.create(connection)
-        connection.execute(schema.version_table.insert(), {"version_num": "0001"})
+        connection.execute(schema.version_table.insert(), {"version_num": "0003"})
         command.upgrade(config, "head")
     engine.dispose()
 
