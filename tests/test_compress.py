@@ -240,6 +240,27 @@ async def test_a_source_that_is_taken_back_leaves_what_was_compressed_out_of_it(
     assert {item.content for item in await stored(keeper)} == {*REPAIRS[:2], others}
 
 
+async def test_only_what_a_compressed_memory_refines_is_a_part_of_it(keeper: Memory, clock: Clock, path: Path) -> None:
+    repairs = await tell(keeper, *REPAIRS)
+    fears = await tell(keeper, "我从小就特别害怕蜘蛛。", "我从小就特别害怕老鼠。", "我从小就特别害怕毒蛇。")
+    [gone] = await tell(keeper, "The harbour shop closes at six", importance=0.9)
+    [crawled] = await tell(keeper, "The harbour shop sells kites", importance=0.9, actor="crawler")
+    clock.now += 40 * DAY
+    await keeper.maintenance.compress(user_id="mei")
+    [made] = [item for item in await stored(keeper) if "guitar" in item.content]
+    for other in (gone, crawled, fears[0]):
+        await keeper.relations.add(made.id, other, "supports", user_id="mei")
+    clock.now += DAY
+    await keeper.delete(gone, user_id="mei")
+    await keeper.maintenance.undo(actor="crawler", user_id="mei")
+    assert (await keeper.get(made.id, user_id="mei")).status == "active"
+    plan = await keeper.maintenance.undo_plan(made.id, user_id="mei")
+    assert {step.memory_id for step in plan.steps} == {made.id, *repairs}
+    await keeper.delete(repairs[0], user_id="mei")
+    assert {(await keeper.get(name, user_id="mei")).status for name in repairs[1:]} == {"active"}
+    assert (await keeper.get(fears[0], user_id="mei")).status == "archived"
+
+
 async def test_what_is_used_important_named_or_pinned_stays(keeper: Memory, clock: Clock) -> None:
     await tell(keeper, *REPAIRS, importance=0.95)
     await keeper.add(

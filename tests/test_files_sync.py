@@ -14,7 +14,7 @@ from jiyi import InvalidInput, Memory, MemoryItem, SyncReport, WorkspaceError
 from jiyi.ids import new_id
 from jiyi.keep.erase import erase
 from jiyi.testing import FailingEmbedder, WordEmbedder
-from support import contents, stored
+from support import contents, dump, stored
 
 
 @pytest.fixture
@@ -109,6 +109,16 @@ async def test_the_files_follow_without_being_asked(path: Path, folder: Path) ->
         await memory.add("has a dog", user_id="mei")
     assert "has a cat" in note(folder).read_text(encoding="utf-8"), "closing waits for it"
     assert "has a dog" in note(folder).read_text(encoding="utf-8")
+
+
+async def test_files_that_nobody_changed_are_not_noted_again(path: Path, folder: Path) -> None:
+    async with open_at(path, folder) as memory:
+        await memory.add("likes jasmine tea", user_id="mei")
+        await sync(memory)
+    before = dump(path)["files"]
+    async with open_at(path, folder) as memory:
+        assert (await sync(memory)).steps == ()
+    assert dump(path)["files"] == before
 
 
 async def test_changes_of_the_engine_appear(memory: Memory, folder: Path) -> None:

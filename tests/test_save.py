@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from jiyi import Memory
 from jiyi.models import ReceiptState
 from jiyi.store.contract import Addition, Change, ChangedMemory, Effects, NewMemory, NewMessage, NewRelation, Source
 from jiyi.write.index import KeywordRules, index_entry
+from support import dump
 
 NOW = datetime(2026, 5, 7, tzinfo=UTC)
 GONE = "9" * 26
@@ -78,3 +80,17 @@ async def test_a_large_addition_is_looked_up_in_parts(memory: Memory, times: int
     texts = [f"fact number {number}" for number in range(times)]
     assert (await memory.add(texts, user_id="mei")).created == times
     assert (await memory.add(texts, user_id="mei")).created == 0
+
+
+async def test_messages_that_are_added_again_change_nothing(extracting_memory: Memory, path: Path) -> None:
+    for messages in (
+        [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "I live in Oslo."}],
+        [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "I teach maths.", "sent_at": NOW}],
+    ):
+        first = await extracting_memory.add(messages, user_id="mei", session_id="s")
+        before = dump(path)
+        again = await extracting_memory.add(messages, user_id="mei", session_id="s")
+        assert {one.id for one in again.memories} <= {one.id for one in first.memories}
+        assert len(again.memories) == 1, "the message is found, and is not read again"
+        changed = {table for table, rows in dump(path).items() if rows != before[table]}
+        assert changed <= {"jobs", "job_memories"}

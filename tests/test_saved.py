@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jiyi import Memory
 from jiyi.errors import LlmUnavailable
 from jiyi.llm import LLMRequest, Reply
-from jiyi.testing import ScriptedLLM
+from jiyi.testing import ScriptedLLM, WordEmbedder
+from support import MONDAY, stored
 
 
 def judged(action: str, pairs: int = 8) -> str:
@@ -141,3 +144,120 @@ async def test_without_an_answer_both_are_kept_and_the_receipt_says_so(tmp_path:
         assert status.state == "indexed"
         assert any("not compared" in problem for problem in status.problems)
         assert len((await memory.list(user_id="mei")).items) == 2
+
+
+# -- which pairs are judged, and what a judgement changes -------------------------------------------------------------
+
+BIKE, MOVED = "The red bicycle stands in the cellar", "The red bicycle stands in the garden now"
+
+
+class Desk:
+    """A memory whose saved texts are judged alike; `pairs` are the old and new texts that the model was shown."""
+
+    def __init__(self, path: Path, action: str) -> None:
+        self.model = ScriptedLLM(judged(action))
+        self.memory = Memory.open(path, llm=self.model, embedder=WordEmbedder(512))
+
+    async def __aenter__(self) -> Desk:
+        await self.memory.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self.memory.__aexit__(*error)
+
+    async def save(self, *texts: Any, **how: Any) -> list[str]:
+        receipt = await self.memory.add(list(texts), user_id="mei", **how)
+        await self.memory.jobs.work()
+        return [one.id for one in receipt.memories]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        lines = [line for request in self.model.requests for line in request.user.splitlines() if line.startswith("[")]
+        texts = [line.partition("): ")[2] for line in lines]
+        return list(zip(texts[::2], texts[1::2], strict=True))
+
+    async def current(self) -> set[str]:
+        return {one.content for one in await stored(self.memory)}
+
+
+async def test_a_stored_memory_is_judged_with_one_saved_text_only(path: Path) -> None:
+    async with Desk(path, "keep_both") as desk:
+        await desk.save(BIKE)
+        await desk.save(MOVED, "The red bicycle stands in the hall today")
+        assert len(desk.pairs) == 1 and desk.pairs[0][0] == BIKE
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ({"agent_id": "a"}, {}),
+        ({"group_id": "g"}, {}),
+        ({}, {"agent_id": "a"}),
+        ({}, {"group_id": "g"}),
+        ({"trust": 0.5}, {}),
+    ],
+)
+async def test_only_memories_of_the_same_agent_group_and_trust_are_judged(
+    path: Path, first: dict[str, Any], then: dict[str, Any]
+) -> None:
+    async with Desk(path, "supersede") as desk:
+        await desk.save(BIKE, **first)
+        await desk.save(MOVED, **then)
+        assert desk.pairs == []
+
+
+async def test_a_text_that_ends_is_not_judged(path: Path) -> None:
+    ends = datetime.now(UTC) + timedelta(days=9)
+    async with Desk(path, "supersede") as desk:
+        await desk.save({"text": BIKE, "valid_to": ends})
+        await desk.save(MOVED)
+        await desk.save({"text": "The red bicycle stands in the hall", "valid_to": ends})
+        assert desk.pairs == []
+
+
+async def test_an_edited_or_unlike_memory_is_not_judged(path: Path) -> None:
+    async with Desk(path, "supersede") as desk:
+        [edited, _] = await desk.save(BIKE, "Tom sells warm bread near the station every morning")
+        await desk.memory.update(edited, user_id="mei", importance=0.9)
+        await desk.save(MOVED)
+        assert desk.pairs == [] and BIKE in await desk.current()
+
+
+@pytest.mark.parametrize(("number", "asked"), [(8, 8), (9, 0)])
+async def test_more_than_eight_texts_are_an_import_and_not_judged(path: Path, number: int, asked: int) -> None:
+    names = ("apples", "bread", "cheese", "dates", "eggs", "flour", "grapes", "honey", "icing")[:number]
+    async with Desk(path, "keep_both") as desk:
+        await desk.memory.add([f"shelf {name} {name} holds" for name in names], user_id="mei")
+        await desk.memory.jobs.work()
+        desk.model.requests.clear()
+        await desk.save(*(f"shelf {name} {name} holds wares" for name in names))
+        assert len(desk.pairs) == asked
+
+
+@pytest.mark.parametrize(("days", "holds"), [(0, True), (1, False)])
+async def test_a_saved_text_ends_only_older_ones(path: Path, days: int, holds: bool) -> None:
+    async with Desk(path, "supersede") as desk:
+        await desk.save(BIKE, occurred_at=MONDAY)
+        await desk.save(MOVED, occurred_at=MONDAY + timedelta(days=days))
+        assert desk.pairs == [(BIKE, MOVED)] and (BIKE in await desk.current()) is holds
+
+
+async def test_a_text_that_says_less_ends_and_leaves_its_tags(path: Path) -> None:
+    whole = "The red bicycle stands in the cellar behind the wine rack"
+    async with Desk(path, "ignore") as desk:
+        await desk.save(whole, tags=["wine"])
+        [less] = await desk.save(BIKE, tags=["bike"], importance=0.9)
+        [kept] = await stored(desk.memory)
+        assert (kept.content, set(kept.tags), kept.importance) == (whole, {"wine", "bike"}, 0.9)
+        ended = await desk.memory.get(less, user_id="mei")
+        assert ended.superseded_by == kept.id
+        [relation] = await desk.memory.relations.list(less, user_id="mei")
+        assert (relation.memory_id, relation.target_id, relation.relation_type) == (kept.id, less, "refines")
+
+
+async def test_a_text_that_has_changed_takes_no_second_memory_s_place(path: Path) -> None:
+    async with Desk(path, "replace") as desk:
+        await desk.save("The red bicycle stands in the cellar", "The wine rack stands in the cellar", tags=["old"])
+        desk.model.requests.clear()
+        await desk.save("The red bicycle and the wine rack stands in the cellar", tags=["new"])
+        assert len(desk.pairs) == 2 and len(await desk.current()) == 2

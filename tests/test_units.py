@@ -6,6 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from jiyi import Memory
 from jiyi.testing import ScriptedLLM, WordEmbedder
 
@@ -59,6 +61,42 @@ async def test_what_was_deleted_is_in_no_unit(extracting_memory: Memory) -> None
     assert "花生" not in unit.model_dump_json() and "杭州" in unit.narrative
     await memory.delete_all("mei")
     assert not (await memory.usage.units(user_id="mei")).items
+
+
+def spread(*minutes: float, last: str = "By the way, the tram is late.") -> list[dict[str, object]]:
+    """Return messages at these minutes; the last one says something else."""
+    texts = [*(f"The tram number {number} was late." for number in range(len(minutes) - 1)), last]
+    return [
+        {"role": "user", "content": text, "sent_at": AT + timedelta(minutes=minute)}
+        for text, minute in zip(texts, minutes, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("messages", "sizes"),
+    [
+        (spread(0, 60, last="The tram is late again."), [2]),
+        (spread(0, 60.1, last="The tram is late again."), [1, 1]),
+        (spread(70, 10, last="The tram is late again."), [2]),
+        (spread(0, 1, 2, 3), [4]),
+        (spread(0, 1, 2, 3, 4), [4, 1]),
+        (spread(0, 1, 2, 100, 101), [3, 2]),
+        (spread(0, 1, 2, 3, 4, last="Oslo Bergen Stavanger Tromsø Bodø Narvik"), [4, 1]),
+        (spread(0, 1, 2, 3, 4, last="Oslo Bergen Stavanger Tromsø Bodø"), [5]),
+        (spread(0, 1, 2, 3, 4, last="tram Oslo Bergen Stavanger Tromsø Bodø Narvik"), [5]),
+        (spread(*range(41), last="The tram is late again."), [40, 1]),
+    ],
+    ids=["an hour", "longer", "back", "fourth", "fifth", "after a pause", "topic", "short", "shared word", "long"],
+)
+@pytest.mark.parametrize("together", [True, False])
+async def test_a_unit_ends_with_a_pause_a_topic_or_its_length(
+    extracting_memory: Memory, path: Path, messages: list[dict[str, object]], sizes: list[int], together: bool
+) -> None:
+    for some in [messages] if together else [messages[:-2], messages[-2:-1], messages[-1:]]:
+        if some:
+            await extracting_memory.add(some, user_id="mei", session_id="s1")
+    units = await extracting_memory.usage.units(user_id="mei")
+    assert [len(unit.messages) for unit in reversed(units.items)] == sizes
 
 
 async def test_each_participant_has_an_episode_of_their_own_and_it_tells_the_unit(tmp_path: Path) -> None:

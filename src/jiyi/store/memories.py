@@ -306,7 +306,7 @@ class Memories(Repository):
         """Count memories by group."""
         async with self._database.reading(where.user_id) as session:
             group = MemoryRow.group_id
-            statement = select(group, func.count()).where(*conditions(where), group.is_not(None)).group_by(group)
+            statement = select(group, func.count()).where(*conditions(where)).group_by(group)
             counted = (await session.execute(statement)).all()
             return dict(sorted((name, number) for name, number in counted if name is not None))
 

@@ -91,12 +91,8 @@ async def _derive_addition(
 ) -> Addition:
     messages, follows, tail = await identify(accepted.messages, context.place, context.occurred_at or at, flow.store)
     verbatims = {message.id: memory for message in messages if (memory := verbatim(message, context))}
-    # A new message without a hash of its own is identified by its new id, which cannot be stored yet.
-    asked = [
-        verbatims[one.id].dedupe_hash
-        for one in messages
-        if one.id in verbatims and (isinstance(one, StoredMessage) or one.dedupe_hash is not None)
-    ]
+    repeated = [one.id for one in messages if isinstance(one, StoredMessage) and one.id in verbatims]
+    asked = [verbatims[message_id].dedupe_hash for message_id in repeated]
     known = await flow.store.memories.known(context.user_id, asked, at) if asked else {}
     fresh = [one for one in messages if one.id in verbatims and verbatims[one.id].dedupe_hash not in known]
     later = bool(fresh) and flow.settings.enabled and flow.slow_extractor is not None

@@ -216,7 +216,7 @@ def _draft(part: tuple[Statement, SlotValue | None], said: Said, follows: str | 
     kind = one.found.kind if one.found.kind in TYPES else _plain_kind(one.found)
     future = _future(one, kind)
     occurred_at = _occurred_at(one.text, said.sent_at, future=future)
-    memory_type = TYPES[_plain_kind(one.found) if kind in ("change", "end", "correction") and slot is None else kind]
+    memory_type = TYPES[_plain_kind(one.found) if kind in ("change", "end", "correction") else kind]
     if memory_type == "fact" and _HABIT.search(one.text) and slot is None:
         memory_type = "pattern"
     data: dict[str, JsonValue] = {"extractor": VERSION, "kind": kind, "speaker": said.speaker}

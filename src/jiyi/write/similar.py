@@ -83,7 +83,7 @@ async def judge_similar(
         return tuple(memories), effects, (), (f"similar memories were both kept: {error}",)
     outcome = _Outcome()
     for (new, old, _), judgement in zip(pairs, judgements, strict=True):
-        if judgement is not None and old.id not in outcome.versions:
+        if judgement is not None:
             await _apply(judgement, new, old, at, flow, outcome)
     left = tuple(outcome.changed.get(one.id, one) for one in memories if one.id not in outcome.dropped)
     more = replace(
@@ -91,7 +91,7 @@ async def judge_similar(
         versions={**effects.versions, **outcome.versions},
         changes=(*effects.changes, *outcome.changes),
         evidence={**effects.evidence, **outcome.evidence},
-        relations=(*(one for one in effects.relations if one.memory_id not in outcome.dropped), *outcome.relations),
+        relations=(*effects.relations, *outcome.relations),
     )
     return left, more, tuple(outcome.evidence), ()
 
@@ -154,7 +154,7 @@ async def _apply(
     if action in ("ignore", "merge"):
         done.dropped.add(new.id)
         done.evidence[old.id] = new.sources
-        if action == "merge" and judgement.merged is not None:
+        if judgement.merged is not None:
             done.changes.append(await _merged(judgement.merged, old, why, at, flow))
         return
     ends = new.valid_from if action == "supersede" else old.valid_from  # a wrong memory was never valid
