@@ -27,7 +27,7 @@ from jiyi_rerank.wordpiece import WordPiece
 from .files import read_json, read_vocabulary
 from .model import Encoder, Shape
 from .quantise import pack, unpack
-from .train import CUDA, exported_encoder, padded
+from .train import CUDA, exported_encoder, padded, repeatable
 
 BATCH, LONGEST = 384, 48
 TEMPERATURE = 0.05
@@ -146,6 +146,7 @@ def main() -> None:
     parser.add_argument("--inner", type=int, default=2048, help="width of the feed-forward layers")
     parser.add_argument("--seed", type=int, default=20)
     options = parser.parse_args()
+    repeatable()
     torch.manual_seed(options.seed)
     texts = Texts(options.data, options.seed)
     loader = iter(DataLoader(texts, batch_size=None, num_workers=3, prefetch_factor=8))

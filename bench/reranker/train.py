@@ -132,10 +132,15 @@ def optimiser(model: Reranker, config: Config) -> torch.optim.Optimizer:
     return torch.optim.AdamW(groups, fused=True)
 
 
-def train(config: Config, sampler: Sampler, weights: Arrays, on_step: Any) -> Reranker:
-    """Train and return the model with averaged weights; the same configuration on the same card gives the same ones."""
+def repeatable() -> None:
+    """Let the same computation give the same result on the same card."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True)
+
+
+def train(config: Config, sampler: Sampler, weights: Arrays, on_step: Any) -> Reranker:
+    """Train and return the model with averaged weights; the same configuration on the same card gives the same ones."""
+    repeatable()
     torch.manual_seed(0)  # all models start alike, so that they can be averaged
     torch.backends.cuda.matmul.allow_tf32 = True
     loader = iter(DataLoader(Lists(sampler, config), batch_size=None, num_workers=config.workers, prefetch_factor=8))
