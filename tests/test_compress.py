@@ -261,6 +261,32 @@ async def test_only_what_a_compressed_memory_refines_is_a_part_of_it(keeper: Mem
     assert (await keeper.get(fears[0], user_id="mei")).status == "archived"
 
 
+async def test_undo_restores_the_parts_only_whatever_else_happened_at_that_moment(
+    keeper: Memory, clock: Clock, path: Path
+) -> None:
+    repairs = await tell(keeper, *REPAIRS)
+    names = await tell(keeper, "The shop sells kites", "The shop sells maps", "The shop sells lamps", importance=0.9)
+    await keeper.relations.add(names[2], names[0], "refines", user_id="mei")
+    clock.now += 40 * DAY
+    await keeper.update(repairs[0], user_id="mei", status="archived", tags=["lent"])
+    await keeper.update(repairs[0], user_id="mei", status="active")
+    clock.now += DAY
+    await keeper.update(repairs[0], user_id="mei", importance=0.4)
+    for name in names[:2]:
+        await keeper.update(name, user_id="mei", status="archived")
+    done = await keeper.maintenance.compress(user_id="mei")
+    [made] = done.memory_ids
+    await keeper.relations.add(made, names[1], "supports", user_id="mei")
+    moment = {one.changed_at for name in (names[0], repairs[1]) for one in await keeper.history(name, user_id="mei")}
+    assert len(moment) == 2, "the parts were archived when the others were"
+    clock.now += DAY
+    await keeper.maintenance.undo(made, user_id="mei")
+    assert {(await keeper.get(name, user_id="mei")).status for name in repairs} == {"active"}
+    assert {(await keeper.get(name, user_id="mei")).status for name in names[:2]} == {"archived"}
+    part = await keeper.get(repairs[0], user_id="mei")
+    assert (part.importance, part.tags) == (0.4, ("lent",))
+
+
 async def test_what_is_used_important_named_or_pinned_stays(keeper: Memory, clock: Clock) -> None:
     await tell(keeper, *REPAIRS, importance=0.95)
     await keeper.add(

@@ -9,7 +9,7 @@ from pathlib import Path
 from jiyi import Memory
 from jiyi.settings import load_settings
 from jiyi.testing import Clock, WordEmbedder
-from support import DAY, MONDAY, contents, stored
+from support import DAY, MONDAY, ask, contents, stored
 
 REPAIRS = (
     "My bicycle was repaired in the old harbour shop by Anna Weber, it cost 42 euros.",
@@ -18,7 +18,7 @@ REPAIRS = (
 )
 
 
-async def test_a_profile_loses_the_line_that_is_deleted_and_its_history(memory: Memory) -> None:
+async def test_a_profile_loses_the_line_that_is_deleted_and_its_history(memory: Memory, place: str | Path) -> None:
     written = "Mei lives in Berlin.\nMei likes green tea."
     profile = (await memory.add({"text": written, "type": "profile"}, user_id="mei")).memories[0]
     other = (await memory.add({"text": "Tom drives a tram.", "type": "profile"}, user_id="mei")).memories[0]
@@ -30,6 +30,8 @@ async def test_a_profile_loses_the_line_that_is_deleted_and_its_history(memory: 
     assert (left.content, left.version) == ("Mei likes green tea.", profile.version + 1)
     [revision] = await memory.history(profile.id, user_id="mei")
     assert (revision.action, revision.reason, revision.version) == ("update", "a part of it was deleted", left.version)
+    told = ask(place, "SELECT memory_id, action FROM changes")
+    assert {(profile.id, "update"), (fact.id, "delete")} <= set(told), "other processes hear of both"
     assert len(await memory.history(other.id, user_id="mei")) == 1
     assert contents(await memory.search("Berlin", user_id="mei", search_mode="keyword")) == []
     for mode in ("keyword", "semantic"):

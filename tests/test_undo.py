@@ -181,3 +181,24 @@ async def test_what_other_sessions_worked_out_stays(keeper: Memory, clock: Clock
     clock.now += DAY
     await keeper.maintenance.undo(session_id="s2", user_id="mei")
     assert facts(await stored(keeper)) == {"I live in Berlin.", "I work at Bosch now."}
+
+
+async def test_of_a_source_only_what_came_since_a_moment_is_taken_back(keeper: Memory, clock: Clock) -> None:
+    for text in ("Mei owes 5000 dollars to a prince", "Mei won a lottery", "Mei inherited a castle"):
+        clock.now += DAY
+        await keeper.add(text, user_id="mei", actor="crawler")
+    await keeper.maintenance.undo(actor="crawler", since=clock.now - DAY, user_id="mei")
+    assert {item.content for item in await stored(keeper)} == {"Mei owes 5000 dollars to a prince"}
+
+
+async def test_a_document_in_a_session_is_taken_back_without_the_rest_of_it(keeper: Memory, clock: Clock) -> None:
+    """What the session changed besides the document stays; without naming the document it is taken back too."""
+    await keeper.add(said("I live in Berlin."), user_id="mei", session_id="s0")
+    clock.now += DAY
+    await keeper.add("Mei likes tea", user_id="mei", session_id="s1", metadata={"document": "a"})
+    clock.now += DAY
+    await keeper.add("Mei likes milk", user_id="mei", session_id="s2", metadata={"document": "a"})
+    clock.now += DAY
+    await keeper.add(said("I live in Lisbon now."), user_id="mei", session_id="s1")
+    await keeper.maintenance.undo(session_id="s1", metadata={"document": "a"}, user_id="mei")
+    assert facts(await stored(keeper)) == {"Mei likes milk", "I live in Lisbon now."}

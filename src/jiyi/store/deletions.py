@@ -190,7 +190,6 @@ async def _rewrite(session: AsyncSession, user_id: str, held: Held, left: Rewrit
     await insert_index(session, user_id, {held.id: left.index})
     change = Change(values={}, action="update", actor=ACTOR, reason="a part of it was deleted", at=now)
     session.add(RevisionRow(**revision_values(user_id, held.id, row.version, change, None)))
-    await session.flush()
     await tell(session, user_id, [held.id], "update")
     texts = (left.content, *left.index.passages)
     return Unembedded(user_id=user_id, memory_id=held.id, version=row.version, texts=texts)
@@ -249,7 +248,6 @@ async def _reopen(session: AsyncSession, user_id: str, gone: Mapping[str, Held])
             reopened.append(row.id)
         else:
             row.superseded_by = successor
-    await session.flush()
     return reopened
 
 

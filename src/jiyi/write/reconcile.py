@@ -256,7 +256,7 @@ async def end_named(
     for new in [one for one in found.memories if one.id in ends]:
         for old in await store.memories.get(place.user_id, [one for one in ends[new.id] if one not in changed]):
             older = old.valid_to is None and old.valid_from < new.valid_from and old.trust == new.trust
-            if older and not await _edited(old, store):
+            if older and not await edited(old, store):
                 found = end_statement(found, old, new, at)
                 changed.add(old.id)
     return found
@@ -351,7 +351,7 @@ async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store)
     for new in news:
         named = things.get(new.id, [])
         old = _nearest(new, there, words, rarity, named)
-        if old is None or (isinstance(old, MemoryItem) and await _edited(old, store)):
+        if old is None or (isinstance(old, MemoryItem) and await edited(old, store)):
             if new.data.get("only_ends"):
                 found = replace(found, memories=tuple(one for one in found.memories if one.id != new.id))
             continue
@@ -396,8 +396,8 @@ def _nearest(
     return best
 
 
-async def _edited(old: MemoryItem, store: Store) -> bool:
-    """Return True if a person has changed the memory: it is not superseded then."""
+async def edited(old: MemoryItem, store: Store) -> bool:
+    """Return True if a person has changed the memory: nothing derived changes or ends it then."""
     return old.version > 1 and any(one.action in BY_A_PERSON for one in await store.history.get(old.user_id, old.id))
 
 

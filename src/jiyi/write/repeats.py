@@ -16,11 +16,11 @@ from ..languages import cue
 from ..languages.base import word_set
 from ..models import MemoryItem
 from ..scope import Scope
-from ..store.contract import BY_A_PERSON, EXTRACTED, NOT_INDEXED, STATED, ChangedMemory, Effects, NewMemory, Source
+from ..store.contract import EXTRACTED, NOT_INDEXED, STATED, ChangedMemory, Effects, NewMemory, Source
 from .behavior import BEHAVIOR, accrued, last_time
 from .change import embed_changes, prepare
 from .facts import several_slot
-from .reconcile import ACTOR, DATED
+from .reconcile import ACTOR, DATED, edited
 
 if TYPE_CHECKING:
     from .add import Flow
@@ -120,9 +120,9 @@ async def merge_repeated(
     versions, dropped = dict[str, int](), set[str]()
     for new in memories:
         old = there.get(exact.get(new.id) or near.get(new.id) or "")
-        if old is None or old.id in changed or (new.source != STATED and await edited(old, flow)):
+        if old is None or old.id in changed or (new.source != STATED and await edited(old, flow.store)):
             continue
-        if new.id in near and (not _mergeable(new, old, place) or await edited(old, flow)):
+        if new.id in near and (not _mergeable(new, old, place) or await edited(old, flow.store)):
             continue
         values = _merged(new, old, text=new.id in near and new.source == STATED)
         if values:
@@ -212,10 +212,3 @@ def _mergeable(new: NewMemory, old: MemoryItem, place: Scope) -> bool:
     if new.memory_type in DATED and old.occurred_at.date() != new.occurred_at.date():
         return False
     return says_the_same(new.content, old.content)
-
-
-async def edited(old: MemoryItem, flow: Flow) -> bool:
-    """Return True if a person has changed the memory; an extractor does not change it then."""
-    return old.version > 1 and any(
-        one.action in BY_A_PERSON for one in await flow.store.history.get(old.user_id, old.id)
-    )

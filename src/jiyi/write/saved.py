@@ -20,8 +20,8 @@ from ..store.contract import STATED, Change, ChangedMemory, Effects, NewMemory, 
 from .build import Context
 from .change import embed_changes, prepare
 from .known import KINDS
-from .reconcile import ACTOR, Reconciled, end_statement, facts_in, keep_rest
-from .repeats import details, edited, merged_fields
+from .reconcile import ACTOR, Reconciled, edited, end_statement, facts_in, keep_rest
+from .repeats import details, merged_fields
 from .similar import MAX_PAIRS, DatedText, Judgement
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ async def _pairs(
         likeness = {str(near.ids[at_]): float(near.semantic[at_]) for at_ in nearest}
         for old in await flow.store.memories.get(place.user_id, list(likeness)):
             own = (old.agent_id, old.group_id, old.trust) == (place.agent_id, place.group_id, new.trust)
-            if own and _current(old) and likeness[old.id] >= MIN_LIKENESS and not await edited(old, flow):
+            if own and _current(old) and likeness[old.id] >= MIN_LIKENESS and not await edited(old, flow.store):
                 found.append((likeness[old.id], new, old))
                 taken.add(old.id)
     found.sort(key=lambda pair: -pair[0])

@@ -18,10 +18,10 @@ from ..index.query import IndexQuery
 from ..languages.terms import hamming
 from ..models import MemoryItem
 from ..scope import Filter, Scope
-from ..store.contract import BY_A_PERSON, Change, ChangedMemory, Effects, NewMemory, NewRelation, Source
+from ..store.contract import Change, ChangedMemory, Effects, NewMemory, NewRelation, Source
 from ..text.passages import summarise
 from .index import embed_entries, index_entry
-from .reconcile import ACTOR
+from .reconcile import ACTOR, edited
 
 if TYPE_CHECKING:
     from .add import Flow
@@ -119,7 +119,7 @@ async def _pairs(
         ids = [str(near.ids[place]) for place in places if near.ids[place] not in touched]
         likeness = dict(zip((near.ids[place] for place in places), near.semantic[places].tolist(), strict=True))
         for old in await flow.store.memories.get(place.user_id, ids):
-            if _similar(new, old, likeness[old.id], place, flow) and not await _edited(old, flow):
+            if _similar(new, old, likeness[old.id], place, flow) and not await edited(old, flow.store):
                 found.append((new, old, likeness[old.id]))
                 touched.add(old.id)
                 break
@@ -135,11 +135,6 @@ def _similar(new: NewMemory, old: MemoryItem, likeness: float, place: Scope, flo
         return True
     known = index_entry(old.content, old.summary, old.tags, dict(old.data), flow.keyword_rules)
     return hamming(new.index.near_hash, known.near_hash) <= MAX_BITS
-
-
-async def _edited(old: MemoryItem, flow: Flow) -> bool:
-    """Return True if a person has edited the memory; it is not judged then."""
-    return any(one.action in BY_A_PERSON for one in await flow.store.history.get(old.user_id, old.id))
 
 
 async def _apply(
