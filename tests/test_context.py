@@ -15,10 +15,12 @@ from torture.injections import look_alikes
 from jiyi import CandidateMemory, Memory
 from jiyi.memory_types import layer_of
 from jiyi.models import MemoryItem
-from jiyi.read.context import is_context, render_context, strip_context
+from jiyi.read.context import is_context, render_context, select_for_context, strip_context
+from jiyi.read.hits import hit
 from jiyi.text import budget, fence
 from jiyi.text.budget import token_bound
 from jiyi.text.fence import CLOSING, NOTICES, OPENING, harmless
+from support import each_case
 
 Style = Literal["sections", "bullets"]
 Language = Literal["zh", "en"]
@@ -478,3 +480,74 @@ async def test_what_has_ended_is_left_out(extracting_memory: Memory, old: str, n
         await extracting_memory.add([message], user_id="mei", session_id=str(day))
     block = await extracting_memory.context(query, user_id="mei")
     assert new in block and old not in block
+
+
+# -- at the limits ----------------------------------------------------------------------------------------------------
+
+
+@each_case(
+    ("scores", "chosen"),
+    [
+        ([0.6, 0.35, 0.34], [0.6, 0.35]),
+        ([0.59, 0.35, 0.34], [0.59, 0.35]),
+        ([0.59, 0.12], [0.59, 0.12]),
+        ([0.12, 0.11], [0.12]),
+        ([0.11], []),
+        ([0.9] * 7, [0.9] * 6),
+        ([], []),
+    ],
+)
+def test_hits_at_a_limit_are_chosen(scores: list[float], chosen: list[float]) -> None:
+    hits = [hit(item(f"text {at}"), "text", score, None) for at, score in enumerate(scores)]
+    assert [one.relevance_score for one in select_for_context(hits)] == chosen
+
+
+def test_small_talk_gets_only_hits_with_its_words() -> None:
+    hits = [hit(item(text), "tea", 0.9, None) for text in ("plays the cello", "drinks tea")]
+    assert [one.content for one in select_for_context(hits, small_talk="tea")] == ["drinks tea"]
+
+
+def test_a_memory_holds_from_its_first_moment_until_its_last() -> None:
+    ended, begun = item("ended", valid_to=T + DAY), item("begun", at=T + DAY)
+    for moment, shown in ((T, ["ended"]), (T + DAY - timedelta(seconds=1), ["ended"]), (T + DAY, ["begun"])):
+        block = render(ended, begun, as_of=moment)
+        assert [word for word in ("ended", "begun") if word in block] == shown
+    assert "begun" in render(item("begun", valid_from=datetime.now(UTC) + DAY)), "without a moment all that has begun"
+
+
+def test_a_date_is_shown_if_it_is_more_than_a_day_away() -> None:
+    assert "(2024-03-02)" not in render(item("x y z", at=T + DAY))
+    assert "(2024-03-02)" in render(item("x y z", at=T + DAY + timedelta(seconds=1)))
+    assert "(2024-02-29)" in render(item("x y z", at=T - DAY - timedelta(seconds=1)))
+
+
+def test_of_versions_of_a_memory_the_newest_is_shown_once() -> None:
+    old, new = item("old text", memory_key="k", id="a"), item("new text", memory_key="k", id="b", at=T + DAY)
+    for pair in ((old, new), (new, old)):
+        block = render(*pair)
+        assert "new text" in block and "old text" not in block
+    same = item("same age", memory_key="k", id="c")
+    assert "old text" in render(old, same) and "same age" not in render(old, same)
+    theirs = item("of another", memory_key="k", id="d", user_id="bo")
+    assert "old text" in render(old, theirs) and "of another" in render(old, theirs)
+    one, other = item("first one", id="e", superseded_by="f"), item("second one", id="f", superseded_by="e")
+    assert render(one, other).count("one") == 2, "two that name each other as successors end nothing"
+
+
+@each_case(
+    ("first", "second", "shown"),
+    [
+        (item("Mei drinks green tea"), item("Mei drinks green tea!", id="b"), 1),
+        (said("Ann", "I drink green tea", T), said("Bob", "I drink green tea", T, id="b"), 2),
+        (said("Ann", "I drink green tea", T), item("I drink green tea", id="b"), 1),
+        (item("The rent is 900 euros"), item("The rent is 950 euros"), 2),
+        (item("Mei likes tea"), item("Mei no longer likes tea"), 2),
+        (item("likes tea"), item("Mei said so: likes tea"), 1),
+        (item("likes tea"), item("likes team sports on Sundays with Tom"), 2),
+        (item("likes C"), item("well, likes C++"), 2),
+        (item("Mei walks the dog in the park"), item("Mei walks the dog in the park with Tom after work"), 1),
+    ],
+)
+def test_what_adds_nothing_is_left_out(first: MemoryItem, second: MemoryItem, shown: int) -> None:
+    for pair in ((first, second), (second, first)):
+        assert render(*pair).count("\n- ") == shown

@@ -1,13 +1,14 @@
-"""Memories that need a look: conflicts first, each memory once, and none that was reviewed or has ended."""
+"""Memories that need a look: conflicts first, each memory once, and none that was reviewed or has ended. Names that
+memories mention, and lines of the change log."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from jiyi.read.overview import UNSURE, to_review
-from jiyi.store.overview import Told
+from jiyi.read.overview import UNSURE, ChangeEntry, subject_names, subjects_of, to_entry, to_review
+from jiyi.store.overview import LoggedChange, Told
 from jiyi.testing import Clock
-from support import DAY, MONDAY
+from support import DAY, MONDAY, each_case
 
 
 def told(name: str, **changes: Any) -> Told:
@@ -66,3 +67,103 @@ def test_repetitions_and_doubts_follow_each_memory_once() -> None:
         ("unsure", ["e"]),
         ("unsure", ["d"]),
     ]
+
+
+# -- names and the change log -----------------------------------------------------------------------------------------
+
+
+@each_case(
+    ("content", "data", "names"),
+    [
+        ("text", {"subject": "user"}, {"mei": "user"}),
+        ("text", {"subject": "Tom"}, {"Tom": "person"}),
+        ("text", {"subject": ""}, {}),
+        ("text", {"subject": 5}, {}),
+        ("text", {"subject": "user: sister Ana"}, {"Ana": "person"}),
+        ("text", {"subject": "user: sister"}, {"sister": "person"}),
+        ("text", {"subject": "user: daughter", "attribute": "name", "value": "Mia"}, {"Mia": "person"}),
+        ("text", {"subject": "user: son", "attribute": "name", "value": 5}, {"son": "person"}),
+        ("text", {"subject": "user: son", "attribute": "rent", "value": "Mia"}, {"son": "person"}),
+        ("text", {"subject": "user", "attribute": "name", "value": "Mei Lin"}, {"mei": "user"}),
+        ("text", {"attribute": "home", "value": "Berlin since May"}, {"Berlin": "place"}),
+        ("text", {"attribute": "rent", "value": "Oslo"}, {}),
+        ("text", {"attribute": "home", "value": 5}, {}),
+        ("I met my friend Tom Baker in Oslo.", {}, {"Tom Baker": "person", "Oslo": "thing"}),
+        ("The Apollo project is late.", {}, {"Apollo": "project"}),
+        ("Berlin is nice.", {}, {}),
+        ("Tom Baker is nice.", {}, {"Tom Baker": "thing"}),
+        ("We visited Anna's house on Monday.", {}, {"Anna": "thing"}),
+        ("I said OK to X's boss", {}, {}),
+        ("王小明住在上海。", {}, {"王小明": "person", "上海": "place"}),
+        ("near Oslo", {"attribute": "home", "value": "Oslo"}, {"Oslo": "place"}),
+    ],
+)
+def test_names_of_people_and_things(content: str, data: dict[str, Any], names: dict[str, str]) -> None:
+    assert subject_names(told("a", content=content, data=data), "mei") == names
+
+
+def test_subjects_are_counted_with_the_user_first() -> None:
+    with Clock(MONDAY):
+        found = subjects_of(
+            [
+                told("a", content="near Oslo", occurred_at=MONDAY - DAY),
+                told("b", data={"attribute": "home", "value": "oslo"}, valid_to=MONDAY),
+                told("c", data={"subject": "Bob"}, valid_to=MONDAY + DAY),
+                told("d", data={"subject": "Robert", "kind": "end"}),
+                told("e", data={"subject": "Anna"}),
+                told("f", data={"subject": "user"}),
+            ],
+            {"bob": "robert"},
+            "mei",
+        )
+    assert [(one.name, one.kind, one.aliases, one.facts, one.mentions) for one in found] == [
+        ("mei", "user", (), 1, 1),
+        ("Robert", "person", ("Bob",), 1, 2),
+        ("oslo", "place", ("Oslo",), 1, 2),
+        ("Anna", "person", (), 1, 1),
+    ]
+    assert (found[2].first_at, found[2].last_at) == (MONDAY - DAY, MONDAY)
+
+
+CURRENT: dict[str, Any] = {"content": "tea", "memory_type": "fact", "version": 2, "status": "active", "data": {}}
+
+
+def logged(**changes: Any) -> ChangeEntry:
+    values: dict[str, Any] = {
+        "memory_id": "a", "version": 2, "action": "update", "actor": "user", "reason": None, "changed_at": MONDAY,
+        "before": {"content": "milk"}, "memory": CURRENT,
+    }  # fmt: skip
+    return to_entry(LoggedChange(**{**values, **changes}))
+
+
+@each_case(
+    ("changes", "source"),
+    [
+        ({}, "person"),
+        ({"actor": "console"}, "person"),
+        ({"actor": "user (key abc)"}, "person"),
+        ({"memory": CURRENT | {"agent_id": "a"}}, "agent"),
+        ({"actor": "crawler"}, "agent"),
+        ({"actor": "jiyi"}, "jiyi"),
+        ({"memory": None}, "jiyi"),
+        ({"actor": "import", "memory": None}, "file"),
+        ({"action": "add", "memory": CURRENT | {"data": {"extractor": "llm"}}}, "model"),
+        ({"action": "add", "memory": CURRENT | {"data": {"extractor": "builtin-2"}}}, "chat"),
+        ({"action": "update", "memory": CURRENT | {"data": {"extractor": "llm"}}}, "person"),
+    ],
+)
+def test_the_change_log_names_the_source_of_a_change(changes: dict[str, Any], source: str) -> None:
+    assert logged(**changes).source == source
+
+
+def test_the_change_log_tells_the_kind_of_a_change_and_whether_it_can_be_undone() -> None:
+    assert (logged().kind, logged().before, logged().text, logged().can_undo) == ("changed", "milk", "tea", True)
+    assert logged(before={"content": "tea"}).before is None
+    assert logged(reason="ended by hand").kind == "ended"
+    assert logged(reason="ended by hand", action="restore").kind == "restored"
+    assert logged(reason="ended by hand", before=None).kind == "changed"
+    assert not logged(version=1).can_undo, "it is not the last change"
+    assert not logged(memory=None).can_undo, "it is deleted"
+    archived = CURRENT | {"status": "archived"}
+    assert not logged(action="add", memory=archived).can_undo, "it is undone"
+    assert logged(action="archive", memory=archived).can_undo

@@ -261,3 +261,15 @@ async def test_a_text_that_has_changed_takes_no_second_memory_s_place(path: Path
         desk.model.requests.clear()
         await desk.save("The red bicycle and the wine rack stands in the cellar", tags=["new"])
         assert len(desk.pairs) == 2 and len(await desk.current()) == 2
+
+
+async def test_of_more_than_eight_pairs_the_most_similar_are_judged(path: Path) -> None:
+    async with Desk(path, "keep_both") as desk:
+        kinds = ("apples", "bread", "cheese")
+        await desk.save(*(f"{kind} {kind} {kind} lie on shelf {at}" for kind in kinds for at in range(1, 5)))
+        await desk.save(
+            "apples apples apples come with the old green van today",
+            "bread bread bread lie on shelf 9",
+            "cheese cheese cheese lie on shelf 9",
+        )
+        assert sorted(old.split()[0] for old, _ in desk.pairs) == ["bread"] * 4 + ["cheese"] * 4
