@@ -62,6 +62,20 @@ def slot(draft: Draft) -> tuple[Any, ...]:
             "我上个月搬到成都了。",
             [("我上个月（2025-05）搬到成都了。", ("user", "home", "成都", "single"), (0, 10))],
         ),
+        (
+            "I live in Oslo and work at Acme.",
+            [
+                ("I live in Oslo", ("user", "home", "Oslo", "single"), (0, 14)),
+                ("I work at Acme.", ("user", "employer", "Acme", "single"), (19, 32)),
+            ],
+        ),
+        (
+            "我住在北京，喜欢爬山。",
+            [
+                ("我住在北京", ("user", "home", "北京", "single"), (0, 5)),
+                ("我喜欢爬山。", ("user", None, None), (6, 11)),
+            ],
+        ),
         ("What is the capital of France?", []),
         ("Thanks, that's great!", []),
         ('Bob said: "I live in Oslo."', []),
@@ -130,8 +144,12 @@ def test_a_correction_is_read_together_with_what_it_corrects(texts: tuple[str, s
     first, second = read(*texts)
     assert (first.content, second.content, second.data["joined"]) == (texts[0], joined, True)
     assert [each.message_id for each in second.evidence] == ["m0", "m1"]
-    late = read(*texts, apart=24 * 60)
-    assert not any(one.data.get("joined") for one in late), "a day later it is about something else"
+    assert read(*texts, apart=15)[1].data["joined"]
+    for later in (16, 24 * 60):
+        late = read(*texts, apart=later)
+        assert not any(one.data.get("joined") for one in late), "later it is about something else"
+    between = read(texts[0], "I see.", "Fine.", "Good.", texts[1], roles=("user", *["assistant"] * 3, "user"))
+    assert not any(one.data.get("joined") for one in between), "too much was said since"
     others = read(*texts, speakers=("Ann", "Bob"))
     assert not any(one.data.get("joined") for one in others), "of another person"
 
