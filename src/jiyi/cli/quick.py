@@ -88,11 +88,7 @@ def _context(given: dict[str, Any], url: str | None) -> str:
 
 
 def recall(query: str, options: dict[str, str], session_id: str | None, url: str | None) -> str:
-    body: dict[str, Any] = {"said": query}
-    if session := options.get("session") or session_id:
-        body["session_id"] = session
-    if agent := options.get("agent"):
-        body["agent_id"] = agent
+    body = {"said": query, **_scope(options, session_id)}
     return str(ask_server("/v1/recall", body, user=options.get("user"), url=url)["block"])
 
 
@@ -109,12 +105,13 @@ def _observe(given: dict[str, Any], url: str | None) -> None:
             raise ValueError("a message, and an answer")
         roles = ("user", "assistant")
         turn = [{"role": role, "content": text} for role, text in zip(roles, words, strict=False)]
-    body: dict[str, Any] = {"messages": turn}
-    if session := options.get("session") or session_id:
-        body["session_id"] = session
-    if agent := options.get("agent"):
-        body["agent_id"] = agent
+    body = {"messages": turn, **_scope(options, session_id)}
     ask_server("/v1/memories", body, user=options.get("user"), url=url)
+
+
+def _scope(options: dict[str, str], session_id: str | None) -> dict[str, str]:
+    named = {"session_id": options.get("session") or session_id, "agent_id": options.get("agent")}
+    return {name: value for name, value in named.items() if value}
 
 
 def ask_server(path: str, body: dict[str, Any], *, user: str | None, url: str | None) -> dict[str, Any]:

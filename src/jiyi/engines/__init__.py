@@ -59,15 +59,15 @@ class Engines:
         for outbox in self.outboxes:
             await outbox.close()
 
-    async def catch_up(self, progress: Progress | None = None) -> None:
+    async def catch_up(self) -> None:
         """Bring every engine up to date once; raises the first `EngineError`."""
         for outbox in self.outboxes:
-            await outbox.step(progress)
+            await outbox.step()
 
-    async def confirm(self, user_id: str, *, within_s: float | None = None) -> list[str]:
+    async def confirm(self, user_id: str) -> list[str]:
         """Wait until the engines have all changes of a user; return a note for each that does not confirm in time."""
         tip = await self.store.projections.tip(user_id)
-        deadline = monotonic() + (CONFIRM_S if within_s is None else within_s)
+        deadline = monotonic() + CONFIRM_S
         while True:
             self.wake()
             states = await self.store.projections.user(user_id)

@@ -78,7 +78,6 @@ class Language:
     code: str
     name: str  # as prompts name it
     script: str = ""  # the script whose characters a text must have for `dates` to be tried, or "" for any
-    joiner: str = " "  # between two sentences
     stop_words: frozenset[str] = frozenset()
     first_person: str = NEVER  # I, my, we
     negation: str = NEVER  # not, never

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy import and_, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -350,7 +351,7 @@ class Additions(Repository):
     ) -> tuple[dict[str, str], list[SlotEntry]]:
         """Return the ids of current memories by dedupe hash, and the memories in some slots."""
         if not wanted:
-            return await select_known(self._database, user_id, hashes, now), []
+            return await select_known(partial(self._database.select, user_id), user_id, hashes, now), []
 
         async def read(session: AsyncSession) -> tuple[dict[str, str], list[SlotEntry]]:
             known = await known_by_hash(session, user_id, hashes, now)

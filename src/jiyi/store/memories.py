@@ -28,7 +28,7 @@ from ..errors import InvalidInput, NotFound
 from ..models import MemoryItem, Page, SourceMessage, from_micros, to_micros
 from ..scope import Filter, Scope
 from .contract import EXTRACTED, PAST, SAID
-from .database import NO_ATTRIBUTE, Database, Repository, Rows, chunks, from_row, select_in
+from .database import NO_ATTRIBUTE, Repository, Rows, chunks, from_row, select_in
 from .tables import KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow
 from .types import Instant
 
@@ -186,18 +186,15 @@ def worked_out(user_id: str | BindParameter[str]) -> Select[str, str, str | None
 
 
 async def known_by_hash(session: AsyncSession, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
+    """Return the ids of current memories by dedupe hash, with the changes of this session."""
+    await session.flush()
+    return await select_known(partial(select_in, session), user_id, hashes, now)
+
+
+async def select_known(select: Selects, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
     """Return the ids of current memories by dedupe hash; expired ones are not known."""
-    known: dict[str, str] = {}
-    for some in chunks(hashes):
-        found = await session.execute(_KNOWN, {"user_id": user_id, "ids": some, "now": now})
-        known.update({said: memory_id for said, memory_id in found if said})
-    return known
-
-
-async def select_known(database: Database, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
-    """Return the ids of current memories by dedupe hash, without a session."""
     reads = [(_KNOWN, {"user_id": user_id, "ids": list(some), "now": now}) for some in chunks(hashes)]
-    found = await database.select(user_id, *reads) if reads else []
+    found = await select(*reads) if reads else []
     return {said: memory_id for rows in found for said, memory_id in rows if said}
 
 
@@ -221,7 +218,7 @@ class Memories(Repository):
 
     async def known(self, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
         """Return the ids of current memories by dedupe hash."""
-        return await select_known(self._database, user_id, hashes, now)
+        return await select_known(partial(self._database.select, user_id), user_id, hashes, now)
 
     async def sources(self, user_id: str, memory_id: str) -> list[SourceMessage]:
         """Return the source messages of a memory, in order."""

@@ -13,7 +13,6 @@ from .tables import ChangeRow, MemoryRow, MessageRow, RelationRow, RevisionRow
 
 MESSAGE = "message"
 GROWING = ("profile", "group_profile", "episode")  # made of others
-LOGGED = ("changed_at", "memory_id", "version", "action", "actor")
 STATE = ("content", "summary", "memory_type", "status", "source", "agent_id", "session_id", "data", "version")
 
 

@@ -135,8 +135,8 @@ CURRENT = and_(MemoryRow.status == "active", MemoryRow.valid_to.is_(None))
 ONE_CURRENT = Index("uq_memories_dedupe", MemoryRow.user_id, MemoryRow.dedupe_hash, unique=True, sqlite_where=CURRENT)
 
 
-def _of_memory(column: str = "memory_id") -> ForeignKeyConstraint:
-    return ForeignKeyConstraint(["user_id", column], ["memories.user_id", "memories.id"], ondelete="CASCADE")
+def _of_memory() -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(["user_id", "memory_id"], ["memories.user_id", "memories.id"], ondelete="CASCADE")
 
 
 class MemorySourceRow(Base):

@@ -60,7 +60,6 @@ class Turn:
     id: str
     text: str
     role: str
-    session: str | None = None
     speaker: str | None = None
     sent_at: datetime | None
 

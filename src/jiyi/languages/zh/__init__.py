@@ -10,7 +10,6 @@ CHINESE = Language(
     code="zh",
     name="Chinese",
     script="han",
-    joiner="",
     stop_words=STOP_WORDS,
     first_person="我|咱",
     negation="[不没未无非别]",

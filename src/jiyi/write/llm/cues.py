@@ -196,7 +196,6 @@ ASSISTANT, YOU = (
     re.compile(r"\byou|[你您]", re.IGNORECASE),
 )
 POSSESSIVE = re.compile(r"^(?:['’]s\b|的)?\s*")
-NUMERAL = re.compile("[一二两三四五六七八九十百]{1,5}")
 SAID_NUMERAL = re.compile(
     "(?:(?<=[第周期拜号])[一二两三四五六七八九十百]{1,5}"
     "|[一二两三四五六七八九十百]{1,5}(?=[片次个岁年万块元点天周月人只本公里斤杯家条号日期楼层分秒时度级名位张件份间遍场项门式多成千亿倍]|$|\\W))"
