@@ -60,6 +60,7 @@ class Turn:
     id: str
     text: str
     role: str
+    session: str | None = None
     speaker: str | None = None
     sent_at: datetime | None
 

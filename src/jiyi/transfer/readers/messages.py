@@ -104,6 +104,7 @@ def _turn(place: str, message: ForeignMessage, session: str, number: int) -> Tur
         place=place,
         id=message.id or f"{session}#{number}"[-256:],
         text=message.content,
+        session=session,
         speaker=message.name,
         role=message.role,
         sent_at=message.sent_at,
