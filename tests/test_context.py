@@ -160,6 +160,13 @@ def test_the_same_is_told_once(memories: tuple[MemoryItem, ...], lines: list[str
     assert told(*memories) == lines
 
 
+def test_an_episode_and_what_it_retells_are_one_line() -> None:
+    fact = item("嘉嘉期中考了，数学98，语文95", session_id="s")
+    episode = item("老伴眼睛亮了。周建国还说嘉嘉期中考了，数学98，语文95。", "episode", session_id="s", at=T + DAY)
+    assert told(fact, episode) == [fact.content]
+    assert told(episode, fact) == [f"(2024-03-02) {episode.content}"]
+
+
 LONG = (
     "The quarterly report for the Berlin office lists revenue, costs, hiring, travel, rent, training and {} open items."
 )

@@ -209,13 +209,21 @@ class _Compared:
         end = r"(?![\w+#])" if other.text[-1].isascii() else ""
         return bool(re.search(rf"(?:^|[.,;:!?。、]\s*){re.escape(other.text)}{end}", self.text))
 
+    def retells(self, other: Self) -> bool:
+        """Return True if this is an episode that repeats what the other one says, of the same session."""
+        if self.memory.memory_type != "episode" or self.memory.session_id != other.memory.session_id:
+            return False
+        said = set(other.numbers) <= set(self.numbers) and len(other.words) >= _FEWEST_WORDS
+        return said and len(other.words & self.words) >= _REPEATED * len(other.words)
+
 
 def _distinct(memories: Iterable[MemoryItem], enough: int) -> list[MemoryItem]:
-    """Drop repetitions, and stop after about `enough` characters; a longer version replaces the shorter one."""
+    """Drop repetitions, and stop after about `enough` characters. A longer version replaces the shorter one, but an
+    episode never replaces what it retells."""
     kept: list[_Compared] = []
     most = enough // (2 * _SHARES)  # a longer one will be cut
     for said in map(_Compared.of, memories):
-        if any(other.covers(said) for other in kept):
+        if any(other.covers(said) or other.retells(said) or said.retells(other) for other in kept):
             continue
         covered = [place for place, other in enumerate(kept) if said.covers(other)]
         if covered:
