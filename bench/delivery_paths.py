@@ -35,6 +35,7 @@ from jiyi.agents.mcp.server import make_server
 from jiyi.agents.openai import remember
 from jiyi.agents.pydantic_ai import JiyiMemory as PydanticMemory
 from jiyi.agents.tools import MemoryTools
+from jiyi.compat.mem0.api import Everyone, Mem0
 from jiyi.testing import ScriptedModel
 
 from .delivery import USER, DeliveryPath
@@ -200,3 +201,10 @@ async def by_llama_index(memory: Memory, request: str) -> str:
 @path_of("Agno")
 async def by_agno(memory: Memory, request: str) -> str:
     return await JiyiLearningStore(memory).arecall(message=request, **SAM)
+
+
+@path_of("mem0's search")
+async def by_mem0(memory: Memory, request: str) -> str:
+    api = Mem0(memory=memory, reach=Everyone(), erase=memory.delete_all)
+    found = await api.search(request, {"user_id": USER})
+    return "\n".join(one["memory"] for one in found)

@@ -40,7 +40,8 @@ LAYERS: list[set[str]] = [
     {"memory"},
     {"client"},
     {"sync", "keywords"},
-    {"agents", "compat"},
+    {"agents"},
+    {"compat"},
     {"server"},
     {"cli"},
 ]

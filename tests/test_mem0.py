@@ -380,3 +380,16 @@ async def test_async_memory(tmp_path: Path) -> None:
         assert "blue" in texts(await memory.search("favorite color", filters={"user_id": "mei"}))[0]
         await memory.delete_all(user_id="mei")
         assert texts(await memory.get_all(filters={"user_id": "mei"})) == []
+
+
+async def test_wishes_that_always_apply_are_among_the_results(tmp_path: Path) -> None:
+    async with Store.open(tmp_path / "memory.db", embedder=WordEmbedder()) as store:
+        await store.add("From now on, answer in British English.", user_id="mei")
+        for animal in ("dragon", "horse", "cat", "dog", "owl", "fox", "cow", "hen", "pig", "bee", "ant", "elk"):
+            await store.add(f"Tell me about the {animal}s of my story.", user_id="mei")
+        memory = AsyncMemory(memory=store)
+        found = await memory.search("Tell me a story about a dragon.", filters={"user_id": "mei"}, top_k=10)
+        assert len(found["results"]) == 10
+        assert found["results"][-1]["memory"] == "From now on, answer in British English."
+        cut = await memory.search("Tell me a story about a dragon.", filters={"user_id": "mei"}, threshold=0.0001)
+        assert "From now on" not in str(cut)

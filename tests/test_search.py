@@ -533,3 +533,14 @@ async def test_a_message_with_two_statements_is_found_for_each(real_memory: Memo
         [hit] = (await real_memory.search(query, user_id="mei")).hits
         assert word in hit.content
         assert hit.relevance_score >= 0.6
+
+
+async def test_small_talk_that_repeats_takes_one_place(extracting_memory: Memory) -> None:
+    for day in range(1, 5):
+        for text in ("今天地铁特别挤", "I went swimming today."):
+            message = {"role": "user", "content": text, "sent_at": datetime(2025, 3, day, tzinfo=UTC)}
+            await extracting_memory.add([message], user_id="mei", session_id=f"s{day}")
+    weak = await extracting_memory.search("地铁末班车几点？", user_id="mei", limit=20)
+    assert [hit.content for hit in weak.hits].count("今天地铁特别挤") == 1
+    swum = await extracting_memory.search("I went swimming today.", user_id="mei", limit=20)
+    assert len({hit.occurred_at for hit in swum.hits if "swimming" in hit.content}) == 4

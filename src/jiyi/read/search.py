@@ -171,6 +171,7 @@ class Searcher:
             ranked += other.hits
             found.degraded.extend(other.degraded)
         best = _one_per_statement(sorted(ranked, key=lambda one: -one.score))
+        best = _without_weak_repetitions(best, found.memories)
         hits = []
         for one in best[: query.limit]:
             memory = found.memories.get(one.id)
@@ -295,6 +296,21 @@ def _one_per_statement(hits: Sequence[RankedHit]) -> list[RankedHit]:
         if seen.isdisjoint(members):
             best.append(one)
         seen |= members
+    return best
+
+
+def _without_weak_repetitions(hits: Sequence[RankedHit], found: Mapping[str, MemoryItem]) -> list[RankedHit]:
+    """Return the hits without weak ones that repeat a better one word for word. Relevant ones stay: what was said on
+    two days may have happened twice."""
+    seen: set[tuple[object, str]] = set()
+    best = []
+    for one in hits:
+        memory = found.get(one.id)
+        said = None if memory is None else (memory.data.get("speaker"), memory.content)
+        if one.score >= RELEVANT or said not in seen:
+            best.append(one)
+        if said is not None:
+            seen.add(said)
     return best
 
 

@@ -14,12 +14,14 @@ from typing import Any, Protocol
 from pydantic import JsonValue
 
 from ... import validation
+from ...agents.recall import choose_hits, choose_standing
+from ...agents.standing import standing_memories
 from ...engine import ids_in
 from ...engine import owner_of as stored_owner
 from ...errors import InvalidInput, NotFound
 from ...ids import from_uuid, time_of, to_uuid
 from ...memory import Memory
-from ...models import CandidateMemory, Deletion, MemoryItem, Message, Receipt, ReceiptState, Revision
+from ...models import RELEVANT, CandidateMemory, Deletion, Hit, MemoryItem, Message, Receipt, ReceiptState, Revision
 from ...roles import is_instruction, is_person
 from ...scope import Scope
 from .filters import ANY, ENTITIES, FilterTree, Owners, owner_of, user_shown
@@ -27,6 +29,7 @@ from .times import end_of, last_day, parse_time
 
 NEEDED = "one of user_id, agent_id, app_id and run_id is needed"
 MAX_USERS = 100  # in one search
+STANDING_SHARE = 10  # at most one result of so many is there because it always applies
 MAX_SCANNED = 20_000  # memories that one filtered listing reads
 QUESTION_MARKS = ("?", "？")
 EVENTS = {"add": "ADD", "restore": "UPDATE", "archive": "DELETE", "supersede": "UPDATE", "merge": "UPDATE"}
@@ -127,12 +130,13 @@ class Mem0:
         query: str,
         filters: Mapping[str, Any],
         *,
-        top_k: int = 10,
+        top_k: int = 20,
         threshold: float | None = None,
         reference_date: Any = None,
         categories: Sequence[str] | None = None,
     ) -> list[dict[str, Any]]:
-        """Return the best memories, best first; `score` is the probability that one answers the query."""
+        """Return the best memories, best first; `score` is the probability that one answers the query. Without a
+        threshold, wishes and limits of the user that always apply are among the last ones."""
         tree = FilterTree(filters)
         owners, scope = await self._owners(tree), self._scope(tree, categories)
         if len(owners) > MAX_USERS:
@@ -146,15 +150,32 @@ class Mem0:
                 query,
                 user_id=owner,
                 min_relevance_score=threshold or 0.0,
-                limit=limit if exact else validation.MAX_LIMIT,
+                limit=min(2 * limit, validation.MAX_LIMIT) if exact else validation.MAX_LIMIT,
                 asked_at=asked_at,
                 **scope,
             )
-            scores = {hit.id: hit.relevance_score for hit in result.hits}
+            if exact and len(owners) == 1 and threshold is None and not categories:
+                scores = await self._with_standing(result.hits, owner, scope, limit)
+            else:
+                scores = {hit.id: hit.relevance_score for hit in result.hits}
             items = await self.memory.get_many(list(scores), user_id=owner) if scores else ()
             found += [(scores[item.id], item) for item in items if exact or tree.matches(record(item))]
         found.sort(key=lambda one: one[0], reverse=True)
         return [{**shown(item), "score": score} for score, item in found[:limit]]
+
+    async def _with_standing(
+        self, found: Sequence[Hit], owner: str, scope: Mapping[str, Any], limit: int
+    ) -> dict[str, float]:
+        """Return ids and scores: the best hits without small talk, and standing wishes and limits of the user, which
+        share no word with what they matter for, in the place of the last weak ones."""
+        standing = await standing_memories(self.memory, owner, scope)
+        best = choose_hits(found, (), limit)
+        weak = limit - sum(hit.relevance_score >= RELEVANT for hit in best)
+        others = choose_standing(standing, best, found)[: min(limit // STANDING_SHARE, weak)]
+        best = choose_hits(found, others, limit - len(others))
+        scores = {hit.id: hit.relevance_score for hit in found}
+        chosen = [*(hit.id for hit in best), *(one.id for one in others)]
+        return {one: scores.get(one, 0.0) for one in chosen}
 
     async def update(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Change `text`, `metadata`, `timestamp` or `expiration_date`; null removes an expiration date."""

@@ -164,7 +164,7 @@ async def search(caller: Reader, body: SearchBody) -> Response:
     found = await _api(caller).search(
         body.query,
         body.tree(),
-        top_k=body.top_k or 10,
+        top_k=body.top_k or 20,
         threshold=body.threshold,
         reference_date=body.reference_date,
         categories=body.categories,
