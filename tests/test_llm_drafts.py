@@ -22,7 +22,8 @@ from jiyi.write.drafts import Said, Unit
 from jiyi.write.llm import LlmDrafts, judge, llm_drafts
 from jiyi.write.llm.dates import correct_dates
 from jiyi.write.llm.extract import Checker
-from jiyi.write.llm.grounding import find_quote, is_mention, repeats_itself
+from jiyi.write.llm.grounding import find_quote, repeats_itself
+from jiyi.write.llm.retold import is_mention
 from jiyi.write.llm.transcript import MAX_MESSAGE, transcript
 from jiyi.write.similar import DatedText
 

@@ -15,7 +15,8 @@ from ...languages.terms import builtin_synonyms, tokens
 from ...languages.zh import CHINESE
 from ...languages.zh.dates import chinese_number
 from . import cues
-from .spoken import Clause, Spoken, clauses, content_words, depends, number_word
+from .relations import wrong_relation
+from .spoken import Clause, Spoken, clauses, content_words, depends, number_word, without_brackets
 from .subjects import Subjects
 
 LEAST_OF_ALL = 0.5  # share of a memory's words that were said
@@ -36,7 +37,7 @@ class Claims:
     def check(self, text: str) -> None:
         """Raise for a claim that the cited words do not support."""
         self._cause(text)
-        told = clauses(_without_brackets(text))
+        told = clauses(without_brackets(text))
         for claim in told:
             self._known_words(claim)
             self._polarity(claim)
@@ -45,6 +46,8 @@ class Claims:
         if told:
             self._quoted_words(told)
             Subjects(self._spoken, self._fail).check(told)
+        if relation := wrong_relation(told, self._spoken):
+            self._fail("a relation that was not said", relation)
 
     def _cause(self, text: str) -> None:
         """Raise if something is said to be the reason of what was said in another message."""
@@ -70,7 +73,7 @@ class Claims:
             added = content_words(cues.PREPOSITION.split(part)[0]) - cues.FILLERS - self._spoken.speaker_words
             if added and added <= new:
                 self._fail("not what was said", part)
-        if any(one in new and two in new and cues.HAN.match(one) for one, two in pairwise(_sequence(claim.text))):
+        if any(one in new and two in new and cues.HAN.match(one) for one, two in pairwise(cues.sequence(claim.text))):
             self._fail("not what was said", claim.text)
         if any(self._instead(word, claim, one) for word in new for one in self._spoken.own):
             self._fail("something else was said", claim.text)
@@ -88,7 +91,7 @@ class Claims:
 
     def _instead(self, word: str, claim: Clause, source: Clause) -> bool:
         """Return True if a new word stands where another one was said: "allergic to nuts" for "allergic to eggs"."""
-        told, said = _sequence(claim.text), _sequence(source.text)
+        told, said = cues.sequence(claim.text), cues.sequence(source.text)
         meaning = content_words(source.text) - self._spoken.speaker_words
         places = [at for at, one in enumerate(told) if one == word and at]
         places += [at - 1 for at in places if at > 1 and not word.isascii()]  # the second character of a word
@@ -256,16 +259,10 @@ class Claims:
         return any(number in one.numbers and one.words & claim.words for one in self._spoken.context)
 
 
-def _sequence(text: str) -> list[str]:
-    """Return the stems of English words and the single Chinese characters of a text in their order."""
-    found = re.findall(r"[A-Za-z]+(?:['’-][A-Za-z]+)*|[\u4e00-\u9fff]", text)
-    return [next(iter(tokens(one)), one.lower()) if one.isascii() else one for one in found]
-
-
 def _denied(text: str, claim: Clause) -> bool:
     """Return True if what follows a denial is in the claim."""
     for one in cues.HARD.finditer(text):
-        told, said = _sequence(claim.text), _sequence(text[one.end() :])[:DENIED]
+        told, said = cues.sequence(claim.text), cues.sequence(text[one.end() :])[:DENIED]
         if set(told) & set(said) - {"的", "了", "a", "the"}:
             return True
     return False
@@ -278,7 +275,3 @@ def _same_beginning(one: str, other: str) -> bool:
         return len(short) >= (4 if len(long) < SHORTENED else 3)
     same = max(SHORTENED, len(short) - 1)
     return short[:same] == long[:same] and len(short) >= same
-
-
-def _without_brackets(text: str) -> str:
-    return re.sub(r"[(（][^()（）]*[)）]", "", text)

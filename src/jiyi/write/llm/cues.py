@@ -128,6 +128,12 @@ _KIN = (
 )
 
 
+def sequence(text: str) -> list[str]:
+    """Return the stems of English words and the single Chinese characters of a text in their order."""
+    found = re.findall(r"[A-Za-z]+(?:['’-][A-Za-z]+)*|[\u4e00-\u9fff]", text)
+    return [next(iter(tokens(one)), one.lower()) if one.isascii() else one for one in found]
+
+
 def _kin(listing: str) -> re.Pattern[str]:
     words = listing.split("|")
     english = "|".join(word for word in words if word.isascii() or "é" in word)
@@ -189,6 +195,15 @@ PLACED = re.compile(
 SHORT_NAME = re.compile(
     r"(?:儿子|女儿|孙[子女]|外孙女?|老[公婆]|丈夫|妻子|爱人|[男女]?朋友|同[事学]|邻居|弟弟?|妹妹?|哥哥?|姐姐?|[猫狗])[叫是]?"
     r"((?:小(?![时学组区心朋孩声说的])|老(?![师板家是公婆年人])|阿(?!姨))[\u4e00-\u9fff])"
+)
+# "at 9, no wait, at 11", 语文92，哦不对，语文95
+CORRECTION = re.compile(
+    r"[,.;–—-]\s*(?:(?:oh |er |um )?(?:no,? wait|wait,? no|wait(?=,)|actually,? no|no,? actually|scratch that|make that"
+    r"|correction|my mistake)\b|(?:no |oops )?sorry,? i meant?\b"
+    r"|(?:sorry,|no,|i meant?)(?=\s(?:(?:at|on|in|it's|the|to|for) )?[\w']+\s*(?:[.!?,;]|$)))[,:;.…]*"
+    r"|[，,。；…—\s](?:哦|啊|诶|哎|呃|噢|哎呀)?(?:不对不对|不对|不是|[说记搞弄写打]错了?|口误|更正)[了啊哈呀]?"
+    r"(?:[，,。：:；…\s]+|$)(?:应该)?是?",
+    re.IGNORECASE,
 )
 CAUSE = re.compile(r",? \b(?:so|therefore|because)\b(?! (?:much|many|far|that|on)\b)|，?(?:所以|因此|因为|于是)")
 ASSISTANT, YOU = (
@@ -256,5 +271,5 @@ FILLERS = frozenset(
 """)
 ) | frozenset(
     "用户的了在是有和跟与要想会能把被给让对从到去来上下个们也都还就很最说叫做人年月日天时"
-    "过住工作喜欢讨厌爱吃喝太已再平时前后以现目助手建议推荐"
+    "自己过住工作喜欢讨厌爱吃喝太已再平时前后以现目助手建议推荐"
 )

@@ -125,6 +125,44 @@ _MONTHS = [
 ]
 
 
+# Verbs by which a date without a year lies behind or ahead.
+_DONE = re.compile(
+    r"\b(?:was|were|had|did|went|got|came|saw|met|bought|made|took|left|began|gave|ate|won|lost|\w+ed)\b|[了过]|那年|以前",
+    re.IGNORECASE,
+)
+_AHEAD = re.compile(
+    r"\b(?:moved|pushed|shifted|changed|rescheduled|postponed|brought|put)\b[^,.;]{0,20} (?:to|until|till|for)\b"
+    r"|\b(?:booked|scheduled|set|planned|due) (?:\w+ ){0,3}(?:for|on)\b|\bwill\b|['’]ll\b|\bgoing to\b"
+    r"|[改推挪调延][迟期后]?到|提前到|[定约订][在的到于]|预约|打算|准备|将要?|(?<![只需重不])要(?!求)|会(?!议|员|计)",
+    re.IGNORECASE,
+)
+_CLAUSE_END = re.compile(r"[;!?，。；！？\n]|[,.](?!\d)")
+_YEARS_APART = timedelta(days=300)
+_SOON = timedelta(days=122)
+
+
+def said_times(text: str, at: datetime) -> list[TimeSpan]:
+    """Return the times in a message; one without a year lies ahead or behind, if its clause leaves that open."""
+    behind, ahead = dates(text, at), dates(text, at, future=True)
+    if [span.at for span in behind] != [span.at for span in ahead]:
+        return [*behind, *ahead]
+    return [span for one, other in zip(behind, ahead, strict=True) for span in _readings(text, one, other, at)]
+
+
+def _readings(text: str, behind: TimeSpan, ahead: TimeSpan, at: datetime) -> tuple[TimeSpan, ...]:
+    """Return the possible ones of two dates that are a year apart."""
+    if ahead.start - behind.start < _YEARS_APART:
+        return behind, ahead
+    start = max((found.end() for found in _CLAUSE_END.finditer(text, 0, behind.at[0])), default=0)
+    end = _CLAUSE_END.search(text, behind.at[1])
+    clause = text[start : end.start() if end else len(text)]
+    to_come = _AHEAD.search(clause) or _TO_COME.search(text, 0, behind.at[0])
+    done = _DONE.search(clause) and not to_come
+    if ahead.start - at < _SOON and not done:
+        return (ahead,)
+    return (behind,) if done and at - behind.start < _SOON else (behind, ahead)
+
+
 def times_in(text: str, now: datetime, *, ahead: bool) -> tuple[TimeSpan, ...]:
     """The times of a clause. `ahead` says that it speaks of the future: then "Friday" is the next one, not the last."""
     if not _CUE.search(text) or _YEARLY.search(text):
@@ -132,9 +170,16 @@ def times_in(text: str, now: datetime, *, ahead: bool) -> tuple[TimeSpan, ...]:
     if _WEEKDAYS.search(text):
         return ()
     found = [span for span in dates(text, now) if not _comes_again(text, span)]
-    found = [_ahead(span, now) if ahead or _TO_COME.search(text, 0, span.at[0]) else span for span in found]
+    found = [_ahead(span, now) if ahead or _lies_ahead(text, span, now) else span for span in found]
     # "moved from Tuesday to Thursday": the new one counts.
     return tuple(reversed(found)) if len(found) == 2 and _MOVED.search(text) else tuple(found)
+
+
+def _lies_ahead(text: str, span: TimeSpan, now: datetime) -> bool:
+    if _TO_COME.search(text, 0, span.at[0]):
+        return True
+    coming = _ahead(span, now)
+    return coming.start - span.start > _YEARS_APART and _readings(text, span, coming, now) == (coming,)
 
 
 def _comes_again(text: str, span: TimeSpan) -> bool:

@@ -17,26 +17,24 @@ from ...llm import Usage
 from ...llm.client import LLMClient
 from ...llm.json_reply import read_object
 from ...llm.keywords import words_in_text
-from ...roles import role_kind
+from ...roles import is_person, role_kind
 from ..drafts import Draft, Evidence, Extracted, Known, Said, Unit
 from ..extract import corrected_message, extract
 from .dates import correct_dates, resolve_day
 from .grounding import (
     Grounding,
+    NotMeant,
     Ungrounded,
     Unsupported,
     contains,
-    is_advice,
-    is_mention,
-    is_small_talk,
     languages_of,
     said_by_people,
     well_formed,
 )
-from .retold import attributed_words, says_nothing, share_said
+from .retold import check_wording, is_advice, share_said
 from .schema import EPISODES, MEMORIES, ProposedEpisode, ProposedMemory
 from .spoken import beginnings
-from .transcript import LABELS, Transcript, render_known, transcript
+from .transcript import LABELS, Transcript, name_of, render_known, transcript
 from .values import plain_value
 
 SCHEMAS: dict[str, dict[str, Any]] = {"memories": MEMORIES, "episodes": EPISODES}
@@ -304,13 +302,8 @@ class Checker:
         if not (by_a_person or advice or found.type in ANY_SOURCE):
             raise Unsupported("not said by a person")
         well_formed(found.text, languages_of(cited))
-        words = attributed_words(found.text, self._people)
-        if is_small_talk(found.text):
-            raise Unsupported("small talk")
-        if words and says_nothing(words) and contains(words, where.text):
-            raise Ungrounded("small talk")
-        if is_mention(found.text):
-            raise Unsupported("a mention without content")
+        speakers = [name_of(said, self._transcript.language) for said in cited if is_person(said.role)]
+        check_wording(found.text, where, speakers, self._people)
         dated = found.type in ("event", "task")  # these occur on their day, also in the future
         ahead = found.type == "task"
         quote = where.text[proof.start : proof.end]
@@ -359,6 +352,8 @@ class Checker:
                     self._grounding.claimed(text, quote, cited)
                 elif share_said(text, [said.text for said in cited], self._people) < ADVICE_SHARE:
                     raise Ungrounded("not what the assistant said")
+            except NotMeant:
+                raise
             except Unsupported as error:
                 refused = refused or error
             else:

@@ -22,6 +22,8 @@ from ...text_cache import text_cache
 from ..drafts import Evidence, Known, Said
 from .claims import Claims
 from .cues import ENDS, FILLERS, SHORT_NAME
+from .dates import said_times
+from .retracted import Retracted
 from .spoken import Spoken, depends
 from .transcript import LABELS, Transcript, name_of
 
@@ -46,6 +48,10 @@ class Ungrounded(Unsupported):
     """The quote of a proposal was said, but the proposal says something else."""
 
 
+class NotMeant(Ungrounded):
+    """The speaker does not mean the quoted words: no part of the proposal is kept."""
+
+
 def _words(listing: str) -> frozenset[str]:
     return frozenset(listing.split())
 
@@ -56,26 +62,6 @@ _INJECTION = re.compile(
     r"|(?:system|developer)\s+(?:prompt|message|instruction)|you\s+are\s+now\b|new\s+instructions?\b|jailbreak"
     r"|<\s*/?\s*(?:system|assistant|user|jiyi-memory|\|)|<\|\w+\|>|\[/?INST\]"
     r"|(?:忽略|无视|忘记|忘掉)(?:你)?(?:之前|以上|前面|上面|先前|所有|一切|此前)|系统(?:提示|指令|消息)|(?:你|您)现在是|新的?指令",
-    re.IGNORECASE,
-)
-# Greetings and thanks to the assistant say nothing about a person.
-_SMALL_TALK = re.compile(
-    r"\b(?:thank|greet|welcom)\w*\b[^.]{0,20}\bassistant\b|\bsaid (?:hello|hi|goodbye|good (?:morning|night)) to\b"
-    r"|\bassistant (?:congratulat|wish|prais|compliment|greet|welcom)\w*\b"
-    r"|(?:感谢|谢谢|谢过|问候)了?(?:助手|助理|AI)|[向跟和]助[手理](?:问好|道谢|道别|打招呼|致谢)"
-    r"|助[手理][^，。]{0,8}(?:祝|恭喜|佩服|夸|称赞)|助[手理]说[^，。]{0,12}值得佩服",
-    re.IGNORECASE,
-)
-# A mention without content: "Mei mentioned her allergies".
-_MENTION = re.compile(
-    r"\b(?:mention(?:ed|s)|discuss(?:ed|es)|talked about|(?:asked|asks|inquired) about) (?!that\b)"
-    r"|\b(?:shared|described|expressed) (?:her|his|their|its|some) "
-    r"|(?:提到|谈到|聊到|聊|讨论|询问|分享|描述)了?[^，。]{0,12}(?:情况|习惯|计划|安排|问题|偏好|经历|爱好|日程)。?$",
-    re.IGNORECASE,
-)
-_ADVICE = re.compile(
-    r"\bassistant (?:\w+ )?(?:suggest|recommend|advis|said|says|told|gave|explain|propos|propose|remind|warn)\w*\b"
-    r"|助[手理](?:建议|推荐|提醒|说|告诉|给出|介绍|解释)",
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"\b(?:I|I['’]\w+|me|my|mine|myself|we|our|ours|us)\b|我|咱")
@@ -109,31 +95,6 @@ def well_formed(text: str, languages: frozenset[str], *, as_spoken: bool = False
         raise Unsupported("in the second person")
     if language(text) not in languages:
         raise Unsupported("in another language")
-
-
-def is_small_talk(text: str) -> bool:
-    """
-    >>> is_small_talk("Mei thanked the assistant for asking."), is_small_talk("林梅感谢了助手")
-    (True, True)
-    """
-    return _SMALL_TALK.search(text) is not None
-
-
-def is_advice(text: str) -> bool:
-    """Return True if a memory says that the assistant said it.
-
-    >>> is_advice("The assistant suggested a walk."), is_advice("助手建议散步。"), is_advice("Mei likes walks.")
-    (True, True, False)
-    """
-    return _ADVICE.search(text) is not None
-
-
-def is_mention(text: str) -> bool:
-    """
-    >>> is_mention("Mei mentioned her allergies."), is_mention("Mei mentioned that she is ill")
-    (True, False)
-    """
-    return _MENTION.search(text) is not None
 
 
 def languages_of(messages: Sequence[Said]) -> frozenset[str]:
@@ -211,7 +172,16 @@ class Grounding:
         for span in dates(text, cited[0].sent_at):
             rest[slice(*span.at)] = " " * (span.at[1] - span.at[0])
         spoken = Spoken([strip_context(said.text) for said in cited], quote, context, answered, speakers)
+        if reason := Retracted(spoken, self._next_words(cited[0])).reason(text):
+            raise NotMeant(reason, text[:80])
         Claims(spoken, fail).check("".join(rest))
+
+    def _next_words(self, said: Said) -> str:
+        """Return the next message if it is by the same person."""
+        at = self._all.index(said) + 1 if said in self._all else 0
+        following = self._all[at] if 0 < at < len(self._all) else None
+        same = following is not None and (following.role, following.speaker) == (said.role, said.speaker)
+        return strip_context(following.text) if following is not None and same else ""
 
     def may_end(self, known: Known, text: str, cited: Sequence[Said]) -> bool:
         """Return True if a memory can be what ends a known one: both are about the same thing, or a change was said."""
@@ -298,6 +268,8 @@ class Grounding:
             return True
         if span.end - span.start >= MONTH and any(span.start <= said.sent_at < span.end for said in cited):
             return True  # "as of March 2025"
+        if day and any(start.strftime("%m%d") == f"{span.start:%m%d}" for start, _ in spoken):
+            return False  # of another year
         return any(_names_time(strip_context(said.text), span, said.sent_at) for said in cited)
 
     def _known_date(self, span: TimeSpan, text: str, cited: Sequence[Said]) -> bool:
@@ -385,9 +357,7 @@ def _names_weekday(text: str, day: datetime) -> bool:
 
 
 def _spans(said: Said) -> list[TimeSpan]:
-    """Return the times in a message; one without a year may lie ahead or behind."""
-    text = strip_context(said.text)
-    return [span for future in (False, True) for span in dates(text, said.sent_at, future=future)]
+    return said_times(strip_context(said.text), said.sent_at)
 
 
 def said_by_people(messages: Sequence[Said]) -> bool:

@@ -1,16 +1,42 @@
-"""Words that a memory only attributes to a speaker: "Mei said thanks" says no more than the message itself."""
+"""The wording of a memory: to whom it attributes words, and whether they say anything. "Mei said thanks" says no more
+than the message itself."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ...languages.terms import builtin_synonyms, tokens
+from ...roles import is_person
 from ..classify import classify
-from .cues import FILLERS
+from ..drafts import Said
+from .cues import ASSISTANT, FILLERS, YOU
+from .grounding import Ungrounded, Unsupported, contains
 from .spoken import content_words
+from .transcript import LABELS
 
 UNSURE = 0.3  # salience below which words are not worth remembering
+ANSWERS = ("smalltalk", "nonanswer")  # of an assistant, whose advice looks like a request
 EMPTY_KINDS = ("smalltalk", "joke", "nonanswer", "question", "request")
 
+# Greetings and thanks to the assistant say nothing about a person.
+_SMALL_TALK = re.compile(
+    r"\b(?:thank|greet|welcom)\w*\b[^.]{0,20}\bassistant\b|\bsaid (?:hello|hi|goodbye|good (?:morning|night)) to\b"
+    r"|\bassistant (?:congratulat|wish|prais|compliment|greet|welcom)\w*\b"
+    r"|(?:感谢|谢谢|谢过|问候)了?(?:助手|助理|AI)|[向跟和]助[手理](?:问好|道谢|道别|打招呼|致谢)"
+    r"|助[手理][^，。]{0,8}(?:祝|恭喜|佩服|夸|称赞)|助[手理]说[^，。]{0,12}值得佩服",
+    re.IGNORECASE,
+)
+# A mention without content: "Mei mentioned her allergies".
+_MENTION = re.compile(
+    r"\b(?:mention(?:ed|s)|discuss(?:ed|es)|talked about|(?:asked|asks|inquired) about) (?!that\b)"
+    r"|\b(?:shared|described|expressed) (?:her|his|their|its|some) "
+    r"|(?:提到|谈到|聊到|聊|讨论|询问|分享|描述)了?[^，。]{0,12}(?:情况|习惯|计划|安排|问题|偏好|经历|爱好|日程)。?$",
+    re.IGNORECASE,
+)
+_ADVICE = re.compile(
+    r"\bassistant (?:\w+ )?(?:suggest|recommend|advis|said|says|told|gave|explain|propos|propose|remind|warn)\w*\b"
+    r"|助[手理](?:建议|推荐|提醒|说|告诉|给出|介绍|解释)",
+    re.IGNORECASE,
+)
 _SAYS = re.compile(
     r"^(?P<who>.{1,60}?)\s*(?:[（(][^（）()]{0,40}[)）]\s*)*"
     r"(?:说道?|表示|称|(?:said|says|stated|noted)(?: that)?\b)[:：,，]?\s*(?P<words>.+)$",
@@ -24,16 +50,71 @@ _ADVISED = re.compile(
 )
 
 
+def is_small_talk(text: str) -> bool:
+    """
+    >>> is_small_talk("Mei thanked the assistant for asking."), is_small_talk("林梅感谢了助手")
+    (True, True)
+    """
+    return _SMALL_TALK.search(text) is not None
+
+
+def is_advice(text: str) -> bool:
+    """Return True if a memory says that the assistant said it.
+
+    >>> is_advice("The assistant suggested a walk."), is_advice("助手建议散步。"), is_advice("Mei likes walks.")
+    (True, True, False)
+    """
+    return _ADVICE.search(text) is not None
+
+
+def is_mention(text: str) -> bool:
+    """
+    >>> is_mention("Mei mentioned her allergies."), is_mention("Mei mentioned that she is ill")
+    (True, False)
+    """
+    return _MENTION.search(text) is not None
+
+
+def check_wording(text: str, where: Said, speakers: Sequence[str], names: Iterable[str]) -> None:
+    """Raise if a text says nothing, or attributes the words of `where` to another one than their speakers."""
+    names = [*names]
+    who, words = attributed_to(text, names), attributed_words(text, names)
+    if who is not None and not _is_speaker(who, where, speakers):
+        raise Ungrounded("attributed to another speaker", who)
+    if is_small_talk(text):
+        raise Unsupported("small talk")
+    if words and contains(words, where.text) and says_nothing(words, EMPTY_KINDS if is_person(where.role) else ANSWERS):
+        raise Ungrounded("small talk")
+    if is_mention(text):
+        raise Unsupported("a mention without content")
+
+
+def _is_speaker(who: str, where: Said, speakers: Sequence[str]) -> bool:
+    if ASSISTANT.fullmatch(who):
+        return not is_person(where.role) or YOU.search(where.text) is not None
+    labels = [words["user"] for words in LABELS.values()]
+    return is_person(where.role) and who.casefold() in {name.casefold() for name in (*speakers, *labels, "user")}
+
+
 def attributed_words(text: str, names: Iterable[str]) -> str | None:
     """Return the words that a text attributes to one of these people and nothing else.
 
     >>> attributed_words("周建国（2025年2月25日）说哦哟幸亏问了。", ["周建国"])
     '哦哟幸亏问了'
     """
+    found = _SAYS.match(text.strip()) if attributed_to(text, names) else None
+    return found["words"].strip(" 。.!！\"“”「」'") if found else None
+
+
+def attributed_to(text: str, names: Iterable[str]) -> str | None:
+    """Return the person, or the assistant, who says the words of a text.
+
+    >>> attributed_to("Mei said that she is ill.", ["Mei", "Tom"]), attributed_to("助手说好的。", ["小美"])
+    ('Mei', '助手')
+    """
     found = _SAYS.match(text.strip())
-    if found is None or found["who"].strip().casefold() not in {name.casefold() for name in names}:
-        return None
-    return found["words"].strip(" 。.!！\"“”「」'")
+    who = found["who"].strip() if found else ""
+    return who if ASSISTANT.fullmatch(who) or who.casefold() in {name.casefold() for name in names} else None
 
 
 def share_said(text: str, said: Iterable[str], names: Iterable[str]) -> float:
@@ -44,7 +125,7 @@ def share_said(text: str, said: Iterable[str], names: Iterable[str]) -> float:
     return len(known) / len(told) if told else 1.0
 
 
-def says_nothing(words: str) -> bool:
+def says_nothing(words: str, kinds: Sequence[str] = EMPTY_KINDS) -> bool:
     """Return True for words that are not worth remembering by themselves."""
     found = classify(words)
-    return found.kind in EMPTY_KINDS and found.salience < UNSURE
+    return found.kind in kinds and found.salience < UNSURE

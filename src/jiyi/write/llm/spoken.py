@@ -47,8 +47,13 @@ class Clause:
         return frozenset(found | {str(value) for value in words if value})
 
 
+def without_brackets(text: str) -> str:
+    return re.sub(r"[(（][^()（）]*[)）]", "", text)
+
+
 def clauses(text: str, message: int = -1) -> list[Clause]:
-    parts = (part.strip() for part in cues.BREAK.split(text))
+    """Return the clauses of a text. What is corrected ("at 9, no wait, at 11") is one clause with its correction."""
+    parts = (part.strip() for part in cues.BREAK.split(cues.CORRECTION.sub(" / ", text)))
     return [Clause(part, message) for part in parts if any(map(str.isalnum, part))]
 
 
@@ -75,6 +80,7 @@ class Spoken:
     def __init__(
         self, cited: Sequence[str], quote: str, context: Sequence[str], answered: str, speakers: Sequence[str]
     ) -> None:
+        quote = cues.CORRECTION.sub(" / ", quote)  # as in clauses
         self.own = [clause for at, text in enumerate(cited) for clause in _real_clauses(text, at, quote)]
         self.quoted = [one for one in clauses(cited[0], 0) if _overlap(one.text, quote)] or self.own[:1]
         self.quote = " ".join(one.text for one in self.quoted)
