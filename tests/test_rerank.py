@@ -330,3 +330,19 @@ async def test_a_failing_reranker_costs_its_reading_only(path: Path) -> None:
             found = await memory.search("did I forget my umbrella?", user_id="mei")
             assert "umbrella" in found.hits[0].content
             assert [("reranker failed (FileNotFoundError)" in problem) for problem in found.degraded] == [True]
+
+
+async def test_in_the_other_language_too_a_hit_is_about_whom_the_query_names(reading: Memory) -> None:
+    told = (
+        "My husband Ben is a chef.",
+        "Ben is now vegetarian.",
+        "我的好朋友叫王芳，她住在上海。",
+        "王芳喜欢吃辣，但是她对虾过敏。",
+    )
+    await say(reading, told)
+    found = await reading.search("What does Ben eat?", user_id="mei")
+    assert "Ben" in found.hits[0].content and all(
+        hit.relevance_score < 0.6 for hit in found.hits if "王芳" in hit.content
+    )
+    [first, *_] = (await reading.search("Where does Wang Fang live?", user_id="mei")).hits
+    assert "上海" in first.content and first.relevance_score >= 0.6

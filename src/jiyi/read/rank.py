@@ -15,7 +15,7 @@ from ..index.query import Candidates, Floats, IndexQuery
 from ..models import Explanation, ScorePart
 from .presets import Ranking, Weights
 from .query import LEGS, Query, asks_assistant
-from .relevance import Relevance
+from .relevance import ENDED, Relevance
 
 SHORTLIST = 100
 SIMILARITY = 2.0  # weight of the cosine against the share of the query's words
@@ -48,6 +48,10 @@ class RankedHit:
     def about_others(self) -> RankedHit:
         """Return the hit with the score of a statement about others than the people whom the query names."""
         return self.rescored("about others", 1.0, self.logit - ABOUT_OTHERS)
+
+    def without_name(self) -> RankedHit:
+        """Return the hit with the score of a statement that does not name whom the query names."""
+        return self if self.logit <= ENDED else self.rescored("not named", 1.0, ENDED)
 
     def rescored(self, name: str, value: float, logit: float, weight: float = 1.0) -> RankedHit:
         """Return the hit with another logit, and the named evidence for it."""

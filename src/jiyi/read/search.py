@@ -13,6 +13,7 @@ Only ids and scores are stored. Texts are read from the database, so a deleted m
 """
 
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -46,6 +47,7 @@ T = TypeVar("T")
 
 MOST_USED_S = 3600  # for which the most used memories are cached
 EPOCH = datetime.fromtimestamp(0, UTC)
+_NAME = re.compile(r"(?<!^)\b[A-Z][^\W\d_]+")
 DRIFT = 1000  # a result lives for less than this part of the half-life, in which no freshness moves by 0.1 %
 
 
@@ -212,6 +214,9 @@ class Searcher:
             except Exception as error:  # of a package or of a caller's own class: the hits are there without it
                 logger.warning("the reranker failed", exc_info=error)
                 degraded.append(f"hits are ranked without reading them: the reranker failed ({type(error).__name__})")
+            unnamed = _unnamed(query, found)
+            best = [one.without_name() if one.id in unnamed else one for one in best]
+            best.sort(key=lambda one: -one.score)
             best = [one for one in best if one.score >= query.min_score]
             total = len(best) if query.min_score else total
         return Found(index_query, best, found, total, len(candidates), degraded)
@@ -325,8 +330,23 @@ def _across_languages(
     if any(one.score >= RELEVANT and languages.get(one.id) == own for one in ranked):
         return list(ranked)
     other = "en" if own == "zh" else "zh"
-    hits = [one.in_other_language() if languages.get(one.id) == other else one for one in ranked]
+    unnamed = _unnamed(query, found)
+    hits = [
+        one.in_other_language() if languages.get(one.id) == other and one.id not in unnamed else one for one in ranked
+    ]
     return sorted(hits, key=lambda one: -one.score)
+
+
+def _unnamed(query: Query, found: Mapping[str, MemoryItem]) -> frozenset[str]:
+    """Return the memories in another language without a name of the query that other memories have: whoever is called
+    Ben there would be called Ben in them too."""
+    texts = {memory_id: memory.content for memory_id, memory in found.items()}
+    names = [name for name in _NAME.findall(query.text) if any(name in text for text in texts.values())]
+    if not names:
+        return frozenset()
+    own = language(query.text)
+    others = {memory_id for memory_id, text in texts.items() if not any(name in text for name in names)}
+    return frozenset(memory_id for memory_id in others if {own, language(texts[memory_id])} == {"zh", "en"})
 
 
 def _about(people: frozenset[str], ranked: Sequence[RankedHit], found: Mapping[str, MemoryItem]) -> list[RankedHit]:
