@@ -106,3 +106,24 @@ def test_a_joke_can_be_taken_back_in_the_next_message() -> None:
     talk = unit("Ann: I bought a yacht.", "Ann: just kidding", "Ben: I bought a boat.", "Ann: just kidding")
     assert checked(talk, "Ann bought a yacht.", "I bought a yacht")[0] == []
     assert checked(talk, "Ben bought a boat.", "I bought a boat", number=3)[0] == ["Ben bought a boat."]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("周建国说里面有字体大小，往右拖就行。", False),
+        ("周建国说手机字太小了，助手说里面有字体大小，往右拖就行。", True),
+        ("助手说手机字太小了怎么弄大。", False),
+    ],
+)
+def test_an_episode_attributes_words_to_their_speaker(text: str, kept: bool) -> None:
+    talk = transcript(unit("周建国: 手机字太小了怎么弄大", "助手: 打开设置，里面有字体大小，往右拖就行。"))
+    assert talk is not None
+    episode = {"participant": "周建国", "title": "手机字太小", "content": text, "messages": [1, 2]}
+    drafts, rejected = Checker(talk, (), {"extractor": "llm"}).episodes([episode])
+    assert [bool(drafts), bool(rejected)] == [kept, not kept]
+
+
+def test_a_placeholder_of_the_model_is_cut_out() -> None:
+    talk = unit("Ann: I play the cello.")
+    assert checked(talk, "Ann plays the cello (unknown).", "I play the cello") == (["Ann plays the cello."], [])

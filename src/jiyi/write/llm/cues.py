@@ -168,10 +168,12 @@ def relatives(text: str) -> list[str]:
 
 SOMEBODY = re.compile(
     r"^\W*(?i:oh |so |ok |well |and |but |also |yeah |haha )*(?:(?i:my|our|his|her|their)\s+(?P<kin>\w+(?:\s+\w+)?)"
+    r"|(?P<bare>(?i:dad|daddy|mum|mummy|mom|mama|papa|gran|grandma|grandpa|grandad|nana|hubby))(?:['’]s)?\b"
     r"|(?P<he>(?i:he|she|they|hes|shes|he's|she's|they're)\b)"
     r"|(?!(?:I|We|My|Our|You|The|It|This|That|There|If|No|Yes|Please|Can|Could|Do|Put|Just|Also|Right|None|What|When"
     r"|Where|How|Why|Who|Got|Had|Is|Are|Was|A|An|And|But|So|In|On|At|For|From|Now|Then|Today|Tomorrow|Next|Last)\b)(?P<name>[A-Z][a-z]+)(?:'s)?\b)"
-    r"|^\W*(?:(?:我|咱)(?:们家|家|的)?(?P<zkin>[男女]朋友|[老小]?[\u4e00-\u9fff]{1,2})|(?P<zhe>[他她它]))"
+    r"|^\W*(?:(?:我|咱)(?:们家|家|的)?(?P<zkin>[男女]朋友|[老小]?[\u4e00-\u9fff]{1,2})|(?P<zhe>[他她它])"
+    r"|(?P<zbare>老伴|儿子|女儿|老[公婆妈爸]|妈妈|爸爸|奶奶|爷爷|外[婆公]|孙[子女]|外孙女?|媳妇|[哥姐弟妹]{2}))"
 )
 CAPITALISED = re.compile(r"\b[A-Z][\w’'-]+")
 SUBJECT = re.compile(
@@ -205,6 +207,10 @@ CORRECTION = re.compile(
     r"(?:[，,。：:；…\s]+|$)(?:应该)?是?",
     re.IGNORECASE,
 )
+# "Ida asked Max to bake"; "do not tell" is no promise
+ASKS = re.compile(r"\b(?:asks|asked|tells|told|wants) \w{1,30} to\b|(?<=\w)[让叫请](?=\w)")
+PROMISES = re.compile(r"\b(?:would|will) not\b|\bwon['’]t\b|\bwouldn['’]t\b", re.IGNORECASE)
+FORBIDS = re.compile(r"(?:please |so )?(?:do not|don['’]?t|never)\b", re.IGNORECASE)
 CAUSE = re.compile(r",? \b(?:so|therefore|because)\b(?! (?:much|many|far|that|on)\b)|，?(?:所以|因此|因为|于是)")
 ASSISTANT, YOU = (
     re.compile(r"(?:the )?assistant\b|助[手理]", re.IGNORECASE),

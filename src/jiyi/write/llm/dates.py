@@ -16,6 +16,8 @@ _OBLIGATION = re.compile(
 )
 _BRACKET = re.compile(r"\s{0,8}[(（]([^()（）]{1,60})[)）]")
 
+_UNKNOWN = re.compile(r" ?[(（](?:unknown|none|null|n/a|未知|无)[)）]", re.IGNORECASE)
+
 
 def correct_dates(
     text: str, said_at: datetime, language: PromptLanguage, *, ahead: bool, supported: Callable[[TimeSpan], bool]
@@ -27,6 +29,7 @@ def correct_dates(
     >>> correct_dates("Mei moved last month (May 8, 2023).", monday, "en", ahead=False, supported=lambda _: True)
     'Mei moved last month (April 2023).'
     """
+    text = _UNKNOWN.sub("", text)
     for bracket in reversed(list(_BRACKET.finditer(text))):
         spans = _times(text, said_at, ahead=ahead)
         inside = [span for span in spans if bracket.start() <= span.at[0] and span.at[1] <= bracket.end()]

@@ -31,7 +31,7 @@ from .grounding import (
     said_by_people,
     well_formed,
 )
-from .retold import check_wording, is_advice, share_said
+from .retold import check_attributions, check_wording, is_advice, share_said
 from .schema import EPISODES, MEMORIES, ProposedEpisode, ProposedMemory
 from .spoken import beginnings
 from .transcript import LABELS, Transcript, name_of, render_known, transcript
@@ -303,10 +303,10 @@ class Checker:
             raise Unsupported("not said by a person")
         well_formed(found.text, languages_of(cited))
         speakers = [name_of(said, self._transcript.language) for said in cited if is_person(said.role)]
-        check_wording(found.text, where, speakers, self._people)
+        quote = where.text[proof.start : proof.end]
+        check_wording(found.text, quote, where, speakers, self._people)
         dated = found.type in ("event", "task")  # these occur on their day, also in the future
         ahead = found.type == "task"
-        quote = where.text[proof.start : proof.end]
         ends = self._ends(found, cited) if by_a_person else ()
         try:
             text, share = self._grounded(found.text, quote, cited, advice=advice, ahead=ahead)
@@ -420,6 +420,7 @@ class Checker:
             raise Unsupported("not said by a person")
         for text in (found.title, found.content):
             well_formed(text, languages_of(self._transcript.by_people()))
+        check_attributions(found.content, self._grounding.said())
         content = self._correct_dates(found.content, cited, ahead=False)
         share = self._grounding.supported(f"{found.title}. {content}", cited)
         return Draft(

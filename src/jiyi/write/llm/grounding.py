@@ -120,6 +120,10 @@ class Grounding:
         self._known = known
         self._names = {name_of(said, transcript.language) for said in self._all}
 
+    def said(self) -> list[tuple[str, str]]:
+        """Return speakers and texts of all messages."""
+        return [(name_of(said, self._transcript.language), strip_context(said.text)) for said in self._all]
+
     def sources(self, numbers: Iterable[int]) -> tuple[Said, ...]:
         found = []
         for number in dict.fromkeys(numbers):

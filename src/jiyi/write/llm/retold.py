@@ -8,18 +8,19 @@ from ...languages.terms import builtin_synonyms, tokens
 from ...roles import is_person
 from ..classify import classify
 from ..drafts import Said
-from .cues import ASSISTANT, FILLERS, YOU
+from .cues import ASSISTANT, FILLERS, FIRST_PERSON, YOU
 from .grounding import Ungrounded, Unsupported, contains
-from .spoken import content_words
+from .spoken import clauses, content_words
 from .transcript import LABELS
 
 UNSURE = 0.3  # salience below which words are not worth remembering
+COPIED = 4  # content words of a clause that are no coincidence
 ANSWERS = ("smalltalk", "nonanswer")  # of an assistant, whose advice looks like a request
 EMPTY_KINDS = ("smalltalk", "joke", "nonanswer", "question", "request")
 
 # Greetings and thanks to the assistant say nothing about a person.
 _SMALL_TALK = re.compile(
-    r"\b(?:thank|greet|welcom)\w*\b[^.]{0,20}\bassistant\b|\bsaid (?:hello|hi|goodbye|good (?:morning|night)) to\b"
+    r"\b(?:thank|greet|welcom)\w*\b[^.]{0,20}\bassistant\b|\bsa(?:id|ys) (?:hello|hi|goodbye|good (?:morning|night)) to"
     r"|\bassistant (?:congratulat|wish|prais|compliment|greet|welcom)\w*\b"
     r"|(?:感谢|谢谢|谢过|问候)了?(?:助手|助理|AI)|[向跟和]助[手理](?:问好|道谢|道别|打招呼|致谢)"
     r"|助[手理][^，。]{0,8}(?:祝|恭喜|佩服|夸|称赞)|助[手理]说[^，。]{0,12}值得佩服",
@@ -28,6 +29,8 @@ _SMALL_TALK = re.compile(
 # A mention without content: "Mei mentioned her allergies".
 _MENTION = re.compile(
     r"\b(?:mention(?:ed|s)|discuss(?:ed|es)|talked about|(?:asked|asks|inquired) about) (?!that\b)"
+    r"|^\w{1,30} (?:told|tells) (?:the )?\w{1,30} about "
+    r"|\b(?:start(?:ed|s)|had|has) an? (?:conversation|chat|discussion)\b"
     r"|\b(?:shared|described|expressed) (?:her|his|their|its|some) "
     r"|(?:提到|谈到|聊到|聊|讨论|询问|分享|描述)了?[^，。]{0,12}(?:情况|习惯|计划|安排|问题|偏好|经历|爱好|日程)。?$",
     re.IGNORECASE,
@@ -39,7 +42,9 @@ _ADVICE = re.compile(
 )
 _SAYS = re.compile(
     r"^(?P<who>.{1,60}?)\s*(?:[（(][^（）()]{0,40}[)）]\s*)*"
-    r"(?:说道?|表示|称|(?:said|says|stated|noted)(?: that)?\b)[:：,，]?\s*(?P<words>.+)$",
+    r"(?:说道?|表示|称|告诉\w{1,8}[，:：]"
+    r"|(?:said|says|stated|noted|(?:tells|told|informs|informed) (?:the )?\w{1,30})(?: that)?\b)"
+    r"[:：,，]?\s*(?P<words>.+)$",
     re.DOTALL,
 )
 
@@ -48,6 +53,10 @@ _ADVISED = re.compile(
     r"|助[手理](?:建议|推荐|提醒|说|告诉|给出|介绍|解释)|[(（][^()（）]*[)）]",
     re.IGNORECASE,
 )
+
+_HE_SAYS = re.compile(r"(?:he|she|his|her)\b|[他她]", re.IGNORECASE)
+_HIM = re.compile(r"\b(?:he|she|him|his|her|he['’]s|she['’]s)\b|(?<![吉其])他|她", re.IGNORECASE)
+_SAYS_SO = re.compile(r"\b(?:said|says|told me|tells me|reckons|thinks)\b|说|告诉我", re.IGNORECASE)
 
 
 def is_small_talk(text: str) -> bool:
@@ -75,12 +84,14 @@ def is_mention(text: str) -> bool:
     return _MENTION.search(text) is not None
 
 
-def check_wording(text: str, where: Said, speakers: Sequence[str], names: Iterable[str]) -> None:
+def check_wording(text: str, quote: str, where: Said, speakers: Sequence[str], names: Iterable[str]) -> None:
     """Raise if a text says nothing, or attributes the words of `where` to another one than their speakers."""
     names = [*names]
     who, words = attributed_to(text, names), attributed_words(text, names)
     if who is not None and not _is_speaker(who, where, speakers):
         raise Ungrounded("attributed to another speaker", who)
+    if words and _HE_SAYS.match(words) and _HIM.search(quote) and not FIRST_PERSON.search(quote):
+        raise Ungrounded("said of another person", words)  # "Max says his name is Boris" for "his name is Boris"
     if is_small_talk(text):
         raise Unsupported("small talk")
     if words and contains(words, where.text) and says_nothing(words, EMPTY_KINDS if is_person(where.role) else ANSWERS):
@@ -89,9 +100,27 @@ def check_wording(text: str, where: Said, speakers: Sequence[str], names: Iterab
         raise Unsupported("a mention without content")
 
 
+def check_attributions(text: str, said: Sequence[tuple[str, str]]) -> None:
+    """Raise if a text attributes a clause to one speaker that only another one said. `said`: speakers and messages."""
+    names = dict.fromkeys(name for name, _ in said)
+    for sentence in re.split(r"[.!?。！？](?!\d)|\n", text):
+        for name in names:
+            found = re.search(
+                rf"{re.escape(name)}[还又也]?(?:说道?|表示|\s(?:said|says)(?: that)?\b)(?P<words>.*)", sentence
+            )
+            for clause in clauses(found["words"]) if found else ():
+                if any(other in clause.text for other in names if other != name):
+                    break
+                by = {who for who, message in said if contains(clause.text, message)}
+                if by and name not in by and len(content_words(clause.text)) >= COPIED:
+                    raise Ungrounded("attributed to another speaker", clause.text)
+
+
 def _is_speaker(who: str, where: Said, speakers: Sequence[str]) -> bool:
     if ASSISTANT.fullmatch(who):
         return not is_person(where.role) or YOU.search(where.text) is not None
+    if _SAYS_SO.search(where.text) and is_person(where.role):
+        return True  # it reports what others say
     labels = [words["user"] for words in LABELS.values()]
     return is_person(where.role) and who.casefold() in {name.casefold() for name in (*speakers, *labels, "user")}
 

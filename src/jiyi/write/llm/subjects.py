@@ -27,6 +27,7 @@ class Subjects:
                     self._fail("a person who was not mentioned", claim.text)
                 if not self._may_be_about(person, claim):
                     self._fail("said of another person", claim.text)
+            self._hearer(claim)
         self._answers(told[0])
         for at, claim in enumerate(told):
             source = self._spoken.nearest(claim)
@@ -41,6 +42,28 @@ class Subjects:
             return True
         names = [content_words(name) for name in cues.CAPITALISED.findall(claim.text)]
         return any(name and name <= content_words(self._spoken.quote) for name in names)
+
+    def _hearer(self, claim: Clause) -> None:
+        """Raise if what the speaker will do is asked of another, or what the hearer must not do is promised."""
+        quoted = self._spoken.quoted
+        mine = all(cues.I_DO.search(one.text) and not cues.ASKS.search(one.text) for one in quoted)
+        forbidden = any(cues.FORBIDS.match(one.text) and not cues.FIRST_PERSON.search(one.text) for one in quoted)
+        asks = cues.ASKS.search(claim.text) and not cues.ASSISTANT.search(claim.text)
+        if (mine and asks) or (forbidden and cues.PROMISES.search(claim.text)):
+            self._fail("said of another person", claim.text)
+        if self._is_of_hearer(claim):
+            self._fail("said of another person", claim.text)
+
+    def _is_of_hearer(self, claim: Clause) -> bool:
+        """Return True if a relative of the hearer ("your father") is taken for one of the speaker."""
+        name = next((one for one in self._spoken.speakers if claim.text.casefold().startswith(one.casefold())), "")
+        of = re.compile(r"['’]s |的").match(claim.text, len(name)) if name else None
+        for group in cues.KINS if of else ():
+            theirs = re.search(rf"(?:\byour |[你您]的?)(?:{group.pattern})", self._spoken.whole, re.IGNORECASE)
+            mine = re.search(rf"(?:\b(?:my|our) |[我咱]们?的?)(?:{group.pattern})", self._spoken.text, re.IGNORECASE)
+            if of and theirs and not mine and group.match(claim.text, of.end()):
+                return True
+        return False
 
     def _answers(self, claim: Clause) -> None:
         """Raise if a short answer is taken for one about another person than the question before it."""
@@ -128,8 +151,8 @@ class Subjects:
 
     @staticmethod
     def _kin_of(somebody: re.Match[str]) -> bool:
-        kin = somebody["kin"] or somebody["zkin"]
-        return bool(kin) and any(group.match(kin) for group in cues.KINS)
+        kin = _kin(somebody)
+        return kin is not None and any(group.match(kin) for group in cues.KINS)
 
     def _about(self, claim: Clause) -> bool | None:
         """Return True if a claim is about the speaker, False if about somebody else, None if that is open."""
@@ -152,7 +175,7 @@ class Subjects:
 
     def _is_other(self, somebody: re.Match[str], claim: Clause) -> bool:
         """Return True if the subject of a clause is a person who is not in the claim."""
-        name, kin = somebody["name"], somebody["kin"] or somebody["zkin"]
+        name, kin = somebody["name"], _kin(somebody)
         if name:
             return not content_words(name) <= self._spoken.speaker_words | content_words(claim.text) | cues.FILLERS
         if kin:
@@ -177,3 +200,7 @@ class Subjects:
             return any(words and words <= said for words in map(content_words, names))
         start = cues.POSSESSIVE.sub("", lead)[:2]
         return start in source.text or not re.match(r"[\u4e00-\u9fff]{2}", start)
+
+
+def _kin(somebody: re.Match[str]) -> str | None:
+    return next((somebody[name] for name in ("kin", "bare", "zkin", "zbare") if somebody[name]), None)
