@@ -344,5 +344,9 @@ async def test_in_the_other_language_too_a_hit_is_about_whom_the_query_names(rea
     assert "Ben" in found.hits[0].content and all(
         hit.relevance_score < 0.6 for hit in found.hits if "王芳" in hit.content
     )
+    await say(reading, ("I want to move to Berlin.", "去年我去了柏林。"))
+    found = await reading.search("When did I go to Berlin?", user_id="mei", explain=True)
+    parts = {part.name for hit in found.hits if hit.explanation for part in hit.explanation.evidence}
+    assert "柏林" in "".join(hit.content for hit in found.hits) and "not named" not in parts, "a place has two names"
     [first, *_] = (await reading.search("Where does Wang Fang live?", user_id="mei")).hits
     assert "上海" in first.content and first.relevance_score >= 0.6

@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 MOST_USED_S = 3600  # for which the most used memories are cached
 EPOCH = datetime.fromtimestamp(0, UTC)
-_NAME = re.compile(r"(?<!^)\b[A-Z][^\W\d_]+")
+_NAME = re.compile(r"(?<![A-Za-zÀ-ɏ])[A-Z][A-Za-zÀ-ɏ]+")  # also between Chinese characters
 DRIFT = 1000  # a result lives for less than this part of the half-life, in which no freshness moves by 0.1 %
 
 
@@ -338,15 +338,18 @@ def _across_languages(
 
 
 def _unnamed(query: Query, found: Mapping[str, MemoryItem]) -> frozenset[str]:
-    """Return the memories in another language without a name of the query that other memories have: whoever is called
-    Ben there would be called Ben in them too."""
-    texts = {memory_id: memory.content for memory_id, memory in found.items()}
-    names = [name for name in _NAME.findall(query.text) if any(name in text for text in texts.values())]
+    """Return the memories in another language without the name of a person whom the query names and other memories are
+    about: Ben is called Ben in both languages."""
+    subjects = " ".join(str(memory.data.get("subject") or "") for memory in found.values())
+    names = {*_NAME.findall(query.text)} & {*_NAME.findall(subjects)}
     if not names:
         return frozenset()
     own = language(query.text)
-    others = {memory_id for memory_id, text in texts.items() if not any(name in text for name in names)}
-    return frozenset(memory_id for memory_id in others if {own, language(texts[memory_id])} == {"zh", "en"})
+    return frozenset(
+        memory_id
+        for memory_id, memory in found.items()
+        if {own, language(memory.content)} == {"zh", "en"} and names.isdisjoint(_NAME.findall(memory.content))
+    )
 
 
 def _about(people: frozenset[str], ranked: Sequence[RankedHit], found: Mapping[str, MemoryItem]) -> list[RankedHit]:
