@@ -40,7 +40,7 @@ _NOTHING_AFTER = re.compile(cues.CORRECTION.pattern + r"\W*$", re.IGNORECASE)
 
 
 class Retracted:
-    """What the cited messages take back. `following`: what the same person says next."""
+    """Finds what the cited messages take back. `following`: what the same person says next."""
 
     def __init__(self, spoken: Spoken, following: str = "") -> None:
         self._spoken = spoken
