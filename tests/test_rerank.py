@@ -344,6 +344,8 @@ async def test_in_the_other_language_too_a_hit_is_about_whom_the_query_names(rea
     assert "Ben" in found.hits[0].content and all(
         hit.relevance_score < 0.6 for hit in found.hits if "王芳" in hit.content
     )
+    found = await reading.search("Mei住在哪个城市？", user_id="mei", explain=True)
+    assert "Lisbon" in "".join(hit.content for hit in found.hits if hit.relevance_score > 0.3), "Mei said it"
     await say(reading, ("I want to move to Berlin.", "去年我去了柏林。"))
     found = await reading.search("When did I go to Berlin?", user_id="mei", explain=True)
     parts = {part.name for hit in found.hits if hit.explanation for part in hit.explanation.evidence}

@@ -338,17 +338,18 @@ def _across_languages(
 
 
 def _unnamed(query: Query, found: Mapping[str, MemoryItem]) -> frozenset[str]:
-    """Return the memories in another language without the name of a person whom the query names and other memories are
-    about: Ben is called Ben in both languages."""
-    subjects = " ".join(str(memory.data.get("subject") or "") for memory in found.values())
-    names = {*_NAME.findall(query.text)} & {*_NAME.findall(subjects)}
+    """Return the memories in another language that neither name a person of the query whom other memories are about nor
+    come from that person: Ben is called Ben in both languages."""
+    about = {memory_id: str(memory.data.get("subject") or "") for memory_id, memory in found.items()}
+    names = {*_NAME.findall(query.text)} & {*_NAME.findall(" ".join(about.values()))}
     if not names:
         return frozenset()
     own = language(query.text)
     return frozenset(
         memory_id
         for memory_id, memory in found.items()
-        if {own, language(memory.content)} == {"zh", "en"} and names.isdisjoint(_NAME.findall(memory.content))
+        if {own, language(memory.content)} == {"zh", "en"}
+        and names.isdisjoint(_NAME.findall(f"{memory.data.get('speaker')} {about[memory_id]} {memory.content}"))
     )
 
 
