@@ -35,7 +35,7 @@ from sqlalchemy.pool import Pool
 
 import jiyi
 from jiyi.store.database import Read, Rows
-from jiyi.store.sqlite import SqliteReader
+from jiyi.store.thread_session import PlainStatements
 
 ROOT = Path(jiyi.__file__).parent
 QUESTION_WORD = re.compile(r"(What|Whether|Which|Who|Where|How)\b")
@@ -64,7 +64,7 @@ class Trace:
 
 
 class Tracer:
-    """Records calls into `src/jiyi`, and statements of every SQLAlchemy engine and of the plain SQLite reader, while
+    """Records calls into `src/jiyi`, and statements of every SQLAlchemy engine and of plain SQLite, while
     `record` is active."""
 
     def __init__(self) -> None:
@@ -73,19 +73,25 @@ class Tracer:
         threading.setprofile(self._on_call)
         sys.setprofile(self._on_call)
         event.listen(Engine, "before_cursor_execute", self._on_statement)
-        self._rows, traced = SqliteReader.rows, self._on_read
+        self._rows, self._insert = PlainStatements.rows, PlainStatements.insert
+        read, inserted = self._on_read, self._on_insert
 
-        def rows(reader: SqliteReader, reads: Sequence[Read]) -> list[Rows]:
-            return traced(reader, reads)
+        def rows(plain: PlainStatements, reads: Sequence[Read]) -> list[Rows]:
+            return read(plain, reads)
 
-        SqliteReader.rows = rows  # type: ignore[method-assign]
+        def insert(plain: PlainStatements, table: Any, values: Sequence[dict[str, Any]]) -> None:
+            inserted(plain, table, values)
+
+        PlainStatements.rows = rows  # type: ignore[method-assign, assignment]
+        PlainStatements.insert = insert  # type: ignore[method-assign]
         event.listen(Pool, "checkout", self._on_checkout)
 
     def close(self) -> None:
         sys.setprofile(None)
         threading.setprofile(None)
         event.remove(Engine, "before_cursor_execute", self._on_statement)
-        SqliteReader.rows = self._rows  # type: ignore[method-assign]
+        PlainStatements.rows = self._rows  # type: ignore[method-assign]
+        PlainStatements.insert = self._insert  # type: ignore[method-assign]
         event.remove(Pool, "checkout", self._on_checkout)
 
     @contextmanager
@@ -111,10 +117,15 @@ class Tracer:
         if self._trace is not None and not statement.lstrip().upper().startswith(TRANSACTION):
             self._trace.statements.append(statement)
 
-    def _on_read(self, reader: SqliteReader, reads: Sequence[Read]) -> list[Rows]:
+    def _on_read(self, plain: PlainStatements, reads: Sequence[Read]) -> list[Rows]:
         if self._trace is not None:
             self._trace.statements += [str(statement) for statement, _ in reads]
-        return self._rows(reader, reads)
+        return self._rows(plain, reads)
+
+    def _on_insert(self, plain: PlainStatements, table: Any, values: Sequence[dict[str, Any]]) -> None:
+        if self._trace is not None:
+            self._trace.statements.append(f"INSERT INTO {table.name}")
+        self._insert(plain, table, values)
 
     def _on_checkout(self, *_: Any) -> None:
         if self._trace is not None:

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from ..models import Value, utc_now
 from .contract import Advance, StoreInfo
 from .tables import Base, ChangeRow
+from .thread_session import ThreadSession
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -111,8 +112,10 @@ class Database(ABC):
             task.exception()  # the caller has seen it, or has left; either way asyncio need not complain
 
 
-async def select_in(session: AsyncSession, *reads: Read) -> list[Rows]:
-    """Run statements that only read in a session, and return their rows."""
+async def select_in(session: AsyncSession | ThreadSession, *reads: Read) -> list[Rows]:
+    """Run statements that only read and are built once in a session, and return their rows."""
+    if isinstance(session, ThreadSession):
+        return session.plain.rows(reads)
     connection = await session.connection()
     return [list((await connection.execute(statement, values)).all()) for statement, values in reads]
 
@@ -187,13 +190,16 @@ class Inserts:
         change = {"user_id": user_id, "action": action, "changed_at": at or utc_now()}
         self.add(ChangeRow, ({**change, "memory_id": memory_id} for memory_id in memory_ids))
 
-    async def run(self, session: AsyncSession) -> None:
+    async def run(self, session: AsyncSession | ThreadSession) -> None:
         """Insert everything, referenced tables first."""
-        connection = await session.connection()  # rows of tables need nothing of the session's own
         for table in _tables():
             rows = self._rows.pop(table.name, None)
-            if rows:
-                await connection.execute(insert(table), rows)
+            if not rows:
+                continue
+            if isinstance(session, ThreadSession):
+                session.plain.insert(table, rows)
+            else:
+                await (await session.connection()).execute(insert(table), rows)
 
 
 @cache

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from .contract import BY_A_PERSON, SCOPE, Addition, SlotEntry, Source
-from .database import chunks, from_row
+from .database import chunks, from_row, select_in
 from .memories import IS_KNOWN
 from .tables import EmbeddingRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow, UnitRow
 from .types import Instant
@@ -122,11 +122,11 @@ async def look_up(session: AsyncSession, addition: Addition) -> Dependencies:
     """Read everything that the addition depends on; one statement unless it is very large."""
     effects = addition.effects
     hashes = [new.dedupe_hash for new in addition.memories]
-    lists: dict[str, Sequence[str]] = {
+    lists: dict[str, list[str]] = {
         "cited": sorted(cited_messages(addition)),
         "delivered": [message.dedupe_hash for message in addition.messages if message.dedupe_hash is not None],
         "known": hashes,
-        "met": addition.met,
+        "met": list(addition.met),
         "said": hashes,
         "expired": hashes,
         "key": [new.memory_key for new in addition.memories if new.memory_key != new.id],
@@ -145,7 +145,6 @@ async def look_up(session: AsyncSession, addition: Addition) -> Dependencies:
         "now": addition.at,
     }
     follows = addition.follows is not None
-    connection = await session.connection()
     found = Dependencies(slots={slot: {} for slot in effects.slots})
     start = 0
     while True:
@@ -153,7 +152,8 @@ async def look_up(session: AsyncSession, addition: Addition) -> Dependencies:
         nulls = tuple(name for name in SCOPE if common[name] is None) if follows and start == 0 else None
         if not some and nulls is None:
             return found
-        for line in (await connection.execute(_statement(tuple(some), nulls), {**common, **some})).all():
+        [lines] = await select_in(session, (_statement(tuple(some), nulls), {**common, **some}))
+        for line in lines:
             _note(found, *line)
         start += AT_ONCE
 

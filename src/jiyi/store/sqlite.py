@@ -1,33 +1,26 @@
 """A database in one SQLite file."""
 
 import asyncio
-import json
 import logging
 import os
-import re
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
-from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import JSON, URL, Connection, Engine, create_engine, distinct, event, func, select
-from sqlalchemy.dialects.sqlite.base import SQLiteDialect
+from sqlalchemy import URL, Connection, Engine, create_engine, distinct, event, func, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
-from sqlalchemy.orm import Session
 
 from ..durable import make_folder
 from ..errors import NotAStore, StoreError, StoreUnavailable
-from ..models import to_micros
 from . import schema
 from .contract import CLOSED, Advance, StoreInfo
 from .database import Database, Read, Rows, Work
 from .tables import MemoryRow
-from .thread_session import ThreadSession, run_to_end
+from .thread_session import PlainStatements, ThreadSession, run_to_end
 
 PRAGMAS = (
     "PRAGMA page_size = 8192",  # for a new file; a page of 4096 bytes holds only one vector
@@ -51,7 +44,6 @@ EXAMINE = ("PRAGMA integrity_check", "PRAGMA foreign_key_check")
 REWRITE_UP_TO = 256 << 20  # bytes; a larger file is rewritten when all of a user is deleted
 
 T = TypeVar("T")
-Processor = Callable[[Any], Any]
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +57,7 @@ class SqliteDatabase(Database):
         self._busy_timeout_s = busy_timeout_s
         self._engine: AsyncEngine | None = None
         self._thread_engine: Engine | None = None  # for work that runs in one thread
+        self._thread_writer: Engine | None = None  # the same, for transactions that write
         self._reader = SqliteReader(path)
         self._cleaning: asyncio.Task[None] | None = None  # retries while a reader keeps the log busy
         self._scraps = False  # rows were deleted since the file was last rewritten
@@ -80,6 +73,7 @@ class SqliteDatabase(Database):
             with _translated(self.path):
                 _create_private(self.path)
                 self._engine, self._thread_engine = _engines(self.path, self._busy_timeout_s)
+                self._thread_writer = self._thread_engine.execution_options(begin=BEGIN_TO_WRITE)
                 async with self._engine.connect() as connection:
                     found = await connection.run_sync(schema.version, self.path)
                     mode = await connection.exec_driver_sql(WRITE_AHEAD)  # only after the file is known to be ours
@@ -104,7 +98,7 @@ class SqliteDatabase(Database):
             self._engine = None
         if self._thread_engine is not None:
             self._thread_engine.dispose()
-            self._thread_engine = None
+            self._thread_engine = self._thread_writer = None
         self._reader.close()
 
     async def info(self) -> StoreInfo:
@@ -205,20 +199,20 @@ class SqliteDatabase(Database):
 
     async def _read_in_thread(self, work: Work[T]) -> T:
         async with self._readers:
-            return await asyncio.to_thread(self._in_thread, work)
+            return await asyncio.to_thread(self._in_thread, work, self._thread_engine)
 
     async def _transaction(self, users: Sequence[str], work: Work[T]) -> T:
         self._started()
         async with self._writer:
-            return await asyncio.to_thread(self._in_thread, work, BEGIN_TO_WRITE)
+            return await asyncio.to_thread(self._in_thread, work, self._thread_writer)
 
-    def _in_thread(self, work: Work[T], begin: str | None = None) -> T:
-        if self._thread_engine is None:
+    def _in_thread(self, work: Work[T], engine: Engine | None) -> T:
+        if engine is None:
             raise StoreError(CLOSED)
-        engine = self._thread_engine.execution_options(begin=begin)
-        with _translated(self.path), Session(engine, expire_on_commit=False) as session, session.begin():
-            done = run_to_end(work(cast("AsyncSession", ThreadSession(session))))
-            if begin is not None:
+        with _translated(self.path), engine.begin() as connection, ThreadSession(connection) as session:
+            done = run_to_end(work(cast("AsyncSession", session)))
+            session.finish()
+            if engine is self._thread_writer:
                 self._same_file(committing=True)
             return done
 
@@ -348,8 +342,8 @@ def _translated(path: Path) -> Iterator[None]:
         raise StoreUnavailable(f"{path}: all connections were busy for too long: try again") from error
     except UnicodeDecodeError as error:
         raise NotAStore(f"{path} is damaged: it holds text that is not UTF-8") from error
-    except DBAPIError as error:
-        problem = str(error.orig)
+    except (DBAPIError, sqlite3.Error) as error:
+        problem = str(error.orig if isinstance(error, DBAPIError) else error)
         for sign, meaning in _TEMPORARY.items():
             if sign in problem:
                 raise StoreUnavailable(f"{path}: {meaning} ({problem})") from error
@@ -359,11 +353,6 @@ def _translated(path: Path) -> Iterator[None]:
 
 
 # -- plain reads ------------------------------------------------------------------------------------------------------
-
-# Every search runs the same few statements; through SQLAlchemy and its sessions they cost ten times as much as in
-# SQLite itself.
-_DIALECT = SQLiteDialect(paramstyle="named")
-_LIST = re.compile(r"\(__\[POSTCOMPILE_(\w+)]\)")
 
 
 class SqliteReader:
@@ -378,49 +367,9 @@ class SqliteReader:
         if self._connection is None:
             self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
             self._connection.execute(READ_ONLY)
-        found = []
-        for statement, values in reads:
-            text, constants, processors = _compiled(statement)
-            given = {name: _bound(value) for name, value in values.items()}
-            rows = self._connection.execute(text, constants | given).fetchall()
-            found.append([_processed(row, processors) for row in rows] if processors else rows)
-        return found
+        return PlainStatements(self._connection).rows(reads)
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-def _bound(value: Any) -> Any:
-    """Return a value as SQLite takes it."""
-    if isinstance(value, list):
-        return json.dumps(value)
-    return to_micros(value) if isinstance(value, datetime) else value
-
-
-@cache
-def _compiled(statement: Any) -> tuple[str, dict[str, Any], list[tuple[int, Processor]]]:
-    """Return the text of a statement, with lists taken from JSON, its constants, and how values of some columns are
-    read."""
-    compiled = statement.compile(dialect=_DIALECT)
-    text = _LIST.sub(r"(SELECT value FROM json_each(:\1))", str(compiled))
-    processors = [
-        (at, processor)
-        for at, column in enumerate(statement.selected_columns)
-        if (processor := _processor(column.type)) is not None
-    ]
-    return text, dict(compiled.params), processors
-
-
-def _processor(kind: Any) -> Processor | None:
-    if isinstance(kind, JSON):  # SQLAlchemy's own is three functions around this one
-        return lambda value: None if value is None else json.loads(value)
-    return kind.dialect_impl(_DIALECT).result_processor(_DIALECT, None)  # type: ignore[no-any-return]
-
-
-def _processed(row: Sequence[Any], processors: Sequence[tuple[int, Processor]]) -> Sequence[Any]:
-    values = list(row)
-    for at, processor in processors:
-        values[at] = processor(values[at])
-    return values
