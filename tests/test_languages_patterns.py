@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import jiyi
 from jiyi.languages import LANGUAGES
@@ -42,7 +44,7 @@ def compiled() -> Iterator[tuple[str, re.Pattern[str]]]:
         for pattern in inline(path):
             yield f"{name}: {pattern.pattern}", pattern
     for ended in (True, False):
-        for slot, pattern in slots._patterns(ended=ended):
+        for slot, _, pattern in slots._patterns(ended=ended):
             yield f"slot {slot} {pattern.pattern}", pattern
     for scanner in _scanners(LANGUAGES):
         yield f"core {scanner.family.core}", scanner.core
@@ -118,3 +120,19 @@ def test_reading_a_message_takes_linear_time(run: str) -> None:
 
     seconds(500)  # compiles the patterns
     assert any(seconds(16_000) < 12 * seconds(4_000) + 0.1 for _ in range(3))
+
+
+QUICK_TESTS = [
+    *((words, pattern) for ended in (True, False) for _, words, pattern in slots._patterns(ended=ended)),
+    *((language.ending_words, re.compile(language.ending, re.IGNORECASE)) for language in LANGUAGES),
+]
+
+
+@pytest.mark.parametrize(("words", "pattern"), QUICK_TESTS, ids=lambda value: getattr(value, "pattern", None))
+@settings(max_examples=5, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_text_without_the_words_of_a_pattern_does_not_match_it(
+    words: list[str], pattern: re.Pattern[str], data: st.DataObject
+) -> None:
+    found = pattern.search(data.draw(st.from_regex(pattern)))
+    assert found is None or any(word in found[0].casefold() for word in words)

@@ -90,5 +90,6 @@ class Language:
     limit: str = NEVER  # allergic to, I never fly: it matters for requests that do not name it
     reported: str = NEVER  # says:, translate: what follows, in the first person, is somebody else's
     ending: str = NEVER  # Mochi died, we sold the car; a group that begins with `thing` is what has ended
+    ending_words: tuple[str, ...] = ()  # of which every ending has one, in lower case: a quick test
     dates: DateRules = field(default_factory=DateRules)
     number: Callable[[str], int] = int  # the value of a number in digits or words; ValueError or KeyError if none

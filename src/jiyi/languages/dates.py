@@ -23,6 +23,7 @@ from functools import cache, cached_property
 from itertools import zip_longest
 from operator import itemgetter
 
+from ..text_cache import text_cache
 from . import numeric
 from .base import Family, Language, RangeRules, Resolve
 from .calendar import (
@@ -42,6 +43,10 @@ from .calendar import (
 from .clock import blank_pattern, refined
 from .registry import LANGUAGES
 from .words import fold_traditional
+
+_LONGEST_CACHED = 1000  # characters
+
+Found = tuple[int, int, re.Match[str], Resolve]  # start, negative end, and the rule that matched
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +73,14 @@ def dates(text: str, at: datetime, *, future: bool = False) -> list[TimeSpan]:
     """
     if at.utcoffset() is None:
         raise ValueError("at has no time zone: pass an aware datetime, such as datetime.now(UTC)")
-    folded = _folded(text)
+    folded, languages, found = _found(text) if len(text) <= _LONGEST_CACHED else _found.__wrapped__(text)
+    if not found:
+        return []
     calendar = Calendar(at, future)
-    languages = _languages(folded)
     clocks = [language.dates.clock for language in languages]
     atoms: list[Atom] = []
     free = 0
-    for atom in scan(folded, _scanners(languages), calendar):
+    for atom in resolved(found, calendar):
         # A time of day can reach into what comes next.
         if atom.start >= free:
             atoms.append(refined(folded, atom, free, clocks))
@@ -82,6 +88,14 @@ def dates(text: str, at: datetime, *, future: bool = False) -> list[TimeSpan]:
     ranges = Ranges(folded, calendar, [language.dates.ranges for language in languages])
     spans = [_span(text, atom) for atom in ranges.joined(atoms)]
     return [span for span in spans if span is not None]
+
+
+@text_cache(64)  # the same words are read as past and as future, as a message and as a statement
+def _found(text: str) -> tuple[str, tuple[Language, ...], list[Found]]:
+    """Return the text in one width and script, the languages it may be in, and the words that may name a time."""
+    folded = _folded(text)
+    languages = _languages(folded)
+    return folded, languages, find(folded, _scanners(languages))
 
 
 def _folded(text: str) -> str:
@@ -152,9 +166,9 @@ class Scanner:
         return re.compile(f"{self.before}(?:{inside}){self.after}", re.IGNORECASE | re.ASCII)
 
 
-def scan(text: str, scanners: Iterable[Scanner], calendar: Calendar) -> list[Atom]:
-    """Return the times in a text, in order, without overlaps."""
-    found: list[tuple[int, int, re.Match[str], Resolve]] = []
+def find(text: str, scanners: Iterable[Scanner]) -> list[Found]:
+    """Return the words that may name a time, in order; they may overlap."""
+    found: list[Found] = []
     # Several times faster than searching without regard to case.
     lower = text.lower()
     for scanner in scanners:
@@ -166,6 +180,11 @@ def scan(text: str, scanners: Iterable[Scanner], calendar: Calendar) -> list[Ato
                     found.append((start, -end, match, resolve))
     # Sorting is stable: of two rules for the same words the first one counts.
     found.sort(key=itemgetter(0, 1))
+    return found
+
+
+def resolved(found: Iterable[Found], calendar: Calendar) -> list[Atom]:
+    """Return the times that words name, in order, without overlaps."""
     atoms: list[Atom] = []
     free = 0
     for start, negative_end, match, resolve in found:

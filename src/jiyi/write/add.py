@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from typing import ParamSpec, TypeVar
 
 from pydantic import JsonValue, TypeAdapter
 
@@ -22,7 +23,7 @@ from ..store.store import Store
 from .accept import Accepted, identify
 from .build import Context, derived, stated, verbatim
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
-from .drafts import Extractor
+from .drafts import READ_AT_ONCE, Extractor
 from .index import KeywordRules, embed_entries, index_entries
 from .known import known_memories
 from .reconcile import Proposed, end_named, fact_told, keep_rest, settle, stated_facts, supersede
@@ -38,6 +39,8 @@ REACH = max(UNIT_MESSAGES, HISTORY_MESSAGES)  # earlier messages that extraction
 
 CONTEXT = TypeAdapter(Context)  # as it is stored in a job
 logger = logging.getLogger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +74,9 @@ class Made:
 
 async def add(accepted: Accepted, context: Context, *, idempotency_key: str | None, actor: str, flow: Flow) -> Receipt:
     """Add messages or statements. With a language model, a job for it is written with the messages."""
-    request_hash = identity(repr(accepted), repr(context))
+    request_hash = ""
     if idempotency_key is not None:  # checked again inside the transaction; here it saves the work
+        request_hash = identity(repr(accepted), repr(context))
         earlier = await flow.store.additions.receipt(context.user_id, idempotency_key, request_hash)
         if earlier is not None:
             return earlier
@@ -164,7 +168,7 @@ async def make(
     # Another name is another person, even if nobody else speaks in the conversation.
     is_user = frozenset({normalise(context.user_id)})
     compared = flow.settings.enabled and len(stated) <= MOST_COMPARED
-    proposed = await asyncio.to_thread(_stated, stated, context) if compared else _plain(stated)
+    proposed = await _read([one.content for one in stated], _stated, stated, context) if compared else _plain(stated)
     if messages and flow.settings.enabled:
         ids = {message.id for message in messages}
         if tail is None or any(isinstance(message, StoredMessage) for message in messages):
@@ -200,6 +204,13 @@ async def make(
     )
 
 
+async def _read(texts: Sequence[str], work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run work on texts; in a thread if they are long."""
+    if sum(map(len, texts)) <= READ_AT_ONCE:
+        return work(*args, **kwargs)
+    return await asyncio.to_thread(work, *args, **kwargs)
+
+
 def _plain(stated: Sequence[NewMemory]) -> list[Proposed]:
     return [Proposed(memory=memory, told_at=memory.occurred_at, stated=True) for memory in stated]
 
@@ -221,7 +232,7 @@ async def index(
     there = {*known, *(await flow.store.memories.known(user_id, asked, at) if asked else ())}
     new = [memory for memory in memories if memory.dedupe_hash not in there]
     texts = [(one.content, one.summary, one.tags, one.data) for one in new]
-    entries, times = await asyncio.to_thread(index_entries, texts, flow.keyword_rules)
+    entries, times = await _read([text[0] for text in texts], index_entries, texts, flow.keyword_rules)
     for seconds in times:
         flow.meter.observe("keyword_extraction_seconds", seconds)
     entries, problem = await embed_entries(entries, [text[0] for text in texts], flow.embedder)

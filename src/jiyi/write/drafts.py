@@ -9,6 +9,8 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+READ_AT_ONCE = 1000  # characters; for less, changing to another thread and back would take longer than the work
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:

@@ -21,7 +21,7 @@ from pydantic import JsonValue
 from ..languages import TimeSpan, cue, dates, sentences
 from ..roles import is_person
 from .classify import Classification, classify
-from .drafts import Draft, Evidence, Extracted, Said, Unit
+from .drafts import READ_AT_ONCE, Draft, Evidence, Extracted, Said, Unit
 from .slots import SlotValue, ended_things, slot_values
 
 VERSION = "builtin-2"
@@ -67,7 +67,8 @@ class BuiltinExtractor:
 
     async def __call__(self, unit: Unit, /) -> Extracted:
         left = {said.id for said in unit.messages}
-        drafts = await asyncio.to_thread(extract, unit, left)
+        short = sum(len(said.text) for said in unit.messages) <= READ_AT_ONCE
+        drafts = extract(unit, left) if short else await asyncio.to_thread(extract, unit, left)
         late = f"{len(left)} messages are kept verbatim only: they took more than {BUDGET_S:g} s to read"
         return Extracted(drafts=tuple(drafts), problems=(late,) if left else ())
 

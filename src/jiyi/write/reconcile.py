@@ -345,17 +345,16 @@ async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store)
         if item.id not in changed and (item.agent_id, item.group_id) == (place.agent_id, place.group_id)
     ]
     there += [memory for memory in found.memories if memory.valid_to is None]
-    words = {one.id: frozenset(tokens(one.content)) for one in (*there, *news)}
-    common = Counter(word for own in words.values() for word in own)
-    rarity = {word: log((len(words) + COMMON) / count) for word, count in common.items()}
+    about = {one.id: _may_end(one, there, things.get(one.id, [])) for one in news}
+    words, rarity = _rarity([*there, *news]) if any(about.values()) else ({}, {})
+    over: set[str] = set()
     for new in news:
-        named = things.get(new.id, [])
-        old = _nearest(new, there, words, rarity, named)
+        old = _nearest(new, [one for one in about[new.id] if one[0].id not in over], words, rarity)
         if old is None or (isinstance(old, MemoryItem) and await edited(old, store)):
             if new.data.get("only_ends"):
                 found = replace(found, memories=tuple(one for one in found.memories if one.id != new.id))
             continue
-        there.remove(old)
+        over.add(old.id)
         found = end_statement(found, old, new, at)
     return found
 
@@ -366,15 +365,10 @@ def _changes_something(new: NewMemory) -> bool:
     return kind in ENDING and (kind != "change" or classify(new.content, "user").probability(*ENDING) >= SURE)
 
 
-def _nearest(
-    new: NewMemory,
-    there: Sequence[Told],
-    words: Mapping[str, frozenset[str]],
-    rarity: Mapping[str, float],
-    things: Sequence[frozenset[str]],
-) -> Told | None:
-    own = sum(rarity[word] for word in words[new.id])
-    best, most = None, ENOUGH_FOR_CHANGE if new.data.get("kind") == "change" else ENOUGH
+def _may_end(new: NewMemory, there: Sequence[Told], things: Sequence[frozenset[str]]) -> list[tuple[Told, bool]]:
+    """Return the earlier statements that a new one may be about, with True if it names them."""
+    found: list[tuple[Told, bool]] = []
+    ends_alike = not new.data.get("only_ends") and new.data.get("kind") in ENDING
     for old in there:
         if old.id == new.id or old.valid_from >= new.valid_from or old.trust != new.trust:
             continue
@@ -383,14 +377,34 @@ def _nearest(
         named = any(names(str(old.data.get("value") or old.content), thing) for thing in things)
         if old.data.get("attribute") in PLACES:
             named = False
-        if not named and (new.data.get("only_ends") or new.data.get("kind") not in ENDING):
+        if not named and not ends_alike:
             continue
         if old.data.get("attribute") and not named and new.data.get("kind") != "correction":
             continue  # an attribute has its own timeline: a flight to Rome does not end a home in Rome
+        found.append((old, named))
+    return found
+
+
+def _rarity(texts: Sequence[Told]) -> tuple[dict[str, frozenset[str]], dict[str, float]]:
+    """Return the words of each text, and how rare each word is among them."""
+    words = {one.id: frozenset(tokens(one.content)) for one in texts}
+    common = Counter(word for own in words.values() for word in own)
+    return words, {word: log((len(words) + COMMON) / count) for word, count in common.items()}
+
+
+def _nearest(
+    new: NewMemory, there: Sequence[tuple[Told, bool]], words: Mapping[str, frozenset[str]], rarity: Mapping[str, float]
+) -> Told | None:
+    """Return the statement that shares most words with a new one; one that it names comes before all others."""
+    if not there:
+        return None
+    own = sum(rarity[word] for word in words[new.id])
+    best, most = None, ENOUGH_FOR_CHANGE if new.data.get("kind") == "change" else ENOUGH
+    for old, named in there:
         shared = sum(rarity[word] for word in words[old.id] & words[new.id])
         alike = shared / sqrt(own * sum(rarity[word] for word in words[old.id]) or 1.0)
         if named:
-            alike += 1  # before all that are only alike
+            alike += 1
         if alike > most:
             best, most = old, alike
     return best

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 
-from ..languages import cue, dates
+from ..languages import LANGUAGES, cue, dates
 from ..languages.base import word_set
 
 
@@ -89,16 +89,22 @@ def slot_values(text: str) -> list[SlotValue]:
     if len(text) > 400 or text.rstrip().endswith(("?", "？")):
         return []
     plain = _OWN_CLAUSE.sub("我", text.replace("’", "'")) if text.startswith("我") else text.replace("’", "'")
-    ended = {one.slot: one for one in _matches(plain, _patterns(ended=True), ended=True)}
-    if _NOT_NOW.search(plain):
+    lower = plain.lower()
+    ended = {one.slot: one for one in _matches(plain, lower, ended=True)}
+    stated = {one.slot: one for one in _matches(plain, lower, ended=False)}
+    if (ended or stated) and _NOT_NOW.search(plain):
         return [one for one in ended.values() if one.value]
-    stated = {one.slot: one for one in _matches(plain, _patterns(ended=False), ended=False)}
     return [*stated.values(), *(one for slot, one in ended.items() if slot not in stated)]
 
 
-def _matches(text: str, table: list[tuple[str, re.Pattern[str]]], *, ended: bool) -> Iterator[SlotValue]:
+def _matches(text: str, lower: str, *, ended: bool) -> Iterator[SlotValue]:
     seen: set[str] = set()
-    for slot, pattern in table:
+    for slot, words, pattern in _patterns(ended=ended):
+        for word in words:
+            if word in lower:
+                break
+        else:
+            continue
         found = pattern.search(text)
         if found is None:
             continue
@@ -151,13 +157,13 @@ def _subject(who: str | None) -> str | None:
 
 
 @cache
-def _patterns(*, ended: bool) -> list[tuple[str, re.Pattern[str]]]:
+def _patterns(*, ended: bool) -> list[tuple[str, list[str], re.Pattern[str]]]:
     """Read the table; its format is described there."""
     lines = files(__package__).joinpath("slots.txt").read_text("utf-8").splitlines()
     rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
     return [
-        (slot.removeprefix("end "), re.compile(_PART.sub(lambda part: _PARTS[part[1]], pattern)))
-        for slot, pattern in rows
+        (slot.removeprefix("end "), words.split("|"), re.compile(_PART.sub(lambda part: _PARTS[part[1]], pattern)))
+        for slot, words, pattern in rows
         if slot.startswith("end ") == ended
     ]
 
@@ -170,6 +176,7 @@ _NOT_NAMED = word_set(
     " finally sadly up all me it them that this on in at phone battery"
 )
 _DATE_NOTE = re.compile(r" ?[(（]\d{4}-[^()（）]*[)）]")
+_ENDING_WORDS = [word for language in LANGUAGES for word in language.ending_words]
 _ANY_DAY = datetime(2000, 1, 1, tzinfo=UTC)  # the positions of times do not depend on it
 
 
@@ -179,7 +186,8 @@ def ended_things(text: str) -> list[frozenset[str]]:
     >>> ended_things("We sold the Civic yesterday.")
     [frozenset({'civic'})]
     """
-    if _NO_ENDING.search(text):
+    folded = text.casefold()
+    if not any(word in folded for word in _ENDING_WORDS) or _NO_ENDING.search(text):
         return []
     text = _DATE_NOTE.sub("", text)
     for span in reversed(dates(text, _ANY_DAY)):

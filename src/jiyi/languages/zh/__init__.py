@@ -41,6 +41,7 @@ CHINESE = Language(
         "(?:去世|走丢|死|停|取消|黄|卖|退|戒)[掉了]"
         r"|(?:卖|退|取消|停|辞|戒)[掉了]+(?P<thing_zh2>\w{2,6})"
     ),
+    ending_words=tuple("手掰婚世丢死停消黄卖退戒辞"),
     asked_question=r"问过|问了|提问|问题|请求",
     dates=DateRules(families=dates.FAMILIES + relative_dates.FAMILIES, gap=r"[ \t]{0,2}", clock=CLOCK, ranges=RANGES),
     number=chinese_number,
