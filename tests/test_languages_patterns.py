@@ -25,7 +25,7 @@ from jiyi.write.drafts import Said, Unit
 from jiyi.write.extract import extract
 
 ROOT = Path(jiyi.__path__[0])
-FACTORIES = ("_runs", "_pieces", "_patterns", "_phrases")
+FACTORIES = ("_runs", "_pieces", "_ascii_pieces", "_patterns", "_phrases")
 
 
 def compiled() -> Iterator[tuple[str, re.Pattern[str]]]:

@@ -3,6 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from jiyi.languages import words
 from jiyi.languages.terms import tokens
 from jiyi.languages.words import is_stop_word, plain
 from jiyi.languages.zh.words import PARTICLES, STOP_PAIRS
@@ -163,3 +164,9 @@ def test_content_words(word: str) -> None:
 
 def test_stop_words_are_in_normal_form() -> None:
     assert all(is_stop_word(word) for word in CHINESE)
+
+
+@given(ascii_text | st.text(st.sampled_from("aZ9_ -:/.@'+&#,10()"), max_size=40))
+def test_the_pattern_for_ascii_finds_the_same_pieces(text: str) -> None:
+    found = [(match.span(), match.lastgroup) for match in words._pieces().finditer(text)]
+    assert [(match.span(), match.lastgroup) for match in words.pieces(text)] == found

@@ -3,41 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from .cache import resolve as resolve_caches
 from .embed import CachedQueries, Embedder, resolve
-from .engines import Engines, open_engines
 from .errors import JiyiError
 from .index.search_index import SearchIndex
 from .keep.retention import Retention
 from .llm import LLM
 from .llm import resolve as resolve_llm
-from .llm.client import LLMClient
-from .llm.keywords import Expander
 from .metrics import Meter
-from .models import Deletion
+from .models import Deletion, MemoryItem
 from .read.accesses import Accesses
 from .read.presets import PRESETS, TYPE_PRIORITIES, Ranking
 from .read.rerank import Reranker
 from .read.rerank import resolve as resolve_reranker
 from .read.search import Period, Searcher
 from .scope import Lifetimes, Scope
-from .settings import Settings
+from .settings import EngineSettings, Settings
 from .store.store import Store
 from .text_cache import clear_text_caches
 from .transfer.spool import forget_uploads, spool_of
-from .write.add import Flow
-from .write.drafts import Extractor
-from .write.extract import BuiltinExtractor
-from .write.index import KeywordRules
 
 if TYPE_CHECKING:
+    from .engines import Engines
     from .files.workspace_files import WorkspaceFiles
+    from .llm.client import LLMClient
+    from .llm.keywords import Expander
+    from .write.add import Flow
+    from .write.drafts import Extractor
+    from .write.index import KeywordRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,20 +67,20 @@ async def ids_in(memory: Any, place: Scope) -> list[str]:
     return await engine.store.memories.ids_in(place)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Engine:
     settings: Settings
     store: Store
     index: SearchIndex
     embedder: Embedder
     meter: Meter
-    rules: KeywordRules
-    pipeline: Flow
     searcher: Searcher
     accesses: Accesses
     lifetimes: Lifetimes
     llm: LLMClient | None
     expander: Expander | None
+    extractors: tuple[Extractor, ...]  # besides the built-in one
+    slow_extractor: Extractor | None
     files: WorkspaceFiles | None
     spool: Path  # uploads that wait to be imported
     engines: Engines | None  # external ones
@@ -106,33 +105,20 @@ class Engine:
 
         store, meter = open_store(where or settings.url, settings), Meter()
         embedder = embedder or resolve(settings)
-        engines = open_engines(store, embedder, settings, meter)
+        engines = _engines(store, embedder, settings, meter)
         index = open_index(store, settings, None if engines is None else engines.search)
         if settings.cache.max_query_vectors:
             embedder = CachedQueries(embedder, settings.cache.max_query_vectors)
-        rules = KeywordRules(settings.extraction.max_keywords_per_memory, settings.extraction.min_keyword_weight)
-        expander = judging = None
+        expander = None
         client = resolve_llm(settings, store.llm_usage, meter, llm)
         if client is not None:
-            from .write.llm import LlmExtractor, judge  # imported late because their validators are slow to build
+            from .write.llm import LlmExtractor  # imported late because its validators are slow to build
 
             extractor = extractor or LlmExtractor(client)
-            judging = partial(judge, llm=client)
             if settings.search.expand_with_llm:
                 from .llm.keywords import Expander
 
                 expander = Expander(client)
-        pipeline = Flow(
-            store=store,
-            index=index,
-            embedder=embedder,
-            keyword_rules=rules,
-            settings=settings.extraction,
-            extractors=(BuiltinExtractor(), *extractors),
-            slow_extractor=extractor,
-            judge=judging,
-            meter=meter,
-        )
         ranking = _ranking(settings)
         accesses = Accesses(store, index, on=settings.recalls.enabled, keep=settings.recalls.max_per_user)
         period = Period.of(settings.cache.ttl_s, ranking.weights.half_life_days)
@@ -142,8 +128,6 @@ class Engine:
             index=index,
             embedder=embedder,
             meter=meter,
-            rules=rules,
-            pipeline=pipeline,
             searcher=Searcher(
                 store,
                 index,
@@ -158,10 +142,54 @@ class Engine:
             lifetimes=tuple(sorted(Retention(settings=settings.maintenance).lifetimes.items())),
             llm=client,
             expander=expander,
+            extractors=tuple(extractors),
+            slow_extractor=extractor,
             files=_files(settings, workspace, workspace_user),
             spool=spool_of(settings, where),
             engines=engines,
         )
+
+    @cached_property
+    def rules(self) -> KeywordRules:
+        from .write.index import KeywordRules
+
+        given = self.settings.extraction
+        return KeywordRules(given.max_keywords_per_memory, given.min_keyword_weight)
+
+    @cached_property
+    def pipeline(self) -> Flow:
+        """The stages of `add`, loaded with the first one: programs that only search start faster."""
+        from .write.add import Flow
+        from .write.extract import BuiltinExtractor
+
+        judging = None
+        if self.llm is not None:
+            from .write.llm import judge
+
+            judging = partial(judge, llm=self.llm)
+        return Flow(
+            store=self.store,
+            index=self.index,
+            embedder=self.embedder,
+            keyword_rules=self.rules,
+            settings=self.settings.extraction,
+            extractors=(BuiltinExtractor(), *self.extractors),
+            slow_extractor=self.slow_extractor,
+            judge=judging,
+            meter=self.meter,
+        )
+
+    @cached_property
+    def change(self) -> Callable[..., Awaitable[MemoryItem]]:
+        from .write.change import change
+
+        return partial(change, store=self.store, embedder=self.embedder, rules=self.rules)
+
+    @cached_property
+    def restore(self) -> Callable[..., Awaitable[MemoryItem]]:
+        from .write.change import restore
+
+        return partial(restore, store=self.store, embedder=self.embedder, rules=self.rules)
 
     async def start(self) -> None:
         await self.store.start()
@@ -226,6 +254,14 @@ def _ranking(settings: Settings) -> Ranking:
         priorities=TYPE_PRIORITIES,
         half_lives={name: days for name, days in half_lives.items() if days is not None},
     )
+
+
+def _engines(store: Store, embedder: Embedder, settings: Settings, meter: Meter) -> Engines | None:
+    if settings.engines == EngineSettings():
+        return None
+    from .engines import open_engines
+
+    return open_engines(store, embedder, settings, meter)
 
 
 def _files(settings: Settings, workspace: str | Path | None, user: str | None) -> WorkspaceFiles | None:

@@ -1,24 +1,24 @@
-"""The class `Memory`: each verb validates its arguments and runs its stages, which are in `write` and `read`."""
+"""The class `Memory`: each verb validates its arguments and runs its stages, which are in `write` and `read`.
+Those of writing are imported when a verb needs them: programs that only search start faster."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
-from typing import Any, Self, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast, get_args
 
 from pydantic import JsonValue
 
 from . import validation
-from .areas import BackgroundJobs, Jobs, Keys, Maintenance, Relations, Synonyms, Transfer, Usage, Workspace
-from .areas.sessions import Sessions, TurnQueue, turn_of
+from .areas import Areas
+from .areas.background import BackgroundJobs
+from .areas.sessions import TurnQueue, turn_of
 from .embed import Embedder
 from .engine import Engine, Runtime
 from .errors import InvalidInput
 from .health import HealthCheck
-from .keep.erase import erase, erase_all
 from .languages.words import language as language_of
 from .llm import LLM
 from .models import (
@@ -37,24 +37,20 @@ from .models import (
     Stats,
     Status,
 )
-from .read.context import MAX_LINES, ContextLanguage, Style, log_degraded, render_context, select_for_context
 from .read.hits import as_they_were, to_the_point
 from .read.query import interpret, with_llm_synonyms
 from .read.rerank import Reranker
-from .scope import Filter, Filters, TimeRange, explain_arguments
-from .settings import Settings
-from .write.accept import What, accept
-from .write.add import add
-from .write.build import Context
-from .write.change import Changes, change, changed_fields, named, restore
-from .write.classify import is_small_talk
-from .write.drafts import Extractor
+from .scope import Changes, Filter, Filters, TimeRange, explain_arguments
+from .settings import Settings, load_settings
 
-__all__ = ["Memory"]
+if TYPE_CHECKING:
+    from .read.context import ContextLanguage, Style
+    from .write.accept import What
+    from .write.drafts import Extractor
 
 
 @explain_arguments
-class Memory:
+class Memory(Areas):
     """A long-term memory.
 
     async with Memory.open() as memory:
@@ -70,18 +66,7 @@ class Memory:
         self._engine = engine
         self._background = BackgroundJobs(engine)
         self._turns = TurnQueue(self.add)
-        self._change = partial(change, store=engine.store, embedder=engine.embedder, rules=engine.rules)
-        self._restore = partial(restore, store=engine.store, embedder=engine.embedder, rules=engine.rules)
         self._health = HealthCheck(engine)
-        self.jobs = Jobs(engine, self._background)
-        self.keys = Keys(engine)
-        self.synonyms = Synonyms(engine)
-        self.relations = Relations(engine)
-        self.workspace = Workspace(engine)
-        self.maintenance = Maintenance(engine)
-        self.transfer = Transfer(engine, self.add, self.count)
-        self.sessions = Sessions(self.add, self.jobs, self._turns)
-        self.usage = Usage(engine, self._turns)
 
     @classmethod
     def open(
@@ -107,8 +92,6 @@ class Memory:
 
         Use it as `async with Memory.open() as memory:`, or `memory = await Memory.open()` and `await memory.close()`.
         """
-        from .settings import load_settings
-
         settings = settings or load_settings()
         parts: dict[str, Any] = {"settings": settings, "embedder": embedder, "llm": llm, "reranker": reranker}
         parts |= {"extractor": extractor, "extractors": extractors}
@@ -169,6 +152,10 @@ class Memory:
             await memory.add("I moved to Berlin in May", user_id="mei")
             await memory.add([{"role": "user", "content": "下周三去上海出差"}], user_id="mei", session_id="s1")
         """
+        from .write.accept import accept
+        from .write.add import add
+        from .write.build import Context
+
         context = Context(
             user_id=validation.name("user_id", user_id),
             session_id=validation.optional_name("session_id", session_id),
@@ -233,9 +220,11 @@ class Memory:
 
             await memory.update(memory_id, user_id="mei", content="likes coffee", version=3)
         """
+        from .write.change import changed_fields
+
         given = changed_fields(**changes)
         action = "archive" if given.get("status") == "archived" else "update"
-        return await self._change(
+        return await self._engine.change(
             memory_id, given, user_id=user_id, version=version, action=action, actor=actor, reason=reason
         )
 
@@ -250,7 +239,7 @@ class Memory:
         reason: str | None = None,
     ) -> MemoryItem:
         """Restore an earlier version, by default the one before the last change; `expected_version` is the current."""
-        return await self._restore(
+        return await self._engine.restore(
             memory_id, user_id=user_id, version=version, expected=expected_version, actor=actor, reason=reason
         )
 
@@ -262,6 +251,8 @@ class Memory:
 
             gone = await memory.delete(found.hits[0].id, user_id="mei")
         """
+        from .keep.erase import erase
+
         memory, engine = await self.get(memory_id, user_id=user_id), self._engine
         lines = await engine.before_delete(user_id)
         done = await erase(engine.store, engine.embedder, engine.rules, user_id, [memory.id], with_sources=with_sources)
@@ -269,6 +260,8 @@ class Memory:
 
     async def delete_all(self, user_id: str) -> Deletion:
         """Delete everything of exactly this user. This cannot be undone."""
+        from .keep.erase import erase_all
+
         engine, user_id = self._engine, validation.name("user_id", user_id)
         lines = await engine.before_delete(user_id)
         done = await erase_all(engine.store, engine.index, user_id)
@@ -341,21 +334,25 @@ class Memory:
 
             prompt = await memory.context("晚饭吃什么？", user_id="mei", max_tokens=400)
         """
+        from .read import context
+        from .write.classify import is_small_talk
+
         validation.whole("max_tokens", max_tokens, highest=1_000_000)
-        validation.choice("style", style, get_args(Style))
+        validation.choice("style", style, get_args(context.Style))
         if language is not None:
-            validation.choice("language", language, get_args(ContextLanguage))
+            validation.choice("language", language, get_args(context.ContextLanguage))
         least, at = min_relevance_score, filters.get("as_of") or asked_at
         found = await self.search(
-            query, user_id=user_id, min_relevance_score=least, limit=MAX_LINES, asked_at=asked_at, **filters
+            query, user_id=user_id, min_relevance_score=least, limit=context.MAX_LINES, asked_at=asked_at, **filters
         )
-        log_degraded(found.degraded)
-        chosen = select_for_context(found.hits, query if is_small_talk(query) else None)
+        context.log_degraded(found.degraded)
+        chosen = context.select_for_context(found.hits, query if is_small_talk(query) else None)
         weak = {hit.id for hit in chosen if hit.relevance_score < RELEVANT}
         memories = await self.get_many([hit.id for hit in chosen], user_id=user_id) if chosen else ()
         memories = [to_the_point(memory, query) for memory in as_they_were(memories, at)]
         spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
-        return render_context(memories, max_tokens=max_tokens, style=style, language=spoken, as_of=at, weak=weak)
+        options: Any = {"max_tokens": max_tokens, "style": style, "as_of": at, "weak": weak}
+        return context.render_context(memories, language=spoken, **options)
 
     def _search_filter(self, user_id: str, asked_at: datetime | None, filters: Filters) -> Filter:
         where = Filter.parse(user_id=user_id, asked_at=asked_at, lifetimes=self._engine.lifetimes, **filters)
@@ -368,6 +365,8 @@ class Memory:
 
     async def get(self, memory_id: str, *, user_id: str) -> MemoryItem:
         """Return one memory by its id, a unique beginning of it (8 characters or more), or its `memory_key`."""
+        from .write.change import named
+
         await self._engine.sync_files(validation.name("user_id", user_id))
         return await named(self._engine.store, user_id, validation.name("memory_id", memory_id))
 

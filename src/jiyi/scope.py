@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import wraps
+from types import SimpleNamespace
 from typing import Any, NoReturn, Self, TypedDict, TypeVar, get_args, get_type_hints
+
+from pydantic import JsonValue
 
 from . import validation
 from .languages.words import normalise
 from .memory_types import Layer
-from .models import Status, utc_now
+from .models import Status, Unset, utc_now
 
 T = TypeVar("T")
 TimeRange = tuple[datetime | None, datetime | None]
@@ -41,6 +44,21 @@ class Filters(TypedDict, total=False):
     time_range_days: int | None  # the same, counted back from now
     as_of: datetime | None  # valid at that time
     min_trust: float | None
+
+
+class Changes(TypedDict, total=False):
+    """The fields that `update` changes, as callers pass them. None, or leaving it out, keeps a field."""
+
+    content: str | None
+    summary: str | None
+    memory_type: str | None
+    importance: float | None
+    tags: Sequence[str] | None
+    metadata: dict[str, JsonValue] | None
+    occurred_at: datetime | None
+    valid_to: datetime | Unset | None  # None removes it
+    expires_at: datetime | Unset | None  # None removes it
+    status: Status | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +179,10 @@ def _explained(verb: Callable[..., Any]) -> Callable[..., Any]:
     parameters = inspect.signature(verb).parameters
     known = {name for name, one in parameters.items() if one.kind is not one.VAR_KEYWORD}
     if rest := parameters.keys() - known:
-        [fields] = get_args(get_type_hints(inspect.unwrap(verb))[rest.pop()])  # Unpack[…]
+        [name], written = rest, inspect.unwrap(verb)
+        # Only this annotation: those of other arguments may not have been imported.
+        only = SimpleNamespace(__annotations__={name: written.__annotations__[name]})
+        [fields] = get_args(get_type_hints(only, written.__globals__)[name])  # Unpack[…]
         known |= fields.__annotations__.keys()
 
     @wraps(verb)

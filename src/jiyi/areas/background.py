@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import logging
 from functools import partial
+from typing import TYPE_CHECKING
 
-from ..engine import Engine
 from ..errors import JiyiError
 from ..store.contract import LeaseLost
-from ..write.worker import Answers, Worker, run_job
-from .maintenance import maintainer_of
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+    from ..write.worker import Worker
 
 MAINTENANCE_POLL_S = 60.0
 
@@ -53,12 +55,16 @@ class BackgroundJobs:
 
 
 def new_worker(engine: Engine) -> Worker:
+    from ..write.worker import Answers, Worker, run_job
+
     run = partial(run_job, flow=engine.pipeline, max_attempts=engine.settings.jobs.max_attempts, answers=Answers())
     return Worker(engine.store, run, engine.settings.jobs, engine.meter)
 
 
 async def maintain(engine: Engine) -> None:
     """Run maintenance whenever it is due. The store decides which of several workers does it."""
+    from .maintenance import maintainer_of
+
     maintainer = maintainer_of(engine)
     while engine.settings.maintenance.interval_hours is not None:
         try:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
@@ -16,8 +16,9 @@ from .. import validation
 from ..errors import InvalidInput, StoreUnavailable
 from ..languages.words import language
 from ..models import CandidateMemory, Message, Observed, Receipt
-from ..write.extract import stated_in
-from .jobs import Jobs
+
+if TYPE_CHECKING:
+    from .jobs import Jobs
 
 MAX_QUEUED = 1_000  # turns; further ones wait for room
 RETRY_PAUSES_S = (0.2, 1.0, 5.0)
@@ -51,6 +52,8 @@ class Sessions:
         group_id: str | None = None,
     ) -> Receipt:
         """Store a context summary as an episode of its session, and the facts, preferences and tasks that it states."""
+        from ..write.extract import stated_in
+
         episode = CandidateMemory(text=summary, type="episode", importance=0.6, tags=("summary",))
         stated = await asyncio.to_thread(stated_in, summary)
         found = [CandidateMemory(text=text, type=kind, tags=("summary",)) for text, kind in stated]

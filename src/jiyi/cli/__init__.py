@@ -23,6 +23,6 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(50_000)  # a start allocates much and frees little: collecting costs a tenth of it
     atexit.register(gc.freeze)  # so that the interpreter does not search everything for garbage when it ends
-    from .app import app
+    from .app import app_for
 
-    app(prog_name="jiyi")
+    app_for(sys.argv[1:2])(prog_name="jiyi")

@@ -1,6 +1,7 @@
 """The command table, exit codes, and the commands about the installation: demo, doctor, version."""
 
 import asyncio
+from copy import copy
 from typing import Annotated, Any
 
 import typer
@@ -191,3 +192,14 @@ app.add_typer(workspace.app, name="workspace", rich_help_panel="Connect")
 app.add_typer(jobs.app, name="jobs", rich_help_panel="Maintain")
 app.add_typer(synonyms.app, name="synonyms", rich_help_panel="Maintain")
 app.add_typer(server.app, name="keys", rich_help_panel="Connect")
+
+
+def app_for(named: list[str]) -> typer.Typer:
+    """Return the application with only the command that is named, if it is: building all takes longer than most run."""
+    commands = [one for one in app.registered_commands if one.name in named]
+    groups = [one for one in app.registered_groups if one.name in named]
+    if not commands and not groups:
+        return app
+    only = copy(app)
+    only.registered_commands, only.registered_groups = commands, groups
+    return only

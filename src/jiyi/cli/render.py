@@ -14,7 +14,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..keep.verify import VerifyReport
 from ..metrics import Metrics
 from ..models import (
     Deletion,
@@ -30,13 +29,14 @@ from ..models import (
     Stats,
     utc_now,
 )
-from ..transfer.backup import BackupReport
 from .session import counted, plain
 
 if TYPE_CHECKING:
     from ..engines.verify import EngineReport
     from ..keep.compress import Bundle, CompressPlan, CompressReport
     from ..keep.undo import UndoPlan, UndoReport, UndoStep
+    from ..keep.verify import VerifyReport
+    from ..transfer.backup import BackupReport
 
 BAR = 20
 

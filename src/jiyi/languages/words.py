@@ -203,11 +203,16 @@ _SPELLED = rf"{LETTER}+(?:[{_MARKS}]+{LETTER}*)*"
 # What holds an identifier together: foo::bar, https://x, C:\dir, node.js, X7-Alpha, 10:30, me@x.org, R&D, fix#5, 1,000.
 _JOINT = r"(?:::|:?[/\\]{1,2}|[.\-:@'+&#]|(?<=\d),(?=\d{3}(?!\d)))"
 
+
+def _word(letter: str, spelled: str) -> str:
+    return rf"(?P<word>(?:(?<!-)(?<!{letter})--(?={letter}))?{spelled}(?:{_JOINT}{spelled})*(?:\+\+|[+#](?!{letter}))?)"
+
+
 # Every class is disjoint from the one after it, so a match never backtracks far: linear on any input.
 _PIECE = (
     rf"(?P<han>[{HAN}]+)"
     rf"|(?P<unspaced>[{UNSPACED}]+)"
-    rf"|(?P<word>(?:(?<!-)(?<!{LETTER})--(?={LETTER}))?{_SPELLED}(?:{_JOINT}{_SPELLED})*(?:\+\+|[+#](?!{LETTER}))?)"
+    rf"|{_word(LETTER, _SPELLED)}"
     r"|(?P<emoji>[\U0001f1e6-\U0001f1ff]{2}|[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff])"
 )
 
@@ -228,9 +233,15 @@ def _pieces() -> re.Pattern[str]:
     return re.compile(_PIECE)
 
 
+@cache
+def _ascii_pieces() -> re.Pattern[str]:
+    """Return the pattern that finds the same pieces in ASCII text, and takes a fraction of the time to compile."""
+    return re.compile(_word(r"\w", r"\w+"))
+
+
 def pieces(text: str) -> Iterator[re.Match[str]]:
     """Return the words of a prepared text; `lastgroup` is the kind of each: han, unspaced, word or emoji."""
-    return _pieces().finditer(text)
+    return (_ascii_pieces() if text.isascii() else _pieces()).finditer(text)
 
 
 def prepared(text: str) -> str:

@@ -1,11 +1,14 @@
 """Queries: parsing their text, and turning them into what the index searches for."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from math import log2
+from typing import TYPE_CHECKING
 
 from .. import validation
 from ..embed import Vectors
@@ -16,12 +19,14 @@ from ..languages.dates import dates
 from ..languages.sentences import split_sentences
 from ..languages.terms import builtin_synonyms, non_overlapping, query_keywords, tokens
 from ..languages.words import normalise
-from ..llm.keywords import Expander
 from ..models import SearchMode
 from ..scope import Filter
 from ..store.contract import SearchSnapshot
 from ..synonyms import Cooccurrence
 from .presets import Ranking
+
+if TYPE_CHECKING:
+    from ..llm.keywords import Expander
 
 LEGS: dict[SearchMode, tuple[str, ...]] = {
     "hybrid": ("keyword", "text", "semantic"),

@@ -1,57 +1,85 @@
 """The store: repositories over one SQL database. Every call names its user; none can reach another user's rows."""
 
-from .additions import Additions
-from .changes import Changes
-from .checks import Checks
-from .contract import StoreInfo
-from .database import Database
-from .deletions import Deletions
-from .edits import Edits, History
-from .entries import IndexEntries
-from .files import Files
-from .jobs import Jobs
-from .keys import Keys
-from .maintenance import Maintenance
-from .memories import Memories
-from .messages import Messages
-from .overview import Overviews
-from .projected import ProjectedMemories
-from .projections import Projections
-from .record_io import Records
-from .relations import Relations
-from .synonyms import Synonyms
-from .units import Units
-from .usage import LlmUsage, Recalls, Statistics
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .additions import Additions
+    from .changes import Changes
+    from .checks import Checks
+    from .contract import StoreInfo
+    from .database import Database
+    from .deletions import Deletions
+    from .edits import Edits, History
+    from .entries import IndexEntries
+    from .files import Files
+    from .jobs import Jobs
+    from .keys import Keys
+    from .maintenance import Maintenance
+    from .memories import Memories
+    from .messages import Messages
+    from .overview import Overviews
+    from .projected import ProjectedMemories
+    from .projections import Projections
+    from .record_io import Records
+    from .relations import Relations
+    from .synonyms import Synonyms
+    from .units import Units
+    from .usage import LlmUsage, Recalls, Statistics
+
+# Modules of repositories that are not in the module of their own name.
+MODULES = {
+    "history": "edits",
+    "llm_usage": "usage",
+    "overviews": "overview",
+    "recalls": "usage",
+    "records": "record_io",
+    "statistics": "usage",
+}
 
 
 class Store:
-    """All repositories of one database."""
+    """All repositories of one database. Each is loaded when it is first used: a search needs a third of them."""
+
+    additions: Additions
+    changes: Changes
+    checks: Checks
+    deletions: Deletions
+    edits: Edits
+    entries: IndexEntries
+    files: Files
+    history: History
+    jobs: Jobs
+    keys: Keys
+    llm_usage: LlmUsage
+    maintenance: Maintenance
+    memories: Memories
+    messages: Messages
+    projected: ProjectedMemories
+    projections: Projections
+    overviews: Overviews
+    recalls: Recalls
+    records: Records
+    relations: Relations
+    statistics: Statistics
+    synonyms: Synonyms
+    units: Units
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.additions = Additions(database)
-        self.changes = Changes(database)
-        self.checks = Checks(database)
-        self.deletions = Deletions(database)
-        self.edits = Edits(database)
-        self.entries = IndexEntries(database)
-        self.files = Files(database)
-        self.history = History(database)
-        self.jobs = Jobs(database)
-        self.keys = Keys(database)
-        self.llm_usage = LlmUsage(database)
-        self.maintenance = Maintenance(database)
-        self.memories = Memories(database)
-        self.messages = Messages(database)
-        self.projected = ProjectedMemories(database)
-        self.projections = Projections(database)
-        self.overviews = Overviews(database)
-        self.recalls = Recalls(database)
-        self.records = Records(database)
-        self.relations = Relations(database)
-        self.statistics = Statistics(database)
-        self.synonyms = Synonyms(database)
-        self.units = Units(database)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            kind = Store.__annotations__.get(name)
+            if kind is None:
+                raise AttributeError(f"the store has no {name}", name=name, obj=self)
+            module = import_module(f".{MODULES.get(name, name)}", __package__)
+            repository = getattr(module, kind)(self.database)
+            setattr(self, name, repository)
+            return repository
 
     async def start(self) -> None:
         """Connect, and create or migrate the schema."""

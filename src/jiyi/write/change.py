@@ -5,16 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, TypedDict, Unpack
-
-from pydantic import JsonValue
+from typing import Any, Unpack
 
 from .. import validation
 from ..embed import Embedder
 from ..errors import InvalidInput, NotFound, VersionConflict
 from ..memory_types import layer_of
-from ..models import MemoryItem, Revision, Status, Unset, utc_now
+from ..models import MemoryItem, Revision, Unset, utc_now
 from ..roles import told_by
+from ..scope import Changes
 from ..store.contract import EXTRACTED, STATED, Change
 from ..store.store import Store
 from ..text.passages import summarise
@@ -26,21 +25,6 @@ TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at")
 TRIES = 100
 MAX_VERSION = 10**9
 SHORTEST_BEGINNING = 8  # of an id
-
-
-class Changes(TypedDict, total=False):
-    """The fields that `update` changes, as callers pass them. None, or leaving it out, keeps a field."""
-
-    content: str | None
-    summary: str | None
-    memory_type: str | None
-    importance: float | None
-    tags: Sequence[str] | None
-    metadata: dict[str, JsonValue] | None
-    occurred_at: datetime | None
-    valid_to: datetime | Unset | None  # None removes it
-    expires_at: datetime | Unset | None  # None removes it
-    status: Status | None
 
 
 _VALIDATORS: dict[str, Callable[[str, Any], Any]] = {
