@@ -68,6 +68,7 @@ bench-postgres: $(VENV)/bench  ## searches in PostgreSQL, against pgvector's own
 
 bench-server: $(VENV)/bench  ## a running server under load, against the engine in process
 	$(BIN)/python -m bench.server
+	$(BIN)/python -m bench.capacity
 
 docs: $(VENV)/dev  ## write the generated pages of docs/
 	$(BIN)/python docs/generate.py

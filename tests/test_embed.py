@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jiyi import EmbeddingError, EmbeddingModelChanged, Memory, MissingExtra, SettingsError
+from jiyi import EmbeddingError, EmbeddingModelChanged, Memory, MissingExtra, SettingsError, embed
 from jiyi.embed import BuiltinEmbedder, embed_documents, embed_query, prepared, resolve, validated
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
@@ -523,6 +523,31 @@ async def test_vectors_of_another_length_under_the_same_name_are_named_too(place
         assert contents(await memory.search("chess", user_id="mei")) == ["plays chess"]
         await memory.maintenance.reindex()
         assert contents(await memory.search("tea", user_id="mei", search_mode="semantic", limit=1)) == ["likes tea"]
+
+
+async def test_queries_of_several_tasks_are_embedded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"question {number}" for number in range(6)]
+    alone = [embed._encode([text])[0] for text in texts]
+    batches: list[int] = []
+    encode = embed._encode
+    monkeypatch.setattr(embed, "_encode", lambda given: (batches.append(len(given)), encode(given))[1])
+    builtin = BuiltinEmbedder()
+    cancelled, *waiting = [asyncio.ensure_future(builtin.embed_query(text)) for text in texts]
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    assert np.allclose(await asyncio.gather(*waiting), alone[1:], atol=1e-6)
+    assert batches == [len(texts)]
+    assert np.array_equal(await builtin.embed_query(texts[0]), alone[0])
+
+
+async def test_a_failure_is_raised_for_each_of_the_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(texts: Sequence[str]) -> None:
+        raise OSError("no model")
+
+    monkeypatch.setattr(embed, "_encode", fail)
+    builtin = BuiltinEmbedder()
+    failed = await asyncio.gather(*(builtin.embed_query("tea") for _ in range(3)), return_exceptions=True)
+    assert [str(one) for one in failed] == ["no model"] * 3
 
 
 # -- the prepared model -----------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Sequence
 from functools import cache
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,12 +161,55 @@ class BuiltinEmbedder:
 
     id = "builtin:use-multilingual-3"
 
+    def __init__(self) -> None:
+        self._queries: WeakKeyDictionary[asyncio.AbstractEventLoop, QueryBatches] = WeakKeyDictionary()
+
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         return await asyncio.to_thread(_encode, texts)
 
     async def embed_query(self, text: str) -> Vectors:
-        vector: Vectors = (await asyncio.to_thread(_encode, [text]))[0]
-        return vector
+        loop = asyncio.get_running_loop()
+        return await self._queries.setdefault(loop, QueryBatches()).embed(text)
+
+
+class QueryBatches:
+    """Embeds queries that tasks of an event loop ask for at the same time: eight take as long as three alone."""
+
+    def __init__(self) -> None:
+        self._asked: list[tuple[str, asyncio.Future[Vectors]]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def embed(self, text: str) -> Vectors:
+        vector: asyncio.Future[Vectors] = asyncio.get_running_loop().create_future()
+        self._asked.append((text, vector))
+        if self._task is None:
+            # It begins after the tasks that are ready now, so that it has their queries too.
+            self._task = asyncio.create_task(self._run(), name="jiyi-embed")
+        return await vector
+
+    async def _run(self) -> None:
+        taken: list[tuple[str, asyncio.Future[Vectors]]] = []
+        try:
+            while self._asked:
+                taken, self._asked = self._asked[:BATCH], self._asked[BATCH:]
+                await self._embed(taken)
+        finally:
+            self._task = None
+            for _, vector in (*taken, *self._asked):
+                vector.cancel()  # does nothing to one that has its result
+            self._asked = []
+
+    async def _embed(self, taken: Sequence[tuple[str, asyncio.Future[Vectors]]]) -> None:
+        try:
+            found = await asyncio.to_thread(_encode, [text for text, _ in taken])
+        except Exception as error:  # noqa: BLE001 - it is raised where the queries are awaited
+            for _, vector in taken:
+                if not vector.done():
+                    vector.set_exception(error)
+            return
+        for (_, vector), row in zip(taken, found, strict=True):
+            if not vector.done():  # its search may have been cancelled
+                vector.set_result(row)
 
 
 def _encode(texts: Sequence[str]) -> Vectors:
