@@ -42,10 +42,10 @@ from jiyi.scope import Filter
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import WordEmbedder
 
-from . import answers, everyday
+from . import answers, engine_store, everyday
 from .datasets import load
 from .fill import PerturbedEmbedder
-from .texts import candidates, questions
+from .texts import questions
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from engine_servers import start_milvus, start_opensearch
@@ -53,8 +53,6 @@ from engine_servers import start_milvus, start_opensearch
 T = TypeVar("T")
 
 TOP = 10
-EACH = 200
-CHUNK = 1000
 LOUD = 100  # searches that are timed
 CHANGES = 40
 
@@ -232,17 +230,13 @@ async def opened(given: argparse.Namespace, settings: Settings) -> Memory:
 async def fill(given: argparse.Namespace) -> None:
     began = perf_counter()
     async with await opened(given, without_recalls(load_settings())) as memory:
-        for user, number in [("large", given.memories), *((f"user-{at}", EACH) for at in range(given.users))]:
-            done = await memory.count(user_id=user)
-            made = list(candidates(f"{user}:{done}", max(number - done, 0)))
-            for start in range(0, len(made), CHUNK):
-                await memory.add(made[start : start + CHUNK], user_id=user)
+        await engine_store.fill(memory, Path(given.folder) / "engines.db", given.memories, given.users)
     print(f"filled in {perf_counter() - began:,.0f} s", flush=True)
 
 
 async def with_engines(given: argparse.Namespace) -> None:
     asked = list(questions("speed", LOUD))
-    number = given.memories + given.users * EACH
+    number = given.memories + given.users * engine_store.EACH
     with engine_settings(given) as settings:
         async with await opened(given, settings) as memory:
             await memory.search("warm", user_id="nobody")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import grpc
 import pymongo
 import pytest
 
@@ -17,6 +18,7 @@ from engine_servers import EngineServer, start_ferretdb
 from jiyi import Memory, SettingsError
 from jiyi.engines import Engines
 from jiyi.engines.base import user_key
+from jiyi.engines.milvus import Milvus
 from jiyi.engines.reading import EngineSearch
 from jiyi.errors import EngineError
 from jiyi.settings import Settings, load_settings
@@ -202,15 +204,15 @@ async def test_an_interrupted_rebuild_continues(
         await memory.add([f"note {at}" for at in range(45)], user_id="mei")
         await settled(memory)
         engine = engines_of(memory).outbox("mongodb").engine
-        write, written = engine.write, []
+        load, written = engine.load, []
 
-        async def failing(user_id: str, memories: Any, deleted: Any) -> None:
+        async def failing(memories: Any) -> None:
             if len(written) == 3:
                 raise EngineError("mongodb: refused")
             written.append(len(memories))
-            await write(user_id, memories, deleted)
+            await load(memories)
 
-        monkeypatch.setattr(engine, "write", failing)
+        monkeypatch.setattr(engine, "load", failing)
         with pytest.raises(EngineError, match="refused"):
             await memory.maintenance.rebuild("mongodb")
         monkeypatch.undo()
@@ -219,6 +221,46 @@ async def test_an_interrupted_rebuild_continues(
         assert before == 30
         written.clear()
         assert (await memory.maintenance.rebuild("mongodb")).sound
+
+
+async def test_users_are_loaded_together(
+    path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jiyi.store.projected.PAGE", 10)
+    monkeypatch.setattr("jiyi.engines.CONFIRM_S", 0.1)
+    users = [f"user-{at}" for at in range(7)]
+    async with open_with(path, engine_settings(engine_urls, search=False)) as memory:
+        await memory.add([f"note {at}" for at in range(25)], user_id="mei")
+        for user in users:
+            await memory.add([f"note {at} of {user}" for at in range(4)], user_id=user)
+        loads: dict[str, list[int]] = {}
+        for outbox in engines_of(memory).outboxes:
+            numbers, load = loads.setdefault(outbox.engine.name, []), outbox.engine.load
+
+            async def counting(memories: Any, numbers: Any = numbers, load: Any = load) -> None:
+                numbers.append(len({memory.user_id for memory in memories}))
+                await load(memories)
+                if len(numbers) == 2:  # a user of this group leaves, and another one changes
+                    await memory.delete_all(user_id=users[3])
+                    await memory.add("one more", user_id=users[2])
+
+            monkeypatch.setattr(outbox.engine, "load", counting)
+        await engines_of(memory).catch_up()
+        assert loads["milvus"][:4] == [2, 2, 2, 1]  # then the user with three pages
+        monkeypatch.undo()
+        await settled(memory)
+
+
+async def test_an_error_of_grpc_is_an_error_of_the_engine(path: Path, engine_urls: dict[str, str]) -> None:
+    async with open_with(path, engine_settings(engine_urls, search=False)) as memory:
+
+        def late(client: Any) -> None:
+            raise grpc.RpcError("Deadline Exceeded")
+
+        engine = engines_of(memory).outbox("milvus").engine
+        assert isinstance(engine, Milvus)
+        with pytest.raises(EngineError, match="Deadline Exceeded"):
+            await engine._call(late)
 
 
 async def test_of_two_processes_one_feeds_an_engine(path: Path, engine_urls: dict[str, str]) -> None:

@@ -8,8 +8,9 @@ import contextlib
 import shutil
 import signal
 import tempfile
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,13 @@ class Fault:
 
     def __init__(self, engine: Any) -> None:
         self.next: str | None = None
-        self._write = engine.write
-        engine.write = self
+        engine.write, engine.load = partial(self._do, engine.write), partial(self._do, engine.load)
 
-    async def __call__(self, *what: Any) -> None:
+    async def _do(self, work: Callable[..., Awaitable[None]], *what: Any) -> None:
         fault, self.next = self.next, None
         if fault == "refused":
             raise EngineError("refused")
-        await self._write(*what)
+        await work(*what)
         if fault == "answer lost":
             raise EngineError("the answer was lost")
 

@@ -16,7 +16,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from jiyi.engines import outbox
 from jiyi.engines.base import Engine
 from jiyi.errors import EngineError
 from jiyi.settings import Settings, load_settings
-from jiyi.store.projected import ProjectedMemory
 from jiyi.testing import WordEmbedder
 
 from .forks import fork, in_process, kill, wait
@@ -118,17 +117,23 @@ class WatchedEngine:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
+    async def write(self, *what: Any) -> None:
+        await self._signalled(self._engine.write, *what)
+
+    async def load(self, *what: Any) -> None:
+        await self._signalled(self._engine.load, *what)
+
+    async def _signalled(self, work: Callable[..., Coroutine[Any, Any, None]], *what: Any) -> None:
         os.write(self._signs, b".")
         if self._too_early:
-            self._tasks.append(asyncio.create_task(self._late(user_id, memories, deleted)))
+            self._tasks.append(asyncio.create_task(self._late(work, *what)))
         else:
-            await self._engine.write(user_id, memories, deleted)
+            await work(*what)
         os.write(self._signs, b".")
 
-    async def _late(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
+    async def _late(self, work: Callable[..., Coroutine[Any, Any, None]], *what: Any) -> None:
         await asyncio.sleep(LATE_S)
-        await self._engine.write(user_id, memories, deleted)
+        await work(*what)
 
 
 async def look(folder: Path, settings: Settings, told: Path) -> None:

@@ -110,9 +110,10 @@ class Engines:
     async def rebuild(self, name: str, progress: Progress | None = None) -> EngineReport:
         """Drop an engine's documents and load them anew. An interrupted rebuild is continued by the next one."""
         outbox = self.outbox(name)
-        if not any(one.loading for one in await self.states() if one.name == name):  # else one was interrupted
-            await outbox.engine.drop()
+        if not any(one.loading or not one.seen for one in await self.states() if one.name == name):
+            await outbox.engine.drop()  # else a rebuild was interrupted
             await self.store.projections.reset(name)
+            outbox.renew()
         await outbox.finish(progress)
         return await verify(self.store, outbox, progress)
 

@@ -22,6 +22,7 @@ class Engine(Protocol):
 
     name: str
     identity: str  # of the place where its documents are: another one has to be loaded
+    parts: frozenset[str]  # of a memory, that it stores
 
     async def open(self) -> bool:
         """Connect, and create what is missing; return True if nothing was there."""
@@ -29,11 +30,14 @@ class Engine(Protocol):
     async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
         """Insert or replace memories of a user, and delete others by id."""
 
+    async def load(self, memories: Sequence[ProjectedMemory]) -> None:
+        """Insert memories of any users whose documents were deleted before."""
+
     async def refresh(self) -> None:
         """Make everything written visible to searches."""
 
-    async def delete_user(self, user_id: str) -> None:
-        """Delete everything of a user."""
+    async def delete_users(self, users: Sequence[str]) -> None:
+        """Delete everything of these users."""
 
     async def digests(self, user_id: str) -> Mapping[str, str]:
         """Return the digests of a user's documents, by memory id."""

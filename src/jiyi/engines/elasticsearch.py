@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -23,7 +22,9 @@ T = TypeVar("T")
 TIMES = ("occurred_at", "valid_from", "valid_to", "expires_at", "created_at")
 NAMES = ("user_id", "session_id", "agent_id", "group_id", "memory_type", "layer")
 PAGE = 5000
-STATISTICS_S = 30.0  # for which the size of a user's memories is remembered
+ANSWERED = "items.*.status,items.*.error"  # the rest of an answer repeats the request
+ONLY_IDS = {"stored_fields": "_none_", "docvalue_fields": ["event_id"]}  # no documents are read
+STATISTICS_S = 30.0  # for which what `_about` returns is remembered
 MOST_PEOPLE = 2000
 SYNONYM, PREFIX = 0.7, 0.8
 
@@ -57,6 +58,7 @@ class Elasticsearch:
     """Words in OpenSearch or Elasticsearch."""
 
     name = "elasticsearch"
+    parts = frozenset(("keywords",))
 
     def __init__(self, url: str, prefix: str, timeout_s: float) -> None:
         try:
@@ -69,8 +71,7 @@ class Elasticsearch:
         self._index = f"{prefix}-memories"
         self.identity = identity_of(url.rpartition("@")[2], prefix)
         self._opened = False
-        self._known: dict[str, tuple[float, WordStatistics]] = {}
-        self._people: dict[str, tuple[float, frozenset[str]]] = {}
+        self._known: dict[str, tuple[float, tuple[frozenset[str], WordStatistics]]] = {}
 
     async def _ask(self, work: Awaitable[T]) -> T:
         try:
@@ -89,19 +90,22 @@ class Elasticsearch:
         return not there
 
     async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
+        gone = [*deleted, *(memory.id for memory in memories if not memory.searchable)]
+        key = user_key(user_id)
+        await self._bulk(
+            [
+                *_insertions(memories),
+                *({"delete": {"_id": document_key(user_id, one), "routing": key}} for one in gone),
+            ]
+        )
+
+    async def load(self, memories: Sequence[ProjectedMemory]) -> None:
+        await self._bulk(list(_insertions(memories)))
+
+    async def _bulk(self, actions: Sequence[Mapping[str, Any]]) -> None:
         await self.open()
-        routing = user_key(user_id)
-        actions: list[dict[str, Any]] = []
-        gone = list(deleted)
-        for memory in memories:
-            if memory.searchable:
-                actions.append({"index": {"_id": document_key(user_id, memory.id), "routing": routing}})
-                actions.append(_document(memory) | {"digest": self.digest(memory)})
-            else:
-                gone.append(memory.id)
-        actions += [{"delete": {"_id": document_key(user_id, one), "routing": routing}} for one in gone]
         if actions:
-            done = await self._ask(self._client.bulk(index=self._index, body=actions))
+            done = await self._ask(self._client.bulk(index=self._index, body=actions, filter_path=ANSWERED))
             problems = [one for item in done["items"] for one in item.values() if one["status"] not in (200, 201, 404)]
             if problems:
                 raise EngineError(f"elasticsearch: {problems[0].get('error')}")
@@ -109,10 +113,10 @@ class Elasticsearch:
     async def refresh(self) -> None:
         await self._ask(self._client.indices.refresh(index=self._index))
 
-    async def delete_user(self, user_id: str) -> None:
+    async def delete_users(self, users: Sequence[str]) -> None:
         await self.open()
         await self.refresh()
-        mine = {"query": {"term": {"user_key": user_key(user_id)}}}
+        mine = {"query": {"terms": {"user_key": list(map(user_key, users))}}}
         done = await self._ask(
             self._client.delete_by_query(index=self._index, body=mine, refresh=True, conflicts="proceed")
         )
@@ -159,9 +163,9 @@ class Elasticsearch:
         wanted: dict[str, dict[str, Any]] = {term: {"term": {"search_content": term}} for term in terms}
         wanted |= {KEYWORD + word: _keyword(word, query.synonyms.get(word, ())) for word in query.keywords}
         mine: list[dict[str, Any]] = [{"term": {"user_key": key}}]
-        statistics = asyncio.ensure_future(self._statistics(key))
+        _, known = await self._about(query.filter.user_id)  # already known from `people`
         if not wanted:
-            return WordMatches(ids=[], statistics=await statistics)
+            return WordMatches(ids=[], statistics=known)
         weights = dict(weighted(query.terms))
         scored = [
             {"constant_score": {"filter": one}} if name.startswith(KEYWORD) else _weighted(one, weights.get(name, 1.0))
@@ -170,33 +174,32 @@ class Elasticsearch:
         counted = {f"n{at}": _counted(one) for at, one in enumerate(wanted.values())}
         body = {
             "size": most,
-            "_source": ["event_id"],
+            **ONLY_IDS,
             "query": {"bool": {"filter": mine, "should": scored, "minimum_should_match": 1}},
             "post_filter": {"bool": {"filter": conditions(query.filter)}},
             "aggs": counted,
         }
         answer = await self._ask(self._client.search(index=self._index, body=body, routing=key))
         holders = {name: int(answer["aggregations"][f"n{at}"]["doc_count"]) for at, name in enumerate(wanted)}
-        known = await statistics
         return WordMatches(
-            ids=[hit["_source"]["event_id"] for hit in answer["hits"]["hits"]],
+            ids=[hit["fields"]["event_id"][0] for hit in answer["hits"]["hits"]],
             statistics=WordStatistics(population=known.population, length=known.length, holders=holders),
         )
 
-    async def _statistics(self, key: str) -> WordStatistics:
-        """Return the number of a user's memories that are not derived, and their average length."""
+    async def _about(self, user_id: str) -> tuple[frozenset[str], WordStatistics]:
+        """Return the speakers in a user's memories, the number of those that are not derived, and their length."""
+        key = user_key(user_id)
         at, known = self._known.get(key, (0.0, None))
         if known is None or monotonic() - at > STATISTICS_S:
-            body = {
-                "size": 0,
-                "track_total_hits": True,
-                "query": {"bool": {"filter": [{"term": {"user_key": key}}, {"term": {"derived": False}}]}},
-                "aggs": {"length": {"sum": {"field": "length"}}},
-            }
+            await self.open()
+            own = {"filter": {"term": {"derived": False}}, "aggs": {"length": {"sum": {"field": "length"}}}}
+            grouped = {"people": {"terms": {"field": "speaker", "size": MOST_PEOPLE}}, "own": own}
+            body = {"size": 0, "query": {"term": {"user_key": key}}, "aggs": grouped}
             answer = await self._ask(self._client.search(index=self._index, body=body, routing=key))
-            number = int(answer["hits"]["total"]["value"])
-            length = float(answer["aggregations"]["length"]["value"]) / max(number, 1)
-            known = WordStatistics(population=number, length=length, holders={})
+            people, own = answer["aggregations"]["people"], answer["aggregations"]["own"]
+            number = int(own["doc_count"])
+            statistics = WordStatistics(population=number, length=own["length"]["value"] / max(number, 1), holders={})
+            known = frozenset(bucket["key"] for bucket in people["buckets"]), statistics
             self._known = dict(list(self._known.items())[-1000:]) | {key: (monotonic(), known)}
         return known
 
@@ -211,16 +214,7 @@ class Elasticsearch:
 
     async def people(self, user_id: str) -> frozenset[str]:
         """Return the speakers in a user's memories."""
-        key = user_key(user_id)
-        at, known = self._people.get(key, (0.0, None))
-        if known is None or monotonic() - at > STATISTICS_S:
-            await self.open()
-            grouped = {"people": {"terms": {"field": "speaker", "size": MOST_PEOPLE}}}
-            body = {"size": 0, "query": {"term": {"user_key": key}}, "aggs": grouped}
-            answer = await self._ask(self._client.search(index=self._index, body=body, routing=key))
-            known = frozenset(bucket["key"] for bucket in answer["aggregations"]["people"]["buckets"])
-            self._people = dict(list(self._people.items())[-1000:]) | {key: (monotonic(), known)}
-        return known
+        return (await self._about(user_id))[0]
 
     async def drop(self) -> None:
         await self._ask(self._client.indices.delete(index=self._index, ignore=404))
@@ -234,6 +228,15 @@ class Elasticsearch:
 
     def digest(self, memory: ProjectedMemory) -> str | None:
         return digest_of(_document(memory)) if memory.searchable else None
+
+
+def _insertions(memories: Sequence[ProjectedMemory]) -> Iterator[dict[str, Any]]:
+    """Yield the actions of a bulk request that insert memories or replace them."""
+    for memory in memories:
+        if memory.searchable:
+            document = _document(memory)
+            yield {"index": {"_id": document_key(memory.user_id, memory.id), "routing": document["user_key"]}}
+            yield document | {"digest": digest_of(document)}
 
 
 def _document(memory: ProjectedMemory) -> dict[str, Any]:

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 INDEX = {"index_type": "HNSW", "metric_type": "COSINE", "params": {"M": 16, "efConstruction": 100}}
 HASH = 32  # characters
-AT_ONCE = 500  # entities
+AT_ONCE = 500  # memories
 FLUSH_FROM = 1000  # entities: fewer are compared one by one until the server flushes by itself
 PAGE = 2000
 NAMES = ("memory_type", "layer", "session_id", "agent_id", "group_id")
@@ -36,13 +36,16 @@ class Milvus:
     """Vectors in Milvus, or in milvus-lite."""
 
     name = "milvus"
+    parts = frozenset(("keywords", "vectors"))
 
     def __init__(self, url: str, prefix: str, model: str, timeout_s: float) -> None:
         try:
+            import grpc
             import pymilvus
         except ImportError as error:
             raise MissingExtra("milvus", "pymilvus") from error
         self._pymilvus = pymilvus
+        self._errors = (pymilvus.MilvusException, grpc.RpcError, OSError)  # the client lets some of the second through
         self._url, self._token = _address(url)
         self.identity = identity_of(self._url, prefix, model)
         self._prefix = f"{prefix}_v_"
@@ -60,9 +63,9 @@ class Milvus:
                 if self._connected is None:
                     self._connected = await asyncio.to_thread(self._connect)
             return await asyncio.to_thread(work, self._connected)
-        except (self._pymilvus.MilvusException, OSError) as error:
+        except self._errors as error:
             self._connected = None
-            raise EngineError(f"milvus: {error}") from error
+            raise EngineError(f"milvus: {_short(error)}") from error
 
     def _connect(self) -> Any:
         client = self._pymilvus.MilvusClient(uri=self._url, token=self._token, timeout=self._timeout_s)
@@ -103,35 +106,45 @@ class Milvus:
     async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
         """Replace the vectors of memories. A changed memory may have fewer vectors than before, so its old ones are
         deleted first."""
-        kept = [memory for memory in memories if self.digest(memory) is not None]
-        new = {memory.id for memory in kept if memory.version == 1}
+        new = {memory.id for memory in memories if memory.version == 1 and self.digest(memory) is not None}
         gone = [*deleted, *(memory.id for memory in memories if memory.id not in new)]
-        by_dimension: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
-        for memory in kept:
-            by_dimension[len(memory.vectors[0])] += self._entities(memory)
 
-        def write(client: Any) -> None:
+        def delete(client: Any) -> None:
             for some in _chunks(gone):
                 names = ", ".join(f'"{_plain(one)}"' for one in some)
                 where = f'user_key == "{user_key(user_id)}" and memory_id in [{names}]'
                 for name in sorted(self._ready):
                     client.delete(name, filter=where, timeout=self._timeout_s)
-            for dimension, entities in by_dimension.items():
+
+        if gone:
+            await self._call(delete)
+        await self.load(memories)
+
+    async def load(self, memories: Sequence[ProjectedMemory]) -> None:
+        by_dimension: defaultdict[int, list[ProjectedMemory]] = defaultdict(list)
+        for memory in memories:
+            if memory.searchable and memory.vectors:
+                by_dimension[len(memory.vectors[0])].append(memory)
+
+        def insert(client: Any) -> None:
+            for dimension, some in by_dimension.items():
                 name = f"{self._of_model}{dimension}"
                 if name not in self._ready:
                     self._create(client, name, dimension)
-                for part in _chunks(entities):
-                    client.upsert(name, list(part), timeout=self._timeout_s)
-                self._unflushed += len(entities)
+                for part in _chunks(some):
+                    entities = [entity for memory in part for entity in self._entities(memory)]
+                    client.upsert(name, entities, timeout=self._timeout_s)
+                    self._unflushed += len(entities)
 
-        await self._call(write)
+        await self._call(insert)
 
     async def refresh(self) -> None:
         """Do nothing: reads are strongly consistent."""
 
-    async def delete_user(self, user_id: str) -> None:
-        """Delete a user from the collections of all models."""
-        where = f'user_key == "{user_key(user_id)}"'
+    async def delete_users(self, users: Sequence[str]) -> None:
+        """Delete users from the collections of all models."""
+        keys = ", ".join(f'"{user_key(one)}"' for one in users)
+        where = f"user_key in [{keys}]"
 
         def delete(client: Any) -> None:
             for name in self._collections(client, self._prefix):
@@ -182,11 +195,11 @@ class Milvus:
                 anns_field="vector",
                 limit=number,
                 filter=condition,
-                output_fields=["memory_id"],
+                output_fields=["pk"],
                 search_params={"metric_type": "COSINE", "params": {"ef": max(2 * number, 64)}},
                 timeout=self._timeout_s,
             )
-            return [list(dict.fromkeys(hit["entity"]["memory_id"] for hit in found)) for found in hits]
+            return [list(dict.fromkeys(_memory_id(hit["pk"]) for hit in found)) for found in hits]
 
         return await self._call(search)
 
@@ -222,15 +235,27 @@ class Milvus:
         return digest_of(_values(memory), memory.vectors) if memory.searchable and memory.vectors else None
 
     def _entities(self, memory: ProjectedMemory) -> list[dict[str, Any]]:
-        values = _values(memory) | {
+        values = _values(memory)
+        values |= {
+            "digest": digest_of(values, memory.vectors),
             "user_key": user_key(memory.user_id),
             "memory_id": memory.id,
-            "digest": self.digest(memory),
         }
         key = document_key(memory.user_id, memory.id)
         return [
             {**values, "pk": f"{key}-{part}", "vector": vector.tolist()} for part, vector in enumerate(memory.vectors)
         ]
+
+
+def _short(error: Exception) -> str:
+    """Return what went wrong, without the many lines of a gRPC error."""
+    details = getattr(error, "details", None)
+    return str(details()) if callable(details) else str(error)
+
+
+def _memory_id(pk: str) -> str:
+    """Return the memory of an entity: its key is the user's, the memory's id and the number of the vector."""
+    return pk[HASH + 1 :].rpartition("-")[0]
 
 
 def _values(memory: ProjectedMemory) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class MongoDB:
     """Documents in MongoDB."""
 
     name = "mongodb"
+    parts = frozenset(("keywords", "messages"))
 
     def __init__(self, url: str, prefix: str, timeout_s: float) -> None:
         try:
@@ -66,26 +67,31 @@ class MongoDB:
     async def write(self, user_id: str, memories: Sequence[ProjectedMemory], deleted: Sequence[str]) -> None:
         """Replace documents. The type of a changed memory may be another one, so it is removed elsewhere."""
         await self.open()
-        by_collection: defaultdict[str, list[Any]] = defaultdict(list)
-        for memory in memories:
-            document = _document(memory) | {"digest": self.digest(memory)}
-            own = {"_id": document["_id"]}
-            by_collection[collection_of(memory)].append(self._replace(own, document, upsert=True))
         for name in ALL:
             elsewhere = [one.id for one in memories if one.version > 1 and collection_of(one) != name]
             keys = [document_key(user_id, one) for one in (*deleted, *elsewhere)]
             if keys:
                 await self._ask(self._database[name].delete_many({"_id": {"$in": keys}}))
-            if by_collection[name]:
-                await self._ask(self._database[name].bulk_write(by_collection[name], ordered=False))
+        await self.load(memories)
+
+    async def load(self, memories: Sequence[ProjectedMemory]) -> None:
+        await self.open()
+        by_collection: defaultdict[str, list[Any]] = defaultdict(list)
+        for memory in memories:
+            document = _document(memory)
+            document |= {"digest": digest_of(document)}
+            own = {"_id": document["_id"]}
+            by_collection[collection_of(memory)].append(self._replace(own, document, upsert=True))
+        for name, some in by_collection.items():
+            await self._ask(self._database[name].bulk_write(some, ordered=False))
 
     async def refresh(self) -> None:
         """Do nothing: writes are visible at once."""
 
-    async def delete_user(self, user_id: str) -> None:
+    async def delete_users(self, users: Sequence[str]) -> None:
         await self.open()
         for name in ALL:
-            await self._ask(self._database[name].delete_many({"user_key": user_key(user_id)}))
+            await self._ask(self._database[name].delete_many({"user_key": {"$in": list(map(user_key, users))}}))
 
     async def digests(self, user_id: str) -> Mapping[str, str]:
         found: dict[str, str] = {}

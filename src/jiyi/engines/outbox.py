@@ -8,20 +8,23 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from ..errors import EngineError, JiyiError
 from ..ids import new_id
 from ..models import utc_now
+from ..store import projected
+from ..store.database import chunks
 from ..store.projections import EngineUser, users_in
 from ..store.store import Store
 from .base import Engine
 
 LEASE_S = 30.0  # longer than any request to an engine may take
 RENEW_S = 10.0
-BATCH = 500  # changes
+BATCH = 1000  # changes
 POLL_S = 1.0
 LONGEST_WAIT_S = 30.0
 
@@ -46,10 +49,15 @@ class Outbox:
         self._wake = asyncio.Event()
         self._registered = False
         self._well = False  # until the first success
+        self._empty = False  # the engine had nothing when this process opened it, and only this process has written
 
     def wake(self) -> None:
         """Look for changes now."""
         self._wake.set()
+
+    def renew(self) -> None:
+        """Load everything anew, after a reset."""
+        self._seen, self._well = None, False
 
     async def run(self) -> None:
         """Follow the change feed until cancelled."""
@@ -85,25 +93,28 @@ class Outbox:
         if not await self._claim():
             return False
         try:
-            if await self.engine.open() and not self._well and self._seen:  # its documents were lost
-                await self._store.projections.reset(name)
-                self._seen = 0
+            if await self.engine.open() and not self._well:
+                self._empty = True
+                if self._seen:  # its documents were lost
+                    await self._store.projections.reset(name)
+                    self._seen = 0
             for user_id in await self._store.projections.unfinished(name):
                 await self._sync(user_id)
             seen = self._seen or 0
             tip, changed = await self._store.changes.users_since(seen)
             users = users_in(changed)
-            for at, user_id in enumerate(users):
+            rest = await self._load_new(users, progress)
+            for at, user_id in enumerate(rest, len(users) - len(rest) + 1):
                 await self._sync(user_id)
                 if progress is not None:
-                    progress(f"loading {name}", at + 1, len(users))
+                    progress(f"loading {name}", at, len(users))
             if not self._well:
                 await self.engine.loaded()
             if tip != seen or not self._well:
                 await self._store.projections.note(name, self._owner, seen=tip)
                 self._seen, self._well = tip, True
         except EngineError as error:
-            self._well = False
+            self._well = self._empty = False
             await self._store.projections.note(name, self._owner, problem=str(error))
             raise
         return True
@@ -119,9 +130,42 @@ class Outbox:
         if self._seen is not None and now < self._renew_at:
             return True
         until = now + timedelta(seconds=LEASE_S)
+        self._empty &= self._seen is not None  # else another process may have written
         self._seen = await self._store.projections.claim(self.engine.name, self._owner, now, until)
         self._renew_at = now + timedelta(seconds=RENEW_S)
         return self._seen is not None
+
+    async def _load_new(self, users: Sequence[str], progress: Progress | None) -> list[str]:
+        """Load users with few memories whom the engine has never had, several at once; return the others."""
+        rest: list[str] = []
+        done = 0
+        for some in chunks(users):
+            sizes = await self._store.projections.new_users(self.engine.name, some)
+            rest += [user for user in some if not 0 < sizes.get(user, 0) <= projected.PAGE]
+            for group in _groups({user: sizes[user] for user in some if user in sizes and user not in rest}):
+                await self._load_group(group)
+                done += len(group)
+                if progress is not None:
+                    progress(f"loading {self.engine.name}", done, len(users))
+        return rest
+
+    async def _load_group(self, users: Sequence[str]) -> None:
+        """Load users anew. Changes since then are applied in the next step."""
+        if not await self._claim():
+            raise Lost(f"another process feeds {self.engine.name}")
+        tips = await self._store.projections.tips(users)
+        if not self._empty:
+            await self.engine.delete_users(users)
+        memories = await self._store.projected.of_users(users, self.model, self.engine.parts)
+        await self.engine.load(memories)
+        await self.engine.refresh()
+        numbers = Counter(memory.user_id for memory in memories)
+        states = [
+            EngineUser(user_id=user, engine=self.engine.name, applied=tips.get(user, 0), memories=numbers[user])
+            for user in users
+        ]
+        for user_id in await self._store.projections.begin(self._owner, states):
+            await self._lost(user_id)
 
     async def _sync(self, user_id: str) -> None:
         """Bring one user up to date."""
@@ -136,7 +180,7 @@ class Outbox:
             if state.erase:
                 after, more = await self._erase(state)
             elif state.applied is None:
-                after, more = await self._load(state)
+                after, more = await self._load(state, before)
             else:
                 after, more = await self._apply(state, state.applied)
             if after != before and not await self._store.projections.advance(self._owner, before, after):
@@ -147,22 +191,23 @@ class Outbox:
     async def _lost(self, user_id: str) -> None:
         """Have the user loaded anew: what was just written may be older than what another process has written."""
         await self._store.projections.reload(self.engine.name, user_id)
-        self._seen = None  # the lease is looked up again
+        self._seen, self._empty = None, False  # the lease is looked up again
 
     async def _erase(self, state: EngineUser) -> tuple[EngineUser | None, bool]:
         """Remove a user; one who has come back since is then loaded."""
-        await self.engine.delete_user(state.user_id)
+        await self.engine.delete_users([state.user_id])
         back = await self._store.projections.tip(state.user_id)
         return (replace(state, erase=False), True) if back else (None, False)
 
-    async def _load(self, state: EngineUser) -> tuple[EngineUser, bool]:
+    async def _load(self, state: EngineUser, before: EngineUser | None) -> tuple[EngineUser, bool]:
         """Write the next page of a user's memories. Changes since the first page are applied after the last one."""
         if state.loaded_id is None:
-            await self.engine.delete_user(state.user_id)
+            if before is not None or not self._empty:
+                await self.engine.delete_users([state.user_id])
             state = replace(state, load_from=await self._store.projections.tip(state.user_id), loaded_id="")
-        page = await self._store.projected.page(state.user_id, state.loaded_id or "", self.model)
+        page = await self._store.projected.page(state.user_id, state.loaded_id or "", self.model, self.engine.parts)
         if page:
-            await self.engine.write(state.user_id, page, ())
+            await self.engine.load(page)
             return replace(state, loaded_id=page[-1].id), True
         await self.engine.refresh()
         return replace(state, applied=state.load_from, loaded_id=None), True
@@ -173,8 +218,22 @@ class Outbox:
         if not changes:
             return state, False
         ids = list(dict.fromkeys(memory_id for _, memory_id in changes if memory_id))
-        memories = await self._store.projected.get(state.user_id, ids, self.model)
+        memories = await self._store.projected.get(state.user_id, ids, self.model, self.engine.parts)
         there = {memory.id for memory in memories}
         await self.engine.write(state.user_id, memories, [one for one in ids if one not in there])
         await self.engine.refresh()
         return replace(state, applied=changes[-1][0]), len(changes) == BATCH
+
+
+def _groups(sizes: Mapping[str, int]) -> Iterator[list[str]]:
+    """Split users, by their numbers of memories, into groups of about a page."""
+    group: list[str] = []
+    number = 0
+    for user, size in sizes.items():
+        if group and number + size > projected.PAGE:
+            yield group
+            group, number = [], 0
+        group.append(user)
+        number += size
+    if group:
+        yield group

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import chain
 
 from ..errors import EngineError
-from ..index.candidates import BY_WORDS, FARTHEST, NEAREST, Found, WordMatches
+from ..index.candidates import BY_WORDS, NEAREST, Found, WordMatches
 from ..index.query import IndexQuery
 from ..metrics import Meter
 from ..store.projections import MOST_COUNTED, EngineUser
@@ -74,7 +75,7 @@ class EngineSearch:
         recent = await self._recent(user_id, states, missing)
         by_vector = near if isinstance(near, list) else []
         by_words = words if isinstance(words, WordMatches) else None
-        ids = _alternating(by_words.ids if by_words else [], by_vector)
+        ids = _fused(by_words.ids if by_words else [], by_vector)
         return Found(
             ids=list(dict.fromkeys((*ids, *recent))),
             statistics=None if by_words is None else by_words.statistics,
@@ -82,13 +83,11 @@ class EngineSearch:
         )
 
     async def _nearest(self, query: IndexQuery) -> list[str]:
-        """Return the nearest memories and a few of the farthest. One request for all vectors filters once."""
+        """Return the memories nearest to any vector of the query. One request for all vectors filters once."""
         vectors = [vector for vector in (query.vector, *query.turns) if vector is not None]
-        if not vectors:
-            return []
-        answers = await self._milvus.nearest(query.filter, [*vectors, *(-vector for vector in vectors)], NEAREST)
-        near, far = answers[: len(vectors)], answers[len(vectors) :]
-        return list(dict.fromkeys((*chain(*near), *chain(*(some[:FARTHEST] for some in far)))))
+        return (
+            list(dict.fromkeys(chain(*await self._milvus.nearest(query.filter, vectors, NEAREST)))) if vectors else []
+        )
 
     async def _recent(self, user_id: str, states: Sequence[EngineUser], missing: list[str]) -> list[str]:
         """Return the memories that changed after what both engines have."""
@@ -99,9 +98,10 @@ class EngineSearch:
         return list(dict.fromkeys(memory_id for _, memory_id in changes[:MOST_RECENT] if memory_id))
 
 
-def _alternating(first: Sequence[str], second: Sequence[str]) -> list[str]:
-    """Merge two rankings, the best of each first."""
-    merged: dict[str, None] = {}
-    for at in range(max(len(first), len(second))):
-        merged |= dict.fromkeys(some[at] for some in (first, second) if at < len(some))
-    return list(merged)
+def _fused(*rankings: Sequence[str]) -> list[str]:
+    """Merge rankings by the sum of reciprocal ranks: what is near the top of several comes first."""
+    scores: defaultdict[str, float] = defaultdict(float)
+    for ranking in rankings:
+        for at, one in enumerate(ranking):
+            scores[one] += 1 / (60 + at)
+    return sorted(scores, key=lambda one: -scores[one])

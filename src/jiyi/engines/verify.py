@@ -41,7 +41,7 @@ async def verify(store: Store, outbox: Outbox, progress: Progress | None = None)
             behind += 1
         wanted: dict[str, str] = {}
         last = ""
-        while page := await store.projected.page(user_id, last, outbox.model):
+        while page := await store.projected.page(user_id, last, outbox.model, engine.parts):
             wanted |= {memory.id: digest for memory in page if (digest := engine.digest(memory)) is not None}
             last = page[-1].id
         found = await engine.digests(user_id)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from sqlalchemy import BigInteger, LargeBinary, and_, bindparam, func, null, or_, select, type_coerce
+from sqlalchemy import BigInteger, LargeBinary, Select, and_, bindparam, func, null, or_, select, type_coerce
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..ids import erased
@@ -223,18 +223,11 @@ async def _derivations(
     return (await session.execute(statement)).all()
 
 
-async def index_rows(
-    session: AsyncSession,
-    user_id: str,
-    model: str,
-    *,
-    ids: Sequence[str] | None = None,
-    after: str = "",
-    external: bool = False,
-) -> list[IndexRow]:
+def rows_statement(user_id: Any, model: Any, *, external: bool = False) -> Select[*tuple[Any, ...]]:
+    """Select what `index_row` takes, of the active memories of a user."""
     memory = MemoryRow
     times = (memory.occurred_at, memory.valid_from, memory.valid_to, memory.expires_at, memory.last_accessed_at)
-    statement = (
+    return (
         select(
             memory.id,
             memory.memory_type,
@@ -264,12 +257,24 @@ async def index_rows(
         .outerjoin(EmbeddingRow, and_(vector_of_memory(), EmbeddingRow.model == model))
         .where(memory.user_id == user_id, memory.status == "active")
     )
+
+
+async def index_rows(
+    session: AsyncSession,
+    user_id: str,
+    model: str,
+    *,
+    ids: Sequence[str] | None = None,
+    after: str = "",
+    external: bool = False,
+) -> list[IndexRow]:
+    statement = rows_statement(user_id, model, external=external)
     if ids is not None:
-        statement = statement.where(memory.id.in_(ids))
+        statement = statement.where(MemoryRow.id.in_(ids))
     else:
-        statement = statement.where(memory.id > after).order_by(memory.id).limit(LOAD_AT_ONCE)
+        statement = statement.where(MemoryRow.id > after).order_by(MemoryRow.id).limit(LOAD_AT_ONCE)
     found: Iterable[Any] = await (await session.connection()).execute(statement)  # tuples are faster than ORM objects
-    read = [_index_row(*row) for row in found]
+    read = [index_row(*row) for row in found]
     vectors = await _of_passages(session, user_id, model, [row.id for row in read if row.alone])
     return [replace(row, passages=vectors[row.id]) if row.id in vectors else row for row in read]
 
@@ -291,7 +296,7 @@ async def _of_passages(
     return found
 
 
-def _index_row(*values: Any) -> IndexRow:
+def index_row(*values: Any) -> IndexRow:
     data, tags = values[6:8]
     by_model = data.get("extractor") == "llm"  # its text names people itself: who said it is no evidence
     speaker = None if by_model else data.get("speaker")

@@ -8,7 +8,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    Integer,
+    String,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..ids import erased
@@ -61,6 +74,20 @@ class EngineState:
     def lag(self) -> int:
         """Number of changes since the last time that all users were up to date."""
         return max(self.tip - self.seen, 0)
+
+
+# Built once: every search runs them.
+_FIELDS = tuple(EngineUser.__dataclass_fields__)
+_USER: BindParameter[str] = bindparam("user_id", type_=String)
+_STATES = select(*(getattr(EngineUserRow, name) for name in _FIELDS)).where(EngineUserRow.user_id == _USER)
+_NEXT = (
+    select(ChangeRow.seq, ChangeRow.memory_id)
+    .where(
+        ChangeRow.user_id == bindparam("user_id", type_=String), ChangeRow.seq > bindparam("after", type_=BigInteger)
+    )
+    .order_by(ChangeRow.seq)
+    .limit(bindparam("limit", type_=Integer))
+)
 
 
 async def request_erasure(session: AsyncSession, user_id: str) -> None:
@@ -140,9 +167,9 @@ class Projections(Repository):
 
     async def user(self, user_id: str) -> dict[str, EngineUser]:
         """Return a user's state in each engine that has one, by engine."""
-        async with self._database.reading(user_id) as session:
-            rows = await session.scalars(select(EngineUserRow).where(EngineUserRow.user_id == user_id))
-            return {row.engine: from_row(EngineUser, row) for row in rows}
+        [rows] = await self._database.select(user_id, (_STATES, {"user_id": user_id}))
+        states = [EngineUser(**dict(zip(_FIELDS, row, strict=True))) for row in rows]
+        return {state.engine: state for state in states}
 
     async def unfinished(self, engine: str) -> list[str]:
         """Return the users to be erased or loaded."""
@@ -151,16 +178,38 @@ class Projections(Repository):
             users = select(EngineUserRow.user_id).where(EngineUserRow.engine == engine, waiting)
             return list(await session.scalars(users.order_by(EngineUserRow.user_id)))
 
+    async def new_users(self, engine: str, users: Sequence[str]) -> dict[str, int]:
+        """Return the numbers of memories of users of whom an engine has no state."""
+        async with self._database.reading(None) as session:
+            known = select(EngineUserRow.user_id).where(EngineUserRow.engine == engine)
+            new = MemoryRow.user_id.in_(users) & MemoryRow.user_id.not_in(known.where(EngineUserRow.user_id.in_(users)))
+            counting = select(MemoryRow.user_id, func.count()).where(new).group_by(MemoryRow.user_id)
+            return dict((await session.execute(counting)).all())
+
+    async def tips(self, users: Sequence[str]) -> dict[str, int]:
+        """Return the numbers of the newest changes of users."""
+        async with self._database.reading(None) as session:
+            newest = select(ChangeRow.user_id, func.max(ChangeRow.seq)).where(ChangeRow.user_id.in_(users))
+            return dict((await session.execute(newest.group_by(ChangeRow.user_id))).all())
+
+    async def begin(self, owner: str, states: Sequence[EngineUser]) -> list[str]:
+        """Store the first states of users; return those who have one already, or all if the engine belongs to another
+        process by now."""
+        users, engine = [state.user_id for state in states], states[0].engine
+        async with self._database.writing(users) as session:
+            if await session.scalar(select(EngineRow.owner).where(EngineRow.name == engine)) != owner:
+                return users
+            mine = and_(EngineUserRow.user_id.in_(users), EngineUserRow.engine == engine)
+            known = set(await session.scalars(select(EngineUserRow.user_id).where(mine)))
+            new = [_values(state) for state in states if state.user_id not in known]
+            if new:
+                await session.execute(insert(EngineUserRow), new)
+            return sorted(known)
+
     async def changes(self, user_id: str, after: int, limit: int) -> list[tuple[int, str]]:
         """Return the numbers and memories of a user's next changes."""
-        async with self._database.reading(user_id) as session:
-            statement = (
-                select(ChangeRow.seq, ChangeRow.memory_id)
-                .where(ChangeRow.user_id == user_id, ChangeRow.seq > after)
-                .order_by(ChangeRow.seq)
-                .limit(limit)
-            )
-            return [(seq, memory_id) for seq, memory_id in await session.execute(statement)]
+        [rows] = await self._database.select(user_id, (_NEXT, {"user_id": user_id, "after": after, "limit": limit}))
+        return [(seq, memory_id) for seq, memory_id in rows]
 
     async def tip(self, user_id: str) -> int:
         """Return the number of a user's newest change."""
@@ -182,9 +231,9 @@ class Projections(Repository):
             if after is None:
                 await session.execute(delete(EngineUserRow).where(mine))
                 return True
-            some = select(MemoryRow.id).where(MemoryRow.user_id == state.user_id).limit(MOST_COUNTED).subquery()
-            number = await session.scalar(select(func.count()).select_from(some)) or 0
-            values = _values(after) | {"memories": number}
+            values = _values(after)
+            if after.applied is not None and after.memories < MOST_COUNTED:  # one with more stays so until loaded anew
+                values["memories"] = await _number(session, state.user_id)
             if row is None:
                 await session.execute(insert(EngineUserRow), [values])
             else:
@@ -202,11 +251,17 @@ class Projections(Repository):
                 row.applied, row.loaded_id = None, None
 
 
+async def _number(session: AsyncSession, user_id: str) -> int:
+    """Count a user's memories, up to a limit."""
+    some = select(MemoryRow.id).where(MemoryRow.user_id == user_id).limit(MOST_COUNTED).subquery()
+    return await session.scalar(select(func.count()).select_from(some)) or 0
+
+
 async def _reset(session: AsyncSession, row: EngineRow) -> None:
     row.seen = 0
-    await session.execute(
-        update(EngineUserRow).where(EngineUserRow.engine == row.name).values(applied=None, loaded_id=None, load_from=0)
-    )
+    mine = EngineUserRow.engine == row.name
+    await session.execute(delete(EngineUserRow).where(mine, EngineUserRow.erase.is_(False)))
+    await session.execute(update(EngineUserRow).where(mine).values(applied=None, loaded_id=None, load_from=0))
 
 
 def _values(state: EngineUser) -> dict[str, Any]:

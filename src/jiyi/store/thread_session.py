@@ -10,7 +10,7 @@ from functools import cache
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
-from sqlalchemy import JSON, Connection, Table, insert
+from sqlalchemy import JSON, Connection, LargeBinary, Table, insert
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.orm import Session
 
@@ -157,7 +157,7 @@ def _compiled(statement: Any) -> tuple[str, dict[str, Any], list[tuple[int, Proc
         for at, column in enumerate(statement.selected_columns)
         if (processor := _processor(column.type)) is not None
     ]
-    return text, dict(compiled.params), processors
+    return text, {name: _bound(value) for name, value in compiled.params.items()}, processors
 
 
 @cache
@@ -169,9 +169,16 @@ def _insertion(table: Table, names: tuple[str, ...]) -> tuple[str, list[tuple[st
     return str(compiled), [(name, impls[name].bind_processor(dialect)) for name in compiled.positiontup or ()]
 
 
+def _from_json(value: str | None) -> Any:
+    """Return what a text means; most are empty."""
+    return None if value is None else [] if value == "[]" else {} if value == "{}" else json.loads(value)
+
+
 def _processor(kind: Any) -> Processor | None:
     if isinstance(kind, JSON):  # SQLAlchemy's own is three functions around this one
-        return lambda value: None if value is None else json.loads(value)
+        return _from_json
+    if isinstance(kind, LargeBinary):  # SQLite returns bytes
+        return None
     return kind.dialect_impl(_DIALECT).result_processor(_DIALECT, None)  # type: ignore[no-any-return]
 
 
