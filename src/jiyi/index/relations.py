@@ -72,6 +72,8 @@ class Episodes:
 
     def mean(self, values: Floats, slots: Slots) -> Floats:
         """Return the mean value over each message's episode; its own value outside of episodes."""
+        if not self.count:
+            return values[slots]
         number = self.number[: len(values)] + 1  # 0 outside of episodes
         means = np.bincount(number, values, minlength=self.count + 1) / self._counts
         own = number[slots]

@@ -53,6 +53,8 @@ class UserIndex:
         self._found_episodes: Episodes | None = None  # None until the next query, like the next
         self._found_statements: NDArray[np.intp] | None = None
         self._found_left_out: Mask | None = None
+        self._found_kinds: dict[str, Mask] = {}
+        self._found_ends: NDArray[np.int64] | None = None  # times at which memories expire or end
         self._derivations = Derivations()
 
     def __len__(self) -> int:
@@ -92,7 +94,6 @@ class UserIndex:
         if not rows:
             return
         self.drop(row.id for row in rows)
-        self._found_episodes = self._found_statements = self._found_left_out = None
         first, end = self._size, self._size + len(rows)
         capacity = len(self._columns["alive"])
         if end > capacity:
@@ -132,7 +133,7 @@ class UserIndex:
         )
 
     def drop(self, ids: Iterable[str]) -> None:
-        self._found_episodes = self._found_statements = self._found_left_out = None
+        self._found_episodes = self._found_statements = self._found_left_out = self._found_ends = None
         for memory_id in ids:
             slot = self._slots.pop(memory_id, None)
             if slot is not None:
@@ -142,10 +143,10 @@ class UserIndex:
     def next_end(self, now: datetime, lifetimes: Lifetimes = ()) -> datetime | None:
         """Return the next time at which a memory expires or ends."""
         at, columns = to_micros(now), self._used()
-        ends = NEVER
-        for name in ("expires_at", "valid_to"):
-            times = columns[name][columns["alive"]]
-            ends = int(times[times > at].min(initial=ends))
+        if self._found_ends is None:
+            times = np.concatenate([columns[name][columns["alive"]] for name in ("expires_at", "valid_to")])
+            self._found_ends = times[times != NEVER]
+        ends = int(self._found_ends[self._found_ends > at].min(initial=NEVER))
         for mortal, lifetime in with_lifetime(columns, self._codes, lifetimes):
             coming = columns["created_at"][mortal] + lifetime
             ends = int(coming[coming > at].min(initial=ends))
@@ -207,11 +208,9 @@ class UserIndex:
         def leg(values: Floats) -> Floats:
             return (values if succession is None else succession.inherit(values))[slots]
 
-        now = to_micros(query.filter.now)
-        recalled = columns["last_accessed_at"][slots]
-        recalled = np.where(recalled <= now, recalled, LONG_AGO)  # recalls after the time of the query do not count
-        last_seen = np.maximum(columns["occurred_at"][slots], recalled)
-        ageing = self._by_type(query.ageing, 1.0)[slots] if query.ageing else 1.0
+        age_days, idle_days = self._ages(to_micros(query.filter.now))
+        if query.ageing:
+            age_days = age_days * self._by_type(query.ageing, 1.0)
         return Candidates(
             ids=columns["id"][slots],
             keyword=leg(scores.keyword_match(query)),
@@ -235,14 +234,14 @@ class UserIndex:
             time=self._happened_in(query.spans)[slots] if query.spans else None,
             assistant=columns["assistant"][slots].astype(np.float32),
             asks=columns["asks"][slots],
-            weak_kind=self._is_kind(query.weak_kinds)[columns["kind"][slots]],
+            weak_kind=self._is_kind(query.weak_kinds).take(columns["kind"][slots]),
             successions=positions(succession, slots, self._size),
             statement=self._statements()[slots],
             derived=columns["derived"][slots] if self._derived else None,
             left_out=self._left_out()[slots] if self._derived else None,
             priority=self._by_type(query.priorities, 0.0)[slots] if query.priorities else None,
-            age_days=np.maximum(now - last_seen, 0) / DAY * ageing,
-            idle_days=np.where(recalled == LONG_AGO, np.inf, np.maximum(now - recalled, 0) / DAY),
+            age_days=age_days[slots],
+            idle_days=idle_days[slots],
             uses=columns["access_count"][slots],
             importance=columns["importance"][slots],
             evidence=partial(self._evidence, query, scores, said, semantic, np.arange(self._size)[slots]),
@@ -272,7 +271,7 @@ class UserIndex:
         statement = self._statements()[chosen]
         stated = ~columns["assistant"][chosen] & (columns["salience"][chosen] > STATED)
         kind = columns["kind"][chosen]
-        kinds = {name: self._is_kind(some)[kind] for name, some in KIND_GROUPS.items()}
+        kinds = {name: is_kind[kind] for name, is_kind in self._kind_groups().items()}
         assistant = columns["assistant"]
         similar, changed = similar_statements(
             vectors, statement, stated, kinds["change"], columns["occurred_at"][chosen]
@@ -345,6 +344,25 @@ class UserIndex:
             self.words, self._used(), living=len(self._slots), derived=self._derived, total_length=self._total_length
         )
 
+    def _ages(self, now: int) -> tuple[Floats, Floats]:
+        """Return the days since each memory happened or was recalled, and since it was recalled."""
+        columns, size = self._columns, self._size
+        age = _days(now - columns["occurred_at"][:size])
+        idle = np.full(size, np.inf, np.float32)
+        recalled = columns["last_accessed_at"][:size]
+        # Recalls after the time of the query do not count.
+        slots = np.flatnonzero((recalled != LONG_AGO) & (recalled <= now))
+        idle[slots] = _days(now - recalled[slots])
+        age[slots] = np.minimum(age[slots], idle[slots])
+        return age, idle
+
+    def _kind_groups(self) -> dict[str, Mask]:
+        """Return by code of a kind of sentence whether it is in each of the groups."""
+        known = len(self._codes["kind"])
+        if len(next(iter(self._found_kinds.values()), ())) != known:
+            self._found_kinds = {name: self._is_kind(some) for name, some in KIND_GROUPS.items()}
+        return self._found_kinds
+
     def _is_kind(self, kinds: Sequence[str]) -> Mask:
         """Return by code of a kind of sentence whether it is one of these."""
         return np.array([kind in kinds for kind in self._codes["kind"]], np.bool_)
@@ -392,3 +410,8 @@ class UserIndex:
         for start, end in spans:
             happened |= (occurred >= to_micros(start)) & (occurred < to_micros(end))
         return happened.astype(np.float32)
+
+
+def _days(micros: NDArray[np.int64]) -> Floats:
+    """Return a time in days; 0 for one in the future."""
+    return np.maximum(micros.astype(np.float32), 0) / np.float32(DAY)

@@ -4,7 +4,6 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -75,7 +74,7 @@ class RamWords:
         found = [(keyword, EXACT)]
         if len(keyword) >= 3 or not keyword.isascii():  # one or two Latin letters match too many
             start = bisect_right(self._vocabulary, keyword)
-            for other in islice(self._vocabulary, start, start + MOST_CONTINUATIONS):
+            for other in self._vocabulary[start : start + MOST_CONTINUATIONS]:
                 if not other.startswith(keyword):
                     break
                 found.append((other, PREFIX))
@@ -129,6 +128,18 @@ class Postings:
 def _joined(first: Entries, second: Entries) -> Entries:
     terms, docs, values = (np.concatenate(pair) for pair in zip(first, second, strict=True))
     return terms, docs, values
+
+
+def _best_of(found: Sequence[tuple[Slots, Floats, float]]) -> tuple[Slots, Floats]:
+    """Merge lists of slots, values and a factor: each slot once, with its highest value."""
+    slots = np.concatenate([some for some, _, _ in found])
+    values = np.concatenate([np.float32(quality) * weights for _, weights, quality in found])
+    if len(found) == 1:
+        return slots, values
+    distinct, place = np.unique(slots, return_inverse=True)
+    best = np.zeros(len(distinct), np.float32)
+    np.maximum.at(best, place, values)
+    return distinct, best
 
 
 def weighted(terms: Sequence[str]) -> list[tuple[str, float]]:
@@ -225,13 +236,11 @@ class WordScores:
             if not found:
                 whole += rarity(self._population, 0)
                 continue
-            best = np.zeros(self._size, np.float32)
-            for slots, weights, quality in found:
-                best[slots] = np.maximum(best[slots], quality * weights)
-            best *= self._columns["alive"]
-            worth = self._rarity(np.flatnonzero(best), f"{KEYWORD}{keyword}")
-            best *= np.float32(worth)
-            scores += best
+            slots, best = _best_of(found)
+            living = self._columns["alive"][slots]
+            slots, best = slots[living], best[living]
+            worth = self._rarity(slots, f"{KEYWORD}{keyword}")
+            scores[slots] += np.float32(worth) * best
             whole += worth
         return scores / whole if whole else scores
 

@@ -256,6 +256,11 @@ def keywords(text: str, *, limit: int = 5) -> list[tuple[str, float]]:
 
 def query_keywords(text: str) -> list[str]:
     """Return the words of a query in the form `keywords` gives them, best first, then the words inside them."""
+    return list(_query_keywords(text))
+
+
+@text_cache(512)  # the same queries come again
+def _query_keywords(text: str) -> list[str]:
     words = [word for word, _ in _ranked(prepared(text))[:_MOST_IN_QUERY]]
     inside = [part for word in words if len(word) > 2 for part in _words_inside(word)]
     return list(dict.fromkeys(words + inside))[:_MOST_IN_QUERY]

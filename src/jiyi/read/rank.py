@@ -17,7 +17,8 @@ from .presets import Ranking, Weights
 from .query import LEGS, Query, asks_assistant
 from .relevance import ENDED, Relevance
 
-SHORTLIST = 100
+SHORTLIST = 64  # best by the weighted sum
+MOST_SIMILAR = 24  # best by meaning and words alone, added to those
 SIMILARITY = 2.0  # weight of the cosine against the share of the query's words
 OTHER_LANGUAGE = 1.2  # added to the logit of a memory in another language, which cannot share the query's words
 ABOUT_OTHERS = 1.0  # subtracted from the logit of a statement about others than the people whom the query names
@@ -126,12 +127,12 @@ def _within(radius: float | None, candidates: Candidates, scores: Scores, legs: 
 
 def _with_similar(candidates: Candidates, scores: Scores, places: NDArray[np.intp]) -> NDArray[np.intp]:
     """Add the candidates that are most similar by themselves, which in a large store others can crowd out."""
-    matched = np.flatnonzero(scores.matched)
-    if len(matched) <= len(places):
+    if int(np.count_nonzero(scores.matched)) <= len(places):
         return places
-    alone = SIMILARITY * candidates.semantic[matched] + candidates.coverage[matched]
-    nearest = matched[np.argpartition(-alone, min(SHORTLIST, len(matched) - 1))[:SHORTLIST]]
-    return np.concatenate([places, nearest[~np.isin(nearest, places)]])
+    alone = np.where(scores.matched, SIMILARITY * candidates.semantic + candidates.coverage, -np.inf)
+    alone[places] = -np.inf
+    nearest = np.argpartition(alone, -min(MOST_SIMILAR, len(alone)))[-MOST_SIMILAR:]
+    return np.concatenate([places, nearest[alone[nearest] > -np.inf]])
 
 
 def _one_per_statement(statements: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -199,9 +200,9 @@ def score(candidates: Candidates, weights: Weights, legs: tuple[str, ...], *, un
         for name, value in parts_of(candidates, weights, legs, unasked)
         if (weight := getattr(weights, name)) and value is not None
     }
-    total = np.zeros(len(candidates))
+    total = np.zeros(len(candidates), np.float32)
     for weight, value in parts.values():
-        total += weight * value
+        total += np.float32(weight) * value
     return Scores(parts, total, matched(candidates, legs))
 
 
@@ -271,7 +272,7 @@ def matched(candidates: Candidates, legs: tuple[str, ...]) -> NDArray[np.bool_]:
 
 
 def freshness(age_days: Floats, half_life_days: float) -> Floats:
-    return 0.5 ** (age_days / half_life_days)
+    return np.exp(age_days * age_days.dtype.type(-math.log(2) / half_life_days))
 
 
 def interaction(candidates: Candidates, half_life_days: float) -> Floats:

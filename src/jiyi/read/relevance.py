@@ -84,15 +84,15 @@ def query_features(query: Query, index_query: IndexQuery) -> Floats:
 
 def candidate_features(candidates: Candidates, places: Places) -> tuple[Evidence, Floats]:
     """Return the evidence of some candidates, and a row of features for each in the order of `CANDIDATE_FEATURES`."""
-    evidence, nothing = candidates.evidence(places), np.zeros(len(places), np.float32)
-    columns = []
-    for name in CANDIDATE_FEATURES:
+    evidence = candidates.evidence(places)
+    rows = np.zeros((len(places), len(CANDIDATE_FEATURES)), np.float32)
+    for at, name in enumerate(CANDIDATE_FEATURES):
         found = evidence.columns.get(name)
-        if found is None:
-            values = getattr(candidates, name)
-            found = nothing if values is None else np.clip(values[places], -MOST, MOST)
-        columns.append(found)
-    return evidence, np.stack(columns, axis=1).astype(np.float32)
+        if found is not None:
+            rows[:, at] = found
+        elif (values := getattr(candidates, name)) is not None:
+            rows[:, at] = values[places].clip(-MOST, MOST)
+    return evidence, rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +118,15 @@ class RelevanceModel:
 
     def inputs(self, query_vector: Matrix | None, query: Floats, rows: Floats, evidence: Evidence) -> Matrix:
         """Return standardised features; `query_vector` is None where vectors of the model's embedder are missing."""
-        scalars = np.hstack([rows, np.tile(query, (len(rows), 1))])
-        return np.hstack([(scalars - self.mean) / self.spread, self._vector_features(query_vector, evidence)])
+        of_candidates, scalars = rows.shape[1], len(self.mean)
+        inputs = np.zeros((len(rows), len(self.hidden)), np.float32)
+        inputs[:, :of_candidates] = rows
+        inputs[:, of_candidates:scalars] = query
+        inputs[:, :scalars] -= self.mean
+        inputs[:, :scalars] /= self.spread
+        if query_vector is not None and evidence.vectors.shape[1] == len(self.match_query):
+            self._add_vector_features(inputs[:, scalars:], query_vector, evidence)
+        return inputs
 
     def contributions(self, row: Matrix) -> dict[str, float]:
         """Explain one candidate: how much the logit would fall if each feature were average."""
@@ -137,15 +144,15 @@ class RelevanceModel:
         logits: Floats = (hidden @ self.output + inputs @ self.direct)[:, 0] + self.bias[0]
         return logits
 
-    def _vector_features(self, query_vector: Matrix | None, evidence: Evidence) -> Matrix:
-        width = sum(part.shape[1] for part in (self.match_query, self.before_query, self.kind_message, self.kind_query))
-        rows = len(evidence.vectors)
-        if query_vector is None or evidence.vectors.shape[1] != len(self.match_query):
-            return np.zeros((rows, width), np.float32)
-        match = (query_vector @ self.match_query) * (evidence.vectors @ self.match_message)
-        before = (query_vector @ self.before_query) * (evidence.previous_vectors @ self.before_previous)
-        kind = evidence.vectors @ self.kind_message
-        return np.hstack([match, before, kind, np.tile(query_vector @ self.kind_query, (rows, 1))])
+    def _add_vector_features(self, inputs: Matrix, query_vector: Matrix, evidence: Evidence) -> None:
+        """Fill columns of zeros: how query and message match, query and previous message, and the kind of both."""
+        widths = [part.shape[1] for part in (self.match_query, self.before_query, self.kind_message)]
+        match, before, kind, kind_of_query = np.split(inputs, np.cumsum(widths), axis=1)
+        match[:] = (query_vector @ self.match_query) * (evidence.vectors @ self.match_message)
+        if evidence.previous_vectors.any():
+            before[:] = (query_vector @ self.before_query) * (evidence.previous_vectors @ self.before_previous)
+        kind[:] = evidence.vectors @ self.kind_message
+        kind_of_query[:] = query_vector @ self.kind_query
 
     def calibrated(self, logits: Floats) -> Floats:
         """Scale logits so that the score 0.6 is the line from which on a memory should be used."""
