@@ -210,6 +210,7 @@ class Engine:
             await self.engines.close()
         await self.accesses.close()
         await self.searcher.close()
+        await self.index.close()
         await self.store.close()
 
     async def sync_files(self, user_id: str) -> str | None:

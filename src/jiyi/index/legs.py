@@ -7,9 +7,9 @@ are chosen in `index.open_index`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from .query import Floats, IndexQuery, Scope, Slots
 
 if TYPE_CHECKING:
     from .user_index import UserIndex
+    from .vectors import PassageVectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,12 @@ class WordLeg(Protocol):
     def settle(self) -> None:
         """Optimise for searching, after a load."""
 
+    def packed(self) -> dict[str, NDArray[Any]]:
+        """Return the terms and keywords, after `settle`, for `unpack`."""
+
+    def unpack(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `packed` returned."""
+
     def learn(self, keywords: Iterable[str]) -> None:
         """Add keywords that can be found by prefix."""
 
@@ -119,6 +126,7 @@ class VectorLeg(Protocol):
     """Vectors of one user's memories, by slot."""
 
     dimension: int  # 0 until there is a vector
+    passages: PassageVectors
 
     @property
     def nbytes(self) -> int: ...
@@ -128,6 +136,9 @@ class VectorLeg(Protocol):
 
     def put(self, first: int, rows: Sequence[IndexRow]) -> list[bool]:
         """Add the vectors of new memories, from slot `first` on; return which of them have one that fits."""
+
+    def set(self, slots: Iterable[int], vectors: Iterable[bytes]) -> None:
+        """Set the vectors of slots that exist."""
 
     def cosine(self, vector: NDArray[np.float32] | None, size: int, slots: Scope) -> Floats:
         """Return the similarity of slots to a vector; 0 where there is none."""

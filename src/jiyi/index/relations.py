@@ -1,7 +1,9 @@
 """Relations between memories of one user: episodes of a conversation, derived memories, and their successors."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,6 +153,13 @@ class Derivations:
             derived, message, successor = np.array(threes, np.int32).T
             self._derived, self._message = np.append(self._derived, derived), np.append(self._message, message)
             self._successor = np.append(self._successor, successor)
+
+    def packed(self) -> dict[str, Slots]:
+        return {"derived slots": self._derived, "message slots": self._message, "successor slots": self._successor}
+
+    def unpack(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._derived, self._message = arrays["derived slots"], arrays["message slots"]
+        self._successor = arrays["successor slots"]
 
     def of(self, messages: Mask) -> Slots:
         """Return the memories derived from these messages."""

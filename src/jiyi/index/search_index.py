@@ -24,6 +24,7 @@ from ..store.store import Store
 from ..store.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow
 from ..text.passages import COMPRESSED
 from ..text_cache import text_cache
+from . import packed
 from .legs import ExternalVectors, IndexRow
 from .query import Candidates, IndexQuery
 from .user_index import UserIndex
@@ -66,6 +67,7 @@ class SearchIndex:
         self._users: OrderedDict[str, UserIndex] = OrderedDict()
         self._sizes: dict[str, int] = {}
         self._expected: dict[str, int] = {}  # newest known change
+        self._saving: set[asyncio.Task[None]] = set()  # packed indexes
         self._used = 0
         # One search at a time per user, because catching up changes the arrays that a scan in another thread reads.
         self._locks = [asyncio.Lock() for _ in range(64)]
@@ -136,27 +138,47 @@ class SearchIndex:
         index = self._users.get(user_id)
         if not _fits(index, model, dimension):
             return await self._load(session, user_id, model, dimension)
+        if not await self._catch_up(session, user_id, index):
+            return await self._load(session, user_id, model, dimension)
+        return index
+
+    async def _catch_up(self, session: AsyncSession, user_id: str, index: UserIndex) -> bool:
+        """Apply later changes to an index; return False if there are too many of them."""
         place = {"user_id": user_id, "erased": erased(user_id), "seen": index.seen}
         changes = (await (await session.connection()).execute(_CHANGES, place)).all()
         if not changes:
-            return index
+            return True
         if len(changes) == TOO_FAR_BEHIND or any(action == "erase" for _, _, action in changes):
-            return await self._load(session, user_id, model, dimension)
+            return False
         changed = list({memory_id for _, memory_id, _ in changes})
         index.drop(changed)
         for some in chunks(changed):
-            index.put(await index_rows(session, user_id, model, ids=some, external=index.external))
+            index.put(await index_rows(session, user_id, index.model, ids=some, external=index.external))
             index.words.learn(await vocabulary(session, user_id, ids=some))
             index.link(await _derivations(session, user_id, ids=some))
         if any(action == "delete" for _, _, action in changes):
             index.words.unlearn(await vocabulary(session, user_id))
         index.seen = changes[-1][0]
-        return index
+        return True
 
     async def _load(self, session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:
         indexed = None if self._external is None else await self._external.dimension(session, user_id, model)
         external = indexed is not None and dimension in (0, indexed)
-        return await _load(session, user_id, model, (indexed or 0) if external else dimension, external=external)
+        dimension = (indexed or 0) if external else dimension
+        if (index := await packed.load(session, user_id, model, dimension, external=external)) is not None:
+            index.words.learn(await vocabulary(session, user_id))
+            if await self._catch_up(session, user_id, index):
+                return index
+        index = await _load(session, user_id, model, dimension, external=external)
+        if len(index) >= packed.LEAST:
+            parts = await asyncio.to_thread(packed.pack, index)
+            self._saving.add(task := asyncio.create_task(packed.save(self._store, user_id, index.seen, parts)))
+            task.add_done_callback(self._saving.discard)
+        return index
+
+    async def close(self) -> None:
+        """Wait until packed indexes are saved."""
+        await asyncio.gather(*self._saving)
 
     async def forget(self, user_id: str) -> None:
         """Drop the index of a deleted user."""
@@ -210,7 +232,8 @@ async def vocabulary(session: AsyncSession, user_id: str, *, ids: Sequence[str] 
     statement = select(KeywordRow.keyword).where(KeywordRow.user_id == user_id).distinct()
     if ids is not None:
         statement = statement.where(KeywordRow.memory_id.in_(ids))
-    return await session.scalars(statement)
+    found: Iterable[Any] = await (await session.connection()).execute(statement)
+    return [keyword for (keyword,) in found]
 
 
 async def _derivations(

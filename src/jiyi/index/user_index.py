@@ -120,6 +120,40 @@ class UserIndex:
                 self._tagged[tag].append(slot)
         self._size = end
 
+    def packed(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return all but vectors and vocabulary of an index that was just loaded. Equal values of a column are one."""
+        columns = {name: column[:1] if (column == column[0]).all() else column for name, column in self._used().items()}
+        arrays = columns | {"id": np.frombuffer("\n".join(self._slots).encode(), np.uint8)}
+        arrays |= self.words.packed() | self._derivations.packed() | self._vectors.passages.packed()
+        return arrays, {"codes": {name: [*codes] for name, codes in self._codes.items()}, "tagged": self._tagged}
+
+    def unpack(self, arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> None:
+        """Take over what `packed` returned."""
+        ids = arrays["id"].tobytes().decode().splitlines()
+        self._size = len(ids)
+        self._slots = {memory_id: slot for slot, memory_id in enumerate(ids)}
+        self._columns = {name: np.resize(arrays[name], self._size) for name in COLUMNS if name != "id"}
+        self._columns["id"] = np.array(ids, object)
+        self._codes = {name: {value: code for code, value in enumerate(some)} for name, some in values["codes"].items()}
+        self._tagged.update(values["tagged"])
+        self.words.unpack(arrays)
+        self._derivations.unpack(arrays)
+        self._vectors.grow(0, self._size)
+        self._vectors.passages.unpack(arrays)
+        self._derived = int(np.count_nonzero(self._columns["derived"]))
+        self._total_length = int(self._columns["of_passage"][~self._columns["derived"]].sum())
+
+    def set_vectors(self, rows: Sequence[tuple[str, bytes]]) -> None:
+        """Set the vectors of memories that were unpacked."""
+        known = [(self._slots[one], vector) for one, vector in rows if one in self._slots]
+        self._vectors.set((slot for slot, _ in known), (vector for _, vector in known))
+
+    def set_recalls(self, rows: Sequence[tuple[str, int, int]]) -> None:
+        """Set how often and when memories were recalled."""
+        for memory_id, count, at in rows:
+            if (slot := self._slots.get(memory_id)) is not None:
+                self._columns["access_count"][slot], self._columns["last_accessed_at"][slot] = count, at
+
     def link(self, threes: Iterable[tuple[str, str, str | None]]) -> None:
         """Add the ids of derived memories, of the messages they came from, and of their successors."""
         self._found_statements = self._found_left_out = None
@@ -358,8 +392,7 @@ class UserIndex:
 
     def _kind_groups(self) -> dict[str, Mask]:
         """Return by code of a kind of sentence whether it is in each of the groups."""
-        known = len(self._codes["kind"])
-        if len(next(iter(self._found_kinds.values()), ())) != known:
+        if len(next(iter(self._found_kinds.values()), ())) != len(self._codes["kind"]):
             self._found_kinds = {name: self._is_kind(some) for name, some in KIND_GROUPS.items()}
         return self._found_kinds
 

@@ -1,6 +1,7 @@
 """Vector legs: all vectors of a user in RAM, or those that a query needs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,11 @@ class RamVectors:
     def __init__(self, dimension: int = 0) -> None:
         self.dimension = dimension  # 0 until there is one
         self._all: NDArray[np.float32] = np.empty((0, dimension), np.float32)
-        self._passages = PassageVectors()
+        self.passages = PassageVectors()
 
     @property
     def nbytes(self) -> int:
-        return self._all.nbytes + self._passages.nbytes
+        return self._all.nbytes + self.passages.nbytes
 
     def grow(self, size: int, capacity: int) -> None:
         grown = np.zeros((capacity, self.dimension), np.float32)
@@ -33,19 +34,26 @@ class RamVectors:
             self.dimension = given[0]
             self._all = np.zeros((len(self._all), self.dimension), np.float32)
         fitting = [row.dimension == self.dimension for row in rows]
-        self._passages.add(self.dimension, first, rows)
+        self.passages.add(self.dimension, first, rows)
         if any(fitting):
             blank = bytes(4 * self.dimension)
             joined = b"".join(row.vector or blank if fits else blank for row, fits in zip(rows, fitting, strict=True))
             self._all[first : first + len(rows)] = np.frombuffer(joined, VECTOR).reshape(len(rows), -1)
         return fitting
 
+    def set(self, slots: Iterable[int], vectors: Iterable[bytes]) -> None:
+        size = 4 * self.dimension
+        every = self._all.data.cast("B")  # a copy in bytes is faster than joining them for an array
+        for slot, vector in zip(slots, vectors, strict=True):
+            if len(vector) == size:
+                every[slot * size : (slot + 1) * size] = vector
+
     def cosine(self, vector: NDArray[np.float32] | None, size: int, slots: Scope) -> Floats:
         if vector is None or not self.dimension:
             return np.zeros(size, np.float32)[slots]
         # A scan of everything is faster than gathering rows, unless few are wanted.
-        if isinstance(slots, slice) or len(self._passages) or len(slots) > size // 4:
-            return np.asarray(self._passages.raised(self._all[:size] @ vector, vector)[slots])
+        if isinstance(slots, slice) or len(self.passages) or len(slots) > size // 4:
+            return np.asarray(self.passages.raised(self._all[:size] @ vector, vector)[slots])
         return np.asarray(self._all[slots] @ vector)
 
     def rows(self, slots: Slots) -> NDArray[np.float32]:
@@ -62,17 +70,20 @@ class LoadedVectors:
         self.dimension = dimension
         self._slots: Slots = np.empty(0, np.int64)
         self._vectors: NDArray[np.float32] = np.empty((0, dimension), np.float32)
-        self._passages = PassageVectors()
+        self.passages = PassageVectors()
 
     @property
     def nbytes(self) -> int:
-        return self._passages.nbytes
+        return self.passages.nbytes
 
     def grow(self, size: int, capacity: int) -> None:
         """Do nothing: vectors are not kept by slot."""
 
+    def set(self, slots: Iterable[int], vectors: Iterable[bytes]) -> None:
+        """Do nothing: vectors stay in the engine."""
+
     def put(self, first: int, rows: Sequence[IndexRow]) -> list[bool]:
-        self._passages.add(self.dimension, first, rows)
+        self.passages.add(self.dimension, first, rows)
         return [row.dimension == self.dimension for row in rows]
 
     def load(self, slots: Slots, vectors: NDArray[np.float32]) -> None:
@@ -84,7 +95,7 @@ class LoadedVectors:
         if vector is None or not self.dimension:
             return similarity[slots]
         similarity[self._slots] = self._vectors @ vector
-        return self._passages.raised(similarity, vector)[slots]
+        return self.passages.raised(similarity, vector)[slots]
 
     def rows(self, slots: Slots) -> NDArray[np.float32]:
         found = np.zeros((len(slots), self.dimension), np.float32)
@@ -118,6 +129,13 @@ class PassageVectors:
         new = np.frombuffer(b"".join(vector for _, vector in fitting), VECTOR).reshape(len(fitting), dimension)
         self._vectors = np.vstack([self._vectors.reshape(-1, dimension), new]).astype(np.float32, copy=False)
         self._slot = np.append(self._slot, np.array([slot for slot, _ in fitting], np.int32))
+
+    def packed(self) -> dict[str, NDArray[Any]]:
+        return {"passage slots": self._slot, "passage vectors": self._vectors.ravel()}
+
+    def unpack(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._slot = arrays["passage slots"]
+        self._vectors = arrays["passage vectors"].reshape(len(self._slot), -1) if len(self._slot) else self._vectors
 
     def raised(self, similarity: Floats, vector: NDArray[np.float32]) -> Floats:
         """Return each memory's similarity, or that of its most similar passage."""

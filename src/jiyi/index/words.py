@@ -53,8 +53,15 @@ class RamWords:
         self._terms.fold()
         self._keywords.fold()
 
+    def packed(self) -> dict[str, NDArray[Any]]:
+        return self._terms.packed("terms") | self._keywords.packed("keywords")
+
+    def unpack(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._terms.unpack("terms", arrays)
+        self._keywords.unpack("keywords", arrays)
+
     def learn(self, keywords: Iterable[str]) -> None:
-        new = [word for word in keywords if not self._knows(word)]
+        new = [word for word in keywords if not self._vocabulary or not self._knows(word)]
         if len(new) < MANY:
             for word in new:
                 insort(self._vocabulary, word)
@@ -110,6 +117,20 @@ class Postings:
         order = np.argsort(terms, kind="stable")
         self._sorted = terms[order], docs[order], values[order]
         self._tail = terms[:0], docs[:0], values[:0]
+
+    def packed(self, name: str) -> dict[str, NDArray[Any]]:
+        terms, docs, values = self._sorted
+        distinct, times = np.unique(terms, return_counts=True)
+        return {
+            f"{name} hashes": distinct,
+            f"{name} times": times.astype(np.int32),
+            f"{name} slots": docs,
+            f"{name} values": values,
+        }
+
+    def unpack(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        terms = np.repeat(arrays[f"{name} hashes"], arrays[f"{name} times"])
+        self._sorted = terms, arrays[f"{name} slots"], arrays[f"{name} values"]
 
     def find(self, term: int) -> tuple[Slots, Numbers]:
         """Return the memories with a term, and the value of each."""

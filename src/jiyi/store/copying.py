@@ -16,7 +16,7 @@ from ..errors import InvalidInput, StoreError
 from ..models import Migration, to_micros, utc_now
 from .contract import Advance
 from .database import Database
-from .tables import SHARED, Base, FileRow
+from .tables import SHARED, Base, FileRow, PackedIndexRow
 
 AT_ONCE = 500  # rows in RAM
 MARK = "jiyi migrate-store"  # path of a file row that marks an unfinished copy
@@ -81,7 +81,8 @@ def _is_mark() -> ColumnElement[bool]:
     return and_(FileRow.user_id == SHARED, FileRow.path == MARK)
 
 
-TABLES: Sequence[Table] = Base.metadata.sorted_tables  # parents first
+# Parents first. Packed indexes are made anew where they are needed.
+TABLES: Sequence[Table] = [table for table in Base.metadata.sorted_tables if table.name != PackedIndexRow.__tablename__]
 
 
 def _rows_of(table: Table) -> ColumnElement[bool] | None:
@@ -147,7 +148,7 @@ async def replace(source: Database, target: Database, advance: Advance) -> dict[
     counts = {table.name: await _count(source, table) for table in TABLES}
 
     async def work(session: AsyncSession) -> None:
-        for table in reversed(TABLES):
+        for table in reversed(Base.metadata.sorted_tables):
             await session.execute(delete(table))
         done = 0
         for table in TABLES:

@@ -25,6 +25,7 @@ from .tables import (
     KeywordRow,
     MemoryRow,
     MemorySourceRow,
+    PackedIndexRow,
     RelationRow,
     RevisionRow,
     TermsRow,
@@ -213,6 +214,7 @@ async def _remove(
         await session.execute(delete(RelationRow).where(related))
         await session.execute(delete(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some)))
         await tell(session, user_id, some, "delete")
+    await session.execute(delete(PackedIndexRow).where(PackedIndexRow.user_id == user_id))
     done.removed["memories"] += len(ids)
     touched = messages.union(*(one.messages for one in gone.values()))
     needed = {name for one in await _from_messages(session, user_id, touched - messages) for name in one.messages}

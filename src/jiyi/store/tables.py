@@ -4,7 +4,18 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from numpy.typing import NDArray
-from sqlalchemy import JSON, BigInteger, ForeignKeyConstraint, Index, Integer, MetaData, SmallInteger, Text, and_
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Text,
+    and_,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from .types import COUNTS, HASHES, WEIGHTS, Array, Instant, short_text, vector
@@ -339,6 +350,18 @@ class ChangeRow(Base):
     memory_id: Mapped[str] = mapped_column(short_text(ID))
     action: Mapped[str] = mapped_column(short_text(16))
     changed_at: Mapped[datetime]
+
+
+class PackedIndexRow(Base):
+    """A column of a large user's search index, as it was at one position of the change feed: loading it is much
+    faster than reading the memories. It is derived, so it is not copied, and any deletion drops it."""
+
+    __tablename__ = "packed_indexes"
+
+    user_id: Mapped[str] = mapped_column(short_text(NAME), primary_key=True)
+    name: Mapped[str] = mapped_column(short_text(64), primary_key=True)
+    seen: Mapped[int] = mapped_column(BigInteger)  # newest change in it
+    data: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class EngineRow(Base):

@@ -1,0 +1,120 @@
+"""The packed index of a large user in the database: the columns of a `UserIndex` as they were at one position of the
+change feed. Reading them takes a fraction of the time that reading every memory takes; what changed since comes from
+the change feed. Vectors and keywords are read from their own tables, so that no text is kept twice."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import BigInteger, BindParameter, LargeBinary, bindparam, delete, insert, select, type_coerce
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from .. import __version__
+from ..errors import JiyiError
+from ..ids import erased
+from ..languages.terms import WORDS_VERSION
+from ..store.store import Store
+from ..store.tables import ChangeRow, EmbeddingRow, MemoryRow, PackedIndexRow
+from .legs import COLUMNS
+from .user_index import UserIndex
+
+LEAST = 5000  # memories of a user whose index is packed
+VECTORS_AT_ONCE = 10_000  # rows
+# Another version reads memories in another way.
+FORMAT = sha256(repr((1, __version__, WORDS_VERSION, COLUMNS)).encode()).hexdigest()[:16]
+ABOUT = "about"  # name of the part that describes the others
+
+logger = logging.getLogger(__name__)
+
+_USER: BindParameter[str] = bindparam("user_id")
+_PARTS = select(PackedIndexRow.name, PackedIndexRow.seen, PackedIndexRow.data).where(PackedIndexRow.user_id == _USER)
+_VECTORS = (
+    select(EmbeddingRow.memory_id, type_coerce(EmbeddingRow.vector, LargeBinary))
+    .where(
+        EmbeddingRow.user_id == _USER,
+        EmbeddingRow.model == bindparam("model"),
+        EmbeddingRow.part == 0,
+        EmbeddingRow.memory_id > bindparam("after"),
+    )
+    .order_by(EmbeddingRow.memory_id)
+    .limit(VECTORS_AT_ONCE)
+)
+_DELETED = (
+    select(ChangeRow.seq)
+    .where(
+        ChangeRow.user_id.in_([_USER, bindparam("erased")]),
+        ChangeRow.seq > bindparam("seen"),
+        ChangeRow.action.in_(["delete", "erase"]),
+    )
+    .limit(1)
+)
+_RECALLED = select(MemoryRow.id, MemoryRow.access_count, type_coerce(MemoryRow.last_accessed_at, BigInteger)).where(
+    MemoryRow.user_id == _USER, MemoryRow.last_accessed_at.is_not(None)
+)
+
+
+def pack(index: UserIndex) -> dict[str, bytes]:
+    """Return the parts of an index that was just loaded."""
+    arrays, values = index.packed()
+    about = {
+        "format": FORMAT,
+        "model": index.model,
+        "dimension": index.dimension,
+        "external": index.external,
+        "values": values,
+        "arrays": {name: array.dtype.str for name, array in arrays.items()},
+    }
+    return {ABOUT: json.dumps(about).encode(), **{name: array.tobytes() for name, array in arrays.items()}}
+
+
+async def save(store: Store, user_id: str, seen: int, parts: Mapping[str, bytes]) -> None:
+    """Replace a user's packed index, unless something was deleted meanwhile: a deletion drops what is packed. Without
+    it everything works, so a failure is only logged."""
+    rows = [{"user_id": user_id, "name": name, "seen": seen, "data": data} for name, data in parts.items()]
+
+    async def work(session: AsyncSession) -> None:
+        if await session.scalar(_DELETED, {"user_id": user_id, "erased": erased(user_id), "seen": seen}):
+            return
+        await session.execute(delete(PackedIndexRow).where(PackedIndexRow.user_id == user_id))
+        await (await session.connection()).execute(insert(PackedIndexRow), rows)
+
+    try:
+        await store.database.write([user_id], work)
+    except JiyiError as error:
+        logger.info("the index of a user is not packed: %s", error)
+
+
+async def load(session: AsyncSession, user_id: str, model: str, dimension: int, *, external: bool) -> UserIndex | None:
+    """Return the packed index with the vectors as they are now; None if there is none that fits."""
+    connection = await session.connection()
+    rows = (await connection.execute(_PARTS, {"user_id": user_id})).all()
+    parts = {name: data for name, _, data in rows}
+    if ABOUT not in parts:
+        return None
+    about = json.loads(parts[ABOUT])
+    if (about["format"], about["model"], about["external"]) != (FORMAT, model, external):
+        return None
+    if dimension and about["dimension"] not in (0, dimension):
+        return None
+    arrays: dict[str, NDArray[Any]] = {
+        name: np.frombuffer(parts[name], dtype) for name, dtype in about["arrays"].items()
+    }
+    index = UserIndex(model, dimension or about["dimension"], seen=rows[0].seen, external=external)
+    index.unpack(arrays, about["values"])
+    if not external:
+        last = ""
+        while some := await _some(connection, _VECTORS, user_id, model=model, after=last):
+            index.set_vectors(some)
+            last = some[-1][0]
+    index.set_recalls(await _some(connection, _RECALLED, user_id))
+    return index
+
+
+async def _some(connection: Any, statement: Any, user_id: str, **values: str) -> Any:
+    return (await connection.execute(statement, {"user_id": user_id, **values})).all()
