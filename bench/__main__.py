@@ -21,6 +21,8 @@ from . import report
 from .add import AddTimes, measure_adds
 from .cache import CacheTimes, measure_caching
 from .fill import Advance, PerturbedEmbedder, Plan, fill
+from .hostile_adds import HOSTILE as HOSTILE_TEXTS
+from .hostile_adds import REPEATS, HostileAdds, measure_hostile_adds
 from .hostile_queries import HOSTILE, HostileTimes, measure_hostile
 from .rerank import measure_reranking
 from .search import SearchTimes, measure_searches, searches_of
@@ -48,7 +50,7 @@ def arguments() -> argparse.Namespace:
 
 async def measure(
     given: argparse.Namespace, temporary: Path, progress: Progress
-) -> tuple[list[SearchTimes], AddTimes, CacheTimes, HostileTimes, list[Start], report.Store]:
+) -> tuple[list[SearchTimes], AddTimes, CacheTimes, HostileTimes, HostileAdds, list[Start], report.Store]:
     def task(name: str, total: int) -> Advance:
         number = progress.add_task(name, total=total)
         return lambda steps: progress.advance(number, steps)
@@ -58,6 +60,9 @@ async def measure(
     starts = measure_starts(runs, task("start", runs))
     adds = await measure_adds(
         temporary, given.bulk, embedder, seed=given.seed, advance=task("bulk add", 2 * given.bulk)
+    )
+    long_adds = await measure_hostile_adds(
+        temporary, embedder, repeats=1 if given.quick else REPEATS, advance=task("hostile adds", len(HOSTILE_TEXTS) + 2)
     )
     plan = Plan(given.seed, given.sizes, others=10 if given.quick else 100)
     filler = await PerturbedEmbedder.make(embedder, given.seed)
@@ -76,7 +81,7 @@ async def measure(
     hostile = await measure_hostile(
         path, given.sizes[0], embedder, seed=given.seed, advance=task("hostile queries", len(HOSTILE))
     )
-    return times, adds, caching, hostile, starts, store
+    return times, adds, caching, hostile, long_adds, starts, store
 
 
 def main() -> int:
@@ -88,22 +93,26 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="jiyi-bench-") as temporary,
         Progress(*columns, console=Console(stderr=True)) as progress,
     ):
-        times, adds, caching, hostile, starts, store = asyncio.run(measure(given, Path(temporary), progress))
+        times, adds, caching, hostile, long_adds, starts, store = asyncio.run(measure(given, Path(temporary), progress))
     report.print_searches(times, store)
     report.print_reranking(reranking)
     report.print_caching(caching)
     report.print_hostile(hostile)
     report.print_adds(adds)
+    report.print_hostile_adds(long_adds)
     report.print_starts(starts)
     report.print_footprint(store, times, adds)
     if given.json:
-        figures = report.as_json(times, adds, caching, hostile, starts, store) | {"reranking": asdict(reranking)}
+        figures = report.as_json(times, adds, caching, hostile, long_adds, starts, store) | {
+            "reranking": asdict(reranking)
+        }
         given.json.write_text(json.dumps(figures, indent=2) + "\n")
     missed = [
         *(f"search at {each.size:,}" for each in times if not each.passes),
         *(["reranker"] if not reranking.passes else []),
         *(["repeated traffic"] if not caching.passes else []),
         *(["hostile queries"] if not hostile.passes else []),
+        *(f"add of {name}" for name in long_adds.times if not long_adds.kind_passes(name)),
         *(["bulk add"] if not adds.passes else []),
         *(each.name for each in starts if not each.passes),
     ]

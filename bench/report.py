@@ -12,6 +12,8 @@ from .add import SLACK_S as SINGLE_SLACK_S
 from .cache import LONGEST_S as CACHE_LONGEST_S
 from .cache import SHARE as CACHE_SHARE
 from .cache import CacheTimes
+from .hostile_adds import GROWTH, LENGTHS, HostileAdds
+from .hostile_adds import LONGEST_S as LONGEST_ADD_S
 from .hostile_queries import FACTOR as HOSTILE_FACTOR
 from .hostile_queries import HostileTimes
 from .rerank import BOUND_MS, CANDIDATES, RerankTimes
@@ -147,6 +149,18 @@ def print_adds(adds: AddTimes) -> None:
     ))  # fmt: skip
 
 
+def print_hostile_adds(adds: HostileAdds) -> None:
+    print(table(
+        f"Hostile messages of {LENGTHS[0]:,} and {LENGTHS[1]:,} characters, CPU time of add in ms",
+        ("", "shorter", "longer", "bound", "growth / linear", "bound", ""),
+        [
+            (name, ms(shorter), ms(longer), f"≤ {ms(LONGEST_ADD_S)}", f"{adds.growth(name):.2f}", f"≤ {GROWTH}",
+             verdict(adds.kind_passes(name)))
+            for name, (shorter, longer) in adds.times.items()
+        ],
+    ))  # fmt: skip
+
+
 def print_footprint(store: Store, times: Sequence[SearchTimes], adds: AddTimes) -> None:
     print(table(
         "Space",
@@ -197,6 +211,7 @@ def as_json(
     adds: AddTimes,
     caching: CacheTimes,
     hostile: HostileTimes,
+    long_adds: HostileAdds,
     starts: Sequence[Start],
     store: Store,
 ) -> dict[str, Any]:
@@ -223,5 +238,6 @@ def as_json(
             **{f"p50_{name}": caching.p50(name) for name in ("hits", "misses", "without")},
         },
         "hostile": {name: hostile.ratio(name) for name in hostile.hostile},
+        "hostile_adds": {name: long_adds.growth(name) for name in long_adds.times},
         "start": [{**asdict(each), "ratio": each.ratio, "passes": each.passes} for each in starts],
     }

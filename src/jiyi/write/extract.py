@@ -66,23 +66,24 @@ class BuiltinExtractor:
     id = "builtin"
 
     async def __call__(self, unit: Unit, /) -> Extracted:
-        left = {said.id for said in unit.messages}
+        left, cut = {said.id for said in unit.messages}, set[str]()
         short = sum(len(said.text) for said in unit.messages) <= READ_AT_ONCE
-        drafts = extract(unit, left) if short else await asyncio.to_thread(extract, unit, left)
+        drafts = extract(unit, left, cut) if short else await asyncio.to_thread(extract, unit, left, cut)
         late = f"{len(left)} messages are kept verbatim only: they took more than {BUDGET_S:g} s to read"
-        return Extracted(drafts=tuple(drafts), problems=(late,) if left else ())
+        long = f"{len(cut)} messages have over {MAX_STATEMENTS} statements: the rest of them is kept verbatim only"
+        return Extracted(drafts=tuple(drafts), problems=(*([late] if left else ()), *([long] if cut else ())))
 
 
-def extract(unit: Unit, left: set[str] | None = None) -> list[Draft]:
+def extract(unit: Unit, left: set[str] | None = None, cut: set[str] | None = None) -> list[Draft]:
     """Return drafts of the statements in a unit that are worth remembering.
 
-    With `left`, the messages that were read are removed from it, and reading stops when the time is up.
+    With `left`, messages that were read leave it, and reading stops in time; `cut` gets those with too many statements.
     """
     found: list[Draft] = []
     earlier = list(unit.history)
     ends_at = time.thread_time() + BUDGET_S  # statements are short, so each takes little of it
     for said in unit.messages:
-        for draft in _of_message(said, earlier) if is_person(said.role) else ():
+        for draft in _of_message(said, earlier, cut) if is_person(said.role) else ():
             if left is not None and time.thread_time() > ends_at:
                 return found
             found.append(draft)
@@ -102,9 +103,12 @@ def _is_quoted(one: Statement, quoted: Sequence[tuple[int, int]]) -> bool:
     return any(min(one.end, end) - max(one.start, start) > share for start, end in quoted)
 
 
-def _of_message(said: Said, earlier: Sequence[Said]) -> Iterator[Draft]:
+def _of_message(said: Said, earlier: Sequence[Said], cut: set[str] | None) -> Iterator[Draft]:
     quoted = quoted_parts(said.text)
-    for at, one in enumerate(statements(said.text, "user")):
+    found = statements(said.text, "user")
+    if cut is not None and len(found) > MAX_STATEMENTS and said.text[found[-1].end :].strip():
+        cut.add(said.id)
+    for at, one in enumerate(found):
         if quoted and _is_quoted(one, quoted):
             continue
         corrected = _corrected(one, said, earlier) if at == 0 else None
