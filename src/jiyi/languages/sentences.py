@@ -48,6 +48,8 @@ def split_sentences(text: str) -> list[str]:
 
 def question_share(text: str) -> float:
     """Return the share of sentences with a question mark, from 0 to 1."""
+    if "?" not in text and "？" not in text:
+        return 0.0
     found = split_sentences(text)
     return sum("?" in sentence or "？" in sentence for sentence in found) / len(found) if found else 0.0
 

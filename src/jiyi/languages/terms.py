@@ -4,6 +4,7 @@ so that both always agree."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
@@ -191,11 +192,11 @@ def simhash(terms: Sequence[str]) -> int:
     """Return the `near_hash` of a text from its search terms."""
     import numpy as np
 
-    ones = np.zeros(64, dtype=np.int64)
+    ones = 0
     # In blocks, because 64 bytes for each term of a huge text would be a lot of memory.
     for start in range(0, len(terms), _BLOCK):
-        hashes = np.fromiter(map(term_hash, terms[start : start + _BLOCK]), dtype=np.int64)
-        ones += np.unpackbits(hashes.view(np.uint8)).reshape(-1, 64).sum(axis=0, dtype=np.int64)
+        hashes = np.array([term_hash(term) for term in terms[start : start + _BLOCK]], np.int64)
+        ones += np.add.reduce(np.unpackbits(hashes.view(np.uint8)).reshape(-1, 64), axis=0, dtype=np.int64)
     return int(np.packbits(ones > len(terms) // 2).view(np.int64)[0])
 
 
@@ -214,9 +215,9 @@ def term_counts(terms: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.uin
     """Return the distinct hashes of the terms, sorted, and their counts (65535 at most)."""
     import numpy as np
 
-    every = np.fromiter(map(term_hash, terms), dtype=np.int64)
-    hashes, counts = np.unique(every, return_counts=True)
-    return hashes, np.minimum(counts, 65535).astype(np.uint16)
+    counts = Counter(map(term_hash, terms))
+    hashes = sorted(counts)
+    return np.array(hashes, np.int64), np.array([min(counts[one], 65535) for one in hashes], np.uint16)
 
 
 def _encoded(text: str) -> bytes:
@@ -238,9 +239,8 @@ _COMMON_FACTOR = 0.3
 _PLAIN_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _UNIT = re.compile(rf" ?((?:{zh.UNITS})|°[cf]|(?:{en.UNITS})(?![a-z0-9]))", re.IGNORECASE)
 _INSIDE = r"(?=\S)[^\n,.;!?、。{}]{{1,24}}(?<=\S)"
-_QUOTED = re.compile(
-    "|".join(f"{left}({_INSIDE.format(left + right)}){right}" for left, right in ('""', "“”", "「」", "『』", "《》"))
-)
+_QUOTES = (('"', '"'), ("“", "”"), ("「", "」"), ("『", "』"), ("《", "》"))
+_QUOTED = re.compile("|".join(f"{left}({_INSIDE.format(left + right)}){right}" for left, right in _QUOTES))
 _SENTENCE_END = frozenset(".!?。;:\n")
 
 
@@ -286,7 +286,7 @@ def _length_factor(word: str) -> float:
 
 def _candidates(text: str) -> list[Candidate]:
     found: list[Candidate] = []
-    for quoted in _QUOTED.finditer(text):
+    for quoted in _QUOTED.finditer(text) if any(left in text for left, _ in _QUOTES) else ():
         phrase = normalise(quoted[quoted.lastindex or 0])
         if len(phrase) > 1 and phrase.count(" ") < 5 and any(map(str.isalnum, phrase)) and not is_stop_word(phrase):
             found.append((phrase, NAME))
@@ -296,7 +296,7 @@ def _candidates(text: str) -> list[Candidate]:
             case "han":
                 found += keyword_candidates(piece)
             case "word" if len(piece) <= _LONGEST:
-                if _PLAIN_NUMBER.fullmatch(piece):
+                if piece[0].isdecimal() and _PLAIN_NUMBER.fullmatch(piece):
                     found += _measure(piece, text, span.end())
                 elif word := _spelled(piece):
                     found.append((word, _spelled_base(piece, text, span.start())))
