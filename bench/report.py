@@ -17,7 +17,7 @@ from .hostile_adds import LONGEST_S as LONGEST_ADD_S
 from .hostile_queries import FACTOR as HOSTILE_FACTOR
 from .hostile_queries import HostileTimes
 from .rerank import BOUND_MS, CANDIDATES, RerankTimes
-from .search import SearchTimes
+from .search import LOAD_S, SearchTimes
 from .startup import Start
 
 
@@ -82,12 +82,16 @@ def print_searches(times: Sequence[SearchTimes], store: Store) -> None:
     ))  # fmt: skip
     print(table(
         "First searches of a fresh process whose embedder is loaded: one that loads the user, then one in Chinese",
-        ("memories", "open ms", "first ms", "Chinese ms", "load model ms", "model RSS MB", "peak RSS MB"),
+        ("memories", "open ms", "ever ms", "first ms", "Chinese ms", "model ms", "model MB", "peak MB", "bound", ""),
         [
             (
                 f"{each.size:,}",
-                *(ms(each.cold[f"{name}_s"]) for name in ("open", "first_search", "first_chinese", "load_model")),
+                ms(each.cold["open_s"]),
+                ms(each.first_ever_s),
+                *(ms(each.cold[f"{name}_s"]) for name in ("first_search", "first_chinese", "load_model")),
                 *(f"{each.cold[f'{name}_rss_mb']:.0f}" for name in ("model", "peak")),
+                ms(LOAD_S),
+                verdict(each.loads),
             )
             for each in times
         ],

@@ -21,6 +21,7 @@ from .floor import Floor, FloorTimes
 from .texts import questions
 
 FACTOR, SLACK_S = 1.5, 0.001  # the bound: p50 ≤ FACTOR × floor + SLACK
+LOAD_S = 0.6  # bound of a first search that reads a packed index
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "keyword": {"search_mode": "keyword"},
@@ -42,7 +43,8 @@ class SearchTimes:
     engine_cpu: list[float] = field(default_factory=list)
     variants: dict[str, float] = field(default_factory=dict)
     after_write: float = 0.0
-    cold: dict[str, float] = field(default_factory=dict)
+    first_ever_s: float = 0.0  # first search of the user, which packs the index of a large one
+    cold: dict[str, float] = field(default_factory=dict)  # first search of a later process
     hits: float = 0.0  # per search
     searched: int = 0
 
@@ -78,7 +80,11 @@ class SearchTimes:
 
     @property
     def passes(self) -> bool:
-        return self.p50 <= self.bound
+        return self.p50 <= self.bound and self.loads
+
+    @property
+    def loads(self) -> bool:
+        return self.cold["first_search_s"] <= LOAD_S
 
 
 async def measure_searches(
@@ -86,6 +92,7 @@ async def measure_searches(
 ) -> SearchTimes:
     times = SearchTimes(size)
     user_id = user_of(size)
+    times.first_ever_s = (await _cold(path, user_id))["first_search_s"]
     times.cold = await _cold(path, user_id)
     floor = await asyncio.to_thread(Floor, path, user_id, embedder)
     some = max(queries // 4, 10)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 TOO_FAR_BEHIND = 2000  # changes, from which on a reload is cheaper than catching up
 LOAD_AT_ONCE = 5000  # rows
-WORTH_A_THREAD = 5000  # memories; scanning fewer is faster than a thread switch
+WORTH_A_THREAD = 15_000  # memories; scanning fewer is faster than a thread switch
 
 # Built once: every search runs it.
 _CHANGES = (
