@@ -570,7 +570,10 @@ def test_the_journal_keeps_what_it_was_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", PEERS)
 def test_each_peer_finds_what_it_was_given(name: str, tmp_path: Path) -> None:
     with ExitStack() as at_end:
-        peer = PEERS[name](tmp_path, at_end)
+        try:
+            peer = PEERS[name](tmp_path, at_end)
+        except ImportError as error:  # optional, also for the tests
+            pytest.skip(str(error))
         for text in ("My cat is called Doudou.", "I'm allergic to peanuts."):
             peer.add(text)
         assert peer.search("What is the name of my cat?")[0] == "My cat is called Doudou."

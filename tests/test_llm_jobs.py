@@ -414,7 +414,7 @@ async def test_when_a_model_fails_for_good_rules_can_do_without_it(
         jobs={"retry_delay_s": 0.001, "max_attempts": 2},
         extraction={"fallback": fallback},
     )
-    monkeypatch.setattr("jiyi.engine.BuiltinExtractor", Plain)
+    monkeypatch.setattr("jiyi.write.extract.BuiltinExtractor", Plain)
     async with Memory.open(path, settings=settings, embedder=WordEmbedder()) as memory:
         receipt, made = await outcome(memory)
         assert [item.content for item in made] == (["Mei wrote."] if fallback else [])
