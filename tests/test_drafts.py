@@ -124,6 +124,13 @@ def test_a_name_that_contains_a_negation_is_a_value() -> None:
     assert not [one for one in read("我不住在柏林。") if slot(one)[1:3] == ("home", "柏林") and one.single]
 
 
+def test_somebody_who_moved_from_a_place_has_done_so() -> None:
+    [one] = read("I moved from Ghent to Antwerp in April.")
+    assert one.content == "I moved from Ghent to Antwerp in April (2025-04)."
+    [one] = read("The exam was moved from Monday to April.")
+    assert one.occurred_at > TUESDAY
+
+
 def test_a_move_names_what_it_replaces() -> None:
     [one] = read("I moved from Paris to Rome last month.")
     assert (one.value, one.replaces, one.content) == (

@@ -36,8 +36,8 @@ ENGLISH = Language(
     arranged=(
         r"\b(?:booked|signed (?:me |us )?up|scheduled|registered|planned|invited|postponed|pushed|rescheduled|delayed"
         r"|arranged|agreed|decided|ordered|enrolled|entered|confirmed|reserved|will|gonna|going to|deadline|due"
-        r"|appointment|interview|hope|want|should|need|moved from|starting"
-        r"|(?:for|by|until|til|till|before|to) (?:the )?$)"
+        r"|appointment|interview|hope|want|should|need|starting"
+        r"|(?:for|by|until|til|till|before|to|moved from) (?:the )?$)"
     ),
     limit=(
         r"\b(?:allerg(?:y|ic|ies)|intoleran(?:t|ce)|vegan|vegetarian|pescatarian|halal|kosher|co?eliac|diabet(?:es|ic)"
