@@ -1,26 +1,43 @@
 """A database in one SQLite file."""
 
 import asyncio
+import json
 import logging
 import os
+import re
 import sqlite3
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, closing
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import URL, Connection, Engine, create_engine, distinct, event, func, select
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy import (
+    JSON,
+    URL,
+    Connection,
+    Engine,
+    LargeBinary,
+    Table,
+    create_engine,
+    distinct,
+    event,
+    func,
+    insert,
+    select,
+)
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
 from ..durable import make_folder
 from ..errors import NotAStore, StoreError, StoreUnavailable
+from ..models import to_micros
 from . import schema
 from .contract import CLOSED, Advance, StoreInfo
 from .database import Database, Read, Rows, Work
 from .tables import MemoryRow
-from .thread_session import PlainStatements, ThreadSession, run_to_end
+from .thread_session import ThreadSession, run_to_end, translated
 
 PRAGMAS = (
     "PRAGMA page_size = 8192",  # for a new file; a page of 4096 bytes holds only one vector
@@ -44,6 +61,7 @@ EXAMINE = ("PRAGMA integrity_check", "PRAGMA foreign_key_check")
 REWRITE_UP_TO = 256 << 20  # bytes; a larger file is rewritten when all of a user is deleted
 
 T = TypeVar("T")
+Processor = Callable[[Any], Any]
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +88,7 @@ class SqliteDatabase(Database):
 
     async def start(self) -> None:
         try:
-            with _translated(self.path):
+            with translated(self.path):
                 _create_private(self.path)
                 self._engine, self._thread_engine = _engines(self.path, self._busy_timeout_s)
                 self._thread_writer = self._thread_engine.execution_options(begin=BEGIN_TO_WRITE)
@@ -126,7 +144,7 @@ class SqliteDatabase(Database):
         """Copy the file as of one moment while others write, without deleted data."""
         size = self.path.stat().st_size
         advance("copying", 0, size)
-        with _translated(self.path):
+        with translated(self.path):
             async with self._started().connect() as connection:
                 await connection.exec_driver_sql(COPY, (str(path),))
         advance("copying", size, size)
@@ -135,7 +153,7 @@ class SqliteDatabase(Database):
         """Empty the log and rewrite the file; return what is left."""
         left = []
         try:
-            with _translated(self.path):
+            with translated(self.path):
                 async with self._writer, self._started().connect() as connection:
                     if rewrite:
                         await connection.exec_driver_sql(REWRITE)
@@ -165,7 +183,7 @@ class SqliteDatabase(Database):
     @asynccontextmanager
     async def reading(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
         self._same_file()
-        with _translated(self.path):
+        with translated(self.path):
             async with AsyncSession(self._started(), expire_on_commit=False) as session:
                 yield session
 
@@ -180,14 +198,14 @@ class SqliteDatabase(Database):
     @asynccontextmanager
     async def snapshot(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
         engine = self._started().execution_options(begin=BEGIN_TO_READ)
-        with _translated(self.path):
+        with translated(self.path):
             async with AsyncSession(engine, expire_on_commit=False) as session, session.begin():
                 yield session
 
     @asynccontextmanager
     async def writing(self, users: Sequence[str]) -> AsyncIterator[AsyncSession]:
         engine = self._started().execution_options(begin=BEGIN_TO_WRITE)
-        with _translated(self.path):
+        with translated(self.path):
             async with self._writer, AsyncSession(engine, expire_on_commit=False) as session, session.begin():
                 yield session
                 self._same_file(committing=True)
@@ -209,7 +227,11 @@ class SqliteDatabase(Database):
     def _in_thread(self, work: Work[T], engine: Engine | None) -> T:
         if engine is None:
             raise StoreError(CLOSED)
-        with _translated(self.path), engine.begin() as connection, ThreadSession(connection) as session:
+        with (
+            translated(self.path),
+            engine.begin() as connection,
+            ThreadSession(connection, PlainStatements(connection.connection.dbapi_connection)) as session,
+        ):
             done = run_to_end(work(cast("AsyncSession", session)))
             session.finish()
             if engine is self._thread_writer:
@@ -306,7 +328,7 @@ def counted(path: Path) -> tuple[int, int]:
     engine = create_engine(where)
     active = select(func.count(), func.count(distinct(MemoryRow.user_id))).where(MemoryRow.status == "active")
     try:
-        with _translated(path), engine.connect() as connection:
+        with translated(path), engine.connect() as connection:
             memories, users = connection.execute(active).one()
     finally:
         engine.dispose()
@@ -324,35 +346,38 @@ def _create_private(path: Path) -> None:
         raise StoreUnavailable(f"{path} cannot be opened for writing: {error.strerror}") from error
 
 
-_TEMPORARY = {
-    "locked": "another process kept it locked for too long: try again",
-    "disk is full": "the disk is full: make room, then try again",
-    "disk I/O error": "the disk answered with an error",
-    "readonly": "it is read-only: check the file's and the folder's permissions",
-    "unable to open": "it cannot be opened: check the file's and the folder's permissions",
-}
+# -- plain statements -------------------------------------------------------------------------------------------------
+
+# Every search and `add` runs the same few statements; through SQLAlchemy they cost ten times as much.
+_DIALECT = SQLiteDialect(paramstyle="named")
+_LIST = re.compile(r"\(__\[POSTCOMPILE_(\w+)]\)")
+_LITERAL = re.compile(r"__\[POSTCOMPILE_(\w+)]")
 
 
-@contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into Jiyi's."""
-    try:
-        yield
-    except PoolTimeout as error:
-        raise StoreUnavailable(f"{path}: all connections were busy for too long: try again") from error
-    except UnicodeDecodeError as error:
-        raise NotAStore(f"{path} is damaged: it holds text that is not UTF-8") from error
-    except (DBAPIError, sqlite3.Error) as error:
-        problem = str(error.orig if isinstance(error, DBAPIError) else error)
-        for sign, meaning in _TEMPORARY.items():
-            if sign in problem:
-                raise StoreUnavailable(f"{path}: {meaning} ({problem})") from error
-        if "not a database" in problem or "malformed" in problem:
-            raise NotAStore(f"{path} is not a SQLite database, or it is damaged ({problem})") from error
-        raise StoreError(f"{path}: {problem}") from error
+class PlainStatements:
+    """Statements that are built once, run by Python's sqlite3 itself. Each is compiled the first time."""
 
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
 
-# -- plain reads ------------------------------------------------------------------------------------------------------
+    def rows(self, reads: Iterable[Read]) -> list[Rows]:
+        """Run statements that only read, and return their rows."""
+        found = []
+        for statement, values in reads:
+            text, constants, processors = _compiled(statement)
+            given = {name: _bound(value) for name, value in values.items()}
+            rows = self._connection.execute(text, constants | given).fetchall()
+            found.append([_processed(row, processors) for row in rows] if processors else rows)
+        return found
+
+    def insert(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+        """Insert rows, which all have the columns of the first one."""
+        text, columns = _insertion(table, tuple(rows[0]))
+        values: list[Iterable[Any]] = []
+        for name, processor in columns:
+            column = [row[name] for row in rows]
+            values.append(column if processor is None else map(processor, column))
+        self._connection.executemany(text, zip(*values, strict=True))
 
 
 class SqliteReader:
@@ -373,3 +398,53 @@ class SqliteReader:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _bound(value: Any) -> Any:
+    """Return a value as SQLite takes it."""
+    if isinstance(value, list):
+        return json.dumps(value)
+    return to_micros(value) if isinstance(value, datetime) else value
+
+
+@cache
+def _compiled(statement: Any) -> tuple[str, dict[str, Any], list[tuple[int, Processor]]]:
+    """Return the text of a statement, with lists taken from JSON, its constants, and how values of some columns are
+    read."""
+    compiled = statement.compile(dialect=_DIALECT)
+    text = _LITERAL.sub(r":\1", _LIST.sub(r"(SELECT value FROM json_each(:\1))", str(compiled)))
+    processors = [
+        (at, processor)
+        for at, column in enumerate(statement.selected_columns)
+        if (processor := _processor(column.type)) is not None
+    ]
+    return text, {name: _bound(value) for name, value in compiled.params.items()}, processors
+
+
+@cache
+def _insertion(table: Table, names: tuple[str, ...]) -> tuple[str, list[tuple[str, Processor | None]]]:
+    """Return the text of an insert statement, and its columns in order with how their values are bound."""
+    dialect = SQLiteDialect(paramstyle="qmark")
+    compiled = insert(table).compile(dialect=dialect, column_keys=list(names))
+    impls = {name: table.c[name].type.dialect_impl(dialect) for name in names}
+    return str(compiled), [(name, impls[name].bind_processor(dialect)) for name in compiled.positiontup or ()]
+
+
+def _from_json(value: str | None) -> Any:
+    """Return what a text means; most are empty."""
+    return None if value is None else [] if value == "[]" else {} if value == "{}" else json.loads(value)
+
+
+def _processor(kind: Any) -> Processor | None:
+    if isinstance(kind, JSON):  # SQLAlchemy's own is three functions around this one
+        return _from_json
+    if isinstance(kind, LargeBinary):  # SQLite returns bytes
+        return None
+    return kind.dialect_impl(_DIALECT).result_processor(_DIALECT, None)  # type: ignore[no-any-return]
+
+
+def _processed(row: Sequence[Any], processors: Sequence[tuple[int, Processor]]) -> Sequence[Any]:
+    values = list(row)
+    for at, processor in processors:
+        values[at] = processor(values[at])
+    return values

@@ -1,32 +1,38 @@
 """Asynchronous work on a synchronous connection to SQLite. Through an asynchronous driver every statement switches
 threads twice; here a whole transaction runs in one thread, and its functions stay the same as for PostgreSQL."""
 
-import json
-import re
 import sqlite3
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from datetime import datetime
-from functools import cache
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Protocol, Self, TypeVar
 
-from sqlalchemy import JSON, Connection, LargeBinary, Table, insert
-from sqlalchemy.dialects.sqlite.base import SQLiteDialect
+from sqlalchemy import Connection, Table
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
-from ..models import to_micros
+from ..errors import NotAStore, StoreError, StoreUnavailable
 
 T = TypeVar("T")
-Processor = Callable[[Any], Any]
+
+
+class Plain(Protocol):
+    """Runs statements that are built once on the connection of a session, past SQLAlchemy."""
+
+    def rows(self, reads: Iterable[tuple[Any, dict[str, Any]]], /) -> list[list[Sequence[Any]]]: ...
+
+    def insert(self, table: Table, rows: Sequence[dict[str, Any]], /) -> None: ...
 
 
 class ThreadSession:
     """The methods of an `AsyncSession` that repositories use; each has finished when it returns."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, plain: Plain) -> None:
         self._connection = connection
         self._opened: Session | None = None  # most transactions need none, and it costs as much as several statements
-        self.plain = PlainStatements(cast(sqlite3.Connection, connection.connection.dbapi_connection))
+        self.plain = plain
 
     def __enter__(self) -> Self:
         return self
@@ -104,86 +110,29 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("work in a transaction may only wait for its session")
 
 
-# -- plain statements -------------------------------------------------------------------------------------------------
-
-# Every search and every `add` runs the same few statements; through SQLAlchemy they cost ten times as much as in SQLite
-# itself.
-_DIALECT = SQLiteDialect(paramstyle="named")
-_LIST = re.compile(r"\(__\[POSTCOMPILE_(\w+)]\)")
-_LITERAL = re.compile(r"__\[POSTCOMPILE_(\w+)]")
-
-
-class PlainStatements:
-    """Statements that are built once, run by Python's sqlite3 itself. Each is compiled the first time."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def rows(self, reads: Iterable[tuple[Any, dict[str, Any]]]) -> list[list[Sequence[Any]]]:
-        """Run statements that only read, each with its values, and return their rows."""
-        found = []
-        for statement, values in reads:
-            text, constants, processors = _compiled(statement)
-            given = {name: _bound(value) for name, value in values.items()}
-            rows = self._connection.execute(text, constants | given).fetchall()
-            found.append([_processed(row, processors) for row in rows] if processors else rows)
-        return found
-
-    def insert(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-        """Insert rows, which all have the columns of the first one."""
-        text, columns = _insertion(table, tuple(rows[0]))
-        values: list[Iterable[Any]] = []
-        for name, processor in columns:
-            column = [row[name] for row in rows]
-            values.append(column if processor is None else map(processor, column))
-        self._connection.executemany(text, zip(*values, strict=True))
+_TEMPORARY = {
+    "locked": "another process kept it locked for too long: try again",
+    "disk is full": "the disk is full: make room, then try again",
+    "disk I/O error": "the disk answered with an error",
+    "readonly": "it is read-only: check the file's and the folder's permissions",
+    "unable to open": "it cannot be opened: check the file's and the folder's permissions",
+}
 
 
-def _bound(value: Any) -> Any:
-    """Return a value as SQLite takes it."""
-    if isinstance(value, list):
-        return json.dumps(value)
-    return to_micros(value) if isinstance(value, datetime) else value
-
-
-@cache
-def _compiled(statement: Any) -> tuple[str, dict[str, Any], list[tuple[int, Processor]]]:
-    """Return the text of a statement, with lists taken from JSON, its constants, and how values of some columns are
-    read."""
-    compiled = statement.compile(dialect=_DIALECT)
-    text = _LITERAL.sub(r":\1", _LIST.sub(r"(SELECT value FROM json_each(:\1))", str(compiled)))
-    processors = [
-        (at, processor)
-        for at, column in enumerate(statement.selected_columns)
-        if (processor := _processor(column.type)) is not None
-    ]
-    return text, {name: _bound(value) for name, value in compiled.params.items()}, processors
-
-
-@cache
-def _insertion(table: Table, names: tuple[str, ...]) -> tuple[str, list[tuple[str, Processor | None]]]:
-    """Return the text of an insert statement, and its columns in order with how their values are bound."""
-    dialect = SQLiteDialect(paramstyle="qmark")
-    compiled = insert(table).compile(dialect=dialect, column_keys=list(names))
-    impls = {name: table.c[name].type.dialect_impl(dialect) for name in names}
-    return str(compiled), [(name, impls[name].bind_processor(dialect)) for name in compiled.positiontup or ()]
-
-
-def _from_json(value: str | None) -> Any:
-    """Return what a text means; most are empty."""
-    return None if value is None else [] if value == "[]" else {} if value == "{}" else json.loads(value)
-
-
-def _processor(kind: Any) -> Processor | None:
-    if isinstance(kind, JSON):  # SQLAlchemy's own is three functions around this one
-        return _from_json
-    if isinstance(kind, LargeBinary):  # SQLite returns bytes
-        return None
-    return kind.dialect_impl(_DIALECT).result_processor(_DIALECT, None)  # type: ignore[no-any-return]
-
-
-def _processed(row: Sequence[Any], processors: Sequence[tuple[int, Processor]]) -> Sequence[Any]:
-    values = list(row)
-    for at, processor in processors:
-        values[at] = processor(values[at])
-    return values
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into Jiyi's."""
+    try:
+        yield
+    except PoolTimeout as error:
+        raise StoreUnavailable(f"{path}: all connections were busy for too long: try again") from error
+    except UnicodeDecodeError as error:
+        raise NotAStore(f"{path} is damaged: it holds text that is not UTF-8") from error
+    except (DBAPIError, sqlite3.Error) as error:
+        problem = str(error.orig if isinstance(error, DBAPIError) else error)
+        for sign, meaning in _TEMPORARY.items():
+            if sign in problem:
+                raise StoreUnavailable(f"{path}: {meaning} ({problem})") from error
+        if "not a database" in problem or "malformed" in problem:
+            raise NotAStore(f"{path} is not a SQLite database, or it is damaged ({problem})") from error
+        raise StoreError(f"{path}: {problem}") from error
