@@ -89,6 +89,23 @@ async def test_below_the_line_similarity_decides_too(path: Path) -> None:
         assert all(hit.relevance_score < 0.6 for hit in hits[1:])
 
 
+async def test_a_date_that_was_added_is_not_read(path: Path, builtin: BuiltinEmbedder) -> None:
+    """Rerankers know messages as people write them: "(2026-09)" made "Where do I live?" miss its answer."""
+    async with Memory.open(path, settings=ON, embedder=builtin) as memory:
+        said = (
+            "I work as a midwife at the city hospital.",
+            "I moved from Ghent to Antwerp in September.",
+            "我六月买了一辆自行车。",
+        )
+        for text in said:
+            await memory.add({"role": "user", "content": text}, user_id="noor")
+        first = (await memory.search("Where do I live?", user_id="noor")).hits[0]
+        assert "Antwerp in September (20" in first.content and first.relevance_score >= 0.6
+        held = await memory.list(user_id="noor", memory_types=["fact", "event"])
+        read = [rerank.candidate(one, datetime.now(UTC)).text for one in held.items]
+    assert "I moved from Ghent to Antwerp in September." in read and not any("（20" in text for text in read)
+
+
 async def test_stats_and_health_name_the_reranker(reading: Memory) -> None:
     assert (await reading.stats()).reranker == "jiyi-rerank-2"
     check = next(check for check in (await reading.health()).checks if check.name == "reranker")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -42,6 +43,10 @@ LONGEST_QUERY = 150  # characters; longer ones are no questions
 # trusted fully, then less and less; above the second one they don't read them.
 USUAL, LONGEST = 120, 400
 LONGEST_COMPARED = 160  # what replaces what was learned from short messages
+
+
+# Messages have none of these, and a reranker that was trained on messages takes "(2026-09)" for something else.
+_ADDED_DATE = re.compile(r" ?[(（]\d{4}(?:-\d\d){0,2}(?:[^()（）\w]{1,3}\d{4}(?:-\d\d){0,2})?[)）]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,4 +203,5 @@ def candidate(memory: MemoryItem, now: datetime) -> RerankCandidate:
     data = memory.data
     speaker = "" if data.get("extractor") == "llm" else data.get("speaker") or data.get("role")
     age = (now - memory.valid_from).total_seconds() / 86_400
-    return RerankCandidate(speaker if isinstance(speaker, str) else "", memory.content, age)
+    text = memory.content if data.get("extractor") == "llm" else _ADDED_DATE.sub("", memory.content)
+    return RerankCandidate(speaker if isinstance(speaker, str) else "", text, age)
