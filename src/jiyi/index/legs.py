@@ -137,7 +137,7 @@ class VectorLeg(Protocol):
     def put(self, first: int, rows: Sequence[IndexRow]) -> list[bool]:
         """Add the vectors of new memories, from slot `first` on; return which of them have one that fits."""
 
-    def set(self, slots: Iterable[int], vectors: Iterable[bytes]) -> None:
+    def set(self, slots: Sequence[int], vectors: Sequence[bytes]) -> None:
         """Set the vectors of slots that exist."""
 
     def cosine(self, vector: NDArray[np.float32] | None, size: int, slots: Scope) -> Floats:

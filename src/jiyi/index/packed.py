@@ -19,6 +19,7 @@ from .. import __version__
 from ..errors import JiyiError
 from ..ids import erased
 from ..languages.terms import WORDS_VERSION
+from ..store.database import select_in
 from ..store.store import Store
 from ..store.tables import ChangeRow, EmbeddingRow, MemoryRow, PackedIndexRow
 from .legs import COLUMNS
@@ -90,10 +91,9 @@ async def save(store: Store, user_id: str, seen: int, parts: Mapping[str, bytes]
         logger.info("the index of a user is not packed: %s", error)
 
 
-async def load(session: AsyncSession, user_id: str, model: str, dimension: int, *, external: bool) -> UserIndex | None:
+async def load(store: Store, user_id: str, model: str, dimension: int, *, external: bool) -> UserIndex | None:
     """Return the packed index with the vectors as they are now; None if there is none that fits."""
-    connection = await session.connection()
-    rows = (await connection.execute(_PARTS, {"user_id": user_id})).all()
+    rows = await _rows(store, _PARTS, user_id)
     parts = {name: data for name, _, data in rows}
     if ABOUT not in parts:
         return None
@@ -105,16 +105,18 @@ async def load(session: AsyncSession, user_id: str, model: str, dimension: int, 
     arrays: dict[str, NDArray[Any]] = {
         name: np.frombuffer(parts[name], dtype) for name, dtype in about["arrays"].items()
     }
-    index = UserIndex(model, dimension or about["dimension"], seen=rows[0].seen, external=external)
+    index = UserIndex(model, dimension or about["dimension"], seen=rows[0][1], external=external)
     index.unpack(arrays, about["values"])
     if not external:
         last = ""
-        while some := await _some(connection, _VECTORS, user_id, model=model, after=last):
+        while some := await _rows(store, _VECTORS, user_id, model=model, after=last):
             index.set_vectors(some)
             last = some[-1][0]
-    index.set_recalls(await _some(connection, _RECALLED, user_id))
+    index.set_recalls(await _rows(store, _RECALLED, user_id))
     return index
 
 
-async def _some(connection: Any, statement: Any, user_id: str, **values: str) -> Any:
-    return (await connection.execute(statement, {"user_id": user_id, **values})).all()
+async def _rows(store: Store, statement: Any, user_id: str, **values: str) -> Any:
+    given = {"user_id": user_id, **values}
+    [rows] = await store.database.read(user_id, lambda session: select_in(session, (statement, given)))
+    return rows

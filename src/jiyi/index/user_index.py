@@ -130,9 +130,10 @@ class UserIndex:
     def unpack(self, arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> None:
         """Take over what `packed` returned."""
         ids = arrays["id"].tobytes().decode().splitlines()
-        self._size = len(ids)
-        self._slots = {memory_id: slot for slot, memory_id in enumerate(ids)}
-        self._columns = {name: np.resize(arrays[name], self._size) for name in COLUMNS if name != "id"}
+        self._size, self._slots = len(ids), {memory_id: slot for slot, memory_id in enumerate(ids)}
+        for name in self._columns.keys() - {"id"}:
+            self._columns[name] = np.empty(self._size, COLUMNS[name])
+            self._columns[name][:] = arrays[name]
         self._columns["id"] = np.array(ids, object)
         self._codes = {name: {value: code for code, value in enumerate(some)} for name, some in values["codes"].items()}
         self._tagged.update(values["tagged"])
@@ -145,8 +146,8 @@ class UserIndex:
 
     def set_vectors(self, rows: Sequence[tuple[str, bytes]]) -> None:
         """Set the vectors of memories that were unpacked."""
-        known = [(self._slots[one], vector) for one, vector in rows if one in self._slots]
-        self._vectors.set((slot for slot, _ in known), (vector for _, vector in known))
+        known = [row for row in rows if row[0] in self._slots]
+        self._vectors.set([self._slots[memory_id] for memory_id, _ in known], [vector for _, vector in known])
 
     def set_recalls(self, rows: Sequence[tuple[str, int, int]]) -> None:
         """Set how often and when memories were recalled."""
@@ -381,8 +382,7 @@ class UserIndex:
     def _ages(self, now: int) -> tuple[Floats, Floats]:
         """Return the days since each memory happened or was recalled, and since it was recalled."""
         columns, size = self._columns, self._size
-        age = _days(now - columns["occurred_at"][:size])
-        idle = np.full(size, np.inf, np.float32)
+        age, idle = _days(now - columns["occurred_at"][:size]), np.full(size, np.inf, np.float32)
         recalled = columns["last_accessed_at"][:size]
         # Recalls after the time of the query do not count.
         slots = np.flatnonzero((recalled != LONG_AGO) & (recalled <= now))

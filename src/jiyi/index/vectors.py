@@ -1,6 +1,6 @@
 """Vector legs: all vectors of a user in RAM, or those that a query needs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from ..store.types import VECTOR
 from .legs import IndexRow
 from .query import Floats, Scope, Slots
+
+FEW = 500  # vectors that are copied at once: more would not fit into the processor's cache
 
 
 class RamVectors:
@@ -41,12 +43,15 @@ class RamVectors:
             self._all[first : first + len(rows)] = np.frombuffer(joined, VECTOR).reshape(len(rows), -1)
         return fitting
 
-    def set(self, slots: Iterable[int], vectors: Iterable[bytes]) -> None:
-        size = 4 * self.dimension
-        every = self._all.data.cast("B")  # a copy in bytes is faster than joining them for an array
-        for slot, vector in zip(slots, vectors, strict=True):
-            if len(vector) == size:
-                every[slot * size : (slot + 1) * size] = vector
+    def set(self, slots: Sequence[int], vectors: Sequence[bytes]) -> None:
+        if set(map(len, vectors)) - {4 * self.dimension}:
+            fitting = [at for at, vector in enumerate(vectors) if len(vector) == 4 * self.dimension]
+            slots, vectors = [slots[at] for at in fitting], [vectors[at] for at in fitting]
+        for at in range(0, len(slots), FEW):
+            some, few = slots[at : at + FEW], vectors[at : at + FEW]
+            in_a_row = some[-1] - some[0] + 1 == len(some) and some == sorted(some)
+            place = slice(some[0], some[-1] + 1) if in_a_row else some  # a slice is copied faster
+            self._all[place] = np.frombuffer(b"".join(few), VECTOR).reshape(len(few), -1)
 
     def cosine(self, vector: NDArray[np.float32] | None, size: int, slots: Scope) -> Floats:
         if vector is None or not self.dimension:
@@ -79,7 +84,7 @@ class LoadedVectors:
     def grow(self, size: int, capacity: int) -> None:
         """Do nothing: vectors are not kept by slot."""
 
-    def set(self, slots: Iterable[int], vectors: Iterable[bytes]) -> None:
+    def set(self, slots: Sequence[int], vectors: Sequence[bytes]) -> None:
         """Do nothing: vectors stay in the engine."""
 
     def put(self, first: int, rows: Sequence[IndexRow]) -> list[bool]:
