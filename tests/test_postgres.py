@@ -6,13 +6,13 @@ import asyncio
 import logging
 import traceback
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import Engine, event, select
+from sqlalchemy import Engine, event, func, literal_column, select
 
 import workers
 from jiyi import (
@@ -32,7 +32,7 @@ from jiyi.store import schema
 from jiyi.store.changes import tell
 from jiyi.store.migrations import postgres as ddl
 from jiyi.store.postgres import USERS_TABLES, Address
-from jiyi.store.tables import Base
+from jiyi.store.tables import Base, MemoryRow
 from jiyi.testing import WordEmbedder
 from postgres_server import PASSWORD, ROLE, Databases
 from support import ask, contents, dump, unused_port
@@ -296,6 +296,26 @@ async def test_a_connection_that_ends_halfway_is_named(database: str, admin: str
                 )
                 await (await session.connection()).execute(select(1))
         await memory.add("likes tea", user_id="mei")
+
+
+async def test_a_plain_read_sees_its_user_only_and_leaves_no_transaction(database: str) -> None:
+    names = ["mei", "o'brien\\", "王芳"]
+    async with open_at(database, postgres={"pool_size": 1}) as memory:
+        for name in names:
+            await memory.add(f"tea of {name}", user_id=name)
+        store = memory._engine.store.database
+        every = (select(MemoryRow.user_id).distinct(), {})
+        for name in names:
+            assert [list(row) for row in (await store.select(name, every))[0]] == [[name]]
+        assert sorted(row[0] for row in (await store.select(None, every))[0]) == sorted(names)
+        with pytest.raises(StoreError, match="division by zero"):
+            await store.select("mei", (select(literal_column("1 / 0")), {}))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.02):
+                await store.select("mei", (select(literal_column("pg_sleep(0.3)")), {}))
+        async with store.reading(None) as session:
+            held = await session.scalar(select(func.count()).select_from(MemoryRow))
+            assert held == len(names)  # the only connection is free again, and has no user
 
 
 async def test_a_vector_that_is_not_of_its_dimension_is_refused(database: str) -> None:

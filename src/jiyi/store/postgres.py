@@ -33,11 +33,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engin
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateIndex, DropIndex
 
-from ..errors import NotAStore, SettingsError, StoreError, VectorSearchError
+from ..errors import ConnectionLost, NotAStore, SettingsError, StoreError, VectorSearchError
 from ..settings import PostgresSettings
-from . import schema
+from . import postgres_reads, schema
 from .contract import CLOSED, Advance, StoreInfo
-from .database import Database
+from .database import Database, Read, Rows
 from .migrations import postgres as ddl
 from .postgres_errors import NO_PGVECTOR, translated
 from .tables import CURRENT, ONE_CURRENT, SHARED, Base, ChangeRow
@@ -243,6 +243,23 @@ class PostgresDatabase(Database):
                 yield session
             finally:
                 await asyncio.shield(self._begin(session.close()))
+
+    async def select(self, user_id: str | None, *reads: Read) -> list[Rows]:
+        try:
+            with self._translated():
+                # To its end even if the caller is cancelled: the connection must be given back without a transaction.
+                return await asyncio.shield(self._begin(self._select(user_id, reads)))
+        except ConnectionLost:
+            return await super().select(user_id, *reads)  # replaces a dead connection
+
+    async def _select(self, user_id: str | None, reads: Sequence[Read]) -> list[Rows]:
+        async with self._started().connect() as pooled:
+            connection: asyncpg.Connection = (await pooled.get_raw_connection()).driver_connection
+            try:
+                await postgres_reads.begin(connection, user_id)
+                return await postgres_reads.rows(connection, reads)
+            finally:
+                await postgres_reads.end(connection)
 
     @asynccontextmanager
     async def snapshot(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
