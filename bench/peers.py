@@ -141,6 +141,9 @@ class Bm25s:
     """Words only, with the division into words of the library. Its index is built by the first search after an add."""
 
     def __init__(self, _: Path, __: ExitStack) -> None:
+        import bm25s  # type: ignore[import-untyped]
+
+        self._bm25s = bm25s
         self._texts: list[str] = []
         self._index: Any = None
 
@@ -149,12 +152,10 @@ class Bm25s:
         self._index = None
 
     def search(self, query: str) -> Sequence[str]:
-        import bm25s  # type: ignore[import-untyped]
-
         if self._index is None:
-            self._index = bm25s.BM25(corpus=self._texts)
-            self._index.index(bm25s.tokenize(self._texts, show_progress=False), show_progress=False)
-        asked = bm25s.tokenize(query, show_progress=False)
+            self._index = self._bm25s.BM25(corpus=self._texts)
+            self._index.index(self._bm25s.tokenize(self._texts, show_progress=False), show_progress=False)
+        asked = self._bm25s.tokenize(query, show_progress=False)
         found, scores = self._index.retrieve(asked, k=min(TOP, len(self._texts)), show_progress=False)
         return [text for text, score in zip(found[0], scores[0], strict=True) if score > 0]
 
