@@ -48,6 +48,9 @@ FACTOR, SLACK_S, SHARE = 2.0, 0.005, 0.8
 MOST_TRIPS = 2.0  # to the server, of a search
 PLAIN = """SELECT memory_id FROM embeddings WHERE user_id = $1 AND model = $2
     ORDER BY vector <=> $3::text::vector LIMIT 10"""
+EVERY = """SELECT memory_id, vector_send(vector) FROM embeddings JOIN memories
+    ON memories.user_id = embeddings.user_id AND memories.id = memory_id
+    WHERE embeddings.user_id = $1 AND valid_to IS NULL"""
 SETTINGS = ("fsync=off", "shared_buffers=1GB", "max_wal_size=8GB", "maintenance_work_mem=512MB")
 
 
@@ -236,7 +239,7 @@ def _as_text(vector: Any) -> str:
 
 async def _recall(memory: Memory, pool: Any, user_id: str, embedder: BuiltinEmbedder, asked: list[str]) -> float:
     """Recall of the engine's vector leg against a brute-force search."""
-    rows = await pool.fetch("SELECT memory_id, vector_send(vector) FROM embeddings WHERE user_id = $1", user_id)
+    rows = await pool.fetch(EVERY, user_id)
     ids = np.array([row[0] for row in rows])
     matrix = np.array([np.frombuffer(row[1], ">f4", offset=4) for row in rows], np.float32)
     found = 0
