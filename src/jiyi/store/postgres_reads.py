@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import asyncpg
-from sqlalchemy import JSON, LargeBinary
+from sqlalchemy import JSON, LargeBinary, func, select
 from sqlalchemy.dialects.postgresql.base import PGDialect
 
 from ..models import to_micros
@@ -16,13 +16,15 @@ from .database import Read, Rows
 
 Processor = Callable[[Any], Any]
 
-# The transaction and its limits are one message, which takes no values: the user's name is written in hexadecimal.
-BEGIN = """BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY;
-    SELECT set_config('jiyi.user_id', {}, true), set_config('jiyi.everybody', '{}', true)"""
-NAME = "convert_from(decode('{}', 'hex'), 'UTF8')"
-END = "ROLLBACK"
-
 _DIALECT = PGDialect(paramstyle="named")  # type: ignore[no-untyped-call]
+# The transaction and its limits are one message, which takes no values: the user's name is written in hexadecimal.
+_LIMITS = select(
+    func.set_config("jiyi.user_id", func.convert_from(func.decode("{}", "hex"), "UTF8"), True),
+    func.set_config("jiyi.everybody", "{}", True),
+)
+_WRITTEN_OUT = _LIMITS.compile(dialect=_DIALECT, compile_kwargs={"literal_binds": True})
+BEGIN = f"BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; {_WRITTEN_OUT}"
+END = "ROLLBACK"
 _LIST = re.compile(r"IN \(__\[POSTCOMPILE_(\w+)]\)")
 _LITERAL = re.compile(r"__\[POSTCOMPILE_(\w+)]")
 _VALUE = re.compile(r"(?<!:):(\w+)")
@@ -30,8 +32,7 @@ _VALUE = re.compile(r"(?<!:):(\w+)")
 
 async def begin(connection: asyncpg.Connection, user_id: str | None) -> None:
     """Begin a transaction that reads one user's rows, or those of all users."""
-    name = "''" if user_id is None else NAME.format(user_id.encode().hex())
-    await connection.execute(BEGIN.format(name, "on" if user_id is None else ""))
+    await connection.execute(BEGIN.format((user_id or "").encode().hex(), "on" if user_id is None else ""))
 
 
 async def end(connection: asyncpg.Connection) -> None:
