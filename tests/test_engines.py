@@ -19,6 +19,7 @@ from jiyi import Memory, SettingsError
 from jiyi.engines import Engines
 from jiyi.engines.base import user_key
 from jiyi.engines.milvus import Milvus
+from jiyi.engines.outbox import Outbox
 from jiyi.engines.reading import EngineSearch
 from jiyi.errors import EngineError
 from jiyi.settings import Settings, load_settings
@@ -393,6 +394,27 @@ async def test_names_that_look_alike_are_kept_apart(path: Path, engine_urls: dic
         for outbox in engines_of(memory).outboxes:  # past Jiyi: each engine divides them too
             for name in names:
                 assert len(await outbox.engine.digests(name)) == 1
+
+
+class IdleOutbox(Outbox):
+    def __init__(self) -> None:
+        self._wake = asyncio.Event()
+
+    async def step(self, progress: Any = None) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_a_change_at_the_moment_of_closing_does_not_keep_it_open(turns: int) -> None:
+    outbox = IdleOutbox()
+    task = asyncio.create_task(outbox.run())
+    await asyncio.sleep(0.01)
+    outbox.wake()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    done, _ = await asyncio.wait([task], timeout=5)
+    assert done
 
 
 async def test_a_deleted_canary_is_in_no_engine(path: Path, engine_urls: dict[str, str]) -> None:

@@ -126,6 +126,14 @@ async def test_an_index_from_before_a_deletion_is_not_saved(place: str | Path) -
         assert rows(place) == 0
 
 
+async def test_one_connection_is_enough(database: str) -> None:
+    settings = load_settings(**RECALLS_OFF, postgres={"pool_size": 1, "pool_timeout_s": 2})
+    for _ in range(2):
+        async with Memory.open(database, settings=settings, embedder=WordEmbedder(64)) as memory:
+            await fill(memory)
+            assert await answers(memory)
+
+
 async def test_another_version_is_not_read(place: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(place) as memory:
         await fill(memory)

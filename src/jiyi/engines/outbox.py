@@ -73,7 +73,8 @@ class Outbox:
                 pause = min(POLL_S * 2.0 ** min(failures - 1, 10), LONGEST_WAIT_S)
                 logger.warning("%s is fed again in %.0f s: %s", self.engine.name, pause, error)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), pause)
+                async with asyncio.timeout(pause):  # not wait_for, which in Python 3.11 can miss a cancellation
+                    await self._wake.wait()
 
     async def close(self) -> None:
         """Let another process feed the engine, and disconnect."""

@@ -91,9 +91,11 @@ async def save(store: Store, user_id: str, seen: int, parts: Mapping[str, bytes]
         logger.info("the index of a user is not packed: %s", error)
 
 
-async def load(store: Store, user_id: str, model: str, dimension: int, *, external: bool) -> UserIndex | None:
+async def load(
+    store: Store, session: AsyncSession, user_id: str, model: str, dimension: int, *, external: bool
+) -> UserIndex | None:
     """Return the packed index with the vectors as they are now; None if there is none that fits."""
-    rows = await _rows(store, _PARTS, user_id)
+    rows = await _rows(store, session, _PARTS, user_id)
     parts = {name: data for name, _, data in rows}
     if ABOUT not in parts:
         return None
@@ -109,14 +111,17 @@ async def load(store: Store, user_id: str, model: str, dimension: int, *, extern
     index.unpack(arrays, about["values"])
     if not external:
         last = ""
-        while some := await _rows(store, _VECTORS, user_id, model=model, after=last):
+        while some := await _rows(store, session, _VECTORS, user_id, model=model, after=last):
             index.set_vectors(some)
             last = some[-1][0]
-    index.set_recalls(await _rows(store, _RECALLED, user_id))
+    index.set_recalls(await _rows(store, session, _RECALLED, user_id))
     return index
 
 
-async def _rows(store: Store, statement: Any, user_id: str, **values: str) -> Any:
-    given = {"user_id": user_id, **values}
-    [rows] = await store.database.read(user_id, lambda session: select_in(session, (statement, given)))
+async def _rows(store: Store, session: AsyncSession, statement: Any, user_id: str, **values: str) -> Any:
+    read = (statement, {"user_id": user_id, **values})
+    if store.database.has_pgvector:  # whoever holds a connection of the pool must not wait for another
+        [rows] = await select_in(session, read)
+    else:  # faster than in a session
+        [rows] = await store.database.read(user_id, lambda thread: select_in(thread, read))
     return rows

@@ -73,7 +73,8 @@ class Worker:
                 if until_idle and idle and not self._more.is_set():
                     return
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._more.wait(), POLL_S)
+                    async with asyncio.timeout(POLL_S):  # not wait_for, which in Python 3.11 can miss a cancellation
+                        await self._more.wait()
         finally:
             for task in running:
                 task.cancel()
