@@ -33,7 +33,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engin
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateIndex, DropIndex
 
-from ..errors import ConnectionLost, NotAStore, SettingsError, StoreError, VectorSearchError
+from ..errors import NotAStore, SettingsError, StoreError, VectorSearchError
 from ..settings import PostgresSettings
 from . import postgres_reads, schema
 from .contract import CLOSED, Advance, StoreInfo
@@ -245,12 +245,12 @@ class PostgresDatabase(Database):
                 await asyncio.shield(self._begin(session.close()))
 
     async def select(self, user_id: str | None, *reads: Read) -> list[Rows]:
+        self._started()
         try:
-            with self._translated():
-                # To its end even if the caller is cancelled: the connection must be given back without a transaction.
-                return await asyncio.shield(self._begin(self._select(user_id, reads)))
-        except ConnectionLost:
-            return await super().select(user_id, *reads)  # replaces a dead connection
+            # To its end even if the caller is cancelled: the connection must be given back without a transaction.
+            return await asyncio.shield(self._begin(self._select(user_id, reads)))
+        except Exception:  # noqa: BLE001 - a session replaces a dead connection, and names any other problem
+            return await super().select(user_id, *reads)
 
     async def _select(self, user_id: str | None, reads: Sequence[Read]) -> list[Rows]:
         async with self._started().connect() as pooled:
