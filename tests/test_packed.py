@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -140,6 +141,23 @@ async def test_another_version_is_not_read(place: str | Path, monkeypatch: pytes
         expected = await answers(memory)
     monkeypatch.setattr(packed, "FORMAT", "another")
     async with opened(place) as memory:
+        assert await answers(memory) == expected
+
+
+@pytest.mark.parametrize("damage", ["data = substr(data, 1, 3)", "name = 'other'"])
+async def test_a_damaged_one_is_made_anew(
+    path: Path, damage: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(path) as memory:
+        await fill(memory)
+        expected = await answers(memory)
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"UPDATE packed_indexes SET {damage} WHERE name = 'created_at'")
+    async with opened(path) as memory:
+        assert await answers(memory) == expected
+    assert "is damaged" in caplog.text
+    monkeypatch.setattr(search_index, "_load", None)
+    async with opened(path) as memory:
         assert await answers(memory) == expected
 
 

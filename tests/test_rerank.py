@@ -103,7 +103,10 @@ async def test_a_date_that_was_added_is_not_read(path: Path, builtin: BuiltinEmb
         assert "Antwerp in September (20" in first.content and first.relevance_score >= 0.6
         held = await memory.list(user_id="noor", memory_types=["fact", "event"])
         read = [rerank.candidate(one, datetime.now(UTC)).text for one in held.items]
+        own = await memory.add("The lease began with the new owner (2019-06).", user_id="noor")
+        kept = await memory.get(own.memories[0].id, user_id="noor")
     assert "I moved from Ghent to Antwerp in September." in read and not any("（20" in text for text in read)
+    assert rerank.candidate(kept, datetime.now(UTC)).text == kept.content  # its author wrote that date
 
 
 async def test_stats_and_health_name_the_reranker(reading: Memory) -> None:

@@ -104,11 +104,15 @@ async def load(
         return None
     if dimension and about["dimension"] not in (0, dimension):
         return None
-    arrays: dict[str, NDArray[Any]] = {
-        name: np.frombuffer(parts[name], dtype) for name, dtype in about["arrays"].items()
-    }
     index = UserIndex(model, dimension or about["dimension"], seen=rows[0][1], external=external)
-    index.unpack(arrays, about["values"])
+    try:
+        arrays: dict[str, NDArray[Any]] = {
+            name: np.frombuffer(parts[name], dtype) for name, dtype in about["arrays"].items()
+        }
+        index.unpack(arrays, about["values"])
+    except (KeyError, ValueError) as error:
+        logger.warning("the packed index of a user is damaged and is made anew: %r", error)
+        return None
     if not external:
         last = ""
         while some := await _rows(store, session, _VECTORS, user_id, model=model, after=last):

@@ -178,7 +178,7 @@ class SearchIndex:
 
     async def close(self) -> None:
         """Wait until packed indexes are saved."""
-        await asyncio.gather(*self._saving)
+        await asyncio.gather(*self._saving, return_exceptions=True)
 
     async def forget(self, user_id: str) -> None:
         """Drop the index of a deleted user."""

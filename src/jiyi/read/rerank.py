@@ -45,8 +45,9 @@ USUAL, LONGEST = 120, 400
 LONGEST_COMPARED = 160  # what replaces what was learned from short messages
 
 
-# Messages have none of these, and a reranker that was trained on messages takes "(2026-09)" for something else.
-_ADDED_DATE = re.compile(r" ?[(（]\d{4}(?:-\d\d){0,2}(?:[^()（）\w]{1,3}\d{4}(?:-\d\d){0,2})?[)）]")
+# Extraction adds these. Messages have none, and a reranker that was trained on messages takes "(2026-09)" for something
+# else.
+_ADDED_DATE = re.compile(r" ?[(（]\d{4}-\d\d(?:-\d\d(?: \d\d:\d\d| to \d{4}-\d\d-\d\d)?)?[)）]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,8 @@ def _by_similarity(one: RankedHit) -> RankedHit:
 
 def candidate(memory: MemoryItem, now: datetime) -> RerankCandidate:
     data = memory.data
-    speaker = "" if data.get("extractor") == "llm" else data.get("speaker") or data.get("role")
+    extractor = data.get("extractor")
+    speaker = "" if extractor == "llm" else data.get("speaker") or data.get("role")
     age = (now - memory.valid_from).total_seconds() / 86_400
-    text = memory.content if data.get("extractor") == "llm" else _ADDED_DATE.sub("", memory.content)
+    text = memory.content if extractor in (None, "llm") else _ADDED_DATE.sub("", memory.content)
     return RerankCandidate(speaker if isinstance(speaker, str) else "", text, age)

@@ -24,6 +24,7 @@ P = ParamSpec("P")
 Work = Callable[[AsyncSession], Coroutine[Any, Any, T]]
 Read = tuple[Any, dict[str, Any]]  # a statement and its values
 Rows = list[Sequence[Any]]
+Processor = Callable[[Any], Any]  # makes a value from what the driver returns
 
 
 class Database(ABC):
@@ -110,6 +111,22 @@ class Database(ABC):
         self._unfinished.discard(task)
         if not task.cancelled():
             task.exception()  # the caller has seen it, or has left; either way asyncio need not complain
+
+
+def processors_of(statement: Any, of: Callable[[Any], Processor | None]) -> list[tuple[int, Processor]]:
+    """Return which columns of a statement have values that the driver does not return as they are."""
+    return [
+        (at, processor)
+        for at, column in enumerate(statement.selected_columns)
+        if (processor := of(column.type)) is not None
+    ]
+
+
+def processed(row: Sequence[Any], processors: Sequence[tuple[int, Processor]]) -> Sequence[Any]:
+    values = list(row)
+    for at, processor in processors:
+        values[at] = processor(values[at])
+    return values
 
 
 async def select_in(session: AsyncSession | ThreadSession, *reads: Read) -> list[Rows]:

@@ -33,7 +33,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engin
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateIndex, DropIndex
 
-from ..errors import NotAStore, SettingsError, StoreError, VectorSearchError
+from ..errors import NotAStore, SettingsError, StoreError, StoreUnavailable, VectorSearchError
 from ..settings import PostgresSettings
 from . import postgres_reads, schema
 from .contract import CLOSED, Advance, StoreInfo
@@ -247,19 +247,19 @@ class PostgresDatabase(Database):
     async def select(self, user_id: str | None, *reads: Read) -> list[Rows]:
         self._started()
         try:
-            # To its end even if the caller is cancelled: the connection must be given back without a transaction.
-            return await asyncio.shield(self._begin(self._select(user_id, reads)))
-        except Exception:  # noqa: BLE001 - a session replaces a dead connection, and names any other problem
+            with self._translated():
+                # To its end even if the caller is cancelled: a connection is given back without a running statement.
+                return await asyncio.shield(self._begin(self._select(user_id, reads)))
+        except StoreUnavailable:  # a full pool: once is enough to wait for
+            raise
+        except Exception as error:  # noqa: BLE001 - a session replaces a dead connection, and names any other problem
+            logger.info("a plain read is repeated in a session: %r", error)
             return await super().select(user_id, *reads)
 
     async def _select(self, user_id: str | None, reads: Sequence[Read]) -> list[Rows]:
         async with self._started().connect() as pooled:
             connection: asyncpg.Connection = (await pooled.get_raw_connection()).driver_connection
-            try:
-                await postgres_reads.begin(connection, user_id)
-                return await postgres_reads.rows(connection, reads)
-            finally:
-                await postgres_reads.end(connection)
+            return await postgres_reads.rows(connection, _scope(user_id), reads)
 
     @asynccontextmanager
     async def snapshot(self, user_id: str | None) -> AsyncIterator[AsyncSession]:

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
 from datetime import datetime
 from functools import cache
@@ -35,7 +35,7 @@ from ..errors import NotAStore, StoreError, StoreUnavailable
 from ..models import to_micros
 from . import schema
 from .contract import CLOSED, Advance, StoreInfo
-from .database import Database, Read, Rows, Work
+from .database import Database, Processor, Read, Rows, Work, processed, processors_of
 from .tables import MemoryRow
 from .thread_session import ThreadSession, run_to_end, translated
 
@@ -61,7 +61,6 @@ EXAMINE = ("PRAGMA integrity_check", "PRAGMA foreign_key_check")
 REWRITE_UP_TO = 256 << 20  # bytes; a larger file is rewritten when all of a user is deleted
 
 T = TypeVar("T")
-Processor = Callable[[Any], Any]
 
 logger = logging.getLogger(__name__)
 
@@ -367,7 +366,7 @@ class PlainStatements:
             text, constants, processors = _compiled(statement)
             given = {name: _bound(value) for name, value in values.items()}
             rows = self._connection.execute(text, constants | given).fetchall()
-            found.append([_processed(row, processors) for row in rows] if processors else rows)
+            found.append([processed(row, processors) for row in rows] if processors else rows)
         return found
 
     def insert(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
@@ -413,11 +412,7 @@ def _compiled(statement: Any) -> tuple[str, dict[str, Any], list[tuple[int, Proc
     read."""
     compiled = statement.compile(dialect=_DIALECT)
     text = _LITERAL.sub(r":\1", _LIST.sub(r"(SELECT value FROM json_each(:\1))", str(compiled)))
-    processors = [
-        (at, processor)
-        for at, column in enumerate(statement.selected_columns)
-        if (processor := _processor(column.type)) is not None
-    ]
+    processors = processors_of(statement, _processor)
     return text, {name: _bound(value) for name, value in compiled.params.items()}, processors
 
 
@@ -441,10 +436,3 @@ def _processor(kind: Any) -> Processor | None:
     if isinstance(kind, LargeBinary):  # SQLite returns bytes
         return None
     return kind.dialect_impl(_DIALECT).result_processor(_DIALECT, None)  # type: ignore[no-any-return]
-
-
-def _processed(row: Sequence[Any], processors: Sequence[tuple[int, Processor]]) -> Sequence[Any]:
-    values = list(row)
-    for at, processor in processors:
-        values[at] = processor(values[at])
-    return values

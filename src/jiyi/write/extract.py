@@ -404,7 +404,7 @@ def with_dates(text: str, said_at: datetime, *, future: bool | None) -> str:
         lies_ahead = _lies_ahead(text, at, future)
         if lies_ahead is False and at in behind and at in ahead and said_at - behind[at].start > _LONG_AGO:
             said_as_past = _lies_ahead(text, at, None) is False
-            lies_ahead = behind[at] == ahead[at] or future or (None if said_as_past else True)
+            lies_ahead = behind[at] == ahead[at] or (None if said_as_past else True)
         span = (ahead if lies_ahead else behind).get(at)
         if span is None or at[1] > first:
             continue
