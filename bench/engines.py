@@ -69,7 +69,7 @@ def engine_settings(given: argparse.Namespace) -> Iterator[Settings]:
 
             servers.append(start_opensearch())
             urls["elasticsearch_url"] = servers[-1].url
-        prefix = f"bench_{uuid4().hex[:8]}"
+        prefix = given.prefix or f"bench_{uuid4().hex[:8]}"
         legs = {"vectors": "milvus", "words": "elasticsearch", "prefix": prefix, "timeout_s": 20.0}
         yield without_recalls(load_settings(engines={**urls, **legs}, jobs={"in_process": False}))
     finally:
@@ -369,6 +369,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--limit-stores", type=int, metavar="N", help="only the first N stores of each file")
     add("--stories", type=int, default=12, metavar="N", help="only the first N stories (default %(default)s)")
     add("--folder", metavar="DIR", help="keep the store here")
+    add("--prefix", metavar="NAME", help="of collections and indexes, to search again in what an earlier run has filled")
     add("--without-default", action="store_true", help="do not measure the embedded default")
     given = parser.parse_args(arguments)
     asyncio.run(commands[given.what](given))
