@@ -369,7 +369,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--limit-stores", type=int, metavar="N", help="only the first N stores of each file")
     add("--stories", type=int, default=12, metavar="N", help="only the first N stories (default %(default)s)")
     add("--folder", metavar="DIR", help="keep the store here")
-    add("--prefix", metavar="NAME", help="of collections and indexes, to search again in what an earlier run has filled")
+    add("--prefix", metavar="NAME", help="of collections and indexes, to search again in what an earlier run filled")
     add("--without-default", action="store_true", help="do not measure the embedded default")
     given = parser.parse_args(arguments)
     asyncio.run(commands[given.what](given))

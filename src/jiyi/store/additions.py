@@ -17,7 +17,7 @@ from .database import Inserts, Repository, Values, values_of
 from .dependencies import Dependencies, cited_messages, look_up, slots
 from .edits import apply_changes, retire_expired, revision_values
 from .entries import index_values, without_vector
-from .memories import item, items, items_of, known_by_hash, memory_rows, select_known
+from .memories import item, items, known_by_hash, memory_rows, select_known
 from .tables import (
     JobMemoryRow,
     JobRow,
@@ -101,12 +101,13 @@ async def _write(session: AsyncSession, addition: Addition) -> _Saved:
     memories = add_memories(inserts, addition, list(fresh.values()))
     created = {memory.id for memory in memories}
     effects, problems = _resolvable(addition.effects, found.versions.keys() | created)
-    superseded: list[MemoryRow] = []
+    superseded: list[str] = []
     if effects.changes:
         there = await memory_rows(session, addition.user_id, [one.id for one in effects.changes])
         changes = [(there[one.id], one.change) for one in effects.changes]
         await apply_changes(session, addition.user_id, changes, inserts)
-        superseded = [there[one.id] for one in effects.changes if one.change.values.get("superseded_by")]
+        superseded = [one.id for one in effects.changes if one.change.values.get("superseded_by")]
+        await session.flush()
     _add_evidence(inserts, addition, effects, found)
     await inserts.run(session)
     known = [*found.known.values(), *addition.met]
@@ -119,7 +120,7 @@ async def _write(session: AsyncSession, addition: Addition) -> _Saved:
         created=created,
         unembedded=(ids.keys() - created) - found.embedded,
         problems=problems,
-        ended=await items_of(session, addition.user_id, superseded) if superseded else [],
+        ended=await items(session, addition.user_id, superseded) if superseded else [],
     )
 
 

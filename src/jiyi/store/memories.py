@@ -1,10 +1,8 @@
 """Memories as callers see them: by id, by filter, by time, and what they came from."""
 
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -15,11 +13,9 @@ from sqlalchemy import (
     bindparam,
     exists,
     func,
-    literal,
     or_,
     select,
     tuple_,
-    union_all,
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
@@ -28,9 +24,9 @@ from ..errors import InvalidInput, NotFound
 from ..models import MemoryItem, Page, SourceMessage, from_micros, to_micros
 from ..scope import Filter, Scope
 from .contract import EXTRACTED, PAST, SAID
-from .database import NO_ATTRIBUTE, Repository, Rows, chunks, from_row, select_in
+from .database import Repository, Rows, chunks, from_row, select_in
 from .tables import KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow
-from .types import Instant
+from .types import Instant, JsonRows
 
 AT_ONCE = 500  # ids in one statement
 Selects = Callable[..., Awaitable[list[Rows]]]  # takes any number of `Read`
@@ -59,10 +55,22 @@ _IDS: BindParameter[list[str]] = bindparam("ids", expanding=True)
 _USER: BindParameter[str] = bindparam("user_id")
 _READ = [column for column in MemoryRow.__table__.columns if column.name in MemoryItem.model_fields]
 _COLUMNS = [column.name for column in _READ]
-_ID = _COLUMNS.index("id")
+_KEYWORDS = select(JsonRows(-KeywordRow.weight, KeywordRow.keyword)).where(
+    KeywordRow.user_id == MemoryRow.user_id, KeywordRow.memory_id == MemoryRow.id
+)
+_SOURCES = (
+    select(JsonRows(MessageRow.id, func.coalesce(MessageRow.external_id, MessageRow.id)))
+    .select_from(MemorySourceRow)
+    .join(
+        MessageRow,
+        and_(MessageRow.user_id == MemorySourceRow.user_id, MessageRow.id == MemorySourceRow.message_id),
+    )
+    .where(MemorySourceRow.user_id == MemoryRow.user_id, MemorySourceRow.memory_id == MemoryRow.id)
+)
+_ITEMS = select(*_READ, _KEYWORDS.scalar_subquery(), _SOURCES.scalar_subquery()).where(MemoryRow.user_id == _USER)
 # Two statements, not one with OR: that would make SQLite read all of the user's rows.
-_BY_ID = select(*_READ).where(MemoryRow.user_id == _USER, MemoryRow.id.in_(_IDS))
-_BY_KEY = select(*_READ).where(MemoryRow.user_id == _USER, MemoryRow.memory_key.in_(_IDS))
+_BY_ID = _ITEMS.where(MemoryRow.id.in_(_IDS))
+_BY_KEY = _ITEMS.where(MemoryRow.memory_key.in_(_IDS))
 # The condition that a dedupe hash counts as known at the time `now`.
 IS_KNOWN = or_(
     and_(
@@ -75,23 +83,6 @@ IS_KNOWN = or_(
 )
 _KNOWN = select(MemoryRow.dedupe_hash, MemoryRow.id).where(
     MemoryRow.user_id == _USER, MemoryRow.dedupe_hash.in_(_IDS), IS_KNOWN
-)
-_DETAILS = union_all(
-    select(KeywordRow.memory_id, literal("keyword"), KeywordRow.keyword, -KeywordRow.weight, KeywordRow.keyword).where(
-        KeywordRow.user_id == _USER, KeywordRow.memory_id.in_(_IDS)
-    ),
-    select(
-        MemorySourceRow.memory_id,
-        literal("source"),
-        func.coalesce(MessageRow.external_id, MessageRow.id),
-        literal(0.0),
-        MessageRow.id,
-    )
-    .join(
-        MessageRow,
-        and_(MessageRow.user_id == MemorySourceRow.user_id, MessageRow.id == MemorySourceRow.message_id),
-    )
-    .where(MemorySourceRow.user_id == _USER, MemorySourceRow.memory_id.in_(_IDS)),
 )
 
 
@@ -114,27 +105,16 @@ async def _named(select: Selects, user_id: str, names: Sequence[str]) -> list[Me
 
 
 async def _items(select: Selects, statement: Select[Any], user_id: str, names: list[str]) -> list[MemoryItem]:
-    if statement is _BY_ID:
-        rows, lines = await select((_BY_ID, values := {"user_id": user_id, "ids": names}), (_DETAILS, values))
-    else:
-        [rows] = await select((statement, {"user_id": user_id, "ids": names}))
-        [lines] = await select((_DETAILS, {"user_id": user_id, "ids": [row[_ID] for row in rows]}))
-    return _with_details(rows, lines)
-
-
-def _with_details(rows: Sequence[Sequence[Any]], lines: Rows) -> list[MemoryItem]:
-    details: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for memory_id, kind, value, *_ in sorted(lines, key=itemgetter(3, 4)):
-        details[memory_id, kind].append(value)
+    [rows] = await select((statement, {"user_id": user_id, "ids": names}))
     return [
         MemoryItem.model_validate(
             {
-                **dict(zip(_COLUMNS, row, strict=True)),
-                "keywords": tuple(details[row[_ID], "keyword"]),
-                "source_ids": tuple(details[row[_ID], "source"]),
+                **dict(zip(_COLUMNS, row, strict=False)),
+                "keywords": tuple(keyword for _, keyword in sorted(keywords or ())),
+                "source_ids": tuple(source_id for _, source_id in sorted(sources or ())),
             }
         )
-        for row in rows
+        for *row, keywords, sources in rows
     ]
 
 
@@ -142,13 +122,6 @@ def item(values: Mapping[str, Any], keywords: Sequence[str], source_ids: Sequenc
     """Build a memory from the values of its row."""
     fields = {name: value for name, value in values.items() if name not in ("dedupe_hash", "near_hash", "slot")}
     return MemoryItem.model_validate({**fields, "keywords": tuple(keywords), "source_ids": tuple(source_ids)})
-
-
-async def items_of(session: AsyncSession, user_id: str, rows: Sequence[MemoryRow]) -> list[MemoryItem]:
-    """Return memories whose rows have been read."""
-    [lines] = await select_in(session, (_DETAILS, {"user_id": user_id, "ids": [row.id for row in rows]}))
-    values = [[getattr(row, NO_ATTRIBUTE.get(name, name)) for name in _COLUMNS] for row in rows]
-    return _with_details(values, lines)
 
 
 async def ended_by(session: AsyncSession, user_id: str, ids: Sequence[str]) -> list[MemoryItem]:

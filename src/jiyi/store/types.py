@@ -5,7 +5,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import BigInteger, Dialect, LargeBinary, String
+from sqlalchemy import JSON, BigInteger, Dialect, LargeBinary, String
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator, TypeEngine, UserDefinedType
 
 from ..models import from_micros, to_micros
@@ -65,6 +68,24 @@ class Pgvector(UserDefinedType[NDArray[Any]]):
 def vector() -> TypeEngine[NDArray[Any]]:
     """A vector of float32: bytes in a file, pgvector's type in PostgreSQL."""
     return Array(VECTOR).with_variant(Pgvector(), "postgresql")
+
+
+class JsonRows(FunctionElement[list[list[Any]] | None]):
+    """All rows of a subquery as one JSON value: they come with the row they belong to, in one statement."""
+
+    name = "json_rows"
+    type = JSON()
+    inherit_cache = True
+
+
+@compiles(JsonRows)
+def _group_array(element: JsonRows, compiler: SQLCompiler, **options: Any) -> str:
+    return f"json_group_array(json_array({compiler.process(element.clauses, **options)}))"
+
+
+@compiles(JsonRows, "postgresql")
+def _json_agg(element: JsonRows, compiler: SQLCompiler, **options: Any) -> str:
+    return f"json_agg(json_build_array({compiler.process(element.clauses, **options)}))"
 
 
 def short_text(length: int) -> TypeEngine[str]:
