@@ -267,6 +267,15 @@ def test_nothing_that_is_sent_becomes_a_header(server: Running, value: str) -> N
         assert b"\nset-cookie" not in got.lower()
 
 
+def test_trailers_are_not_headers(server: Running) -> None:
+    """A proxy before the server checks headers only."""
+    body = b'10\r\n{"query": "xyz"}\r\n0\r\n'
+    head = b"POST /v1/search?user_id=mei HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    sent = head + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + body + b"X-Request-Id: mine\r\n\r\n"
+    answer = raw(server, sent)
+    assert status(answer) == 200 and b"x-request-id: mine" not in answer
+
+
 # -- too large --------------------------------------------------------------------------------------------------------
 
 
@@ -291,6 +300,29 @@ def test_what_is_too_large_is_refused_before_it_is_read(place: Path, server: Run
         answer = web.post("/v1/search", content=number, headers={"Content-Type": "application/json"})
         assert answer.status_code in (400, 422)
         assert web.get("/livez").status_code == 200
+
+
+ENDLESS = {
+    "address": (b"GET /", b"x" * 1000),
+    "header": (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ", b"x" * 1000),
+    "headers": (b"GET / HTTP/1.1\r\nHost: localhost\r\n", b"X: " + b"x" * 995 + b"\r\n"),
+    "chunk": (b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"x" * 1000),
+    "trailer": (b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: ", b"x" * 1000),
+    "trailers": (
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+        b"X: " + b"x" * 995 + b"\r\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_endless_headers_are_cut_off(server: Running, what: str) -> None:
+    begin, part = ENDLESS[what]
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        connection.sendall(begin)
+        with pytest.raises(ConnectionError):
+            for _ in range(100_000):  # 100 MB
+                connection.sendall(part)
 
 
 def test_an_endpoint_cannot_be_chosen_by_a_client(server: Running) -> None:

@@ -1,20 +1,29 @@
-"""The HTTP protocol of every server: headers must arrive in time, and idle connections make room for new ones."""
+"""The HTTP protocol of every server: headers must be short and arrive in time, and idle connections make room for new
+ones."""
 
 import asyncio
 from collections import OrderedDict
 from typing import Any
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MAX_IDLE = 400  # connections without a request; then the one that has waited longest is closed
+MAX_HEAD_BYTES = 64 * 1024  # of the request line, the headers and the trailers of a request
 
 
-class HeaderTimeoutProtocol(H11Protocol):
-    """Closes connections whose headers do not arrive in time (slowloris)."""
+class HeadTooLong(Exception):
+    """Raised within the parser, which stops."""
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """Closes connections whose headers are too long or do not arrive in time (slowloris)."""
 
     header_timeout_s = 20.0
-    idle: OrderedDict[H11Protocol, None] = OrderedDict()  # noqa: RUF012 - shared by all connections of the process
+    idle: OrderedDict[HttpToolsProtocol, None] = OrderedDict()  # noqa: RUF012 - shared by all connections of the process
     _timer: asyncio.TimerHandle | None = None
+    _in_head = False
+    _head_bytes = 0
+    _unparsed_bytes = 0  # since the parser found anything complete
 
     def connection_made(self, transport: Any) -> None:
         self.access_log = False  # uvicorn's own line has the query in it
@@ -22,23 +31,57 @@ class HeaderTimeoutProtocol(H11Protocol):
         self._start_timer()
 
     def data_received(self, data: bytes) -> None:
+        self._unparsed_bytes += len(data)
         super().data_received(data)
+        if self._unparsed_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("Invalid HTTP request received.")
         self._start_timer()
+
+    def on_message_begin(self) -> None:
+        self._in_head = True
+        self._head_bytes = self._unparsed_bytes = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value))
+        if self._in_head:  # trailers are dropped: a proxy before this server may not have checked them
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._unparsed_bytes = 0
+        super().on_body(body)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._wait_for_request()
-        if self.conn.trailing_data[0]:  # the next request has begun
-            self._start_timer()
+        if not self._is_active():
+            self._wait_for_request()
+            if self._in_head:  # the next request has begun
+                self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         self.idle.pop(self, None)
         super().connection_lost(exc)
 
+    def _count(self, size: int) -> None:
+        self._unparsed_bytes = 0
+        self._head_bytes += size
+        if self._head_bytes > MAX_HEAD_BYTES:
+            raise HeadTooLong
+
+    def _is_active(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
     def _start_timer(self) -> None:
-        active = self.cycle is not None and not self.cycle.response_complete
-        if active:
+        if self._is_active():
             self._stop_timer()
             self.idle.pop(self, None)
         elif self._timer is None:

@@ -58,8 +58,8 @@ def serve(host: Host = "127.0.0.1", port: Port = 8766, allow_host: AllowHost = N
     (`jiyi keys create`), every request needs one, and it may listen on
     other addresses. Ctrl-C and SIGTERM finish accepted requests.
     """
+    from ..server.serve import fast_loop, start_logging
     from ..server.serve import serve as serve_http
-    from ..server.serve import start_logging
 
     start_logging(verbose=verbose)
 
@@ -71,6 +71,7 @@ def serve(host: Host = "127.0.0.1", port: Port = 8766, allow_host: AllowHost = N
     call(
         lambda memory, _: serve_http(memory, host=host, port=port, allowed_hosts=allow_host or (), ready=ready),
         create=True,
+        loop_factory=fast_loop(),
     )
 
 
@@ -100,7 +101,7 @@ def proxy(
     import os
 
     from ..server.proxy import Upstream, serve_proxy
-    from ..server.serve import start_logging
+    from ..server.serve import fast_loop, start_logging
 
     key = None if key_env is None else os.environ.get(key_env)
     if key_env is not None and not key:
@@ -118,6 +119,7 @@ def proxy(
             memory, upstream, user_id=user_id, host=host, port=port, allowed_hosts=allow_host or (), ready=ready
         ),
         create=True,
+        loop_factory=fast_loop(),
     )
 
 

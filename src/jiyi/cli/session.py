@@ -98,6 +98,7 @@ def call(
     user: str | None = None,
     workspace: Path | None = None,
     create: bool = False,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> T:
     """Open the memory, call a function with it and the user, and close it. Only with `create` may a store be created.
 
@@ -120,7 +121,8 @@ def call(
         async with Memory.open(given.store, settings=settings, workspace=workspace) as memory:
             return await verb(memory, who)
 
-    return asyncio.run(work())
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        return runner.run(work())
 
 
 def _need_store(where: str | None) -> None:

@@ -19,6 +19,7 @@ from ..models import Health
 from . import errors
 from .auth import AppState, Requires
 from .console_files import add_console
+from .direct import DirectRoutes
 from .events import Streams
 from .metrics import RequestMetrics
 from .middleware import Authentication, Limits, RequestLog
@@ -89,6 +90,7 @@ def _routes(shared: AppState) -> FastAPI:
 
     lock = asyncio.Lock()
     add_console(app)
+    app.add_middleware(DirectRoutes, routes=app, shared=shared)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 

@@ -132,10 +132,12 @@ class RequiresForUser(Requires):
     """Dependency of a route about one user."""
 
     async def __call__(self, request: Request, user_id: UserId = None) -> UserCaller:
-        access: Access = request.scope["access"]
+        return self.admit(request.app.state.shared, request.scope["access"], user_id)
+
+    def admit(self, shared: AppState, access: Access, user_id: str | None) -> UserCaller:
         assert self.scope is not None  # noqa: S101 - for types
         access.need(self.scope)
-        return UserCaller(request.app.state.shared, access, access.user(user_id))
+        return UserCaller(shared, access, access.user(user_id))
 
 
 Anybody = Annotated[Caller, Depends(Requires(None))]

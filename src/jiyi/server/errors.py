@@ -114,13 +114,17 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(AnyHttpException)
     async def http_error(request: Request, error: AnyHttpException) -> Response:
-        status = error.status_code
-        if isinstance(error, HttpError):
-            detail, more = str(error.detail), {"argument": error.argument}
-            return answer(request, status, error.code, detail, headers=error.headers, **more)
-        known = {404: "no such route: see /openapi.json", 400: "the body cannot be read"}
-        detail = known.get(status) or HTTPStatus(status).phrase.lower()
-        return answer(request, status, CODES.get(status, "refused"), detail, headers=error.headers)
+        return from_http_error(request, error)
+
+
+def from_http_error(request: Request, error: AnyHttpException) -> Response:
+    status = error.status_code
+    if isinstance(error, HttpError):
+        detail, more = str(error.detail), {"argument": error.argument}
+        return answer(request, status, error.code, detail, headers=error.headers, **more)
+    known = {404: "no such route: see /openapi.json", 400: "the body cannot be read"}
+    detail = known.get(status) or HTTPStatus(status).phrase.lower()
+    return answer(request, status, CODES.get(status, "refused"), detail, headers=error.headers)
 
 
 def from_error(request: Request, error: errors.JiyiError) -> Response:

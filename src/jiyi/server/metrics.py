@@ -2,6 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 from time import time
 
@@ -50,27 +51,48 @@ class ServerMetrics(BaseModel):
     minutes: list[MinuteMetrics]
 
 
+@dataclass(slots=True)
+class Minute:
+    """The requests of one minute."""
+
+    number: int  # since 1970
+    errors: int = 0
+    searches: int = 0
+    adds: int = 0
+    seconds: Histogram = field(default_factory=lambda: Histogram(SECONDS))
+
+    def metrics(self) -> MinuteMetrics:
+        return MinuteMetrics(
+            at=from_micros(self.number * 60_000_000),
+            requests=self.seconds.count,
+            errors=self.errors,
+            searches=self.searches,
+            adds=self.adds,
+            p50=self.seconds.quantile(0.5),
+            p95=self.seconds.quantile(0.95),
+        )
+
+
 class RequestMetrics:
     def __init__(self) -> None:
         self._since = utc_now()
         self._routes: dict[tuple[str, str], Histogram] = {}
         self._counts: Counter[tuple[str, str, int]] = Counter()
-        self._minutes: deque[tuple[MinuteMetrics, Histogram]] = deque(maxlen=KEPT_MINUTES)
+        self._minutes: deque[Minute] = deque(maxlen=KEPT_MINUTES)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request. Only 5xx count as errors."""
         key = (method if method in METHODS else "OTHER", route)
         self._counts[*key, status] += 1
         self._routes.setdefault(key, Histogram(SECONDS)).observe(seconds)
-        at = from_micros(int(time()) // 60 * 60_000_000)
-        if not self._minutes or self._minutes[-1][0].at != at:
-            self._minutes.append((MinuteMetrics(at=at), Histogram(SECONDS)))
-        minute, spread = self._minutes[-1]
-        minute.requests += 1
+        number = int(time()) // 60
+        if not self._minutes or self._minutes[-1].number != number:
+            self._minutes.append(Minute(number))
+        minute = self._minutes[-1]
         minute.errors += status >= 500
         minute.searches += key == SEARCHES
         minute.adds += key == ADDS
-        spread.observe(seconds)
+        minute.seconds.observe(seconds)
 
     def summary(self, memory: Metrics) -> ServerMetrics:
         errors: Counter[tuple[str, str]] = Counter()
@@ -92,10 +114,7 @@ class RequestMetrics:
             since=self._since,
             memory=memory,
             requests=RequestSummary(total=sum(route.count for route in routes), errors=errors.total(), by_route=routes),
-            minutes=[
-                minute.model_copy(update={"p50": spread.quantile(0.5), "p95": spread.quantile(0.95)})
-                for minute, spread in self._minutes
-            ],
+            minutes=[minute.metrics() for minute in self._minutes],
         )
 
     def samples(self, jobs: JobCounts) -> Iterator[Sample]:

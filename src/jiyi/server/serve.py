@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -18,13 +19,12 @@ import uvicorn
 
 from ..engine import runtime
 from ..errors import InvalidInput
-from ..http_protocol import HeaderTimeoutProtocol
+from ..http_protocol import GuardedProtocol
 from ..http_server import AsgiApp, bind_socket, is_loopback, url_host
 from ..memory import Memory
 from ..settings import ServerSettings
 from .app import make_app
 from .auth import AppState
-from .middleware import MAX_HEADER_BYTES
 
 FIELDS = ("request_id", "method", "route", "status", "ms", "key_id", "client")
 SECRETS = (
@@ -69,6 +69,15 @@ def start_logging(*, verbose: bool) -> None:
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
+def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return the constructor of uvloop's event loop; None, for the default one, on systems without uvloop."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
 IDLE_S = 30
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -94,7 +103,7 @@ def server_over(memory: Memory, *, host: str, allowed_hosts: Sequence[str] = ())
 
 
 def server_config(app: AsgiApp, settings: ServerSettings) -> uvicorn.Config:
-    class Protocol(HeaderTimeoutProtocol):
+    class Protocol(GuardedProtocol):
         header_timeout_s = settings.receive_timeout_s
 
     return uvicorn.Config(
@@ -108,7 +117,6 @@ def server_config(app: AsgiApp, settings: ServerSettings) -> uvicorn.Config:
         proxy_headers=False,
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=ceil(settings.shutdown_timeout_s),
-        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
 
 

@@ -45,13 +45,13 @@ async def serve_http(
     """Serve until stopped; other machines need a key. `ready` is called with the URL once clients can connect."""
     import uvicorn
 
-    from ...http_protocol import HeaderTimeoutProtocol
+    from ...http_protocol import GuardedProtocol
 
     app = http_app(server, host=host, key=key, allowed_hosts=allowed_hosts)
     with bind_socket(host, port) as sock:
         ready(f"http://{url_host(host)}:{sock.getsockname()[1]}{PATH}")
         # The default log_config writes to stdout.
-        config = uvicorn.Config(app, log_config=None, access_log=False, http=HeaderTimeoutProtocol, ws="none")
+        config = uvicorn.Config(app, log_config=None, access_log=False, http=GuardedProtocol, ws="none")
         await uvicorn.Server(config).serve(sockets=[sock])
 
 

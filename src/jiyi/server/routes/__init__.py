@@ -16,17 +16,21 @@ Id = Annotated[str, Path(min_length=1, max_length=validation.MAX_NAME)]
 
 
 class JsonRequest(Request):
-    """Parses JSON with pydantic's parser, which is faster and rejects NaN, and limits the nesting."""
-
     async def json(self) -> Any:
         if not hasattr(self, "_json"):
-            try:
-                self._json = from_json(await self.body(), allow_inf_nan=False)
-            except ValueError:
-                raise HTTPException(400, "the body is not JSON") from None
-            if _nested_deeper(self._json, MAX_JSON_DEPTH):
-                raise HTTPException(400, f"the body is nested more than {MAX_JSON_DEPTH} deep")
+            self._json = parse_json(await self.body())
         return self._json
+
+
+def parse_json(body: bytes) -> Any:
+    """Parse JSON with pydantic's parser, which is faster and rejects NaN, and limit the nesting."""
+    try:
+        found = from_json(body, allow_inf_nan=False)
+    except ValueError:
+        raise HTTPException(400, "the body is not JSON") from None
+    if _nested_deeper(found, MAX_JSON_DEPTH):
+        raise HTTPException(400, f"the body is nested more than {MAX_JSON_DEPTH} deep")
+    return found
 
 
 def _nested_deeper(value: Any, most: int) -> bool:
@@ -53,16 +57,10 @@ class JsonRoute(APIRoute):
     """Serialises returned values. A memory gets an ETag; a new receipt whose jobs are not done is a 202."""
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
-        endpoint: Any = self.dependant.call
+        endpoint: Any = self.endpoint
 
         async def serialised(**arguments: Any) -> Response:
-            found = await endpoint(**arguments)
-            if isinstance(found, Response):
-                return found
-            if isinstance(found, Receipt) and self.status_code == 201 and found.state is ReceiptState.ACCEPTED:
-                return json_response(found, 202, {"Location": f"/v1/jobs/{found.id}"})
-            headers = {"ETag": f'"{found.version}"'} if isinstance(found, MemoryItem) else None
-            return json_response(found, self.status_code or 200, headers)
+            return self.respond(await endpoint(**arguments))
 
         self.dependant.call = serialised
         handle = super().get_route_handler()
@@ -71,6 +69,14 @@ class JsonRoute(APIRoute):
             return await handle(JsonRequest(request.scope, request.receive))
 
         return handle_json
+
+    def respond(self, found: Any) -> Response:
+        if isinstance(found, Response):
+            return found
+        if isinstance(found, Receipt) and self.status_code == 201 and found.state is ReceiptState.ACCEPTED:
+            return json_response(found, 202, {"Location": f"/v1/jobs/{found.id}"})
+        headers = {"ETag": f'"{found.version}"'} if isinstance(found, MemoryItem) else None
+        return json_response(found, self.status_code or 200, headers)
 
 
 def make_router(tag: str, prefix: str = "/v1") -> APIRouter:
