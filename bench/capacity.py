@@ -63,6 +63,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.capacity", description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement (default 20)")
     parser.add_argument("--rounds", type=int, default=3, help="of one client, least CPU time counts (default 3)")
+    parser.add_argument("--workers", type=int, default=1, help="processes of the server (default 1)")
     parser.add_argument("--rerank", action="store_true", help="with the reranker, if it is installed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
@@ -127,7 +128,8 @@ async def measure(given: argparse.Namespace, folder: Path, console: Console) -> 
     os.environ["JIYI_SERVER__REQUESTS_PER_MINUTE"] = os.environ["JIYI_SERVER__BURST"] = "1000000"
     settings: Settings = load_settings(client={"retry_timeout_s": 0})
     asked = questions_of(users, str(given.seed))
-    with serving(next(stores)) as (url, pid), console.status(f"the server at {url}"):
+    workers = ("--workers", str(given.workers))
+    with serving(next(stores), *workers) as (url, pid), console.status(f"the server at {url}"):
         async with (
             Memory.open(next(stores), settings=settings, embedder=embedder) as engine,
             Memory.open(url, settings=settings) as server,

@@ -147,7 +147,7 @@ SLOW_FILES = (
     "bench_", "cached_agrees", "canary", "cli_demo", "cli_process", "console", "deploy", "docs", "engines",
     "extraction_corpus", "files_faults", "files_machine", "files_watch", "filters_agree", "kill_worker",
     "languages_patterns", "mcp_process", "nearest", "postgres", "processes", "redis", "scaling", "server_attacks",
-    "server_process", "server_schema", "server_walls", "stores_agree", "torture", "year",
+    "server_process", "server_schema", "server_walls", "server_workers", "stores_agree", "torture", "year",
 )  # fmt: skip
 
 

@@ -289,9 +289,10 @@ def test_an_import_goes_on_after_a_restart(path: Path) -> None:
     with running(path) as server, server.client() as web:
         import_id = web.post("/v1/imports", params={"filename": "chat.jsonl"}, content=LINES).json()["id"]
         status = server.server._shared.uploads._uploads[import_id].model_copy()
-        folder = server.server._shared.uploads._folder / import_id
+        folder = server.server._shared.uploads._spool.folder_of(import_id)
         events(web, f"/v1/imports/{import_id}/events")
-        assert not folder.exists(), "nothing stays on disk"
+        assert not (folder / "chat.jsonl").exists(), "no text stays on disk"
+    assert not folder.exists(), "nothing stays on disk"
     # As a kill -9 leaves it: acknowledged, the file there, nothing done.
     folder.mkdir()
     begun = status.model_copy(update={"state": "running", "done": 0, "report": None})

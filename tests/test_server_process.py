@@ -37,7 +37,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def served(path: Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def served(path: str | Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The address of a server in a process of its own, and the process."""
     process = subprocess.Popen(
         [sys.executable, *JIYI, "serve", "--port", "0", "--store", str(path), *words],

@@ -1,6 +1,8 @@
 """Files and folders that survive a power failure."""
 
+import errno
 import os
+import sys
 from pathlib import Path
 
 
@@ -21,3 +23,21 @@ def flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def try_lock(handle: int) -> bool:
+    """Lock an open file against other processes, until it is closed; return False if another one holds the lock."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
+            return False
+        raise
+    return True

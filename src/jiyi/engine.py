@@ -136,6 +136,7 @@ class Engine:
                 accesses,
                 resolve_caches(settings),
                 period,
+                meter,
                 resolve_reranker(settings, reranker),
             ),
             accesses=accesses,

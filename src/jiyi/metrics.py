@@ -4,6 +4,7 @@ A meter belongs to one memory and is written to from the thread of its event loo
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from math import inf
 from time import perf_counter
 from typing import Any, Protocol
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from .models import CacheUse, Value
 
@@ -31,6 +32,7 @@ class Measure:
 
 MEASURES: Mapping[str, Measure] = {
     "search_seconds": Measure("Duration of searches.", ("mode",), SECONDS),
+    "cache_lookups_total": Measure("Search cache lookups by result.", ("result",)),
     "searches_total": Measure("Searches by outcome: found, nothing or degraded.", ("outcome",)),
     "search_relevance": Measure("Relevance of the best hit of each search.", (), SHARES),
     "add_seconds": Measure("Duration of adds, until they were durable.", (), SECONDS),
@@ -60,10 +62,10 @@ class Histogram:
 
     __slots__ = ("bounds", "counts", "total")
 
-    def __init__(self, bounds: tuple[float, ...]) -> None:
+    def __init__(self, bounds: tuple[float, ...], counts: list[int] | None = None, total: float = 0.0) -> None:
         self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
+        self.counts = counts or [0] * (len(bounds) + 1)
+        self.total = total
 
     def observe(self, value: float) -> None:
         self.counts[bisect_left(self.bounds, value)] += 1
@@ -91,10 +93,30 @@ class Histogram:
         return self.bounds[-1]
 
 
+Key = tuple[str, tuple[str, ...]]  # name and values of the labels
+SpreadState = tuple[list[int], float]
+
+
+class MeterState(BaseModel):
+    """Counts and timings of a meter, for another process."""
+
+    counts: list[tuple[Key, int]]
+    spreads: list[tuple[Key, SpreadState]]
+
+    def meter(self) -> Meter:
+        found = Meter()
+        found._counts = dict(self.counts)
+        found._spreads = {key: Histogram(MEASURES[key[0]].bounds, *state) for key, state in self.spreads}
+        return found
+
+
 class Meter:
+    """Counts and times. `others` are meters of other processes, whose figures are added to its own when it is read."""
+
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, tuple[str, ...]], int] = {}
-        self._spreads: dict[tuple[str, tuple[str, ...]], Histogram] = {}
+        self._counts: dict[Key, int] = {}
+        self._spreads: dict[Key, Histogram] = {}
+        self.others: Sequence[Meter] = ()
 
     def count(self, name: str, *labels: str, by: int = 1) -> None:
         key = (name, labels)
@@ -121,26 +143,42 @@ class Meter:
     def counted(self, name: str, *labels: str) -> int:
         """Return the sum over all labels that begin with these."""
         return sum(
-            number for (one, its), number in list(self._counts.items()) if one == name and its[: len(labels)] == labels
+            number
+            for meter in (self, *self.others)
+            for (one, its), number in list(meter._counts.items())
+            if one == name and its[: len(labels)] == labels
         )
 
     def spread(self, name: str) -> Histogram:
         """Return the histogram over all labels."""
         whole = Histogram(MEASURES[name].bounds)
-        for (one, _), spread in list(self._spreads.items()):
-            if one == name:
-                whole.add(spread)
+        for meter in (self, *self.others):
+            for (one, _), spread in list(meter._spreads.items()):
+                if one == name:
+                    whole.add(spread)
         return whole
 
     def samples(self) -> Iterator[Sample]:
         """Yield all samples in the order of `MEASURES`."""
+        counts: Counter[Key] = Counter()
+        spreads: dict[Key, Histogram] = {}
+        for meter in (self, *self.others):
+            counts.update(meter._counts)
+            for key, spread in meter._spreads.items():
+                spreads.setdefault(key, Histogram(spread.bounds)).add(spread)
         for name, measure in MEASURES.items():
-            found = [(its, number) for (one, its), number in self._counts.items() if one == name]
+            found = [(its, number) for (one, its), number in counts.items() if one == name]
             for its, number in sorted(found):
                 yield Sample(name, measure.help, "counter", dict(zip(measure.labels, its, strict=True)), number)
-            spreads = [(its, spread) for (one, its), spread in self._spreads.items() if one == name]
-            for its, spread in sorted(spreads, key=lambda entry: entry[0]):
+            own = [(its, spread) for (one, its), spread in spreads.items() if one == name]
+            for its, spread in sorted(own, key=lambda entry: entry[0]):
                 yield Sample(name, measure.help, "histogram", dict(zip(measure.labels, its, strict=True)), spread)
+
+    def state(self) -> MeterState:
+        return MeterState(
+            counts=list(self._counts.items()),
+            spreads=[(key, (spread.counts, spread.total)) for key, spread in self._spreads.items()],
+        )
 
 
 @dataclass(frozen=True, slots=True)

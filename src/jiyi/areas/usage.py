@@ -10,7 +10,7 @@ from time import monotonic
 from .. import validation
 from ..engine import Engine
 from ..metrics import Metrics, Sample, Timing, prometheus, share
-from ..models import CacheUse, MemoryItem, Observed, Recall, Stats, utc_now
+from ..models import MemoryItem, Observed, Recall, Stats, utc_now
 from ..scope import Filter
 from ..store.projections import EngineState
 from .overview import Overview
@@ -95,9 +95,9 @@ class Usage(Overview):
         """Return all metrics in Prometheus' text format. The store is counted once a minute."""
         if self._counted is None or monotonic() - self._counted[0] > COUNT_EVERY_S:
             self._counted = monotonic(), await self._engine.store.statistics.stats(self._engine.embedder.id)
-        held, cache = self._counted[1], self._engine.searcher.cache_use()
+        held = self._counted[1]
         engines = () if self._engine.engines is None else await self._engine.engines.states()
-        own = (*_gauges(held), *_lookups(cache), *_lags(engines))
+        own = (*_gauges(held), *_lags(engines))
         return prometheus((*own, *self._engine.meter.samples()))
 
 
@@ -121,9 +121,3 @@ def _lags(engines: Sequence[EngineState]) -> Iterator[Sample]:
     ):
         for engine, value in zip(engines, values, strict=True):
             yield Sample(name, description, "gauge", {"engine": engine.name}, value)
-
-
-def _lookups(use: CacheUse) -> Iterator[Sample]:
-    description = "Search cache lookups by result."
-    yield Sample("cache_lookups_total", description, "counter", {"result": "hit"}, use.answered)
-    yield Sample("cache_lookups_total", description, "counter", {"result": "miss"}, use.asked - use.answered)

@@ -11,7 +11,7 @@ import typer
 
 from ..errors import InvalidInput
 from . import options as opt
-from .session import JSON, STORE, USER, call, general, plain, show
+from .session import JSON, STORE, USER, call, general, options, plain, show
 
 if TYPE_CHECKING:
     from ..keys import ApiKey
@@ -20,6 +20,8 @@ Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The addres
 Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="The port; 0: any free one.")]
 ALLOW_HOST = "A further host name that clients use; repeatable."
 AllowHost = Annotated[list[str] | None, typer.Option("--allow-host", metavar="NAME", help=ALLOW_HOST)]
+WORKERS = "Server processes; about one per core."
+Workers = Annotated[int, typer.Option("--workers", metavar="N", min=1, max=64, help=WORKERS)]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every request, on stderr.")]
 Http = Annotated[bool, typer.Option("--http", help="Serve streamable HTTP instead of stdin and stdout.")]
 ReadOnly = Annotated[bool, typer.Option("--read-only", help="Offer only the tools that change nothing.")]
@@ -46,13 +48,20 @@ Expires = Annotated[datetime | None, typer.Option("--expires-at", metavar="TIME"
 
 
 @general(STORE)
-def serve(host: Host = "127.0.0.1", port: Port = 8766, allow_host: AllowHost = None, verbose: Verbose = False) -> None:
+def serve(
+    host: Host = "127.0.0.1",
+    port: Port = 8766,
+    allow_host: AllowHost = None,
+    workers: Workers = 1,
+    verbose: Verbose = False,
+) -> None:
     """Serve the memory over HTTP: a REST API under /v1, and a web console.
 
     Examples:
     $ jiyi serve
     $ jiyi serve --port 8080 --store ./记忆.db
     $ jiyi serve --host 0.0.0.0 --allow-host memory.example.org
+    $ jiyi serve --workers 4
 
     Without keys it serves this machine only. Once a key exists
     (`jiyi keys create`), every request needs one, and it may listen on
@@ -68,6 +77,13 @@ def serve(host: Host = "127.0.0.1", port: Port = 8766, allow_host: AllowHost = N
         if not needs_key:
             typer.echo("no keys: every program on this machine has access, others have none", err=True)
 
+    if workers > 1:
+        from ..server.workers import WorkerOptions, prepare, serve_with_workers
+
+        worker = WorkerOptions(store=options().store, host=host, allowed_hosts=allow_host or (), verbose=verbose)
+        prepared = call(lambda memory, _: prepare(memory, host), create=True)
+        serve_with_workers(worker, workers, port=port, prepared=prepared, ready=ready)
+        return
     call(
         lambda memory, _: serve_http(memory, host=host, port=port, allowed_hosts=allow_host or (), ready=ready),
         create=True,

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..durable import flush, make_folder
+from ..durable import flush, make_folder, try_lock
 from ..errors import WorkspaceError
 
 MAX_SIZE = 64 << 20  # bytes
@@ -231,27 +231,10 @@ def lock(path: Path, *, wait_s: float) -> Iterator[None]:
     handle = os.open(path, os.O_RDWR | os.O_CREAT | _flag("O_CLOEXEC") | _flag("O_NOFOLLOW"), 0o600)
     try:
         until = time.monotonic() + wait_s
-        while not _try_lock(handle):
+        while not try_lock(handle):
             if time.monotonic() > until:
                 raise WorkspaceError(f"{path.parent.parent} is locked by another process for {wait_s:g} s: try again")
             time.sleep(_LOCK_RETRY_S)
         yield
     finally:
         os.close(handle)
-
-
-def _try_lock(handle: int) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
-            return False
-        raise
-    return True

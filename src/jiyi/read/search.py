@@ -31,6 +31,7 @@ from ..index.query import Candidates, IndexQuery
 from ..index.search_index import SearchIndex
 from ..languages.dates import dates
 from ..languages.words import language
+from ..metrics import Meter
 from ..models import RELEVANT, CacheUse, MemoryItem, SearchResult, utc_now
 from ..scope import Filter
 from ..store.contract import FeedPosition, SearchSnapshot
@@ -105,6 +106,7 @@ class Searcher:
         accesses: Accesses,
         caches: Sequence[Cache],
         period: Period,
+        meter: Meter,
         reranker: Reranker | None = None,
     ) -> None:
         self._store = store
@@ -116,7 +118,7 @@ class Searcher:
         self._period = period
         self._engine = repr((__version__, ranking, embedder.id))  # part of every cache key
         self.reranker = reranker
-        self._asked = self._answered = 0
+        self._meter = meter
 
     async def search(self, query: Query, *, asked_at: datetime | None = None, cacheable: bool = True) -> SearchResult:
         """Search, and record the hits as accessed. `asked_at` is the time that the caller gave as now, if any."""
@@ -134,11 +136,11 @@ class Searcher:
         # Explanations contain words of memories, which no cache may hold.
         if snapshot.position is None or not self._caches or not cacheable or query.explain:
             return await self._fresh(query, snapshot)
-        self._asked += 1
         key = self._key(query, snapshot.position, self._period.number(now), asked_at)
         if result := await self._lookup(user_id, key, now, partial(self._restored, query, snapshot)):
-            self._answered += 1
+            self._meter.count("cache_lookups_total", "hit")
             return result
+        self._meter.count("cache_lookups_total", "miss")
         found = await self._fresh(query, snapshot)
         if not found.degraded:  # a later search may be complete again
             next_end = self._index.next_end(user_id, now, query.filter.lifetimes)
@@ -276,8 +278,8 @@ class Searcher:
         problems = [f"{cache.name}: {cache.problem}" for cache in self._caches if cache.problem]
         return CacheUse(
             caches=tuple(cache.name for cache in self._caches),
-            asked=self._asked,
-            answered=self._answered,
+            asked=self._meter.counted("cache_lookups_total"),
+            answered=self._meter.counted("cache_lookups_total", "hit"),
             problems=tuple(problems),
         )
 

@@ -1,14 +1,16 @@
 """Request metrics of the server: by route, and per minute for the last hours."""
 
+from __future__ import annotations
+
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import time
 
 from pydantic import BaseModel
 
-from ..metrics import SECONDS, Histogram, Metrics, Sample
+from ..metrics import SECONDS, Histogram, Metrics, Sample, SpreadState
 from ..models import JobCounts, from_micros, utc_now
 
 KEPT_MINUTES = 180
@@ -73,12 +75,25 @@ class Minute:
         )
 
 
+@dataclass(slots=True)
+class RequestState:
+    """Counts and timings of requests, for another process."""
+
+    since: datetime
+    counts: list[tuple[tuple[str, str, int], int]]
+    routes: list[tuple[tuple[str, str], SpreadState]]
+    minutes: list[tuple[int, int, int, int, SpreadState]]
+
+
 class RequestMetrics:
+    """Counts and times requests. `others` are states of other workers, which are added when it is read."""
+
     def __init__(self) -> None:
         self._since = utc_now()
         self._routes: dict[tuple[str, str], Histogram] = {}
         self._counts: Counter[tuple[str, str, int]] = Counter()
         self._minutes: deque[Minute] = deque(maxlen=KEPT_MINUTES)
+        self.others: Sequence[RequestState] = ()
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request. Only 5xx count as errors."""
@@ -93,6 +108,35 @@ class RequestMetrics:
         minute.searches += key == SEARCHES
         minute.adds += key == ADDS
         minute.seconds.observe(seconds)
+
+    def state(self) -> RequestState:
+        return RequestState(
+            since=self._since,
+            counts=list(self._counts.items()),
+            routes=[(key, (spread.counts, spread.total)) for key, spread in self._routes.items()],
+            minutes=[
+                (one.number, one.errors, one.searches, one.adds, (one.seconds.counts, one.seconds.total))
+                for one in self._minutes
+            ],
+        )
+
+    def whole(self) -> RequestMetrics:
+        """Return the metrics of all workers."""
+        whole = RequestMetrics()
+        minutes: dict[int, Minute] = {}
+        for state in (self.state(), *self.others):
+            whole._since = min(whole._since, state.since)
+            whole._counts.update(dict(state.counts))
+            for key, spread in state.routes:
+                whole._routes.setdefault(key, Histogram(SECONDS)).add(Histogram(SECONDS, *spread))
+            for number, errors, searches, adds, spread in state.minutes:
+                minute = minutes.setdefault(number, Minute(number))
+                minute.errors += errors
+                minute.searches += searches
+                minute.adds += adds
+                minute.seconds.add(Histogram(SECONDS, *spread))
+        whole._minutes.extend(minutes[number] for number in sorted(minutes))
+        return whole
 
     def summary(self, memory: Metrics) -> ServerMetrics:
         errors: Counter[tuple[str, str]] = Counter()

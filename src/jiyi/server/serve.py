@@ -86,15 +86,21 @@ async def serve(
     memory: Memory, *, host: str, port: int, allowed_hosts: Sequence[str] = (), ready: Callable[[str, bool], None]
 ) -> None:
     """Serve until stopped. `ready` is called with the address, and whether a key is needed, once it listens."""
+    needs_key = await key_needed(memory, host)
+    server = server_over(memory, host=host, allowed_hosts=allowed_hosts)
+    with bind_socket(host, port) as sock:
+        ready(f"http://{url_host(host)}:{sock.getsockname()[1]}", needs_key)
+        await server.serve(sockets=[sock])
+
+
+async def key_needed(memory: Memory, host: str) -> bool:
+    """Return True if requests need a key; refuse to serve other machines without one."""
     needs_key = await memory.keys.exist()
     if not needs_key and not is_loopback(host):
         raise InvalidInput(
             "--host", f"{host} can be reached from other machines: create a key first (`jiyi keys create --help`)"
         )
-    server = server_over(memory, host=host, allowed_hosts=allowed_hosts)
-    with bind_socket(host, port) as sock:
-        ready(f"http://{url_host(host)}:{sock.getsockname()[1]}", needs_key)
-        await server.serve(sockets=[sock])
+    return needs_key
 
 
 def server_over(memory: Memory, *, host: str, allowed_hosts: Sequence[str] = ()) -> Server:
@@ -143,6 +149,7 @@ class Server(ReturningServer):
     def __init__(self, config: uvicorn.Config, shared: AppState) -> None:
         super().__init__(config)
         self._shared = shared
+        self.metrics = shared.metrics
 
     async def serve(self, sockets: Any = None) -> None:
         await self._shared.uploads.start()

@@ -1,14 +1,14 @@
-"""Uploaded files of chats or memories. A file is on disk before its upload is acknowledged; after a restart of the
-server its import starts again, which is idempotent."""
+"""Uploaded files of chats or memories. A file is on disk before its upload is acknowledged; if the server ends, the
+next one starts the import again, which is idempotent. Other server processes read the progress from the disk."""
 
 import asyncio
 import logging
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -25,12 +25,14 @@ from ..transfer.readers import kind_of
 from ..transfer.spool import SPOOL_STATUS, spool_of
 from .errors import HttpError
 from .responses import Import, ImportState
+from .spool import Spool
 
 logger = logging.getLogger("jiyi.server")
 
 MAX_FINISHED = 200  # finished imports that are remembered
 MAX_CONCURRENT = 2
 MAX_WAITING = 10  # imports of one user
+TELL_S = 1.0  # between two reports of the progress to other processes
 Report = TypeVar("Report", ImportReport, MemoryImportReport)
 ENDINGS = (".json", ".jsonl", ".ndjson", ".gz", ".zip", ".md")
 
@@ -49,22 +51,27 @@ class Upload(Import):
 class Uploads:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._folder = spool_of(runtime(memory).settings, runtime(memory).where)
+        self._spool = Spool(spool_of(runtime(memory).settings, runtime(memory).where))
         self._uploads: dict[str, Upload] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(MAX_CONCURRENT)
 
     async def start(self) -> None:
         """Resume imports that an earlier server left unfinished."""
+        await asyncio.to_thread(self._spool.open)
         for upload in await asyncio.to_thread(self._unfinished):
             self._uploads[upload.id] = upload
             self._start_task(upload)
 
     async def close(self) -> None:
-        """Cancel running imports; their files stay on disk for the next server."""
+        """Cancel running imports, whose files stay on disk for the next server, and forget finished ones."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        for upload in self._uploads.values():
+            if upload.state != "running":
+                await self._remove(upload)
+        await asyncio.to_thread(self._spool.close)
 
     async def start_import(
         self,
@@ -77,7 +84,7 @@ class Uploads:
         actor: str,
     ) -> Import:
         """Store an uploaded file and start to import it."""
-        waiting = sum(one.user_id == user_id and one.state == "running" for one in self._uploads.values())
+        waiting = sum(one.state == "running" for one in await self.list(user_id))
         if waiting >= MAX_WAITING:
             raise HttpError(429, "too_many_requests", f"{waiting} imports of this user are not done: try again later")
         upload = Upload(
@@ -102,15 +109,29 @@ class Uploads:
         self._start_task(upload)
         return upload.public()
 
-    def get(self, import_id: str, user_id: str) -> Import:
-        upload = self._uploads.get(import_id)
+    async def get(self, import_id: str, user_id: str) -> Import:
+        folder = await asyncio.to_thread(self._spool.find, import_id)
+        upload = None if folder is None else await asyncio.to_thread(self._read, folder)
         if upload is None or upload.user_id != user_id:
             raise NotFound(f"user {user_id!r} has no import {import_id!r}")
         return upload.public()
 
-    def list(self, user_id: str) -> tuple[Import, ...]:
-        mine = [upload.public() for upload in self._uploads.values() if upload.user_id == user_id]
-        return tuple(sorted(mine, key=lambda upload: upload.id, reverse=True))
+    async def list(self, user_id: str) -> tuple[Import, ...]:
+        def read() -> Sequence[Upload | None]:
+            return [self._read(folder) for folder in self._spool.folders()]
+
+        found = [one.public() for one in await asyncio.to_thread(read) if one is not None and one.user_id == user_id]
+        return tuple(sorted(found, key=lambda upload: upload.id, reverse=True))
+
+    def _read(self, folder: Path) -> Upload | None:
+        """Return the upload in a folder; None if there is none, or it is not complete yet."""
+        own = self._uploads.get(folder.name.rpartition(".")[2])
+        if own is not None:
+            return own if folder.exists() else None
+        try:
+            return Upload.model_validate_json((folder / SPOOL_STATUS).read_bytes())
+        except (OSError, ValidationError):
+            return None
 
     async def forget(self, user_id: str) -> None:
         """Delete the uploads of a user."""
@@ -121,12 +142,11 @@ class Uploads:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
             del self._uploads[upload.id]
-            await asyncio.to_thread(shutil.rmtree, self._dir(upload), ignore_errors=True)
+            await self._remove(upload)
 
     def export_folder(self) -> Path:
         """Make a folder for an export; what a killed server leaves there is removed when the next one starts."""
-        make_folder(self._folder)
-        return Path(tempfile.mkdtemp(prefix="export-", dir=self._folder))
+        return self._spool.export_folder()
 
     def _start_task(self, upload: Upload) -> None:
         task = self._tasks[upload.id] = asyncio.create_task(self._run(upload), name="jiyi-import")
@@ -135,11 +155,16 @@ class Uploads:
     async def _run(self, upload: Upload) -> None:
         async with self._slots:
             file = self._dir(upload) / upload.filename
+            told_at = monotonic()
 
             def progress(done: int, total: int) -> None:
+                nonlocal told_at
                 if not file.exists():  # another process deleted the user
                     raise NotFound("the upload was deleted")
                 upload.done, upload.total, upload.updated_at = done, total, utc_now()
+                if monotonic() - told_at > TELL_S:
+                    told_at = monotonic()
+                    self._write_status(upload)
 
             try:
                 await self._import(upload, file, progress)
@@ -175,14 +200,21 @@ class Uploads:
 
     async def _end(self, upload: Upload, state: ImportState) -> None:
         """Remove the file; the result is remembered until the server stops."""
-        upload.state, upload.updated_at = state, utc_now()
-        await asyncio.to_thread(shutil.rmtree, self._dir(upload), ignore_errors=True)
-        finished = sorted(one.id for one in self._uploads.values() if one.state != "running")
+        ended = upload.model_copy(update={"state": state, "updated_at": utc_now()})
+        if await asyncio.to_thread(self._dir(upload).exists):  # otherwise its user was deleted
+            await asyncio.to_thread(self._write_status, ended)
+            await asyncio.to_thread((self._dir(upload) / upload.filename).unlink, missing_ok=True)
+        self._uploads[upload.id] = ended
+        finished = sorted((one for one in self._uploads.values() if one.state != "running"), key=lambda one: one.id)
         for old in finished[:-MAX_FINISHED]:
-            del self._uploads[old]
+            del self._uploads[old.id]
+            await self._remove(old)
+
+    async def _remove(self, upload: Upload) -> None:
+        await asyncio.to_thread(shutil.rmtree, self._dir(upload), ignore_errors=True)
 
     def _dir(self, upload: Upload) -> Path:
-        return self._folder / upload.id
+        return self._spool.folder_of(upload.id)
 
     async def _store(self, file: Path, chunks: AsyncIterator[bytes]) -> int:
         handle = await asyncio.to_thread(os.open, file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -199,10 +231,11 @@ class Uploads:
 
     def _unfinished(self) -> Sequence[Upload]:
         found = []
-        for folder in sorted(self._folder.glob("*/")):
-            try:
-                found.append(Upload.model_validate_json((folder / SPOOL_STATUS).read_bytes()))
-            except (OSError, ValidationError):  # incomplete, and never acknowledged
+        for folder in self._spool.take_over():
+            upload = self._read(folder)
+            if upload is not None and upload.state == "running":
+                found.append(upload)
+            else:  # finished, or incomplete and never acknowledged
                 shutil.rmtree(folder, ignore_errors=True)
         return found
 

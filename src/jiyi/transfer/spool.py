@@ -17,14 +17,15 @@ def spool_of(settings: Settings, where: str | Path | None) -> Path:
 
 
 def forget_uploads(spool: Path, user_id: str) -> int:
-    """Delete the uploads of a user that wait to be imported, and exports that were left behind."""
+    """Delete the uploads of a user, and return the number of those that waited to be imported."""
     removed = 0
     for folder in spool.glob("*/"):
         try:
-            owner = json.loads((folder / SPOOL_STATUS).read_bytes()).get("user_id")
+            status = json.loads((folder / SPOOL_STATUS).read_bytes())
+            owner, waits = status.get("user_id"), status.get("state", "running") == "running"
         except (OSError, ValueError, AttributeError):
             continue
         if owner == user_id:
             shutil.rmtree(folder, ignore_errors=True)
-            removed += 1
+            removed += waits
     return removed

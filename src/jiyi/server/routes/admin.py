@@ -164,13 +164,13 @@ async def stats(caller: Reader, user_id: UserId = None, all_users: AllUsers = Fa
 @server.get("/v1/metrics", summary="Metrics of the server, for charts")
 async def metrics(caller: Reader) -> ServerMetrics:
     caller.access.need_all_users()
-    return caller.app.metrics.summary(await caller.memory.usage.metrics())
+    return caller.app.metrics.whole().summary(await caller.memory.usage.metrics())
 
 
 @server.get("/metrics", response_class=PlainTextResponse, summary="Metrics in Prometheus' text format")
 async def exposition(caller: Reader) -> Response:
     caller.access.need_all_users()
-    own = prometheus(tuple(caller.app.metrics.samples(await caller.memory.jobs.counts())))
+    own = prometheus(tuple(caller.app.metrics.whole().samples(await caller.memory.jobs.counts())))
     return Response(await caller.memory.usage.prometheus() + own, media_type="text/plain; version=0.0.4")
 
 

@@ -59,12 +59,12 @@ async def start_import(
 
 @router.get("/imports", summary="Imports, newest first")
 async def list_imports(caller: UserReader) -> Listing[Import]:
-    return Listing(items=caller.app.uploads.list(caller.user_id))
+    return Listing(items=await caller.app.uploads.list(caller.user_id))
 
 
 @router.get("/imports/{import_id}", summary="One import")
 async def get_import(caller: UserReader, import_id: Id) -> Import:
-    return caller.app.uploads.get(import_id, caller.user_id)
+    return await caller.app.uploads.get(import_id, caller.user_id)
 
 
 @router.get(
