@@ -3,7 +3,7 @@ that name the right ones, also for those who know mem0 or LangChain."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import wraps
 from types import SimpleNamespace
@@ -72,7 +72,7 @@ class Filter(Scope):
     occurred_from: datetime | None = None
     occurred_to: datetime | None = None  # exclusive
     as_of: datetime | None = None  # valid at that time; None: not superseded
-    now: datetime  # expired memories do not match
+    now: datetime = field(repr=False)  # expired memories do not match; keys of cached results are made without it
     lifetimes: Lifetimes = ()  # by type, for memories without an expiry of their own
     status: Status = "active"
     min_trust: float = 0.0

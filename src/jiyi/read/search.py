@@ -16,7 +16,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from typing import Annotated, Self, TypeVar
@@ -47,7 +47,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MOST_USED_S = 3600  # for which the most used memories are cached
-EPOCH = datetime.fromtimestamp(0, UTC)
 _NAME = re.compile(r"(?<![A-Za-zÀ-ɏ])[A-Z][A-Za-zÀ-ɏ]+")  # also between Chinese characters
 DRIFT = 1000  # a result lives for less than this part of the half-life, in which no freshness moves by 0.1 %
 
@@ -250,9 +249,8 @@ class Searcher:
         return await self._store.memories.get(user_id, ids)
 
     def _key(self, query: Query, position: FeedPosition, period: int, asked_at: datetime | None) -> str:
-        asked = replace(query, filter=replace(query.filter, now=EPOCH))
         spans = [(span.start, span.end) for span in dates(query.text, query.filter.now) if span.relative]
-        return _hash(asked, spans, self._engine, self.reranker_id, position, period, asked_at)
+        return _hash(query, spans, self._engine, self.reranker_id, position, period, asked_at)
 
     async def _restored(self, query: Query, snapshot: SearchSnapshot, stored: CachedResult) -> SearchResult | None:
         """Return a cached result with the memories as they are now, or None if one of them is gone."""
@@ -420,6 +418,8 @@ def _read(value: bytes | None, key: str, now: datetime) -> CachedResult | None:
 
 
 async def _write(caches: Sequence[Cache], user_id: str, stored: CachedResult, now: datetime) -> None:
+    if not caches:
+        return
     seconds = (stored.until - now).total_seconds()
     value = stored.model_dump_json().encode()
     for cache in caches:
