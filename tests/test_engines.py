@@ -305,6 +305,28 @@ async def test_an_engine_at_another_place_or_without_its_documents_is_loaded(
                 await outbox.engine.drop()
 
 
+async def test_an_engine_that_is_emptied_while_it_is_loaded_is_loaded_whole(
+    path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jiyi.store.projected.PAGE", 4)
+    async with open_with(path, engine_settings(engine_urls, search=False)) as memory:
+        for user in ("mei", "bo"):
+            await memory.add([f"note {at} of {user}" for at in range(4)], user_id=user)
+        for outbox in engines_of(memory).outboxes:
+            loaded, load = [], outbox.engine.load
+
+            async def fail_later(memories: Any, loaded: Any = loaded, load: Any = load) -> None:
+                if loaded:
+                    raise EngineError("no room")
+                loaded.append(await load(memories))
+
+            with monkeypatch.context() as patched, pytest.raises(EngineError):
+                patched.setattr(outbox.engine, "load", fail_later)
+                await outbox.finish()
+            await outbox.engine.drop()
+        await settled(memory)
+
+
 def test_searching_in_engines_needs_both() -> None:
     for given in ({"vectors": "milvus"}, {"words": "elasticsearch"}, {"vectors": "milvus", "words": "elasticsearch"}):
         with pytest.raises(SettingsError, match="engines"):

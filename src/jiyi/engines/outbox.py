@@ -95,10 +95,8 @@ class Outbox:
             return False
         try:
             if await self.engine.open() and not self._well:
-                self._empty = True
-                if self._seen:  # its documents were lost
-                    await self._store.projections.reset(name)
-                    self._seen = 0
+                await self._store.projections.reset(name)  # users that were loaded are lost
+                self._empty, self._seen = True, 0
             for user_id in await self._store.projections.unfinished(name):
                 await self._sync(user_id)
             seen = self._seen or 0
