@@ -26,6 +26,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 import jiyi.sync
 from jiyi.embed import BuiltinEmbedder
 from jiyi.settings import load_settings
@@ -137,6 +139,25 @@ class Chroma:
         return list(found["documents"][0])
 
 
+class Txtai:
+    def __init__(self, _: Path, at_end: ExitStack) -> None:
+        import txtai  # type: ignore[import-not-found, unused-ignore]
+
+        def transform(texts: Sequence[str]) -> Any:
+            return np.array(embed(list(texts)), np.float32)
+
+        self._index = txtai.Embeddings(method="external", transform=transform, content=True)
+        at_end.callback(self._index.close)
+        self._count = 0
+
+    def add(self, text: str) -> None:
+        self._count += 1
+        self._index.upsert([(str(self._count), text, None)])
+
+    def search(self, query: str) -> Sequence[str]:
+        return [one["text"] for one in self._index.search(query, TOP)]
+
+
 class Bm25s:
     """Words only, with the division into words of the library. Its index is built by the first search after an add."""
 
@@ -167,6 +188,7 @@ PEERS: dict[str, Callable[[Path, ExitStack], Peer]] = {
     "LangGraph InMemoryStore": LangGraph,
     "LangGraph SqliteStore": LangGraphSqlite,
     "Chroma": Chroma,
+    "txtai": Txtai,
     "bm25s, words only": Bm25s,
 }
 

@@ -357,7 +357,7 @@ WRONG: list[dict[str, Any]] = [
     {"tags": [" "]},
     {"version": 2**31 - 1},
     {"content": "  "},
-    {"content": "x" * 100_001},
+    {"content": "x" * 200_001},
     {"id": ""},
 ]
 

@@ -29,7 +29,7 @@ NASTY: dict[str, tuple[str | bytes, set[str] | None]] = {
     "no final newline": (FACT.rstrip("\n"), {"has a cat"}),
     "no newline at all": ("- has a cat", set()),
     "one endless line": ("## Facts\n- " + "cat " * 20_000 + "\n", {("cat " * 20_000).strip()}),
-    "a line too long for a memory": ("## Facts\n- " + "x" * 100_001 + "\n- short\n", {"short"}),
+    "a line too long for a memory": ("## Facts\n- " + "x" * 200_001 + "\n- short\n", {"short"}),
     "NUL bytes": (b"## Facts\n- a\x00b\n", None),
     "binary": (bytes(range(256)) * 40, None),
     "UTF-16": (FACT.encode("utf-16"), None),

@@ -187,7 +187,7 @@ def test_objects_with_messages_and_messages_with_sessions(tmp_path: Path) -> Non
 
 
 def test_what_cannot_be_stored_is_mended_or_left_out(tmp_path: Path) -> None:
-    said = [{"role": "user", "content": c} for c in ("half \ud83d", "nul \x00", "x" * 100_001, "whole 😀")]
+    said = [{"role": "user", "content": c} for c in ("half \ud83d", "nul \x00", "x" * 200_001, "whole 😀")]
     (found,) = read(written(tmp_path / "x.json", said))
     assert texts([found]) == ["half \ufffd", "nul \ufffd", "whole 😀"]
     assert found.repaired == 2 and found.skipped == (records.TOO_LONG,)

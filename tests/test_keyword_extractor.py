@@ -77,7 +77,7 @@ async def test_a_summary_says_what_the_content_is_about() -> None:
         {"content": "x", "max_keywords": 51},
         {"content": "x", "tags": "health"},
         {"content": "x", "memory_type": ""},
-        {"content": "x" * 100_001},
+        {"content": "x" * 200_001},
         {"content": "\ud800"},
     ],
 )

@@ -11,7 +11,7 @@ from .languages.words import normalise
 from .memory_types import Layer, type_name
 from .models import Status, in_utc
 
-MAX_TEXT = 100_000
+MAX_TEXT = 200_000
 MAX_QUERY = 8_000
 MAX_NAME = 256
 MAX_TYPE = 64

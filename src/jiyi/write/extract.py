@@ -70,7 +70,8 @@ class BuiltinExtractor:
         short = sum(len(said.text) for said in unit.messages) <= READ_AT_ONCE
         drafts = extract(unit, left, cut) if short else await asyncio.to_thread(extract, unit, left, cut)
         late = f"{len(left)} messages are kept verbatim only: they took more than {BUDGET_S:g} s to read"
-        long = f"{len(cut)} messages have over {MAX_STATEMENTS} statements: the rest of them is kept verbatim only"
+        first = f"their first {MAX_STATEMENTS} statements or {MAX_READ:,} characters"
+        long = f"{len(cut)} messages are very long: what follows {first} is kept verbatim only"
         return Extracted(drafts=tuple(drafts), problems=(*([late] if left else ()), *([long] if cut else ())))
 
 
@@ -106,7 +107,7 @@ def _is_quoted(one: Statement, quoted: Sequence[tuple[int, int]]) -> bool:
 def _of_message(said: Said, earlier: Sequence[Said], cut: set[str] | None) -> Iterator[Draft]:
     quoted = quoted_parts(said.text)
     found = statements(said.text, "user")
-    if cut is not None and len(found) > MAX_STATEMENTS and said.text[found[-1].end :].strip():
+    if cut is not None and found and said.text[found[-1].end :].strip():
         cut.add(said.id)
     for at, one in enumerate(found):
         if quoted and _is_quoted(one, quoted):
@@ -289,7 +290,7 @@ def _occurred_at(text: str, said_at: datetime, *, future: bool | None) -> dateti
 
 WORTH = 0.45  # salience from which a statement becomes a memory
 WORTH_ASKING = 0.35  # the same for words that ask how to answer or address the user
-MAX_STATEMENTS = 200  # of one message
+MAX_STATEMENTS, MAX_READ = 200, 30_000  # statements of one message, and characters up to which they begin
 LONGEST = 600  # characters of a statement; a longer one is text that was pasted
 
 _DEPENDENT = re.compile(
@@ -351,7 +352,7 @@ def statements(text: str, role: str) -> list[Statement]:
                 parts[-1] = (parts[-1][0], end, parts[-1][2])
                 continue
         parts.append((start, end, dependent))
-        if len(parts) > MAX_STATEMENTS:
+        if len(parts) > MAX_STATEMENTS or end > MAX_READ:
             break
     return [
         Statement(text[start:end], start, end, classify(text[start:end], role), dependent)
