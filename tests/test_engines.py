@@ -327,6 +327,40 @@ async def test_an_engine_that_is_emptied_while_it_is_loaded_is_loaded_whole(
         await settled(memory)
 
 
+async def test_after_an_error_only_users_who_may_be_there_are_deleted_first(
+    path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A deletion takes an engine longer than loading a user whom it does not have."""
+    monkeypatch.setattr("jiyi.store.projected.PAGE", 4)
+    async with open_with(path, engine_settings(engine_urls, search=False)) as memory:
+        users = [f"user-{at}" for at in range(5)]
+        for user in users:
+            await memory.add([f"note {at} of {user}" for at in range(4)], user_id=user)
+        for outbox in engines_of(memory).outboxes:
+            loaded: list[str] = []
+            deleted: list[str] = []
+            load, delete_users = outbox.engine.load, outbox.engine.delete_users
+
+            async def fail_once(memories: Any, loaded: Any = loaded, load: Any = load) -> None:
+                loaded.append(memories[0].user_id)
+                await load(memories[:1] if len(loaded) == 2 else memories)
+                if len(loaded) == 2:
+                    raise EngineError("no room")
+
+            async def note(names: Any, deleted: Any = deleted, delete_users: Any = delete_users) -> None:
+                deleted.extend(names)
+                await delete_users(names)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(outbox.engine, "load", fail_once)
+                patched.setattr(outbox.engine, "delete_users", note)
+                with pytest.raises(EngineError):
+                    await outbox.finish()
+                await outbox.finish()
+            assert len(loaded) == 6 and deleted == [loaded[1]]
+        await settled(memory)
+
+
 def test_searching_in_engines_needs_both() -> None:
     for given in ({"vectors": "milvus"}, {"words": "elasticsearch"}, {"vectors": "milvus", "words": "elasticsearch"}):
         with pytest.raises(SettingsError, match="engines"):

@@ -250,3 +250,14 @@ async def test_reading_stops_when_its_time_is_up(path: Path, monkeypatch: pytest
         receipt = await memory.add([{"role": "user", "content": "I live in Rome."}], user_id="mei")
         assert [made.memory_type for made in receipt.memories] == ["message"]
         assert "kept verbatim only" in receipt.problems[0]
+
+
+async def test_a_receipt_says_how_much_of_a_long_message_was_read(path: Path) -> None:
+    said = [{"role": "user", "content": f"I own {number} boats in harbour {number}."} for number in range(900)]
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        for text in (" ".join(one["content"] for one in said), "so many words " * 4000):
+            receipt = await memory.add([{"role": "user", "content": text}], user_id="mei")
+            assert "only the first 200 statements or 30,000 characters were read" in receipt.problems[0]
+            assert receipt.memories[0].content.strip() == text.strip()
+        receipt = await memory.add(said[:1], user_id="mei")
+        assert not receipt.problems

@@ -50,6 +50,7 @@ class Outbox:
         self._registered = False
         self._well = False  # until the first success
         self._empty = False  # the engine had nothing when this process opened it, and only this process has written
+        self._begun: set[str] = set()  # users of whom something may be there although no state says so
 
     def wake(self) -> None:
         """Look for changes now."""
@@ -113,7 +114,7 @@ class Outbox:
                 await self._store.projections.note(name, self._owner, seen=tip)
                 self._seen, self._well = tip, True
         except EngineError as error:
-            self._well = self._empty = False
+            self._well = False
             await self._store.projections.note(name, self._owner, problem=str(error))
             raise
         return True
@@ -129,7 +130,8 @@ class Outbox:
         if self._seen is not None and now < self._renew_at:
             return True
         until = now + timedelta(seconds=LEASE_S)
-        self._empty &= self._seen is not None  # else another process may have written
+        late = now > self._renew_at + timedelta(seconds=LEASE_S - RENEW_S)
+        self._empty &= self._seen is not None and not late  # else another process may have written
         self._seen = await self._store.projections.claim(self.engine.name, self._owner, now, until)
         self._renew_at = now + timedelta(seconds=RENEW_S)
         return self._seen is not None
@@ -153,8 +155,9 @@ class Outbox:
         if not await self._claim():
             raise Lost(f"another process feeds {self.engine.name}")
         tips = await self._store.projections.tips(users)
-        if not self._empty:
+        if not self._empty or not self._begun.isdisjoint(users):
             await self.engine.delete_users(users)
+        self._begun.update(users)
         memories = await self._store.projected.of_users(users, self.model, self.engine.parts)
         await self.engine.load(memories)
         await self.engine.refresh()
@@ -163,7 +166,9 @@ class Outbox:
             EngineUser(user_id=user, engine=self.engine.name, applied=tips.get(user, 0), memories=numbers[user])
             for user in users
         ]
-        for user_id in await self._store.projections.begin(self._owner, states):
+        lost = await self._store.projections.begin(self._owner, states)
+        self._begun.difference_update(users)
+        for user_id in lost:
             await self._lost(user_id)
 
     async def _sync(self, user_id: str) -> None:
@@ -201,8 +206,9 @@ class Outbox:
     async def _load(self, state: EngineUser, before: EngineUser | None) -> tuple[EngineUser, bool]:
         """Write the next page of a user's memories. Changes since the first page are applied after the last one."""
         if state.loaded_id is None:
-            if before is not None or not self._empty:
+            if before is not None or not self._empty or state.user_id in self._begun:
                 await self.engine.delete_users([state.user_id])
+            self._begun.add(state.user_id)
             state = replace(state, load_from=await self._store.projections.tip(state.user_id), loaded_id="")
         page = await self._store.projected.page(state.user_id, state.loaded_id or "", self.model, self.engine.parts)
         if page:

@@ -70,8 +70,7 @@ class BuiltinExtractor:
         short = sum(len(said.text) for said in unit.messages) <= READ_AT_ONCE
         drafts = extract(unit, left, cut) if short else await asyncio.to_thread(extract, unit, left, cut)
         late = f"{len(left)} messages are kept verbatim only: they took more than {BUDGET_S:g} s to read"
-        first = f"their first {MAX_STATEMENTS} statements or {MAX_READ:,} characters"
-        long = f"{len(cut)} messages are very long: what follows {first} is kept verbatim only"
+        long = f"{len(cut)} messages: only the first {MAX_STATEMENTS} statements or {MAX_READ:,} characters were read"
         return Extracted(drafts=tuple(drafts), problems=(*([late] if left else ()), *([long] if cut else ())))
 
 
