@@ -274,7 +274,11 @@ async def test_of_two_processes_one_feeds_an_engine(path: Path, engine_urls: dic
         assert await engines_of(second).outbox("mongodb").step()
 
 
-async def test_another_embedder_gets_a_collection_of_its_own(path: Path, engine_urls: dict[str, str]) -> None:
+@pytest.mark.parametrize("lite", ["milvus_lite", "no server is called that"])
+async def test_another_embedder_gets_a_collection_of_its_own(
+    path: Path, engine_urls: dict[str, str], lite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jiyi.engines.milvus.LITE", lite)  # an exact index, and that of other servers
     settings = engine_settings(engine_urls)
     async with open_with(path, settings) as memory:
         await memory.add("Mei likes green tea", user_id="mei")
