@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from jiyi import Memory
@@ -20,6 +22,59 @@ ENDINGS = [
 async def test_an_ending_ends_what_it_names_and_nothing_else(extracting_memory: Memory, first: str, then: str) -> None:
     others = [one for one, _ in ENDINGS if one != first]
     await said(extracting_memory, *others, first, then)
-    held = {item.content.rstrip(".。") for item in await stored(extracting_memory) if item.memory_type != "message"}
-    assert first.rstrip(".。") not in held
-    assert {one.rstrip(".。") for one in others} <= held
+    left = {content.rstrip(".。") for content in await held(extracting_memory)}
+    assert first.rstrip(".。") not in left
+    assert {one.rstrip(".。") for one in others} <= left
+
+
+MOVED = [
+    ("My dentist appointment is on Thursday at 9:15.", "The dentist moved my appointment to Friday at 14:00."),
+    ("I'm meeting Karin for lunch on Wednesday.", "Karin rescheduled our lunch to Friday."),
+    ("My flight to Oslo leaves on May 3.", "My flight to Oslo was pushed back to May 5."),
+    ("家长会在下周二。", "家长会推迟到下周四了。"),
+]
+NOT_MOVED = [
+    ("My dentist appointment is on Thursday at 9:15.", "I moved my desk to the window."),
+    ("My exam on calculus is on Friday.", "I moved my desk to the window on Friday."),
+    ("I work at the exam office.", "The exam was moved to Friday."),
+    ("I'm meeting Karin for lunch on Wednesday.", "The concert was postponed to June 3."),
+]
+
+
+async def held(memory: Memory) -> set[str]:
+    """Return the derived memories, without the dates that were added."""
+    found = [item.content for item in await stored(memory) if item.memory_type != "message"]
+    return {re.sub(r" ?[(（]\d{4}-[^()（）]*[)）]", "", content) for content in found}
+
+
+@pytest.mark.parametrize(("first", "then"), MOVED)
+async def test_what_takes_place_at_another_time_ends_the_old_one(
+    extracting_memory: Memory, first: str, then: str
+) -> None:
+    await said(extracting_memory, first, then)
+    assert await held(extracting_memory) == {then}
+
+
+@pytest.mark.parametrize(("first", "then"), NOT_MOVED)
+async def test_what_is_moved_elsewhere_ends_nothing(extracting_memory: Memory, first: str, then: str) -> None:
+    await said(extracting_memory, first, then)
+    assert first in await held(extracting_memory)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("I work at Arcadis.", "I switched jobs: since Monday I'm at Fugro."),
+        ("I work at Arcadis.", "I got a new job at Fugro."),
+        ("I work at Arcadis.", "I've been working at Fugro since March."),
+        ("我在华为上班。", "我换工作了，现在在腾讯。"),
+    ],
+)
+async def test_a_new_employer_ends_the_old_one(extracting_memory: Memory, first: str, then: str) -> None:
+    await said(extracting_memory, first, then)
+    assert await held(extracting_memory) == {then}
+
+
+async def test_who_changes_jobs_to_stay_at_home_has_no_employer(extracting_memory: Memory) -> None:
+    await said(extracting_memory, "我在华为上班。", "我换工作了，现在在家休息。")
+    assert "我在华为上班。" in await held(extracting_memory)

@@ -91,5 +91,7 @@ class Language:
     reported: str = NEVER  # says:, translate: what follows, in the first person, is somebody else's
     ending: str = NEVER  # Mochi died, we sold the car; a group that begins with `thing` is what has ended
     ending_words: tuple[str, ...] = ()  # of which every ending has one, in lower case: a quick test
+    moving: str = NEVER  # the lunch was moved to §, where § is a time; such a group is what takes place then
+    moving_words: tuple[str, ...] = ()
     dates: DateRules = field(default_factory=DateRules)
     number: Callable[[str], int] = int  # the value of a number in digits or words; ValueError or KeyError if none

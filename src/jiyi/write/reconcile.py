@@ -6,14 +6,12 @@ with them, weighted by rarity, if it shares enough. On the training stories this
 cases above the threshold. When in doubt both are kept.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from math import log, sqrt
 
 from ..ids import identity, new_id
-from ..languages.terms import tokens
 from ..models import MemoryItem
 from ..roles import is_person, told_by
 from ..scope import Filter, Scope
@@ -35,8 +33,9 @@ from ..text.passages import summarise
 from .build import Context, statement_hash
 from .classify import classify
 from .facts import Fact, Line, Timeline, fact_in, fact_of, line_of, partial_line, placed, several_slot
+from .nearest import Told, nearest, rarity_of
 from .parts import Part, nearest_part, parts_of, rest_of
-from .slots import ended_things, names
+from .slots import ended_things, is_dated, moved_things, names
 
 ACTOR = "jiyi"
 DATED = frozenset({"event", "task"})  # the same on another day is another one
@@ -45,12 +44,7 @@ LASTING = frozenset({"instruction", "plan"})  # to stop something later is no en
 PLACES = frozenset({"home", "hometown", "birthday", "name"})  # a cancelled Berlin marathon ends no home in Berlin
 CAN_END = ("fact", "preference", "pattern", "task", "event")
 SURE = 0.6  # probability of a change
-ENOUGH = 0.17  # weight of the shared words, relative to both statements
-ENOUGH_FOR_CHANGE = 0.25  # the same for changes, which are harder to tell from news
 RECENT = 200  # statements that are compared
-COMMON = 20  # smooths the rarity of words while there are few statements
-
-Told = MemoryItem | NewMemory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,7 +325,12 @@ async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store)
     settled |= {memory.superseded_by for memory in found.memories}
     told = [one for one in found.memories if _by_a_person(one)]
     things = {one.id: ended_things(one.content) for one in told if one.data.get("kind") not in LASTING}
-    news = [one for one in told if (_changes_something(one) or things.get(one.id)) and one.id not in settled]
+    moved = {one.id: moved_things(one.content) for one in told}
+    news = [
+        one
+        for one in told
+        if (_changes_something(one) or things.get(one.id) or moved[one.id]) and one.id not in settled
+    ]
     if not news:
         return found
     where = Filter(
@@ -345,11 +344,11 @@ async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store)
         if item.id not in changed and (item.agent_id, item.group_id) == (place.agent_id, place.group_id)
     ]
     there += [memory for memory in found.memories if memory.valid_to is None]
-    about = {one.id: _may_end(one, there, things.get(one.id, [])) for one in news}
-    words, rarity = _rarity([*there, *news]) if any(about.values()) else ({}, {})
+    about = {one.id: _may_end(one, there, things.get(one.id, []), moved[one.id]) for one in news}
+    words, rarity = rarity_of([*there, *news]) if any(about.values()) else ({}, {})
     over: set[str] = set()
     for new in news:
-        old = _nearest(new, [one for one in about[new.id] if one[0].id not in over], words, rarity)
+        old = nearest(new, [one for one in about[new.id] if one[0].id not in over], words, rarity)
         if old is None or (isinstance(old, MemoryItem) and await edited(old, store)):
             if new.data.get("only_ends"):
                 found = replace(found, memories=tuple(one for one in found.memories if one.id != new.id))
@@ -365,7 +364,9 @@ def _changes_something(new: NewMemory) -> bool:
     return kind in ENDING and (kind != "change" or classify(new.content, "user").probability(*ENDING) >= SURE)
 
 
-def _may_end(new: NewMemory, there: Sequence[Told], things: Sequence[frozenset[str]]) -> list[tuple[Told, bool]]:
+def _may_end(
+    new: NewMemory, there: Sequence[Told], things: Sequence[frozenset[str]], moved: Sequence[frozenset[str]]
+) -> list[tuple[Told, bool]]:
     """Return the earlier statements that a new one may be about, with True if it names them."""
     found: list[tuple[Told, bool]] = []
     ends_alike = not new.data.get("only_ends") and new.data.get("kind") in ENDING
@@ -374,7 +375,9 @@ def _may_end(new: NewMemory, there: Sequence[Told], things: Sequence[frozenset[s
             continue
         if old.data.get("speaker") != new.data.get("speaker") or old.data.get("kind") == "instruction":
             continue
-        named = any(names(str(old.data.get("value") or old.content), thing) for thing in things)
+        named = any(names(str(old.data.get("value") or old.content), thing) for thing in things) or (
+            is_dated(old.content) and any(names(old.content, thing) for thing in moved)
+        )
         if old.data.get("attribute") in PLACES:
             named = False
         if not named and not ends_alike:
@@ -383,31 +386,6 @@ def _may_end(new: NewMemory, there: Sequence[Told], things: Sequence[frozenset[s
             continue  # an attribute has its own timeline: a flight to Rome does not end a home in Rome
         found.append((old, named))
     return found
-
-
-def _rarity(texts: Sequence[Told]) -> tuple[dict[str, frozenset[str]], dict[str, float]]:
-    """Return the words of each text, and how rare each word is among them."""
-    words = {one.id: frozenset(tokens(one.content)) for one in texts}
-    common = Counter(word for own in words.values() for word in own)
-    return words, {word: log((len(words) + COMMON) / count) for word, count in common.items()}
-
-
-def _nearest(
-    new: NewMemory, there: Sequence[tuple[Told, bool]], words: Mapping[str, frozenset[str]], rarity: Mapping[str, float]
-) -> Told | None:
-    """Return the statement that shares most words with a new one; one that it names comes before all others."""
-    if not there:
-        return None
-    own = sum(rarity[word] for word in words[new.id])
-    best, most = None, ENOUGH_FOR_CHANGE if new.data.get("kind") == "change" else ENOUGH
-    for old, named in there:
-        shared = sum(rarity[word] for word in words[old.id] & words[new.id])
-        alike = shared / sqrt(own * sum(rarity[word] for word in words[old.id]) or 1.0)
-        if named:
-            alike += 1
-        if alike > most:
-            best, most = old, alike
-    return best
 
 
 async def edited(old: MemoryItem, store: Store) -> bool:

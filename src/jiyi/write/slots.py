@@ -173,10 +173,13 @@ _LATIN = re.compile(r"[a-zà-öø-ÿ0-9][a-zà-öø-ÿ0-9'&-]*")
 _HAN = re.compile(r"[\u4e00-\u9fff]{2,}")
 _NOT_NAMED = word_set(
     "my our the a an his her their old poor little dear new lovely dog cat and has have was were is are got just been"
-    " finally sadly up all me it them that this on in at phone battery"
+    " finally sadly up all me it them that this on in at to with for of phone battery"
 )
 _DATE_NOTE = re.compile(r" ?[(（]\d{4}-[^()（）]*[)）]")
-_ENDING_WORDS = [word for language in LANGUAGES for word in language.ending_words]
+_CHANGE_WORDS = {
+    change: [word for language in LANGUAGES for word in getattr(language, f"{change}_words")]
+    for change in ("ending", "moving")
+}
 _ANY_DAY = datetime(2000, 1, 1, tzinfo=UTC)  # the positions of times do not depend on it
 
 
@@ -186,14 +189,33 @@ def ended_things(text: str) -> list[frozenset[str]]:
     >>> ended_things("We sold the Civic yesterday.")
     [frozenset({'civic'})]
     """
+    return _things(text, "ending", ",", "")
+
+
+def moved_things(text: str) -> list[frozenset[str]]:
+    """Return the words that name each thing that takes place at another time.
+
+    >>> moved_things("They moved our lunch to Friday.")
+    [frozenset({'lunch'})]
+    """
+    return _things(text, "moving", "§", "§")
+
+
+def is_dated(text: str) -> bool:
+    """Return True for a statement to which extraction has added a date."""
+    return _DATE_NOTE.search(text) is not None
+
+
+def _things(text: str, change: str, mark: str, chinese_mark: str) -> list[frozenset[str]]:
+    """Return what the groups of a cue name in a text whose dates are replaced by marks."""
     folded = text.casefold()
-    if not any(word in folded for word in _ENDING_WORDS) or _NO_ENDING.search(text):
+    if not any(word in folded for word in _CHANGE_WORDS[change]) or _NO_ENDING.search(text):
         return []
     text = _DATE_NOTE.sub("", text)
     for span in reversed(dates(text, _ANY_DAY)):
-        text = f"{text[: span.at[0]]}{'' if _HAN.match(span.text) else ','}{text[span.at[1] :]}"
+        text = f"{text[: span.at[0]]}{chinese_mark if _HAN.match(span.text) else mark}{text[span.at[1] :]}"
     found = []
-    for match in cue("ending").finditer(text):
+    for match in cue(change).finditer(text):
         named = next((value for value in match.groupdict().values() if value), "").lower()
         words = frozenset(_LATIN.findall(named)) - _NOT_NAMED | frozenset(_HAN.findall(named))
         if words:

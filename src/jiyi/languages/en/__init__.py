@@ -69,6 +69,15 @@ ENGLISH = Language(
         r"(?!by\b)(?:(?:my|the|our|taking|doing|going to|using|playing|eating|drinking) ){0,6}"
         r"(?P<thing_en2>[\w'&-]{1,40}(?: [\w'&-]{1,40})?)"
     ),
+    moving=(
+        r"(?P<thing_en1>\b(?<!['&-])(?!(?:i|we|he|she|they|it|you|who)\b)\w[\w'&-]{0,39}(?: [\w'&-]{1,40}){0,3}?)"
+        r" (?:has |have |was |were |is |are |got |just |been |now ){0,6}"
+        r"(?:moved|rescheduled|postponed|pushed|shifted|brought forward|put back|put off)(?: back)?"
+        r" (?:from|to|until|till) §"
+        r"|\b(?:moved|rescheduled|postponed|pushed|shifted|put off) (?:back )?(?:my|our|the) "
+        r"(?P<thing_en2>[\w'&-]{1,40}(?: [\w'&-]{1,40}){0,2}?) (?:back )?(?:from|to|until|till) §"
+    ),
+    moving_words=("moved", "rescheduled", "postponed", "pushed", "shifted", "brought", "put"),
     ending_words=(
         "died",
         "passed",

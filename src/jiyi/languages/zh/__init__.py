@@ -42,6 +42,11 @@ CHINESE = Language(
         r"|(?:卖|退|取消|停|辞|戒)[掉了]+(?P<thing_zh2>\w{2,6})"
     ),
     ending_words=tuple("手掰婚世丢死停消黄卖退戒辞"),
+    moving=(
+        r"把(?:我们?的?)?(?P<thing_zh2>[^\W我把和跟§]{2,8}?)(?:改|推迟|延期|挪|提前|调整?)到§"
+        r"|(?P<thing_zh1>[^\W我把和跟§]{2,8}?)(?:已经|又|被|都|也){0,2}(?:改|推迟|延期|挪|提前|调整?)到§"
+    ),
+    moving_words=("改到", "推迟到", "延期到", "挪到", "提前到", "调到", "调整到"),
     asked_question=r"问过|问了|提问|问题|请求",
     dates=DateRules(families=dates.FAMILIES + relative_dates.FAMILIES, gap=r"[ \t]{0,2}", clock=CLOCK, ranges=RANGES),
     number=chinese_number,
