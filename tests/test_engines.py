@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,6 +22,7 @@ from jiyi.engines.milvus import Milvus
 from jiyi.engines.outbox import Outbox
 from jiyi.engines.reading import EngineSearch
 from jiyi.errors import EngineError
+from jiyi.models import utc_now
 from jiyi.settings import Settings, load_settings
 from jiyi.testing import WordEmbedder
 from support import contents
@@ -331,11 +332,13 @@ async def test_an_engine_that_is_emptied_while_it_is_loaded_is_loaded_whole(
         await settled(memory)
 
 
+@pytest.mark.parametrize("taken", [False, True])
 async def test_after_an_error_only_users_who_may_be_there_are_deleted_first(
-    path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    path: Path, engine_urls: dict[str, str], monkeypatch: pytest.MonkeyPatch, taken: bool
 ) -> None:
     """A deletion takes an engine longer than loading a user whom it does not have."""
     monkeypatch.setattr("jiyi.store.projected.PAGE", 4)
+    monkeypatch.setattr("jiyi.engines.outbox.RENEW_S", 0.0)
     async with open_with(path, engine_settings(engine_urls, search=False)) as memory:
         users = [f"user-{at}" for at in range(5)]
         for user in users:
@@ -360,8 +363,11 @@ async def test_after_an_error_only_users_who_may_be_there_are_deleted_first(
                 patched.setattr(outbox.engine, "delete_users", note)
                 with pytest.raises(EngineError):
                     await outbox.finish()
+                if taken:  # another process fed the engine for a moment
+                    later = utc_now() + timedelta(hours=1)
+                    await memory._engine.store.projections.claim(outbox.engine.name, "other", later, utc_now())
                 await outbox.finish()
-            assert len(loaded) == 6 and deleted == [loaded[1]]
+            assert len(loaded) == 6 and deleted == (loaded[2:] if taken else [loaded[1]])
         await settled(memory)
 
 

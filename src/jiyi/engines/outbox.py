@@ -130,9 +130,8 @@ class Outbox:
         if self._seen is not None and now < self._renew_at:
             return True
         until = now + timedelta(seconds=LEASE_S)
-        late = now > self._renew_at + timedelta(seconds=LEASE_S - RENEW_S)
-        self._empty &= self._seen is not None and not late  # else another process may have written
-        self._seen = await self._store.projections.claim(self.engine.name, self._owner, now, until)
+        self._seen, alone = await self._store.projections.claim(self.engine.name, self._owner, now, until)
+        self._empty &= alone  # else another process may have written
         self._renew_at = now + timedelta(seconds=RENEW_S)
         return self._seen is not None
 

@@ -122,17 +122,19 @@ class Projections(Repository):
             if row is not None:
                 await _reset(session, row)
 
-    async def claim(self, engine: str, owner: str, now: datetime, until: datetime) -> int | None:
-        """Take or renew the right to feed an engine; return its position in the feed, or None if another has it."""
+    async def claim(self, engine: str, owner: str, now: datetime, until: datetime) -> tuple[int | None, bool]:
+        """Take or renew the right to feed an engine; return its position in the feed, or None if another has it, and
+        whether nobody else has had the right since the last time."""
         free = or_(EngineRow.owner == owner, EngineRow.leased_until.is_(None), EngineRow.leased_until < now)
         async with self._database.writing([]) as session:
+            last = await session.scalar(select(EngineRow.owner).where(EngineRow.name == engine).with_for_update())
             mine = (
                 update(EngineRow)
                 .where(EngineRow.name == engine, free)
                 .values(owner=owner, leased_until=until)
                 .returning(EngineRow.seen)
             )
-            return await session.scalar(mine)
+            return await session.scalar(mine), last == owner
 
     async def release(self, engine: str, owner: str) -> None:
         async with self._database.writing([]) as session:
