@@ -68,11 +68,17 @@ async def test_what_is_moved_elsewhere_ends_nothing(extracting_memory: Memory, f
         ("I work at Arcadis.", "I got a new job at Fugro."),
         ("I work at Arcadis.", "I've been working at Fugro since March."),
         ("我在华为上班。", "我换工作了，现在在腾讯。"),
+        ("我在华为做工程师。", "我跳槽到腾讯了。"),
     ],
 )
 async def test_a_new_employer_ends_the_old_one(extracting_memory: Memory, first: str, then: str) -> None:
     await said(extracting_memory, first, then)
     assert await held(extracting_memory) == {then}
+
+
+async def test_a_new_employer_does_not_end_a_job_in_a_town(extracting_memory: Memory) -> None:
+    await said(extracting_memory, "我在苏州做产品经理。", "我换工作了，现在在拼多多。")
+    assert await held(extracting_memory) == {"我在苏州做产品经理。", "我换工作了，现在在拼多多。"}
 
 
 async def test_who_changes_jobs_to_stay_at_home_has_no_employer(extracting_memory: Memory) -> None:
