@@ -109,7 +109,7 @@ async def _items(select: Selects, statement: Select[Any], user_id: str, names: l
     return [
         MemoryItem.model_validate(
             {
-                **dict(zip(_COLUMNS, row, strict=False)),
+                **dict(zip(_COLUMNS, row, strict=True)),
                 "keywords": tuple(keyword for _, keyword in sorted(keywords or ())),
                 "source_ids": tuple(source_id for _, source_id in sorted(sources or ())),
             }

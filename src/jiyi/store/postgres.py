@@ -29,11 +29,12 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.exc import DBAPIError, DisconnectionError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateIndex, DropIndex
 
-from ..errors import NotAStore, SettingsError, StoreError, StoreUnavailable, VectorSearchError
+from ..errors import NotAStore, SettingsError, StoreError, VectorSearchError
 from ..settings import PostgresSettings
 from . import postgres_reads, schema
 from .contract import CLOSED, Advance, StoreInfo
@@ -247,11 +248,11 @@ class PostgresDatabase(Database):
     async def select(self, user_id: str | None, *reads: Read) -> list[Rows]:
         self._started()
         try:
+            # To its end even if the caller is cancelled: a connection is given back without a running statement.
+            return await asyncio.shield(self._begin(self._select(user_id, reads)))
+        except PoolTimeout:  # once is enough to wait for
             with self._translated():
-                # To its end even if the caller is cancelled: a connection is given back without a running statement.
-                return await asyncio.shield(self._begin(self._select(user_id, reads)))
-        except StoreUnavailable:  # a full pool: once is enough to wait for
-            raise
+                raise
         except Exception as error:  # noqa: BLE001 - a session replaces a dead connection, and names any other problem
             logger.info("a plain read is repeated in a session: %r", error)
             return await super().select(user_id, *reads)
