@@ -129,6 +129,8 @@ def test_somebody_who_moved_from_a_place_has_done_so() -> None:
     assert one.content == "I moved from Ghent to Antwerp in April (2025-04)."
     [one] = read("Our son Bram moved to Lyon in October.")  # said in June: last year's, or it would be next year's
     assert one.content == "Our son Bram moved to Lyon in October."
+    [one] = read("My brother Lukas is getting married on February 22.")  # which is not over
+    assert one.content == "My brother Lukas is getting married on February 22."
     [one] = read("The exam was moved from Monday to April.")
     assert one.occurred_at > TUESDAY
 

@@ -30,7 +30,8 @@ ENGLISH = Language(
     past_event=(
         r"\b(?:was|were|had|did|didn['’]t|went|got (?:married|engaged|divorced|fired|promoted|back|home|in)|came|saw"
         r"|met|gave|took|broke|fell|found|lost|won|sold|bought|began|died|ate|flew|drove|ran|quit|left|made|became|born"
-        r"|slept|woke|wrote|caught|cut|spent|paid|threw|hurt|(?!need|feed|indeed|hundred|exceed|succeed|proceed|speed)"
+        r"|slept|woke|wrote|caught|cut|spent|paid|threw|hurt"
+        r"|(?<!getting )(?!need|feed|indeed|hundred|exceed|succeed|proceed|speed)"
         r"[a-z]{2,20}(?<!suppos)(?<!excit)(?<!worri)(?<!stress)(?<!scar)(?<!tir)(?<!bor)(?<!us)ed)\b"
     ),
     arranged=(
