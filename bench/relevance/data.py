@@ -264,19 +264,21 @@ async def _ask(memory: Memory, text: str, asked_at: datetime) -> tuple[Question,
         text, where, mode="hybrid", keywords=None, min_score=0, limit=5, explain=False, with_synonyms=False
     )
     people = await engine.index.people(USER, engine.embedder.id)
-    vectors = [await engine.embedder.embed_query(one) for one in query_texts(query, people)]
+    texts = query_texts(query, people)
+    vectors = [await engine.embedder.embed_query(one) for one in texts]
     asked = build_index_query(
-        query, people, vectors, SearchSnapshot(None, {}), engine.embedder.id, engine.searcher._ranking
+        query, people, texts, vectors, SearchSnapshot(None, {}), engine.embedder.id, engine.searcher._ranking
     )
     candidates = await engine.index.gather(asked)
     evidence, rows = candidate_features(candidates, np.arange(len(candidates)))
+    previous = np.zeros_like(evidence.vectors) if evidence.previous_vectors is None else evidence.previous_vectors
     question = Question(
         text=text,
         story="",
         rows=np.hstack([rows, np.tile(query_features(query, asked), (len(rows), 1))]).astype(np.float32),
         query=vectors[0].astype(np.float16),
         vectors=evidence.vectors.astype(np.float16),
-        previous=evidence.previous_vectors.astype(np.float16),
+        previous=previous.astype(np.float16),
         statement=candidates.statement,
         successions=candidates.successions,
         gold=np.zeros(0),

@@ -76,6 +76,8 @@ async def embed_documents(embedder: Embedder, texts: Sequence[str]) -> Vectors:
 
 
 async def embed_query(embedder: Embedder, text: str) -> Vectors:
+    if isinstance(embedder, CachedQueries):  # which has only valid ones
+        return await embedder.embed_query(text)
     vector: Vectors = validated(embedder, [await _call(embedder, embedder.embed_query(text))], 1)[0]
     return vector
 

@@ -112,11 +112,11 @@ class WordLeg(Protocol):
     def unlearn(self, keywords: Iterable[str]) -> None:
         """Keep only these keywords, after a delete."""
 
-    def find(self, term: str) -> tuple[Slots, Floats]:
-        """Return the slots that contain a term, and its counts."""
+    def find(self, terms: Sequence[str]) -> list[tuple[Slots, Floats]]:
+        """Return for each term the slots that contain it, and its counts."""
 
-    def find_keyword(self, keyword: str) -> tuple[Slots, Floats]:
-        """Return the slots that have a keyword, and its weights."""
+    def find_keywords(self, keywords: Sequence[str]) -> list[tuple[Slots, Floats]]:
+        """Return for each keyword the slots that have it, and its weights."""
 
     def alike(self, keyword: str) -> list[tuple[str, float]]:
         """Return the keyword and those that begin with it, with how well they fit."""

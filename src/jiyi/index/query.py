@@ -41,7 +41,6 @@ class IndexQuery:
     seen: int | None = None  # newest change of the user that the search must include, if it was looked up
 
 
-STATED = 0.45  # salience from which on a message counts as a statement
 KIND_GROUPS = {
     "asking": ("question", "request"),
     "small_talk": ("smalltalk",),
@@ -56,9 +55,9 @@ KIND_GROUPS = {
 class Evidence:
     """Features of some candidates for the relevance model."""
 
-    columns: Mapping[str, Floats]  # one value per candidate, by feature name
+    columns: Mapping[str, NDArray[Any]]  # one value per candidate, by feature name; a feature without any is 0
     vectors: NDArray[np.float32]
-    previous_vectors: NDArray[np.float32]  # of the message before; zeros if there is none
+    previous_vectors: NDArray[np.float32] | None = None  # of the message before; zeros if there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -234,17 +234,23 @@ def similar_statements(
     vectors: NDArray[np.float32], statement: NDArray[np.intp], stated: Mask, changes: Mask, at: NDArray[np.int64]
 ) -> tuple[dict[str, Floats], NDArray[np.intp]]:
     """Compare memories with the statements before and after them: what was changed later is probably outdated. Returns
-    the highest similarities, by name, and for each change the statement that it probably changes, or -1."""
-    similarity = np.where((statement[:, None] != statement) & stated, vectors @ vectors.T, 0)
-    later, earlier = np.where(at > at[:, None], similarity, 0), np.where(at < at[:, None], similarity, 0)
-    older = earlier.max(1, initial=0)
-    found = {
-        "newer": later.max(1, initial=0),
-        "older": older,
-        "newer_change": np.where(changes, 0, later[:, changes].max(1, initial=0)),
-        "older_of_change": np.where(changes, older, 0),
-    }
-    return found, np.where(changes & (older > SAME_TOPIC), earlier.argmax(1), NONE)
+    the highest similarities that there are, by name, and for each change the statement that it probably changes, or
+    -1."""
+    others = stated.nonzero()[0]
+    similarity = vectors @ vectors[others].T
+    similarity *= statement[:, None] != statement[others]
+    later, earlier = similarity * (at[others] > at[:, None]), similarity * (at[others] < at[:, None])
+    newer, older = later.max(1, initial=0), earlier.max(1, initial=0)
+    found = {"newer": newer, "older": older}
+    if not changes.any():
+        return found, np.full(len(vectors), NONE)
+    found["newer_change"] = np.where(changes, 0, later[:, changes[others]].max(1, initial=0))
+    found["older_of_change"] = np.where(changes, older, 0)
+    changed = np.full(len(vectors), NONE)
+    similar = (changes & (older > SAME_TOPIC)).nonzero()[0]
+    if len(similar):
+        changed[similar] = others[earlier[similar].argmax(1)]
+    return found, changed
 
 
 def positions(succession: Succession | None, slots: Scope, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

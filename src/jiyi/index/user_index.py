@@ -5,7 +5,7 @@ the old one is dead."""
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -13,27 +13,24 @@ from numpy.typing import NDArray
 
 from ..models import from_micros, to_micros
 from ..scope import Filter, Lifetimes
+from .evidence import DAY, EvidenceOf
 from .legs import CODED, COLUMNS, TIMES, IndexRow, VectorLeg, WordLeg
 from .query import (
     KIND_GROUPS,
     NEVER,
-    STATED,
     Candidates,
-    Evidence,
     Floats,
     IndexQuery,
     Mask,
     Scope,
-    Slots,
     in_scope,
     with_lifetime,
 )
-from .relations import NONE, Derivations, Episodes, Succession, find_episodes, positions, similar_statements
+from .relations import NONE, Derivations, Episodes, Succession, find_episodes, positions
 from .vectors import LoadedVectors, RamVectors
 from .words import RamWords, WordScores
 
 LONG_AGO = np.iinfo(np.int64).min
-DAY = 86_400_000_000  # microseconds
 
 
 class UserIndex:
@@ -53,7 +50,8 @@ class UserIndex:
         self._found_episodes: Episodes | None = None  # None until the next query, like the next
         self._found_statements: NDArray[np.intp] | None = None
         self._found_left_out: Mask | None = None
-        self._found_kinds: dict[str, Mask] = {}
+        self._found_kinds: dict[tuple[str, ...], Mask] = {}
+        self._found_columns: dict[str, NDArray[Any]] | None = None  # without reserved room
         self._found_ends: NDArray[np.int64] | None = None  # times at which memories expire or end
         self._derivations = Derivations()
 
@@ -85,6 +83,7 @@ class UserIndex:
 
     def reserve(self, capacity: int) -> None:
         """Reserve room for so many memories."""
+        self._found_columns = None
         for name, column in self._columns.items():
             self._columns[name] = np.resize(column, capacity) if len(column) else np.zeros(capacity, column.dtype)
         self._vectors.grow(self._size, capacity)
@@ -118,7 +117,7 @@ class UserIndex:
             self._count(slot, 1)
             for tag in row.tags:
                 self._tagged[tag].append(slot)
-        self._size = end
+        self._size, self._found_columns = end, None
 
     def packed(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return all but vectors and vocabulary of an index that was just loaded. Equal values of a column are one."""
@@ -129,6 +128,7 @@ class UserIndex:
 
     def unpack(self, arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> None:
         """Take over what `packed` returned."""
+        self._found_columns = None
         ids = arrays["id"].tobytes().decode().splitlines()
         self._size, self._slots = len(ids), {memory_id: slot for slot, memory_id in enumerate(ids)}
         for name in self._columns.keys() - {"id"}:
@@ -181,7 +181,7 @@ class UserIndex:
         if self._found_ends is None:
             times = np.concatenate([columns[name][columns["alive"]] for name in ("expires_at", "valid_to")])
             self._found_ends = times[times != NEVER]
-        ends = int(self._found_ends[self._found_ends > at].min(initial=NEVER))
+        ends = int(self._found_ends[self._found_ends > at].min(initial=NEVER)) if len(self._found_ends) else NEVER
         for mortal, lifetime in with_lifetime(columns, self._codes, lifetimes):
             coming = columns["created_at"][mortal] + lifetime
             ends = int(coming[coming > at].min(initial=ends))
@@ -234,7 +234,8 @@ class UserIndex:
         episodes = self._episodes()
         scores = self._word_scores()
         said = self._said_by(query.named) if query.named else None
-        scores.coverage(query.proper, None)  # for `_evidence`, which runs when the index may have changed
+        scores.find((*query.terms, *query.words, *query.proper))
+        scores.coverage(query.proper, None)  # for the evidence, which is wanted when the index may have changed
         text, semantic = scores.bm25(query.terms), self._meaning(query)
         succession = self._succession(query, semantic, text)
         if limited is not None:
@@ -269,7 +270,7 @@ class UserIndex:
             time=self._happened_in(query.spans)[slots] if query.spans else None,
             assistant=columns["assistant"][slots].astype(np.float32),
             asks=columns["asks"][slots],
-            weak_kind=self._is_kind(query.weak_kinds).take(columns["kind"][slots]),
+            weak_kind=self._is_kind(query.weak_kinds)[columns["kind"][slots]],
             successions=positions(succession, slots, self._size),
             statement=self._statements()[slots],
             derived=columns["derived"][slots] if self._derived else None,
@@ -279,69 +280,26 @@ class UserIndex:
             idle_days=idle_days[slots],
             uses=columns["access_count"][slots],
             importance=columns["importance"][slots],
-            evidence=partial(self._evidence, query, scores, said, semantic, np.arange(self._size)[slots]),
+            evidence=EvidenceOf(
+                query=query,
+                scope=slots,
+                columns=self._used(),
+                episodes=episodes,
+                statements=self._statements(),
+                vectors=self._vectors,
+                kinds={name: self._is_kind(kinds) for name, kinds in KIND_GROUPS.items()},
+                scores=scores,
+                cosine=semantic,
+                said=said,
+            ),
             unembedded=len(embedded) - int(np.count_nonzero(embedded)),
-        )
-
-    def _evidence(
-        self,
-        query: IndexQuery,
-        scores: WordScores,
-        said: Floats | None,
-        cosine: Floats,
-        slots: Slots,
-        places: NDArray[np.intp],
-    ) -> Evidence:
-        """Describe some candidates by themselves, their words and the messages around them."""
-        chosen, columns = slots[places], self._columns
-        episodes = self._episodes()
-        previous, following = episodes.previous[chosen], episodes.following[chosen]
-        coverage, rarest = scores.coverage(query.words, said)
-
-        def at(values: Floats, where: Slots) -> Floats:
-            return np.where(where >= 0, values[where], np.float32(0))
-
-        age = (to_micros(query.filter.now) - columns["occurred_at"][chosen]) / DAY
-        vectors = self._vectors.rows(chosen)
-        statement = self._statements()[chosen]
-        stated = ~columns["assistant"][chosen] & (columns["salience"][chosen] > STATED)
-        kind = columns["kind"][chosen]
-        kinds = {name: is_kind[kind] for name, is_kind in self._kind_groups().items()}
-        assistant = columns["assistant"]
-        similar, changed = similar_statements(
-            vectors, statement, stated, kinds["change"], columns["occurred_at"][chosen]
-        )
-        return Evidence(
-            columns={
-                "cosine": cosine[chosen],
-                "previous_cosine": at(cosine, previous),
-                "next_cosine": at(cosine, following),
-                "episode_cosine": episodes.mean(cosine, chosen),
-                "coverage": coverage[chosen],
-                "previous_coverage": at(coverage, previous),
-                "rarest_word": rarest[chosen],
-                "proper_words": scores.coverage(query.proper, None)[0][chosen],
-                "bm25": scores.bm25(query.terms)[chosen],
-                "speaker": np.zeros(len(chosen), np.float32) if said is None else said[chosen],
-                "assistant": assistant[chosen].astype(np.float32),
-                "previous_assistant": at(assistant, previous).astype(np.float32),
-                "asks": columns["asks"][chosen],
-                "previous_asks": at(columns["asks"], previous),
-                "length": np.log1p(columns["length"][chosen]) / 5,
-                "age": np.log1p(np.maximum(age, 0)) / 6,
-                "salience": columns["salience"][chosen],
-                **{name: values.astype(np.float32) for name, values in kinds.items()},
-                **similar,
-                "changed_cosine": at(cosine[chosen], changed),
-                "changed_coverage": at(coverage[chosen], changed),
-            },
-            vectors=vectors,
-            previous_vectors=self._vectors.rows(previous),
         )
 
     def _used(self) -> dict[str, NDArray[Any]]:
         """Return the columns without reserved room."""
-        return {name: column[: self._size] for name, column in self._columns.items()}
+        if self._found_columns is None:
+            self._found_columns = {name: column[: self._size] for name, column in self._columns.items()}
+        return self._found_columns
 
     def _in_scope(self, where: Filter) -> Mask:
         return in_scope(self._used(), self._codes, self._tagged, where)
@@ -385,20 +343,18 @@ class UserIndex:
         age, idle = _days(now - columns["occurred_at"][:size]), np.full(size, np.inf, np.float32)
         recalled = columns["last_accessed_at"][:size]
         # Recalls after the time of the query do not count.
-        slots = np.flatnonzero((recalled != LONG_AGO) & (recalled <= now))
+        slots = (recalled > LONG_AGO).nonzero()[0]
+        slots = slots[recalled[slots] <= now]
         idle[slots] = _days(now - recalled[slots])
         age[slots] = np.minimum(age[slots], idle[slots])
         return age, idle
 
-    def _kind_groups(self) -> dict[str, Mask]:
-        """Return by code of a kind of sentence whether it is in each of the groups."""
-        if len(next(iter(self._found_kinds.values()), ())) != len(self._codes["kind"]):
-            self._found_kinds = {name: self._is_kind(some) for name, some in KIND_GROUPS.items()}
-        return self._found_kinds
-
-    def _is_kind(self, kinds: Sequence[str]) -> Mask:
+    def _is_kind(self, kinds: tuple[str, ...]) -> Mask:
         """Return by code of a kind of sentence whether it is one of these."""
-        return np.array([kind in kinds for kind in self._codes["kind"]], np.bool_)
+        found = self._found_kinds.get(kinds)
+        if found is None or len(found) != len(self._codes["kind"]):
+            found = self._found_kinds[kinds] = np.array([kind in kinds for kind in self._codes["kind"]], np.bool_)
+        return found
 
     def _before(self, text: Floats) -> Floats:
         """Return the score of the message before; an assistant's counts 0, because it repeats the question's words."""

@@ -62,9 +62,10 @@ class RamVectors:
         return np.asarray(self._all[slots] @ vector)
 
     def rows(self, slots: Slots) -> NDArray[np.float32]:
-        found = np.zeros((len(slots), self.dimension), np.float32)
-        there = slots >= 0
-        found[there] = self._all[slots[there]]
+        found: NDArray[np.float32] = self._all[slots]
+        missing = slots < 0
+        if missing.any():
+            found[missing] = 0
         return found
 
 

@@ -71,11 +71,11 @@ class RamWords:
     def unlearn(self, keywords: Iterable[str]) -> None:
         self._vocabulary = sorted(keywords)
 
-    def find(self, term: str) -> tuple[Slots, Floats]:
-        return self._terms.find(term_hash(term))
+    def find(self, terms: Sequence[str]) -> list[tuple[Slots, Numbers]]:
+        return self._terms.find(list(map(term_hash, terms)))
 
-    def find_keyword(self, keyword: str) -> tuple[Slots, Floats]:
-        return self._keywords.find(term_hash(keyword))
+    def find_keywords(self, keywords: Sequence[str]) -> list[tuple[Slots, Numbers]]:
+        return self._keywords.find(list(map(term_hash, keywords)))
 
     def alike(self, keyword: str) -> list[tuple[str, float]]:
         found = [(keyword, EXACT)]
@@ -132,35 +132,24 @@ class Postings:
         terms = np.repeat(arrays[f"{name} hashes"], arrays[f"{name} times"])
         self._sorted = terms, arrays[f"{name} slots"], arrays[f"{name} values"]
 
-    def find(self, term: int) -> tuple[Slots, Numbers]:
-        """Return the memories with a term, and the value of each."""
+    def find(self, wanted: Sequence[int]) -> list[tuple[Slots, Numbers]]:
+        """Return for each term the memories with it, and the value of each."""
         terms, docs, values = self._sorted
-        start, end = terms.searchsorted(term), terms.searchsorted(term, "right")
+        hashes = np.array(wanted, np.int64)
+        ranges = zip(terms.searchsorted(hashes).tolist(), terms.searchsorted(hashes, "right").tolist(), strict=True)
+        found = [(docs[start:end], values[start:end]) for start, end in ranges]
         tail_terms, tail_docs, tail_values = self._tail
-        recent = (tail_terms == term).nonzero()[0] if len(tail_terms) else ()
-        if not len(recent):
-            return docs[start:end], values[start:end]
-        return (
-            np.concatenate((docs[start:end], tail_docs[recent])),
-            np.concatenate((values[start:end], tail_values[recent])),
-        )
+        for at, term in enumerate(wanted) if len(tail_terms) else ():
+            recent = (tail_terms == term).nonzero()[0]
+            if len(recent):
+                docs, values = found[at]
+                found[at] = np.concatenate((docs, tail_docs[recent])), np.concatenate((values, tail_values[recent]))
+        return found
 
 
 def _joined(first: Entries, second: Entries) -> Entries:
     terms, docs, values = (np.concatenate(pair) for pair in zip(first, second, strict=True))
     return terms, docs, values
-
-
-def _best_of(found: Sequence[tuple[Slots, Floats, float]]) -> tuple[Slots, Floats]:
-    """Merge lists of slots, values and a factor: each slot once, with its highest value."""
-    slots = np.concatenate([some for some, _, _ in found])
-    values = np.concatenate([np.float32(quality) * weights for _, weights, quality in found])
-    if len(found) == 1:
-        return slots, values
-    distinct, place = np.unique(slots, return_inverse=True)
-    best = np.zeros(len(distinct), np.float32)
-    np.maximum.at(best, place, values)
-    return distinct, best
 
 
 def weighted(terms: Sequence[str]) -> list[tuple[str, float]]:
@@ -187,7 +176,7 @@ class WordScores:
         self._derived = derived
         self._population = living - derived
         self._average_length = max(total_length / max(self._population, 1), 1.0)
-        self._found: dict[str, tuple[Slots, Floats, float]] = {}
+        self._found: dict[str, tuple[Slots, Numbers, float]] = {}
         self._bm25: dict[Sequence[str], Floats] = {}
         self._coverage: dict[tuple[Sequence[str], bool], tuple[Floats, Floats]] = {}
 
@@ -195,18 +184,12 @@ class WordScores:
         """Return BM25 scores; 1.0 means every term of the query once in a memory of average length."""
         if (known := self._bm25.get(terms)) is not None:
             return known
-        scores = np.zeros(self._size, np.float32)
-        lengths = self._columns["of_passage"]
-        best_possible = 0.0
-        for term, weight in weighted(terms):
-            slots, counts, rare = self._holders(term)
-            worth = weight * rare
-            best_possible += worth
-            if len(slots):
-                saturation = counts + K1 * (1 - B + B * lengths[slots] / self._average_length)
-                scores[slots] += (worth * (K1 + 1)) * counts / saturation
-        if best_possible:
-            scores /= np.float32(best_possible)
+        wanted = weighted(terms)
+        slots, counts, worths, sizes = self._holders_of([term for term, _ in wanted])
+        worths *= [weight for _, weight in wanted]
+        saturation = counts + K1 * (1 - B + B * self._columns["of_passage"][slots] / self._average_length)
+        parts = np.repeat(worths * (K1 + 1), sizes) * counts / saturation
+        scores = self._summed(slots, parts, float(worths.sum()))
         self._bm25[terms] = scores
         return scores
 
@@ -215,8 +198,9 @@ class WordScores:
         scores = np.zeros(episodes.count, np.float32)
         norm = K1 * (1 - B + B * episodes.lengths / max(float(episodes.lengths.mean()), 1.0))
         best_possible = 0.0
+        self.find(terms)
         for term, weight in weighted(terms):
-            slots, counts, _ = self._holders(term)
+            slots, counts, _ = self._found[term]
             number = episodes.number[slots]
             inside = number >= 0 if limited is None else (number >= 0) & limited[slots]
             times = np.bincount(number[inside], counts[inside], minlength=episodes.count)
@@ -231,60 +215,79 @@ class WordScores:
         rarest one. With `said`, a person is named, who counts as a word held by the messages they sent."""
         if (known := self._coverage.get((words, said is None))) is not None:
             return known
-        held, rarest = np.zeros(self._size, np.float32), np.zeros(self._size, np.float32)
-        whole, rarest_of_all = 0.0, 0.0
-        for word in dict.fromkeys(words):
-            slots, _, worth = self._holders(word)
-            held[slots] += worth
-            rarest[slots] = np.maximum(rarest[slots], worth)
-            whole, rarest_of_all = whole + worth, max(rarest_of_all, worth)
+        if not words and said is None:
+            nothing = np.zeros(self._size, np.float32)
+            return nothing, nothing
+        self.find(words)
+        rarest_last = sorted(dict.fromkeys(words), key=lambda word: self._found[word][2])
+        slots, _, worths, sizes = self._holders_of(rarest_last)
+        worth, whole = np.repeat(worths, sizes), float(worths.sum())
+        rarest = np.zeros(self._size, np.float32)
+        rarest[slots] = worth / (worths.max(initial=0) or 1.0)  # of several values for a slot, the last one stays
+        person = 0.0 if said is None else rarity(self._population, 0) / 2
+        held = self._summed(slots, worth, whole + person)
         if said is not None:
-            person = rarity(self._population, 0) / 2
-            held += person * said
-            whole += person
-        found = held / np.float32(whole or 1.0), rarest / np.float32(rarest_of_all or 1.0)
-        self._coverage[words, said is None] = found
-        return found
+            held += np.float32(person / (whole + person)) * said
+        self._coverage[words, said is None] = held, rarest
+        return held, rarest
 
     def keyword_match(self, query: IndexQuery) -> Floats:
         """Return the share of the query's keywords that each memory has, by their weight and rarity."""
         scores = np.zeros(self._size, np.float32)
         whole = 0.0
-        for keyword in dict.fromkeys(query.keywords):
-            alike = self._words.alike(keyword) + [(word, SYNONYM) for word in query.synonyms.get(keyword, ())]
-            found = [(*self._words.find_keyword(word), quality) for word, quality in alike]
-            found = [(slots, weights, quality) for slots, weights, quality in found if len(slots)]
+        alike = {
+            keyword: self._words.alike(keyword) + [(word, SYNONYM) for word in query.synonyms.get(keyword, ())]
+            for keyword in query.keywords
+        }
+        words = list(dict.fromkeys(word for some in alike.values() for word, _ in some))
+        holders = dict(zip(words, self._words.find_keywords(words), strict=True))
+        for keyword, some in alike.items():
+            found = [(*holders[word], quality) for word, quality in some if len(holders[word][0])]
             if not found:
                 whole += rarity(self._population, 0)
                 continue
-            slots, best = _best_of(found)
-            living = self._columns["alive"][slots]
-            slots, best = slots[living], best[living]
-            worth = self._rarity(slots, f"{KEYWORD}{keyword}")
-            scores[slots] += np.float32(worth) * best
+            best = np.zeros(self._size, np.float32)
+            for slots, weights, quality in found:
+                best[slots] = np.maximum(best[slots], np.float32(quality) * weights)
+            if not self._all_alive:
+                best *= self._columns["alive"]
+            worth = self._rarity(best.nonzero()[0], f"{KEYWORD}{keyword}")
+            scores += np.float32(worth) * best
             whole += worth
         return scores / whole if whole else scores
 
     def holds_phrase(self, phrases: Sequence[Sequence[str]]) -> Floats:
         """Return 1 for memories that contain all words of a phrase."""
         any_of_them = np.zeros(self._size, np.bool_)
+        self.find([term for phrase in phrases for term in phrase])
         for phrase in phrases:
             held = np.zeros(self._size, np.int32)
             for term in set(phrase):
-                held[self._holders(term)[0]] += 1
+                held[self._found[term][0]] += 1
             any_of_them |= held == len(set(phrase))
         return any_of_them.astype(np.float32)
 
-    def _holders(self, term: str) -> tuple[Slots, Floats, float]:
-        """Return the live slots that contain a term, its counts, and its rarity."""
-        found = self._found.get(term)
-        if found is None:
-            slots, counts = self._words.find(term)
-            if not self._all_alive:
-                living = self._columns["alive"][slots]
-                slots, counts = slots[living], counts[living]
-            found = self._found[term] = slots, counts.astype(np.float32), self._rarity(slots, term)
-        return found
+    def find(self, terms: Iterable[str]) -> None:
+        """Look up the live slots that contain each term, its counts, and its rarity."""
+        new = [term for term in dict.fromkeys(terms) if term not in self._found]
+        if not new:
+            return
+        for term, (slots, counts) in zip(new, self._words.find(new), strict=True):
+            living = slice(None) if self._all_alive else self._columns["alive"][slots]
+            there = slots[living]
+            self._found[term] = there, counts[living], self._rarity(there, term)
+
+    def _holders_of(self, terms: Sequence[str]) -> tuple[Slots, Numbers, NDArray[np.float32], list[int]]:
+        """Return the slots and counts of terms, one after the other, the rarity of each, and how many slots it has."""
+        self.find(terms)
+        found = [self._found[term] for term in terms]
+        slots, counts = (np.concatenate([one[at] for one in found] or [np.empty(0, np.int32)]) for at in (0, 1))
+        rarities = np.array([rare for _, _, rare in found], np.float32)
+        return slots, counts.astype(np.float32), rarities, [len(slots) for slots, _, _ in found]
+
+    def _summed(self, slots: Slots, values: Floats, whole: float) -> Floats:
+        """Return the sum of each slot's values, as a share of the whole."""
+        return np.bincount(slots, values / (whole or 1.0), minlength=self._size).astype(np.float32)
 
     def _rarity(self, holders: Slots, term: str) -> float:
         holding = len(holders)

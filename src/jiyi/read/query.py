@@ -136,21 +136,23 @@ def query_texts(query: Query, people: frozenset[str]) -> list[str]:
 def build_index_query(
     query: Query,
     people: frozenset[str],
+    texts: Sequence[str],
     vectors: Sequence[Vectors],
     snapshot: SearchSnapshot,
     model: str,
     ranking: Ranking,
 ) -> IndexQuery:
-    """Turn a query into words and their synonyms, vectors, people and times. `vectors` belong to `query_texts`; without
-    any, only words are searched."""
-    whole, *said = query_texts(query, people)
+    """Turn a query into words and their synonyms, vectors, people and times. `texts` are the `query_texts`, and
+    `vectors` theirs; without any, only words are searched."""
+    whole, *said = texts
     last = said[-1] if said else whole
     by_words = "text" in LEGS[query.mode]
-    last_terms = tokens(last) if by_words else []
+    terms = tokens(whole) if by_words else []
+    last_terms = tokens(last) if by_words and said else terms
     spans = tuple((span.start, span.end) for span in dates(last, query.filter.now))
     return IndexQuery(
         filter=query.filter,
-        terms=(*tokens(whole), *chain(*map(tokens, query.extra_keywords))) if by_words else (),
+        terms=(*terms, *chain(*map(tokens, query.extra_keywords))) if by_words else (),
         last_terms=tuple(last_terms) if said else None,
         words=tuple(non_overlapping(last_terms)),
         proper=proper_words(last) if by_words else (),

@@ -17,7 +17,7 @@ from .presets import Ranking, Weights
 from .query import LEGS, Query, asks_assistant
 from .relevance import ENDED, Relevance
 
-SHORTLIST = 64  # best by the weighted sum
+SHORTLIST = 32  # best by the weighted sum, and at least two for each hit that is wanted
 MOST_SIMILAR = 24  # best by meaning and words alone, added to those
 SIMILARITY = 2.0  # weight of the cosine against the share of the query's words
 OTHER_LANGUAGE = 1.2  # added to the logit of a memory in another language, which cannot share the query's words
@@ -44,7 +44,7 @@ class RankedHit:
 
     def in_other_language(self) -> RankedHit:
         """Return the hit with a score that makes up for the words it cannot share with the query."""
-        return replace(self.rescored("other language", 1.0, self.logit + OTHER_LANGUAGE), other_language=True)
+        return self.rescored("other language", 1.0, self.logit + OTHER_LANGUAGE, other_language=True)
 
     def about_others(self) -> RankedHit:
         """Return the hit with the score of a statement about others than the people whom the query names."""
@@ -54,12 +54,17 @@ class RankedHit:
         """Return the hit with the score of a statement that does not name whom the query names."""
         return self if self.logit <= ENDED else self.rescored("not named", 1.0, ENDED)
 
-    def rescored(self, name: str, value: float, logit: float, weight: float = 1.0) -> RankedHit:
-        """Return the hit with another logit, and the named evidence for it."""
-        part = ScorePart(name=name, value=value, weight=weight, contribution=logit - self.logit)
-        evidence = tuple(sorted((*self.evidence, part), key=lambda one: -abs(one.contribution)))
+    def rescored(
+        self, name: str, value: float, logit: float, *, weight: float = 1.0, other_language: bool | None = None
+    ) -> RankedHit:
+        """Return the hit with another logit, and the named evidence for it if there is evidence for others."""
+        evidence = self.evidence
+        if evidence:
+            part = ScorePart(name=name, value=value, weight=weight, contribution=logit - self.logit)
+            evidence = tuple(sorted((*evidence, part), key=lambda one: -abs(one.contribution)))
+        foreign = self.other_language if other_language is None else other_language
         score = round(1 / (1 + math.exp(-logit)), DIGITS)
-        return replace(self, logit=logit, score=score, evidence=evidence if self.evidence else ())
+        return replace(self, logit=logit, score=score, evidence=evidence, other_language=foreign)
 
     def explanation(self, matched_terms: tuple[str, ...]) -> Explanation:
         return Explanation(
@@ -86,35 +91,35 @@ def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking:
         return _by_formula(candidates, plain, query)
     scores = score(candidates, ranking.weights, legs, unasked=not asks_assistant(query.text))
     scores = _within(query.radius, candidates, scores, legs)
-    places = best(candidates, scores, max(SHORTLIST, query.limit))
+    places = best(candidates, scores, max(SHORTLIST, 2 * query.limit))
     if not len(places):
         return Ranked((), 0)
     places = _with_similar(candidates, scores, places)
     relevance = Relevance(candidates, places, query, index_query, embedder)
-    values = np.round(relevance.scores(), DIGITS)  # so that equals stay equal, and newest first
-    order = np.argsort(-values, kind="stable")
-    firsts = order[_one_per_statement(candidates.statement[places[order]])]
-    firsts = firsts[values[firsts] >= query.min_score]
-    shown = relevance.clearest(firsts[: query.limit], candidates, places)
-    statement, over = candidates.statement[places], candidates.partly_over
+    rounded = np.round(relevance.scores(), DIGITS)  # so that equals stay equal, and newest first
+    order = np.argsort(-rounded, kind="stable")
+    values, logits = rounded.tolist(), relevance.logits.tolist()
+    members = _by_statement(candidates.statement[places], order)
+    enough = [(statement, some) for statement, some in members.items() if values[some[0]] >= query.min_score]
+    shown = relevance.clearest([some for _, some in enough[: query.limit]], candidates, places)
     old, new = candidates.successions
     hits = [
         RankedHit(
             id=str(candidates.ids[places[at]]),
-            score=float(values[first]),
-            logit=float(relevance.logits[first]),
-            similarity=float(candidates.semantic[places[first]]),
-            members=tuple(map(str, candidates.ids[places[statement == statement[first]]])),
-            succeeds=tuple(map(str, candidates.ids[old[candidates.statement[new] == statement[first]]])),
-            partly_over=over is not None and bool(over[places[statement == statement[first]]].any()),
-            outdated=candidates.over is not None and bool(candidates.over[places[first]]),
-            parts=_parts(scores, int(places[first])) if query.explain else (),
-            evidence=relevance.explain(int(first)) if query.explain else (),
+            score=values[some[0]],
+            logit=logits[some[0]],
+            similarity=float(candidates.semantic[places[some[0]]]),
+            members=tuple(map(str, candidates.ids[places[sorted(some)]])),
+            succeeds=tuple(map(str, candidates.ids[old[candidates.statement[new] == statement]])) if len(old) else (),
+            partly_over=candidates.partly_over is not None and bool(candidates.partly_over[places[some]].any()),
+            outdated=candidates.over is not None and bool(candidates.over[places[some[0]]]),
+            parts=_parts(scores, int(places[some[0]])) if query.explain else (),
+            evidence=relevance.explain(some[0]) if query.explain else (),
         )
-        for first, at in zip(firsts, shown, strict=False)
+        for (statement, some), at in zip(enough, shown, strict=False)
     ]
     beyond = 0 if query.min_score else int(np.count_nonzero(scores.matched)) - len(places)
-    return Ranked(hits, len(firsts) + beyond)
+    return Ranked(hits, len(enough) + beyond)
 
 
 def _within(radius: float | None, candidates: Candidates, scores: Scores, legs: tuple[str, ...]) -> Scores:
@@ -135,9 +140,12 @@ def _with_similar(candidates: Candidates, scores: Scores, places: NDArray[np.int
     return np.concatenate([places, nearest[alone[nearest] > -np.inf]])
 
 
-def _one_per_statement(statements: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the positions at which a statement appears first."""
-    return np.sort(np.unique(statements, return_index=True)[1])
+def _by_statement(statements: NDArray[np.intp], order: NDArray[np.intp]) -> dict[int, list[int]]:
+    """Return the positions of each statement's members, best first."""
+    members: dict[int, list[int]] = {}
+    for at, statement in zip(order.tolist(), statements[order].tolist(), strict=True):
+        members.setdefault(statement, []).append(at)
+    return members
 
 
 def _by_formula(candidates: Candidates, scores: Scores, query: Query) -> Ranked:
@@ -225,9 +233,11 @@ def parts_of(
     yield "succeeds", candidates.succeeds
     if candidates.derived is not None:
         yield "derived", candidates.derived.astype(np.float32)
-    yield "recency", freshness(candidates.age_days, weights.half_life_days)
+    if weights.recency:
+        yield "recency", freshness(candidates.age_days, weights.half_life_days)
     yield "importance", candidates.importance
-    yield "uses", interaction(candidates, weights.half_life_days)
+    if weights.uses:
+        yield "uses", interaction(candidates, weights.half_life_days)
     yield "priority", candidates.priority
 
 
@@ -301,8 +311,11 @@ def best(candidates: Candidates, scores: Scores, limit: int) -> NDArray[np.intp]
     if len(found) > limit:
         contenders = total >= np.partition(total, len(found) - limit)[len(found) - limit]
         found, total = found[contenders], total[contenders]
-    newest_first = np.argsort(candidates.ids[found])[::-1]
-    return found[newest_first[np.argsort(-total[newest_first], kind="stable")]][:limit]
+    order = np.argsort(-total, kind="stable")
+    if (total[order[1:]] == total[order[:-1]]).any():
+        newest_first = np.argsort(candidates.ids[found])[::-1]
+        order = newest_first[np.argsort(-total[newest_first], kind="stable")]
+    return found[order[:limit]]
 
 
 # -- formulas of the other presets ------------------------------------------------------------------------------------

@@ -7,10 +7,12 @@ exactly these functions; the score is calibrated so that a memory should be used
 """
 
 import re
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from io import BytesIO
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +70,8 @@ CANDIDATE_FEATURES = (
     "changed_cosine",
     "changed_coverage",
 )
+OF_CANDIDATES = ("over", "succeeds", "derived", *LEGS)  # the others come from `Candidates.evidence`
+_COLUMN = {name: at for at, name in enumerate(CANDIDATE_FEATURES)}
 CUES = {name: re.compile(f"{ENGLISH_CUES[name]}|{CHINESE_CUES[name]}", re.IGNORECASE) for name in ENGLISH_CUES}
 QUERY_FEATURES = (*CUES, "chinese", "words", "has_proper_words", "names_a_speaker", "dialogue")
 
@@ -86,77 +90,107 @@ def candidate_features(candidates: Candidates, places: Places) -> tuple[Evidence
     """Return the evidence of some candidates, and a row of features for each in the order of `CANDIDATE_FEATURES`."""
     evidence = candidates.evidence(places)
     rows = np.zeros((len(places), len(CANDIDATE_FEATURES)), np.float32)
-    for at, name in enumerate(CANDIDATE_FEATURES):
-        found = evidence.columns.get(name)
-        if found is not None:
-            rows[:, at] = found
-        elif (values := getattr(candidates, name)) is not None:
-            rows[:, at] = values[places].clip(-MOST, MOST)
+    for name, values in evidence.columns.items():
+        rows[:, _COLUMN[name]] = values
+    for name in OF_CANDIDATES:
+        if (values := getattr(candidates, name)) is not None:
+            rows[:, _COLUMN[name]] = values[places]
+    legs = rows[:, _COLUMN[LEGS[0]] : _COLUMN[LEGS[-1]] + 1]
+    np.minimum(legs, MOST, out=legs)
     return evidence, rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelevanceModel:
-    """Weights; `*_query`, `*_message` and `*_previous` project vectors of the built-in embedder."""
+    """Weights. The columns of an input: features of the candidate, how the query matches it, its kind, how the query
+    matches the message before, features of the query, its kind. Vectors are those of the built-in embedder."""
 
-    match_query: Matrix
-    match_message: Matrix
-    before_query: Matrix
-    before_previous: Matrix
-    kind_message: Matrix
-    kind_query: Matrix
-    mean: Matrix
+    of_query: Matrix  # projects its vector for both matches, and to its kind
+    of_message: Matrix  # projects vectors for the match, and to the kind
+    of_previous: Matrix
+    match: int  # dimensions in which query and message are compared
+    mean: Matrix  # of the features
     spread: Matrix
-    hidden: Matrix
+    layer: Matrix  # to the hidden units; the last column is added to the logit directly
     hidden_bias: Matrix
     output: Matrix
-    direct: Matrix
-    bias: Matrix
-    scale: Matrix  # calibration: score = sigmoid(scale · (logit − line) + log(0.6 / 0.4))
-    line: Matrix
+    bias: float
+    scale: float  # calibration: score = sigmoid(scale · (logit − line) + log(0.6 / 0.4))
+    line: float
     embedder: str
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Matrix], embedder: str) -> Self:
+        """Take the weights as `bench/relevance` writes them, with the features of candidate and query together."""
+        parts = [stored[name].shape[1] for name in ("match_query", "before_query", "kind_message", "kind_query")]
+        widths = [len(CANDIDATE_FEATURES), len(QUERY_FEATURES), *parts]
+        candidate, query, match, before, kind, asked = np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1])
+        order = np.concatenate([candidate, match, kind, before, query, asked])
+        return cls(
+            of_query=np.hstack([stored["match_query"], stored["before_query"], stored["kind_query"]]),
+            of_message=np.hstack([stored["match_message"], stored["kind_message"]]),
+            of_previous=stored["before_previous"],
+            match=len(match),
+            mean=stored["mean"],
+            spread=stored["spread"],
+            layer=np.hstack([stored["hidden"], stored["direct"]])[order],
+            hidden_bias=stored["hidden_bias"],
+            output=stored["output"][:, 0],
+            bias=float(stored["bias"][0]),
+            scale=float(stored["scale"][0]),
+            line=float(stored["line"][0]),
+            embedder=embedder,
+        )
+
+    @property
+    def own(self) -> int:
+        """Number of columns about a message itself; they come first."""
+        return len(CANDIDATE_FEATURES) + int(self.of_message.shape[1])
 
     def inputs(self, query_vector: Matrix | None, query: Floats, rows: Floats, evidence: Evidence) -> Matrix:
         """Return standardised features; `query_vector` is None where vectors of the model's embedder are missing."""
-        of_candidates, scalars = rows.shape[1], len(self.mean)
-        inputs = np.zeros((len(rows), len(self.hidden)), np.float32)
-        inputs[:, :of_candidates] = rows
-        inputs[:, of_candidates:scalars] = query
-        inputs[:, :scalars] -= self.mean
-        inputs[:, :scalars] /= self.spread
-        if query_vector is not None and evidence.vectors.shape[1] == len(self.match_query):
-            self._add_vector_features(inputs[:, scalars:], query_vector, evidence)
+        features, own, match = rows.shape[1], self.own, self.match
+        before = self.of_previous.shape[1]
+        inputs = np.zeros((len(rows), len(self.layer)), np.float32)
+        inputs[:, :features] = (rows - self.mean[:features]) / self.spread[:features]
+        about_query = inputs[:, own + before :]
+        about_query[:, : len(query)] = (query - self.mean[features:]) / self.spread[features:]
+        if query_vector is None or evidence.vectors.shape[1] != len(self.of_query):
+            return inputs
+        of_query = query_vector @ self.of_query
+        of_message = evidence.vectors @ self.of_message
+        of_message[:, :match] *= of_query[:match]
+        inputs[:, features:own] = of_message
+        if evidence.previous_vectors is not None:
+            of_previous = evidence.previous_vectors @ self.of_previous
+            inputs[:, own : own + before] = of_previous * of_query[match : match + before]
+        about_query[:, len(query) :] = of_query[match + before :]
         return inputs
 
     def contributions(self, row: Matrix) -> dict[str, float]:
         """Explain one candidate: how much the logit would fall if each feature were average."""
         groups = {name: [at] for at, name in enumerate(CANDIDATE_FEATURES)}
-        groups["query"] = list(range(len(CANDIDATE_FEATURES), len(self.mean)))
-        groups["meaning"] = list(range(len(self.mean), len(row)))
+        about_query = self.own + self.of_previous.shape[1]
+        groups["query"] = list(range(about_query, about_query + len(QUERY_FEATURES)))
+        groups["meaning"] = [at for at in range(len(CANDIDATE_FEATURES), len(row)) if at not in groups["query"]]
         variants = np.tile(row, (len(groups) + 1, 1))
         for at, columns in enumerate(groups.values(), 1):
             variants[at, columns] = 0  # inputs are standardised: 0 is the average
         logits = self.logits(variants)
         return {name: float(logits[0] - logits[at]) for at, name in enumerate(groups, 1)}
 
-    def logits(self, inputs: Matrix) -> Floats:
-        hidden = _gelu(inputs @ self.hidden + self.hidden_bias)
-        logits: Floats = (hidden @ self.output + inputs @ self.direct)[:, 0] + self.bias[0]
+    def logits(self, inputs: Matrix, differing: int | None = None) -> Floats:
+        """Return a logit for each row; `differing`: rows differ only in so many columns, the first ones."""
+        found = inputs[:, :differing] @ self.layer[:differing]
+        if differing is not None:
+            found += inputs[0, differing:] @ self.layer[differing:]
+        hidden = _gelu(found[:, :-1] + self.hidden_bias)
+        logits: Floats = hidden @ self.output + found[:, -1] + np.float32(self.bias)
         return logits
-
-    def _add_vector_features(self, inputs: Matrix, query_vector: Matrix, evidence: Evidence) -> None:
-        """Fill columns of zeros: how query and message match, query and previous message, and the kind of both."""
-        widths = [part.shape[1] for part in (self.match_query, self.before_query, self.kind_message)]
-        match, before, kind, kind_of_query = np.split(inputs, np.cumsum(widths), axis=1)
-        match[:] = (query_vector @ self.match_query) * (evidence.vectors @ self.match_message)
-        if evidence.previous_vectors.any():
-            before[:] = (query_vector @ self.before_query) * (evidence.previous_vectors @ self.before_previous)
-        kind[:] = evidence.vectors @ self.kind_message
-        kind_of_query[:] = query_vector @ self.kind_query
 
     def calibrated(self, logits: Floats) -> Floats:
         """Scale logits so that the score 0.6 is the line from which on a memory should be used."""
-        calibrated: Floats = self.scale[0] * (logits - self.line[0]) + np.log(0.6 / 0.4)
+        calibrated: Floats = self.scale * (logits - self.line) + np.log(0.6 / 0.4)
         return calibrated
 
 
@@ -167,9 +201,8 @@ def relevance_model() -> RelevanceModel:
         known = tuple(str(name) for name in stored["features"])
         if known != CANDIDATE_FEATURES:
             raise RuntimeError("relevance.npz was fitted on other features: run `python -m bench.relevance`")
-        arrays = {field.name: stored[field.name] for field in fields(RelevanceModel) if field.name != "embedder"}
-        weights = {name: array.astype(np.float32) for name, array in arrays.items()}
-        return RelevanceModel(**weights, embedder=str(stored["embedder"]))
+        arrays = {name: stored[name].astype(np.float32) for name in stored.files if stored[name].dtype.kind == "f"}
+        return RelevanceModel.of(arrays, str(stored["embedder"]))
 
 
 def _gelu(x: Matrix) -> Matrix:
@@ -197,19 +230,21 @@ class Relevance:
         evidence, self._rows = candidate_features(candidates, places)
         self._columns = evidence.columns
         self._inputs = self._model.inputs(self._vector, self._query, self._rows, evidence)
-        self._logits = self._model.logits(self._inputs)
-        self._adjustments = {
-            "successor": self._inherited(candidates, places),
-            "keywords": self._keyword_bonus(index_query),
-            "assistant asked": ASSISTANT * asks_assistant(query.text) * self._columns["assistant"],
-            "outdated": np.zeros(len(places)) if candidates.over is None else -OUTDATED * candidates.over[places],
-            "small talk": -SMALL_TALK * candidates.weak_kind[places],
-            "left out": np.zeros(len(places))
-            if candidates.left_out is None
-            else -LEFT_OUT * candidates.left_out[places],
-            "named time": np.zeros(len(places)) if candidates.time is None else TIME * candidates.time[places],
-        }
-
+        before = 0 if evidence.previous_vectors is None else self._model.of_previous.shape[1]
+        self._logits = self._model.logits(self._inputs, self._model.own + before)
+        self._adjustments = {"keywords": self._keyword_bonus(index_query)}
+        if len(candidates.successions[0]):
+            self._adjustments["successor"] = self._inherited(candidates, places)
+        if asks_assistant(query.text):
+            self._adjustments["assistant asked"] = ASSISTANT * self._columns["assistant"]
+        for name, amount, values in (
+            ("outdated", -OUTDATED, candidates.over),
+            ("small talk", -SMALL_TALK, candidates.weak_kind),
+            ("left out", -LEFT_OUT, candidates.left_out),
+            ("named time", TIME, candidates.time),
+        ):
+            if values is not None:
+                self._adjustments[name] = amount * values[places]
         self.logits = self._model.calibrated(self._logits + sum(self._adjustments.values()))
         if candidates.over is not None:
             self.logits = np.where(candidates.over[places] > 0, np.minimum(self.logits, ENDED), self.logits)
@@ -236,26 +271,25 @@ class Relevance:
             return np.zeros(len(self._logits))
         return KEYWORDS * (2 * columns["coverage"] - 1) - ASSISTANT * columns["assistant"]
 
-    def clearest(self, firsts: Places, candidates: Candidates, places: Places) -> list[int]:
-        """Return for each statement the member to show: the derived memory if it says all of it, else the message; of a
-        message of which a part has ended, the best of the derived memories that still hold."""
+    def clearest(self, statements: Sequence[list[int]], candidates: Candidates, places: Places) -> list[int]:
+        """Return for each statement, given by its members, the one to show: the derived memory if it says all of it,
+        else the message; of a message of which a part has ended, the best of the derived memories that still hold."""
         if candidates.derived is None:
-            return list(firsts)
-        derived, statement = candidates.derived[places], candidates.statement[places]
+            return [some[0] for some in statements]
+        derived = candidates.derived[places]
         over = None if candidates.partly_over is None else candidates.partly_over[places]
         words = np.expm1(5 * self._columns["length"])
         shown = []
-        for first in firsts:
-            members = np.flatnonzero(statement == statement[first])
-            messages, parts = members[~derived[members]], members[derived[members]]
-            if not len(messages):
-                shown.append(int(first))
+        for some in statements:
+            messages, parts = ([at for at in sorted(some) if derived[at] == is_part] for is_part in (False, True))
+            if not messages:
+                shown.append(some[0])
             elif len(parts) == 1 and words[parts[0]] >= WHOLE * words[messages[0]]:
-                shown.append(int(parts[0]))
-            elif over is not None and len(parts) and over[messages].any():
-                shown.append(int(parts[np.argmax(self.logits[parts])]))
+                shown.append(parts[0])
+            elif over is not None and parts and over[messages].any():
+                shown.append(max(parts, key=lambda at: self.logits[at]))
             else:
-                shown.append(int(messages[0]))
+                shown.append(messages[0])
         return shown
 
     def explain(self, place: int) -> tuple[ScorePart, ...]:

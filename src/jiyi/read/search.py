@@ -196,8 +196,9 @@ class Searcher:
         store, embedder = self._store, self._embedder
         degraded: list[str] = []
         people = await self._index.people(query.filter.user_id, embedder.id)
-        vectors = await _vectors(query_texts(query, people), query, embedder, degraded)
-        index_query = build_index_query(query, people, vectors, snapshot, embedder.id, self._ranking)
+        texts = query_texts(query, people)
+        vectors = await _vectors(texts, query, embedder, degraded)
+        index_query = build_index_query(query, people, texts, vectors, snapshot, embedder.id, self._ranking)
         candidates = await self._index.gather(index_query)
         degraded.extend(candidates.missing)
         await _report_unembedded(query, candidates, store, embedder, degraded)
@@ -326,14 +327,18 @@ def _across_languages(
     own = language(query.text)
     if ranking.preset != "measured" or own not in ("zh", "en") or query.mode == "keyword":
         return list(ranked)
-    languages = {one.id: language(found[one.id].content) for one in ranked if one.id in found}
-    if any(one.score >= RELEVANT and languages.get(one.id) == own for one in ranked):
+
+    def written_in(one: RankedHit, which: str) -> bool:
+        return one.id in found and language(found[one.id].content) == which
+
+    if any(one.score >= RELEVANT and written_in(one, own) for one in ranked):
         return list(ranked)
     other = "en" if own == "zh" else "zh"
-    unnamed = _unnamed(query, found)
-    hits = [
-        one.in_other_language() if languages.get(one.id) == other and one.id not in unnamed else one for one in ranked
-    ]
+    foreign = {one.id for one in ranked if written_in(one, other)}
+    if not foreign:
+        return list(ranked)
+    foreign -= _unnamed(query, found)
+    hits = [one.in_other_language() if one.id in foreign else one for one in ranked]
     return sorted(hits, key=lambda one: -one.score)
 
 
