@@ -32,6 +32,8 @@ from .. import sentences
 USER = "u"
 MODEL = BuiltinEmbedder.id
 KEPT = 300  # candidates of a question in a large store: the answers and the most similar others
+MOST = 96  # of them in a batch: the answers, the hardest others, and some at random
+HARDEST = 55
 NON_ANSWERS = {
     "en": ("I'm not sure, I don't think you told me.", "I don't know that yet.", "I'm not sure about that."),
     "zh": ("我不太清楚，你好像没告诉过我。", "这个我还不知道。", "不确定，你没提过。"),
@@ -55,6 +57,17 @@ class Question:
     stale: np.ndarray  # say what is false or no longer so
     answerable: bool
     weight: float = 1.0
+
+
+def hardest(question: Question, rng: np.random.Generator) -> np.ndarray:
+    """Return the places of candidates to train on."""
+    size = len(question.rows)
+    if size <= MOST:
+        return np.arange(size)
+    similar = np.argsort(-(2 * question.rows[:, 0] + question.rows[:, 4]))[:HARDEST]
+    answers, stale = np.flatnonzero(question.gold)[:20], np.flatnonzero(question.stale)[:10]
+    order = [*answers, *stale, *similar, *rng.choice(size, MOST, replace=False)]
+    return np.array(list(dict.fromkeys(order))[:MOST])
 
 
 class CachedEmbedder:
@@ -279,7 +292,7 @@ async def _ask(memory: Memory, text: str, asked_at: datetime) -> tuple[Question,
         query=vectors[0].astype(np.float16),
         vectors=evidence.vectors.astype(np.float16),
         previous=previous.astype(np.float16),
-        statement=candidates.statement,
+        statement=candidates.statement[:],
         successions=candidates.successions,
         gold=np.zeros(0),
         ignored=np.zeros(0),

@@ -12,10 +12,8 @@ import numpy as np
 
 from jiyi.read.relevance import CANDIDATE_FEATURES
 
-from .data import Question
+from .data import MOST, Question, hardest
 
-MOST = 96  # candidates of one question in a batch: the answers, the hardest others, and some at random
-HARDEST = 55
 QUESTIONS = 24  # in a batch
 RATE = 2e-3
 DROPOUT = 0.2
@@ -145,7 +143,7 @@ def _batch(questions: list[Question], standard: Standard, rng: np.random.Generat
     gold, counted = np.zeros((size, MOST), np.float32), np.zeros((size, MOST), np.float32)
     query = np.zeros((size, 512), np.float32)
     for at, one in enumerate(questions):
-        chosen = _chosen(one, rng)
+        chosen = hardest(one, rng)
         end = len(chosen)
         raw = one.rows[chosen].copy()
         loses = rng.random()
@@ -159,16 +157,6 @@ def _batch(questions: list[Question], standard: Standard, rng: np.random.Generat
         if not 0.06 <= loses < 0.22:
             vectors[at, :end], previous[at, :end], query[at] = one.vectors[chosen], one.previous[chosen], one.query
     return rows, vectors, previous, query, gold, counted, np.array([one.weight for one in questions], np.float32)
-
-
-def _chosen(question: Question, rng: np.random.Generator) -> np.ndarray:
-    size = len(question.rows)
-    if size <= MOST:
-        return np.arange(size)
-    hardest = np.argsort(-(2 * question.rows[:, 0] + question.rows[:, 4]))[:HARDEST]
-    answers, stale = np.flatnonzero(question.gold)[:20], np.flatnonzero(question.stale)[:10]
-    order = [*answers, *stale, *hardest, *rng.choice(size, MOST, replace=False)]
-    return np.array(list(dict.fromkeys(order))[:MOST])
 
 
 def merged(networks: list[Weights], features: int) -> Weights:

@@ -422,4 +422,4 @@ def to_micros(at: datetime) -> int:
 
 
 def from_micros(micros: int) -> datetime:
-    return EPOCH + timedelta(microseconds=micros)
+    return EPOCH + timedelta(0, 0, micros)

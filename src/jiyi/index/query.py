@@ -38,6 +38,7 @@ class IndexQuery:
     ageing: Mapping[str, float] = field(default_factory=dict)  # by memory type: speed of ageing
     weak_kinds: tuple[str, ...] = ()  # kinds of sentences that answer no query
     model: str  # of the vectors
+    recalls: bool = True  # how often and when memories were recalled is wanted
     seen: int | None = None  # newest change of the user that the search must include, if it was looked up
 
 
@@ -60,12 +61,30 @@ class Evidence:
     previous_vectors: NDArray[np.float32] | None = None  # of the message before; zeros if there is none
 
 
+class InScope:
+    """A column by position among the candidates. Most columns are wanted for a few of them only; copying each for all
+    would take longer than a scan of the vectors."""
+
+    def __init__(self, values: NDArray[Any], slots: Scope) -> None:
+        self._values = values
+        self._slots = slots
+
+    def __len__(self) -> int:
+        return len(self._values) if isinstance(self._slots, slice) else len(self._slots)
+
+    def __getitem__(self, places: Any) -> Any:
+        return self._values[places if isinstance(self._slots, slice) else self._slots[places]]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self[:])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """Memories in scope with their values in each leg, as parallel arrays in 0..1; cosines may be below 0. A value that
     the query gives no reason to compute is None."""
 
-    ids: NDArray[np.object_]
+    ids: InScope | NDArray[np.object_]
     keyword: Floats
     text: Floats  # BM25; 1 = every term once in a memory of average length
     semantic: Floats  # cosine; for a dialogue, of the nearest turn
@@ -79,21 +98,21 @@ class Candidates:
     gist: Floats | None = None  # cosine of the best memory derived from it
     over: Floats | None = None  # 1 if it matches by an outdated statement
     succeeds: Floats | None = None  # 1 if it supersedes such a statement
-    partly_over: Mask | None = None  # a message of which something has ended
+    partly_over: InScope | Mask | None = None  # a message of which something has ended
     phrase: Floats | None = None
     speaker: Floats | None = None
     time: Floats | None = None
     assistant: Floats
     asks: Floats
-    weak_kind: NDArray[np.bool_]  # of one of the query's weak kinds
+    weak_kind: InScope | Mask  # of one of the query's weak kinds
     successions: tuple[NDArray[np.intp], NDArray[np.intp]]  # positions of outdated ones and of their successors
-    statement: NDArray[np.intp]  # equal for a message and the memories derived from it
+    statement: InScope | NDArray[np.intp]  # equal for a message and the memories derived from it
     derived: NDArray[np.bool_] | None = None  # from messages that are candidates too
-    left_out: Mask | None = None  # messages that a language model read and found nothing in
+    left_out: InScope | Mask | None = None  # messages that a language model read and found nothing in
     priority: Floats | None = None
     age_days: Floats  # since it happened or was last recalled
-    idle_days: Floats  # since it was last recalled; infinite if never
-    uses: Floats  # number of recalls
+    idle_days: Floats  # since it was last recalled; infinite if never; empty if the query does not want it
+    uses: Floats  # number of recalls; as above
     importance: Floats
     evidence: Callable[[NDArray[np.intp]], Evidence]  # for the candidates at these positions
     unembedded: int = 0  # memories in scope without a vector of the query's model

@@ -21,6 +21,7 @@ from .query import (
     Candidates,
     Floats,
     IndexQuery,
+    InScope,
     Mask,
     Scope,
     in_scope,
@@ -31,6 +32,7 @@ from .vectors import LoadedVectors, RamVectors
 from .words import RamWords, WordScores
 
 LONG_AGO = np.iinfo(np.int64).min
+NOTHING = np.empty(0, np.float32)
 
 
 class UserIndex:
@@ -244,11 +246,12 @@ class UserIndex:
         def leg(values: Floats) -> Floats:
             return (values if succession is None else succession.inherit(values))[slots]
 
-        age_days, idle_days = self._ages(to_micros(query.filter.now))
+        now = to_micros(query.filter.now)
+        age_days = self._ages(now)
         if query.ageing:
             age_days = age_days * self._by_type(query.ageing, 1.0)
         return Candidates(
-            ids=columns["id"][slots],
+            ids=InScope(columns["id"][: self._size], slots),
             keyword=leg(scores.keyword_match(query)),
             text=leg(text),
             semantic=leg(semantic),
@@ -264,21 +267,21 @@ class UserIndex:
             gist=leg(self._derivations.best(semantic, in_scope)) if len(self._derivations) else None,
             over=None if succession is None else succession.outdated[slots],
             succeeds=None if succession is None else succession.succeeds[slots],
-            partly_over=None if succession is None else succession.partly[slots],
+            partly_over=None if succession is None else InScope(succession.partly, slots),
             phrase=leg(scores.holds_phrase(query.phrases)) if query.phrases else None,
             speaker=None if said is None else said[slots],
             time=self._happened_in(query.spans)[slots] if query.spans else None,
             assistant=columns["assistant"][slots].astype(np.float32),
             asks=columns["asks"][slots],
-            weak_kind=self._is_kind(query.weak_kinds)[columns["kind"][slots]],
+            weak_kind=InScope(self._is_kind(query.weak_kinds)[columns["kind"][: self._size]], slots),
             successions=positions(succession, slots, self._size),
-            statement=self._statements()[slots],
+            statement=InScope(self._statements(), slots),
             derived=columns["derived"][slots] if self._derived else None,
-            left_out=self._left_out()[slots] if self._derived else None,
+            left_out=InScope(self._left_out(), slots) if self._derived else None,
             priority=self._by_type(query.priorities, 0.0)[slots] if query.priorities else None,
             age_days=age_days[slots],
-            idle_days=idle_days[slots],
-            uses=columns["access_count"][slots],
+            idle_days=self._idle(now)[slots] if query.recalls else NOTHING,
+            uses=columns["access_count"][slots] if query.recalls else NOTHING,
             importance=columns["importance"][slots],
             evidence=EvidenceOf(
                 query=query,
@@ -337,17 +340,19 @@ class UserIndex:
             self.words, self._used(), living=len(self._slots), derived=self._derived, total_length=self._total_length
         )
 
-    def _ages(self, now: int) -> tuple[Floats, Floats]:
-        """Return the days since each memory happened or was recalled, and since it was recalled."""
-        columns, size = self._columns, self._size
-        age, idle = _days(now - columns["occurred_at"][:size]), np.full(size, np.inf, np.float32)
-        recalled = columns["last_accessed_at"][:size]
-        # Recalls after the time of the query do not count.
-        slots = (recalled > LONG_AGO).nonzero()[0]
-        slots = slots[recalled[slots] <= now]
-        idle[slots] = _days(now - recalled[slots])
-        age[slots] = np.minimum(age[slots], idle[slots])
-        return age, idle
+    def _ages(self, now: int) -> Floats:
+        """Return the days since each memory happened or was last recalled."""
+        return _days(now - np.maximum(self._columns["occurred_at"][: self._size], self._recalled(now)))
+
+    def _idle(self, now: int) -> Floats:
+        """Return the days since each memory was last recalled; infinite if it never was."""
+        recalled = self._recalled(now)
+        return np.where(recalled == LONG_AGO, np.float32(np.inf), _days(now - np.maximum(recalled, 0)))
+
+    def _recalled(self, now: int) -> NDArray[np.int64]:
+        """Return when each memory was last recalled; recalls after `now` do not count."""
+        recalled: NDArray[np.int64] = self._columns["last_accessed_at"][: self._size]
+        return np.where(recalled <= now, recalled, LONG_AGO) if recalled.max(initial=LONG_AGO) > now else recalled
 
     def _is_kind(self, kinds: tuple[str, ...]) -> Mask:
         """Return by code of a kind of sentence whether it is one of these."""

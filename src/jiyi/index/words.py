@@ -81,10 +81,10 @@ class RamWords:
         found = [(keyword, EXACT)]
         if len(keyword) >= 3 or not keyword.isascii():  # one or two Latin letters match too many
             start = bisect_right(self._vocabulary, keyword)
-            for other in self._vocabulary[start : start + MOST_CONTINUATIONS]:
-                if not other.startswith(keyword):
+            for at in range(start, min(start + MOST_CONTINUATIONS, len(self._vocabulary))):
+                if not self._vocabulary[at].startswith(keyword):
                     break
-                found.append((other, PREFIX))
+                found.append((self._vocabulary[at], PREFIX))
         return found
 
     def _knows(self, word: str) -> bool:
@@ -150,6 +150,19 @@ class Postings:
 def _joined(first: Entries, second: Entries) -> Entries:
     terms, docs, values = (np.concatenate(pair) for pair in zip(first, second, strict=True))
     return terms, docs, values
+
+
+def _best_of(found: Sequence[tuple[Slots, Floats, float]], size: int) -> tuple[Slots, Floats]:
+    """Merge lists of slots, values and a factor: each slot once, with its highest value."""
+    if len(found) == 1:
+        [(slots, values, quality)] = found
+        return slots, np.float32(quality) * values
+    slots = np.concatenate([some for some, _, _ in found])
+    best, there = np.zeros(size, np.float32), np.zeros(size, np.bool_)
+    np.maximum.at(best, slots, np.concatenate([np.float32(quality) * values for _, values, quality in found]))
+    there[slots] = True
+    distinct = there.nonzero()[0]
+    return distinct, best[distinct]
 
 
 def weighted(terms: Sequence[str]) -> list[tuple[str, float]]:
@@ -246,13 +259,12 @@ class WordScores:
             if not found:
                 whole += rarity(self._population, 0)
                 continue
-            best = np.zeros(self._size, np.float32)
-            for slots, weights, quality in found:
-                best[slots] = np.maximum(best[slots], np.float32(quality) * weights)
+            slots, values = _best_of(found, self._size)
             if not self._all_alive:
-                best *= self._columns["alive"]
-            worth = self._rarity(best.nonzero()[0], f"{KEYWORD}{keyword}")
-            scores += np.float32(worth) * best
+                living = self._columns["alive"][slots]
+                slots, values = slots[living], values[living]
+            worth = self._rarity(slots, f"{KEYWORD}{keyword}")
+            scores[slots] += np.float32(worth) * values
             whole += worth
         return scores / whole if whole else scores
 

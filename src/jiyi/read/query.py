@@ -168,6 +168,7 @@ def build_index_query(
         ageing={name: ranking.weights.half_life_days / days for name, days in ranking.half_lives.items()},
         weak_kinds=() if asks_for_questions(last) else WEAK_KINDS,
         model=model,
+        recalls=ranking.preset != "measured" or bool(ranking.weights.uses),
         seen=0 if snapshot.position is None else snapshot.position.seq,
     )
 
@@ -282,6 +283,8 @@ def expand(
     for word in original:
         added = sorted(own.get(word, ()), key=lambda entry: -entry[1])
         builtin = builtin_synonyms(word) if use_builtin else ()
+        if not added and not builtin:
+            continue
         found = dict.fromkeys([normalise(synonym) for synonym, _ in added] + list(builtin))
         best = [synonym for synonym in found if synonym not in original][:MOST_SYNONYMS]
         if best:

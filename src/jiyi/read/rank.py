@@ -17,7 +17,7 @@ from .presets import Ranking, Weights
 from .query import LEGS, Query, asks_assistant
 from .relevance import ENDED, Relevance
 
-SHORTLIST = 32  # best by the weighted sum, and at least two for each hit that is wanted
+SHORTLIST = 24  # best by the weighted sum, and at least two for each hit that is wanted
 MOST_SIMILAR = 24  # best by meaning and words alone, added to those
 SIMILARITY = 2.0  # weight of the cosine against the share of the query's words
 OTHER_LANGUAGE = 1.2  # added to the logit of a memory in another language, which cannot share the query's words
@@ -99,17 +99,18 @@ def rank(candidates: Candidates, query: Query, index_query: IndexQuery, ranking:
     rounded = np.round(relevance.scores(), DIGITS)  # so that equals stay equal, and newest first
     order = np.argsort(-rounded, kind="stable")
     values, logits = rounded.tolist(), relevance.logits.tolist()
+    ids, cosines = candidates.ids[places].tolist(), candidates.semantic[places].tolist()
     members = _by_statement(candidates.statement[places], order)
     enough = [(statement, some) for statement, some in members.items() if values[some[0]] >= query.min_score]
     shown = relevance.clearest([some for _, some in enough[: query.limit]], candidates, places)
     old, new = candidates.successions
     hits = [
         RankedHit(
-            id=str(candidates.ids[places[at]]),
+            id=ids[at],
             score=values[some[0]],
             logit=logits[some[0]],
-            similarity=float(candidates.semantic[places[some[0]]]),
-            members=tuple(map(str, candidates.ids[places[sorted(some)]])),
+            similarity=cosines[some[0]],
+            members=tuple([ids[member] for member in sorted(some)]),
             succeeds=tuple(map(str, candidates.ids[old[candidates.statement[new] == statement]])) if len(old) else (),
             partly_over=candidates.partly_over is not None and bool(candidates.partly_over[places[some]].any()),
             outdated=candidates.over is not None and bool(candidates.over[places[some[0]]]),

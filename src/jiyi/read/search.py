@@ -345,8 +345,11 @@ def _across_languages(
 def _unnamed(query: Query, found: Mapping[str, MemoryItem]) -> frozenset[str]:
     """Return the memories in another language that neither name a person of the query whom other memories are about nor
     come from that person: Ben is called Ben in both languages."""
+    names = {*_NAME.findall(query.text)}
+    if not names:
+        return frozenset()
     about = {memory_id: str(memory.data.get("subject") or "") for memory_id, memory in found.items()}
-    names = {*_NAME.findall(query.text)} & {*_NAME.findall(" ".join(about.values()))}
+    names.intersection_update(_NAME.findall(" ".join(about.values())))
     if not names:
         return frozenset()
     own = language(query.text)

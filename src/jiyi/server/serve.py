@@ -79,6 +79,9 @@ def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 IDLE_S = 30
+# A thread that embeds lets others run at each multiplication. With Python's 5 ms it would then wait so long, dozens of
+# times, for an event loop that is busy with other requests.
+SWITCH_S = 0.0005
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -153,9 +156,12 @@ class Server(ReturningServer):
 
     async def serve(self, sockets: Any = None) -> None:
         await self._shared.uploads.start()
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_S)
         try:
             await super().serve(sockets)
         finally:
+            sys.setswitchinterval(before)
             await self._shared.uploads.close()
 
     async def shutdown(self, sockets: Any = None) -> None:

@@ -125,7 +125,8 @@ def processors_of(statement: Any, of: Callable[[Any], Processor | None]) -> list
 def processed(row: Sequence[Any], processors: Sequence[tuple[int, Processor]]) -> Sequence[Any]:
     values = list(row)
     for at, processor in processors:
-        values[at] = processor(values[at])
+        if (value := values[at]) is not None:
+            values[at] = processor(value)
     return values
 
 

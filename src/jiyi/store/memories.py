@@ -110,8 +110,8 @@ async def _items(select: Selects, statement: Select[Any], user_id: str, names: l
         MemoryItem.model_validate(
             {
                 **dict(zip(_COLUMNS, row, strict=True)),
-                "keywords": tuple(keyword for _, keyword in sorted(keywords or ())),
-                "source_ids": tuple(source_id for _, source_id in sorted(sources or ())),
+                "keywords": tuple([keyword for _, keyword in sorted(keywords or ())]),
+                "source_ids": tuple([source_id for _, source_id in sorted(sources or ())]),
             }
         )
         for *row, keywords, sources in rows

@@ -16,7 +16,6 @@ from sqlalchemy import (
     cast,
     delete,
     func,
-    insert,
     or_,
     select,
     type_coerce,
@@ -26,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..llm import Usage
 from ..models import EPOCH, Recall, Stats
-from .database import Repository, chunks, from_row
+from .database import Inserts, Repository, chunks, from_row, select_in
 from .entries import coverage
 from .memories import all_users
 from .tables import LlmUsageRow, MemoryRow, RecallRow
@@ -141,42 +140,49 @@ _LOOKED_AT = (
 )
 
 
+_WHOSE = bindparam("user_id", type_=String)
+_ALIVE = select(MemoryRow.id).where(MemoryRow.user_id == _WHOSE, MemoryRow.id.in_(bindparam("ids", expanding=True)))
+_TOO_OLD = (
+    select(RecallRow.id)
+    .where(RecallRow.user_id == _WHOSE)
+    .order_by(RecallRow.id.desc())
+    .offset(bindparam("keep", type_=BigInteger))
+    .limit(1)
+)
+
+
 async def record_recalls(session: AsyncSession, recalls: Sequence[Recall], keep: int) -> None:
     """Save recalls, the newest `keep` of each user, and count the accesses of memories. A recall of a memory that was
     deleted meanwhile is dropped, because a question often repeats what its answer says."""
     by_user: defaultdict[str, list[Recall]] = defaultdict(list)
     for recall in recalls:
         by_user[recall.user_id].append(recall)
-    connection = await session.connection()
+    looked_at, inserts = [], Inserts()
     for user_id, theirs in sorted(by_user.items()):  # in one order, lest two processes wait for each other
         alive = await _alive(session, user_id, {memory_id for recall in theirs for memory_id in recall.memory_ids})
         kept = [recall for recall in theirs if alive.issuperset(recall.memory_ids)]
-        if not kept:
-            continue
         times = Counter(memory_id for recall in kept for memory_id in recall.memory_ids)
         last = {memory_id: recall.recalled_at for recall in kept for memory_id in recall.memory_ids}
-        looked_at = [
+        looked_at += [
             {"whose": user_id, "memory": memory_id, "times": times[memory_id], "at": last[memory_id]}
             for memory_id in sorted(times)
         ]
-        await connection.execute(_LOOKED_AT, looked_at)
-        values = [{**recall.model_dump(), "memory_ids": list(recall.memory_ids)} for recall in kept]
-        await session.execute(insert(RecallRow), values)
+        inserts.add(RecallRow, [{**dict(recall), "memory_ids": list(recall.memory_ids)} for recall in kept])
+    if not looked_at:
+        return
+    await (await session.connection()).execute(_LOOKED_AT, looked_at)
+    await inserts.run(session)
+    for user_id in by_user:
         await _forget_older(session, user_id, keep)
 
 
 async def _alive(session: AsyncSession, user_id: str, ids: set[str]) -> set[str]:
-    found: set[str] = set()
-    for some in chunks(sorted(ids)):
-        statement = select(MemoryRow.id).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
-        found.update(await session.scalars(statement))
-    return found
+    reads = [(_ALIVE, {"user_id": user_id, "ids": list(some)}) for some in chunks(sorted(ids))]
+    return {memory_id for rows in await select_in(session, *reads) for (memory_id,) in rows}
 
 
 async def _forget_older(session: AsyncSession, user_id: str, keep: int) -> None:
-    newest_first = select(RecallRow.id).where(RecallRow.user_id == user_id).order_by(RecallRow.id.desc())
-    too_old = await session.scalar(newest_first.offset(keep).limit(1))
-    if too_old is not None:
+    for [too_old] in (await select_in(session, (_TOO_OLD, {"user_id": user_id, "keep": keep})))[0]:
         await session.execute(delete(RecallRow).where(RecallRow.user_id == user_id, RecallRow.id <= too_old))
 
 
