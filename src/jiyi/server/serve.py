@@ -81,7 +81,7 @@ def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 IDLE_S = 30
 # A thread that embeds lets others run at each multiplication. With Python's 5 ms it would then wait so long, dozens of
 # times, for an event loop that is busy with other requests.
-SWITCH_S = 0.0005
+SWITCH_S = 0.001
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
