@@ -17,6 +17,7 @@ from ..languages.base import word_set
 from ..models import MemoryItem
 from ..scope import Scope
 from ..store.contract import EXTRACTED, NOT_INDEXED, STATED, ChangedMemory, Effects, NewMemory, Source
+from ..text_cache import text_cache
 from .behavior import BEHAVIOR, accrued, last_time
 from .change import embed_changes, prepare
 from .facts import several_slot
@@ -48,6 +49,7 @@ class _Words:
     negations: int
 
 
+@text_cache(512)  # a new text is compared with several, and these with the next one
 def _words(text: str) -> _Words:
     codes = tuple(one.rstrip(".,;:!?。，！？") for one in _CODE.findall(text))
     plain = _CODE.sub(" ", text)
