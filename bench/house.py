@@ -35,7 +35,7 @@ from sqlalchemy.pool import Pool
 
 import jiyi
 from jiyi.store.database import Read, Rows
-from jiyi.store.sqlite import PlainStatements
+from jiyi.store.sqlite_plain import PlainStatements
 
 ROOT = Path(jiyi.__file__).parent
 QUESTION_WORD = re.compile(r"(What|Whether|Which|Who|Where|How)\b")

@@ -12,7 +12,7 @@ from ..ids import erased
 from ..languages.words import normalise
 from ..models import from_micros
 from .contract import FeedPosition, SearchSnapshot
-from .database import Inserts, Repository
+from .database import Database, Inserts, Repository
 from .tables import SHARED, ChangeRow, SynonymRow
 
 SETTLE_PAUSES_S = (0.002, 0.01, 0.03, 0.06, 0.1, 0.1)
@@ -42,6 +42,9 @@ _SNAPSHOT: Any = sa.union_all(
     ).where(SynonymRow.user_id.in_([sa.bindparam("user_id"), sa.bindparam("shared")]), SynonymRow.keyword.in_(_WORDS)),
 )
 
+_HAS_SYNONYMS = sa.select(sa.exists().where(SynonymRow.user_id.in_([sa.bindparam("user_id"), sa.bindparam("shared")])))
+MOST_POSITIONS = 10_000
+
 
 async def tell(session: AsyncSession, user_id: str, memory_ids: Sequence[str], action: str) -> None:
     """Add changes to the change feed."""
@@ -53,8 +56,31 @@ async def tell(session: AsyncSession, user_id: str, memory_ids: Sequence[str], a
 class Changes(Repository):
     """The change feed: what a search has to catch up with."""
 
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._version: int | None = None  # of the database
+        self._positions: dict[str, FeedPosition | None] = {}  # in this version, of users without synonyms
+
     async def search_snapshot(self, user_id: str, words: Sequence[str]) -> SearchSnapshot:
-        """Return the newest change that concerns a user, and the synonyms of these words."""
+        """Return the newest change that concerns a user, and the synonyms of these words. Nothing is read again while
+        nobody has committed."""
+        version = self._database.version()
+        if version != self._version or len(self._positions) > MOST_POSITIONS:
+            self._version, self._positions = version, {}
+        if user_id in self._positions:
+            return SearchSnapshot(self._positions[user_id], {})
+        found = await self._read_snapshot(user_id, words)
+        if version is None or found.synonyms or await self._has_synonyms(user_id):
+            return found
+        if version == self._version:  # no other search has seen a newer one meanwhile
+            self._positions[user_id] = found.position
+        return found
+
+    async def _has_synonyms(self, user_id: str) -> bool:
+        [[[there]]] = await self._database.select(user_id, (_HAS_SYNONYMS, {"user_id": user_id, "shared": SHARED}))
+        return bool(there)
+
+    async def _read_snapshot(self, user_id: str, words: Sequence[str]) -> SearchSnapshot:
         names: dict[str, Any] = {"user_id": user_id, "erased": erased(user_id), "shared": SHARED}
         names["words"] = list(dict.fromkeys(map(normalise, words)))
         newest: FeedPosition | None = None

@@ -75,6 +75,10 @@ class Database(ABC):
         async with self.reading(user_id) as session:
             return await select_in(session, *reads)
 
+    def version(self) -> int | None:
+        """Return a number that stays the same while nobody commits; None if that takes as long as a read."""
+        return None
+
     @abstractmethod
     def snapshot(self, user_id: str | None) -> AbstractAsyncContextManager[AsyncSession]:
         """Open a session that reads a snapshot: later commits are not visible in it."""

@@ -1,42 +1,32 @@
 """A database in one SQLite file."""
 
 import asyncio
-import json
 import logging
 import os
-import re
 import sqlite3
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
-from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from pydantic_core import from_json
 from sqlalchemy import (
-    JSON,
     URL,
     Connection,
     Engine,
-    LargeBinary,
-    Table,
     create_engine,
     distinct,
     event,
     func,
-    insert,
     select,
 )
-from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
 from ..durable import make_folder
 from ..errors import NotAStore, StoreError, StoreUnavailable
-from ..models import to_micros
 from . import schema
 from .contract import CLOSED, Advance, StoreInfo
-from .database import Database, Processor, Read, Rows, Work, processed, processors_of
+from .database import Database, Read, Rows, Work
+from .sqlite_plain import PlainStatements
 from .tables import MemoryRow
 from .thread_session import ThreadSession, run_to_end, translated
 
@@ -48,6 +38,7 @@ PRAGMAS = (
     "PRAGMA temp_store = MEMORY",
 )
 READ_ONLY = "PRAGMA query_only = ON"
+VERSION = "PRAGMA data_version"  # changes with each commit of another connection
 WRITE_AHEAD = "PRAGMA journal_mode = WAL"
 BEGIN_TO_READ = "BEGIN"  # a snapshot from the first statement on
 BEGIN_TO_WRITE = "BEGIN IMMEDIATE"
@@ -194,6 +185,13 @@ class SqliteDatabase(Database):
             return self._reader.rows(reads)
         except (sqlite3.Error, UnicodeDecodeError):  # locked, for example: wait for it, or raise Jiyi's error
             return await super().select(user_id, *reads)
+
+    def version(self) -> int | None:
+        self._same_file()
+        try:
+            return self._reader.version() if self._started() else None
+        except sqlite3.Error:  # `select` waits, or raises Jiyi's error
+            return None
 
     @asynccontextmanager
     async def snapshot(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
@@ -346,40 +344,6 @@ def _create_private(path: Path) -> None:
         raise StoreUnavailable(f"{path} cannot be opened for writing: {error.strerror}") from error
 
 
-# -- plain statements -------------------------------------------------------------------------------------------------
-
-# Every search and `add` runs the same few statements; through SQLAlchemy they cost ten times as much.
-_DIALECT = SQLiteDialect(paramstyle="named")
-_LIST = re.compile(r"\(__\[POSTCOMPILE_(\w+)]\)")
-_LITERAL = re.compile(r"__\[POSTCOMPILE_(\w+)]")
-
-
-class PlainStatements:
-    """Statements that are built once, run by Python's sqlite3 itself. Each is compiled the first time."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    def rows(self, reads: Iterable[Read]) -> list[Rows]:
-        """Run statements that only read, and return their rows."""
-        found = []
-        for statement, values in reads:
-            text, constants, processors = _compiled(statement)
-            given = {name: _bound(value) for name, value in values.items()}
-            rows = self._connection.execute(text, constants | given).fetchall()
-            found.append([processed(row, processors) for row in rows] if processors else rows)
-        return found
-
-    def insert(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-        """Insert rows, which all have the columns of the first one."""
-        text, columns = _insertion(table, tuple(rows[0]))
-        values: list[Iterable[Any]] = []
-        for name, processor in columns:
-            column = [row[name] for row in rows]
-            values.append(column if processor is None else map(processor, column))
-        self._connection.executemany(text, zip(*values, strict=True))
-
-
 class SqliteReader:
     """One connection, used by the event loop itself: the statements take less time than a switch to a thread. It never
     waits for a lock but raises; a read sees the newest commit."""
@@ -389,56 +353,19 @@ class SqliteReader:
         self._connection: sqlite3.Connection | None = None
 
     def rows(self, reads: Iterable[Read]) -> list[Rows]:
+        return PlainStatements(self._opened()).rows(reads)
+
+    def version(self) -> int:
+        """Return a number that stays the same while nobody commits."""
+        return int(self._opened().execute(VERSION).fetchone()[0])
+
+    def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
             self._connection.execute(READ_ONLY)
-        return PlainStatements(self._connection).rows(reads)
+        return self._connection
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-def _bound(value: Any) -> Any:
-    """Return a value as SQLite takes it."""
-    if isinstance(value, list):
-        return json.dumps(value)
-    return to_micros(value) if isinstance(value, datetime) else value
-
-
-@cache
-def _compiled(statement: Any) -> tuple[str, dict[str, Any], list[tuple[int, Processor]]]:
-    """Return the text of a statement, with lists taken from JSON, its constants, and how values of some columns are
-    read."""
-    compiled = statement.compile(dialect=_DIALECT)
-    text = _LITERAL.sub(r":\1", _LIST.sub(r"(SELECT value FROM json_each(:\1))", str(compiled)))
-    processors = processors_of(statement, _processor)
-    return text, {name: _bound(value) for name, value in compiled.params.items()}, processors
-
-
-@cache
-def _insertion(table: Table, names: tuple[str, ...]) -> tuple[str, list[tuple[str, Processor | None]]]:
-    """Return the text of an insert statement, and its columns in order with how their values are bound."""
-    dialect = SQLiteDialect(paramstyle="qmark")
-    compiled = insert(table).compile(dialect=dialect, column_keys=list(names))
-    impls = {name: table.c[name].type.dialect_impl(dialect) for name in names}
-    return str(compiled), [(name, impls[name].bind_processor(dialect)) for name in compiled.positiontup or ()]
-
-
-def _from_json(value: str | None) -> Any:
-    """Return what a text means; most are empty. Pydantic's parser is much faster but refuses half of a pair."""
-    if value is None:
-        return None
-    try:
-        return [] if value == "[]" else {} if value == "{}" else from_json(value)
-    except ValueError:
-        return json.loads(value)
-
-
-def _processor(kind: Any) -> Processor | None:
-    if isinstance(kind, JSON):  # SQLAlchemy's own is three functions around this one
-        return _from_json
-    if isinstance(kind, LargeBinary):  # SQLite returns bytes
-        return None
-    return kind.dialect_impl(_DIALECT).result_processor(_DIALECT, None)  # type: ignore[no-any-return]
