@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -21,12 +22,12 @@ from ..ids import erased
 from ..languages.terms import WORDS_VERSION
 from ..store.database import select_in
 from ..store.store import Store
-from ..store.tables import ChangeRow, EmbeddingRow, MemoryRow, PackedIndexRow
+from ..store.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, PackedIndexRow
 from .legs import COLUMNS
 from .user_index import UserIndex
 
 LEAST = 5000  # memories of a user whose index is packed
-VECTORS_AT_ONCE = 10_000  # rows
+VECTORS_AT_ONCE = 500  # rows; more would not fit into the processor's cache
 # Another version reads memories in another way.
 FORMAT = sha256(repr((1, __version__, WORDS_VERSION, COLUMNS)).encode()).hexdigest()[:16]
 ABOUT = "about"  # name of the part that describes the others
@@ -41,10 +42,10 @@ _VECTORS = (
         EmbeddingRow.user_id == _USER,
         EmbeddingRow.model == bindparam("model"),
         EmbeddingRow.part == 0,
-        EmbeddingRow.memory_id > bindparam("after"),
+        EmbeddingRow.memory_id >= bindparam("first"),
+        EmbeddingRow.memory_id <= bindparam("last"),
     )
     .order_by(EmbeddingRow.memory_id)
-    .limit(VECTORS_AT_ONCE)
 )
 _DELETED = (
     select(ChangeRow.seq)
@@ -55,6 +56,7 @@ _DELETED = (
     )
     .limit(1)
 )
+_VOCABULARY = select(KeywordRow.keyword).where(KeywordRow.user_id == _USER).distinct()
 _RECALLED = select(MemoryRow.id, MemoryRow.access_count, type_coerce(MemoryRow.last_accessed_at, BigInteger)).where(
     MemoryRow.user_id == _USER, MemoryRow.last_accessed_at.is_not(None)
 )
@@ -92,10 +94,20 @@ async def save(store: Store, user_id: str, seen: int, parts: Mapping[str, bytes]
 
 
 async def load(
-    store: Store, session: AsyncSession, user_id: str, model: str, dimension: int, *, external: bool
+    store: Store,
+    session: AsyncSession,
+    user_id: str,
+    model: str,
+    dimension: int,
+    *,
+    external: bool,
 ) -> UserIndex | None:
-    """Return the packed index with the vectors as they are now; None if there is none that fits."""
-    rows = await _rows(store, session, _PARTS, user_id)
+    """Return the packed index with vectors and vocabulary as they are now; None if there is none that fits."""
+    parts_of_user = (_PARTS, {"user_id": user_id})
+    if store.database.has_pgvector:  # whoever holds a connection of the pool must not wait for another
+        [rows] = await select_in(session, parts_of_user)
+    else:
+        [rows] = await store.database.read(user_id, lambda thread: select_in(thread, parts_of_user))
     parts = {name: data for name, _, data in rows}
     if ABOUT not in parts:
         return None
@@ -113,19 +125,19 @@ async def load(
     except (KeyError, ValueError) as error:
         logger.warning("the packed index of a user is damaged and is made anew: %r", error)
         return None
-    if not external:
-        last = ""
-        while some := await _rows(store, session, _VECTORS, user_id, model=model, after=last):
-            index.set_vectors(some)
-            last = some[-1][0]
-    index.set_recalls(await _rows(store, session, _RECALLED, user_id))
+    fill = partial(_fill, index, user_id)
+    await (fill(session) if store.database.has_pgvector else store.database.read(user_id, fill))
     return index
 
 
-async def _rows(store: Store, session: AsyncSession, statement: Any, user_id: str, **values: str) -> Any:
-    read = (statement, {"user_id": user_id, **values})
-    if store.database.has_pgvector:  # whoever holds a connection of the pool must not wait for another
-        [rows] = await select_in(session, read)
-    else:  # faster than in a session
-        [rows] = await store.database.read(user_id, lambda thread: select_in(thread, read))
-    return rows
+async def _fill(index: UserIndex, user_id: str, session: AsyncSession) -> None:
+    """Read what is not packed: vectors, unless they stay in the database, vocabulary and recalls."""
+    ids = [] if index.external else index.ids
+    for slot in range(0, len(ids), VECTORS_AT_ONCE):
+        span = {"first": ids[slot], "last": ids[min(slot + VECTORS_AT_ONCE, len(ids)) - 1]}
+        [rows] = await select_in(session, (_VECTORS, {"user_id": user_id, "model": index.model, **span}))
+        index.set_vectors(slot, rows)
+    of_user = {"user_id": user_id}
+    words, recalled = await select_in(session, (_VOCABULARY, of_user), (_RECALLED, of_user))
+    index.words.learn([word for (word,) in words])
+    index.set_recalls(recalled)

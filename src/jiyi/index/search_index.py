@@ -165,10 +165,9 @@ class SearchIndex:
         indexed = None if self._external is None else await self._external.dimension(session, user_id, model)
         external = indexed is not None and dimension in (0, indexed)
         dimension = (indexed or 0) if external else dimension
-        if (index := await packed.load(self._store, session, user_id, model, dimension, external=external)) is not None:
-            index.words.learn(await vocabulary(session, user_id))
-            if await self._catch_up(session, user_id, index):
-                return index
+        index = await packed.load(self._store, session, user_id, model, dimension, external=external)
+        if index is not None and await self._catch_up(session, user_id, index):
+            return index
         index = await _load(session, user_id, model, dimension, external=external)
         if len(index) >= packed.LEAST:
             parts = await asyncio.to_thread(packed.pack, index)

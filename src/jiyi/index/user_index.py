@@ -146,12 +146,23 @@ class UserIndex:
         self._derived = int(np.count_nonzero(self._columns["derived"]))
         self._total_length = int(self._columns["of_passage"][~self._columns["derived"]].sum())
 
-    def set_vectors(self, rows: Sequence[tuple[str, bytes]]) -> None:
-        """Set the vectors of memories that were unpacked."""
-        known = [row for row in rows if row[0] in self._slots]
-        self._vectors.set([self._slots[memory_id] for memory_id, _ in known], [vector for _, vector in known])
+    @property
+    def ids(self) -> list[str]:
+        """The ids of memories that were unpacked, by slot."""
+        return list(self._slots)
 
-    def set_recalls(self, rows: Sequence[tuple[str, int, int]]) -> None:
+    def set_vectors(self, first: int, rows: Sequence[Sequence[Any]]) -> None:
+        """Set the vectors of memories that were unpacked, given by id, mostly of all from slot `first` on."""
+        if not rows:
+            return
+        ids, vectors = zip(*rows, strict=True)
+        slots: Sequence[int] = range(first, first + len(ids))
+        if ids != tuple(self._columns["id"][first : first + len(ids)]):
+            known = [at for at, memory_id in enumerate(ids) if memory_id in self._slots]
+            slots, vectors = [self._slots[ids[at]] for at in known], tuple(vectors[at] for at in known)
+        self._vectors.set(slots, vectors)
+
+    def set_recalls(self, rows: Sequence[Sequence[Any]]) -> None:
         """Set how often and when memories were recalled."""
         for memory_id, count, at in rows:
             if (slot := self._slots.get(memory_id)) is not None:

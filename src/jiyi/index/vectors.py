@@ -49,7 +49,7 @@ class RamVectors:
             slots, vectors = [slots[at] for at in fitting], [vectors[at] for at in fitting]
         for at in range(0, len(slots), FEW):
             some, few = slots[at : at + FEW], vectors[at : at + FEW]
-            in_a_row = some[-1] - some[0] + 1 == len(some) and some == sorted(some)
+            in_a_row = isinstance(some, range) or (some[-1] - some[0] + 1 == len(some) and some == sorted(some))
             place = slice(some[0], some[-1] + 1) if in_a_row else some  # a slice is copied faster
             self._all[place] = np.frombuffer(b"".join(few), VECTOR).reshape(len(few), -1)
 
