@@ -16,7 +16,7 @@ from sqlalchemy import delete
 from jiyi import Memory
 from jiyi.index import packed, search_index
 from jiyi.settings import load_settings
-from jiyi.store.tables import PackedIndexRow
+from jiyi.store.tables import EmbeddingRow, PackedIndexRow
 from jiyi.testing import WordEmbedder
 from support import LONG, ask
 
@@ -85,6 +85,26 @@ async def test_what_changed_since_is_found(place: str | Path) -> None:
     async with opened(place) as memory:
         assert (await memory.search("coffee beans", user_id="mei")).hits[0].content == "likes black coffee beans"
         assert "flower pot" in (await memory.search("where is the spare key?", user_id="mei")).hits[0].content
+
+
+async def test_vectors_are_read_in_parts_and_may_be_missing(place: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "VECTORS_AT_ONCE", 2)
+    async with opened(place) as memory:
+        await fill(memory)
+        await answers(memory)
+        lost = (await memory.search("peanuts", user_id="mei")).hits[0].id
+
+        async def work(session: Any) -> None:
+            await session.execute(delete(EmbeddingRow).where(EmbeddingRow.memory_id == lost))
+
+        await memory._engine.store.database.write(["mei"], work)
+    loaded = []
+    for packing in (True, False):
+        async with opened(place) as memory:
+            if not packing:
+                await unpack(memory)
+            loaded.append([dict(one) for one in await answers(memory)])
+    assert loaded[0] == loaded[1]
 
 
 async def test_recalls_since_then_count(place: str | Path) -> None:
