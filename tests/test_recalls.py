@@ -8,12 +8,14 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jiyi import InvalidInput, Memory, MemoryItem, Recall, StoreError
 from jiyi.agents.recall import Conversation
 from jiyi.agents.tools import MemoryTools
+from jiyi.errors import StoreUnavailable
 from jiyi.read import accesses
 from jiyi.read.context import MAX_LINES
 from jiyi.settings import load_settings
@@ -179,6 +181,25 @@ async def test_what_cannot_be_written_now_is_written_later(path: Path, caplog: p
         rival.execute("ROLLBACK")
         rival.close()
         assert [recall.query for recall in await memory.usage.recalls(user_id="mei")] == ["green tea"]
+
+
+async def test_a_recall_counts_once_if_the_connection_is_lost_after_the_commit(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await two(memory)
+    recalls = memory._engine.store.recalls
+    add, failures = recalls.add, [StoreUnavailable("the connection is lost")]
+
+    async def committed_but_not_known(*args: Any) -> None:
+        await add(*args)
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(recalls, "add", committed_but_not_known)
+    assert (await memory.search("green tea", user_id="mei")).hits
+    await memory._engine.accesses._try_to_flush()
+    assert [recall.query for recall in await memory.usage.recalls(user_id="mei")] == ["green tea"]
+    assert max(kept.access_count for kept in await stored(memory)) == 1
 
 
 async def test_a_pile_that_cannot_be_written_is_bounded(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:

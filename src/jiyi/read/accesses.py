@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
-from typing import NamedTuple
 
 from ..errors import StoreError
 from ..ids import new_id
@@ -37,17 +36,6 @@ def asked_by(session_id: str | None, agent_id: str | None) -> Iterator[None]:
         _ASKER.reset(token)
 
 
-class Access(NamedTuple):
-    """A search that is still to be written."""
-
-    user_id: str
-    query: str
-    memory_ids: tuple[str, ...]
-    recalled_at: datetime
-    session_id: str | None
-    agent_id: str | None
-
-
 class Accesses:
     """Collects accesses. They count in scores from the next period on (by default of ten minutes), so that equal
     searches within a period have equal results and do not invalidate their own cached results."""
@@ -57,7 +45,7 @@ class Accesses:
         self._index = index
         self._on = on
         self._keep = keep
-        self._pending: deque[Access] = deque()
+        self._pending: deque[Recall] = deque()
         self._writing = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._period = 0
@@ -79,8 +67,16 @@ class Accesses:
         best = tuple(memory_ids[:MOST_NOTED])
         if len(self._pending) >= MOST_PENDING:
             self._pending.popleft()
-        session_id, agent_id = scope.session_id or session_id, scope.agent_id or agent_id
-        self._pending.append(Access(user_id, query, best, now, session_id, agent_id))
+        recall = Recall(
+            id=new_id(),
+            user_id=user_id,
+            query=query,
+            memory_ids=best,
+            recalled_at=now,
+            session_id=scope.session_id or session_id,
+            agent_id=scope.agent_id or agent_id,
+        )
+        self._pending.append(recall)
         self._fresh.setdefault(user_id, {}).update(dict.fromkeys(best, now))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._write_soon())
@@ -91,7 +87,7 @@ class Accesses:
             while self._pending:
                 batch = self._next_batch()
                 try:
-                    await self._store.recalls.add(_recalls(batch), self._keep)
+                    await self._store.recalls.add(batch, self._keep)
                 except StoreError as error:
                     if type(error) is StoreError:  # not the database but a value in it is the problem
                         await self._add_by_user(batch)
@@ -99,12 +95,11 @@ class Accesses:
                     self._pending.extendleft(reversed(batch))
                     raise
 
-    async def _add_by_user(self, batch: Sequence[Access]) -> None:
+    async def _add_by_user(self, batch: Sequence[Recall]) -> None:
         """Write the recalls of each user alone, and drop those that cannot be written."""
         for user_id in {recall.user_id for recall in batch}:
             try:
-                theirs = [one for one in batch if one.user_id == user_id]
-                await self._store.recalls.add(_recalls(theirs), self._keep)
+                await self._store.recalls.add([one for one in batch if one.user_id == user_id], self._keep)
             except StoreError:
                 logger.exception("recalls of user %r cannot be written and are dropped", user_id)
 
@@ -115,9 +110,9 @@ class Accesses:
         except StoreError:
             self._pending = deque(recall for recall in self._pending if recall.user_id != user_id)
 
-    def _next_batch(self) -> list[Access]:
+    def _next_batch(self) -> list[Recall]:
         """Take the oldest recalls, of a few users only: a write locks the users it concerns."""
-        batch: list[Access] = []
+        batch: list[Recall] = []
         users: set[str] = set()
         while self._pending and len(batch) < BATCH and len(users | {self._pending[0].user_id}) <= USERS_AT_ONCE:
             users.add(self._pending[0].user_id)
@@ -140,7 +135,3 @@ class Accesses:
             await self.flush()
         except StoreError as error:
             logger.warning("%d recalls wait to be written: %s", len(self._pending), error)
-
-
-def _recalls(batch: Sequence[Access]) -> list[Recall]:
-    return [Recall(id=new_id(), **one._asdict()) for one in batch]
