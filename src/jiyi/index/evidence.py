@@ -19,7 +19,7 @@ COLUMNS = ("assistant", "asks", "kind", "length", "occurred_at", "salience")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceOf:
+class EvidenceSource:
     """Describes the candidates at some positions. It holds the arrays of one search: the index may change meanwhile."""
 
     query: IndexQuery

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Coroutine, Mapping
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +32,7 @@ FORMAT = sha256(repr((1, __version__, WORDS_VERSION, COLUMNS)).encode()).hexdige
 ABOUT = "about"  # name of the part that describes the others
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _USER: BindParameter[str] = bindparam("user_id")
 _PARTS = select(PackedIndexRow.name, PackedIndexRow.seen, PackedIndexRow.data).where(PackedIndexRow.user_id == _USER)
@@ -56,7 +56,7 @@ _DELETED = (
     )
     .limit(1)
 )
-_VOCABULARY = select(KeywordRow.keyword).where(KeywordRow.user_id == _USER).distinct()
+VOCABULARY = select(KeywordRow.keyword).where(KeywordRow.user_id == _USER).distinct()
 _RECALLED = select(MemoryRow.id, MemoryRow.access_count, type_coerce(MemoryRow.last_accessed_at, BigInteger)).where(
     MemoryRow.user_id == _USER, MemoryRow.last_accessed_at.is_not(None)
 )
@@ -94,20 +94,16 @@ async def save(store: Store, user_id: str, seen: int, parts: Mapping[str, bytes]
 
 
 async def load(
-    store: Store,
-    session: AsyncSession,
-    user_id: str,
-    model: str,
-    dimension: int,
-    *,
-    external: bool,
+    store: Store, session: AsyncSession, user_id: str, model: str, dimension: int, *, external: bool
 ) -> UserIndex | None:
     """Return the packed index with vectors and vocabulary as they are now; None if there is none that fits."""
-    parts_of_user = (_PARTS, {"user_id": user_id})
-    if store.database.has_pgvector:  # whoever holds a connection of the pool must not wait for another
-        [rows] = await select_in(session, parts_of_user)
-    else:
-        [rows] = await store.database.read(user_id, lambda thread: select_in(thread, parts_of_user))
+
+    async def read(work: Callable[[AsyncSession], Coroutine[Any, Any, T]]) -> T:
+        if store.database.has_pgvector:  # whoever holds a connection of the pool must not wait for another
+            return await work(session)
+        return await store.database.read(user_id, work)  # in a thread, which is faster
+
+    [rows] = await read(lambda session: select_in(session, (_PARTS, {"user_id": user_id})))
     parts = {name: data for name, _, data in rows}
     if ABOUT not in parts:
         return None
@@ -125,8 +121,7 @@ async def load(
     except (KeyError, ValueError) as error:
         logger.warning("the packed index of a user is damaged and is made anew: %r", error)
         return None
-    fill = partial(_fill, index, user_id)
-    await (fill(session) if store.database.has_pgvector else store.database.read(user_id, fill))
+    await read(lambda session: _fill(index, user_id, session))
     return index
 
 
@@ -138,6 +133,6 @@ async def _fill(index: UserIndex, user_id: str, session: AsyncSession) -> None:
         [rows] = await select_in(session, (_VECTORS, {"user_id": user_id, "model": index.model, **span}))
         index.set_vectors(slot, rows)
     of_user = {"user_id": user_id}
-    words, recalled = await select_in(session, (_VOCABULARY, of_user), (_RECALLED, of_user))
+    words, recalled = await select_in(session, (VOCABULARY, of_user), (_RECALLED, of_user))
     index.words.learn([word for (word,) in words])
     index.set_recalls(recalled)

@@ -58,10 +58,10 @@ class Evidence:
 
     columns: Mapping[str, NDArray[Any]]  # one value per candidate, by feature name; a feature without any is 0
     vectors: NDArray[np.float32]
-    previous_vectors: NDArray[np.float32] | None = None  # of the message before; zeros if there is none
+    previous_vectors: NDArray[np.float32] | None = None  # of the message before, zeros without one; None if none has
 
 
-class InScope:
+class ScopedColumn:
     """A column by position among the candidates. Most columns are wanted for a few of them only; copying each for all
     would take longer than a scan of the vectors."""
 
@@ -84,7 +84,7 @@ class Candidates:
     """Memories in scope with their values in each leg, as parallel arrays in 0..1; cosines may be below 0. A value that
     the query gives no reason to compute is None."""
 
-    ids: InScope | NDArray[np.object_]
+    ids: ScopedColumn | NDArray[np.object_]
     keyword: Floats
     text: Floats  # BM25; 1 = every term once in a memory of average length
     semantic: Floats  # cosine; for a dialogue, of the nearest turn
@@ -98,17 +98,17 @@ class Candidates:
     gist: Floats | None = None  # cosine of the best memory derived from it
     over: Floats | None = None  # 1 if it matches by an outdated statement
     succeeds: Floats | None = None  # 1 if it supersedes such a statement
-    partly_over: InScope | Mask | None = None  # a message of which something has ended
+    partly_over: ScopedColumn | Mask | None = None  # a message of which something has ended
     phrase: Floats | None = None
     speaker: Floats | None = None
     time: Floats | None = None
     assistant: Floats
     asks: Floats
-    weak_kind: InScope | Mask  # of one of the query's weak kinds
+    weak_kind: ScopedColumn | Mask  # of one of the query's weak kinds
     successions: tuple[NDArray[np.intp], NDArray[np.intp]]  # positions of outdated ones and of their successors
-    statement: InScope | NDArray[np.intp]  # equal for a message and the memories derived from it
+    statement: ScopedColumn | NDArray[np.intp]  # equal for a message and the memories derived from it
     derived: NDArray[np.bool_] | None = None  # from messages that are candidates too
-    left_out: InScope | Mask | None = None  # messages that a language model read and found nothing in
+    left_out: ScopedColumn | Mask | None = None  # messages that a language model read and found nothing in
     priority: Floats | None = None
     age_days: Floats  # since it happened or was last recalled
     idle_days: Floats  # since it was last recalled; infinite if never; empty if the query does not want it

@@ -228,10 +228,8 @@ async def _load(session: AsyncSession, user_id: str, model: str, dimension: int,
 
 
 async def vocabulary(session: AsyncSession, user_id: str, *, ids: Sequence[str] | None = None) -> Iterable[str]:
-    statement = select(KeywordRow.keyword).where(KeywordRow.user_id == user_id).distinct()
-    if ids is not None:
-        statement = statement.where(KeywordRow.memory_id.in_(ids))
-    found: Iterable[Any] = await (await session.connection()).execute(statement)
+    of_some = packed.VOCABULARY if ids is None else packed.VOCABULARY.where(KeywordRow.memory_id.in_(ids))
+    found: Iterable[Any] = await (await session.connection()).execute(of_some, {"user_id": user_id})
     return [keyword for (keyword,) in found]
 
 

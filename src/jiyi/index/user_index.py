@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..models import from_micros, to_micros
 from ..scope import Filter, Lifetimes
-from .evidence import DAY, EvidenceOf
+from .evidence import DAY, EvidenceSource
 from .legs import CODED, COLUMNS, TIMES, IndexRow, VectorLeg, WordLeg
 from .query import (
     KIND_GROUPS,
@@ -21,9 +21,9 @@ from .query import (
     Candidates,
     Floats,
     IndexQuery,
-    InScope,
     Mask,
     Scope,
+    ScopedColumn,
     in_scope,
     with_lifetime,
 )
@@ -194,7 +194,7 @@ class UserIndex:
         if self._found_ends is None:
             times = np.concatenate([columns[name][columns["alive"]] for name in ("expires_at", "valid_to")])
             self._found_ends = times[times != NEVER]
-        ends = int(self._found_ends[self._found_ends > at].min(initial=NEVER)) if len(self._found_ends) else NEVER
+        ends = int(self._found_ends[self._found_ends > at].min(initial=NEVER))
         for mortal, lifetime in with_lifetime(columns, self._codes, lifetimes):
             coming = columns["created_at"][mortal] + lifetime
             ends = int(coming[coming > at].min(initial=ends))
@@ -262,7 +262,7 @@ class UserIndex:
         if query.ageing:
             age_days = age_days * self._by_type(query.ageing, 1.0)
         return Candidates(
-            ids=InScope(columns["id"][: self._size], slots),
+            ids=ScopedColumn(columns["id"][: self._size], slots),
             keyword=leg(scores.keyword_match(query)),
             text=leg(text),
             semantic=leg(semantic),
@@ -278,35 +278,40 @@ class UserIndex:
             gist=leg(self._derivations.best(semantic, in_scope)) if len(self._derivations) else None,
             over=None if succession is None else succession.outdated[slots],
             succeeds=None if succession is None else succession.succeeds[slots],
-            partly_over=None if succession is None else InScope(succession.partly, slots),
+            partly_over=None if succession is None else ScopedColumn(succession.partly, slots),
             phrase=leg(scores.holds_phrase(query.phrases)) if query.phrases else None,
             speaker=None if said is None else said[slots],
             time=self._happened_in(query.spans)[slots] if query.spans else None,
             assistant=columns["assistant"][slots].astype(np.float32),
             asks=columns["asks"][slots],
-            weak_kind=InScope(self._is_kind(query.weak_kinds)[columns["kind"][: self._size]], slots),
+            weak_kind=ScopedColumn(self._is_kind(query.weak_kinds)[columns["kind"][: self._size]], slots),
             successions=positions(succession, slots, self._size),
-            statement=InScope(self._statements(), slots),
+            statement=ScopedColumn(self._statements(), slots),
             derived=columns["derived"][slots] if self._derived else None,
-            left_out=InScope(self._left_out(), slots) if self._derived else None,
+            left_out=ScopedColumn(self._left_out(), slots) if self._derived else None,
             priority=self._by_type(query.priorities, 0.0)[slots] if query.priorities else None,
             age_days=age_days[slots],
             idle_days=self._idle(now)[slots] if query.recalls else NOTHING,
             uses=columns["access_count"][slots] if query.recalls else NOTHING,
             importance=columns["importance"][slots],
-            evidence=EvidenceOf(
-                query=query,
-                scope=slots,
-                columns=self._used(),
-                episodes=episodes,
-                statements=self._statements(),
-                vectors=self._vectors,
-                kinds={name: self._is_kind(kinds) for name, kinds in KIND_GROUPS.items()},
-                scores=scores,
-                cosine=semantic,
-                said=said,
-            ),
+            evidence=self._evidence(query, slots, scores, semantic, said),
             unembedded=len(embedded) - int(np.count_nonzero(embedded)),
+        )
+
+    def _evidence(
+        self, query: IndexQuery, slots: Scope, scores: WordScores, cosine: Floats, said: Floats | None
+    ) -> EvidenceSource:
+        return EvidenceSource(
+            query=query,
+            scope=slots,
+            columns=self._used(),
+            episodes=self._episodes(),
+            statements=self._statements(),
+            vectors=self._vectors,
+            kinds={name: self._is_kind(kinds) for name, kinds in KIND_GROUPS.items()},
+            scores=scores,
+            cosine=cosine,
+            said=said,
         )
 
     def _used(self) -> dict[str, NDArray[Any]]:

@@ -177,7 +177,6 @@ def build_index_query(
 
 _SPEAKER = re.compile(r"^\s*(?:<[^<>\n]{1,40}>|[^\s:：<>]{1,24})\s*[:：]\s*")
 _QUOTED = re.compile(r"\"([^\"\n]{2,200})\"|“([^“”\n]{2,200})”|「([^「」\n]{2,200})」|《([^《》\n]{2,200})》")
-_QUOTATION_MARKS = frozenset('"“「《')
 # A capital inside a sentence, letters inside Chinese text, digits.
 _PROPER = re.compile(r"(?<=[\w,;:\u4e00-\u9fff] )[A-Z][\w'-]*|(?<=[\u4e00-\u9fff])[A-Za-z][\w'-]*|\d+")
 ROLES = frozenset({"user", "the user", "用户", "assistant", "system", "tool", "developer"})
@@ -197,8 +196,6 @@ def quoted(text: str) -> list[str]:
     >>> quoted('who said "blue bowls"? 谁说过“蓝色的碗”？')
     ['blue bowls', '蓝色的碗']
     """
-    if _QUOTATION_MARKS.isdisjoint(text):
-        return []
     found = (next(filter(None, match.groups())) for match in _QUOTED.finditer(text))
     return [phrase for phrase in found if any(map(str.isalnum, phrase))]
 

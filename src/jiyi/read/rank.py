@@ -44,7 +44,7 @@ class RankedHit:
 
     def in_other_language(self) -> RankedHit:
         """Return the hit with a score that makes up for the words it cannot share with the query."""
-        return self.rescored("other language", 1.0, self.logit + OTHER_LANGUAGE, other_language=True)
+        return replace(self.rescored("other language", 1.0, self.logit + OTHER_LANGUAGE), other_language=True)
 
     def about_others(self) -> RankedHit:
         """Return the hit with the score of a statement about others than the people whom the query names."""
@@ -54,17 +54,13 @@ class RankedHit:
         """Return the hit with the score of a statement that does not name whom the query names."""
         return self if self.logit <= ENDED else self.rescored("not named", 1.0, ENDED)
 
-    def rescored(
-        self, name: str, value: float, logit: float, *, weight: float = 1.0, other_language: bool | None = None
-    ) -> RankedHit:
+    def rescored(self, name: str, value: float, logit: float, weight: float = 1.0) -> RankedHit:
         """Return the hit with another logit, and the named evidence for it if there is evidence for others."""
         evidence = self.evidence
         if evidence:
             part = ScorePart(name=name, value=value, weight=weight, contribution=logit - self.logit)
             evidence = tuple(sorted((*evidence, part), key=lambda one: -abs(one.contribution)))
-        foreign = self.other_language if other_language is None else other_language
-        score = round(1 / (1 + math.exp(-logit)), DIGITS)
-        return replace(self, logit=logit, score=score, evidence=evidence, other_language=foreign)
+        return replace(self, logit=logit, score=round(1 / (1 + math.exp(-logit)), DIGITS), evidence=evidence)
 
     def explanation(self, matched_terms: tuple[str, ...]) -> Explanation:
         return Explanation(

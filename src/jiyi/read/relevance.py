@@ -73,7 +73,6 @@ CANDIDATE_FEATURES = (
 OF_CANDIDATES = ("over", "succeeds", "derived", *LEGS)  # the others come from `Candidates.evidence`
 _COLUMN = {name: at for at, name in enumerate(CANDIDATE_FEATURES)}
 CUES = {name: re.compile(f"{ENGLISH_CUES[name]}|{CHINESE_CUES[name]}", re.IGNORECASE) for name in ENGLISH_CUES}
-_ASCII_CUES = {name: re.compile(cue, re.IGNORECASE) for name, cue in ENGLISH_CUES.items()}
 QUERY_FEATURES = (*CUES, "chinese", "words", "has_proper_words", "names_a_speaker", "dialogue")
 
 
@@ -81,7 +80,7 @@ def query_features(query: Query, index_query: IndexQuery) -> Floats:
     """Describe the query itself."""
     dialogue = index_query.last_terms is not None
     last = query.text.strip().splitlines()[-1] if dialogue else query.text
-    cues = [float(cue.search(last) is not None) for cue in (_ASCII_CUES if last.isascii() else CUES).values()]
+    cues = [float(cue.search(last) is not None) for cue in CUES.values()]
     words = min(len(index_query.words), 30) / 10
     others = (language(last) == "zh", words, bool(proper_words(last)), bool(index_query.named), dialogue)
     return np.array([*cues, *map(float, others)], np.float32)

@@ -187,7 +187,7 @@ def _fused(one: RankedHit, logit: float | None, shown: MemoryItem, *, by_model: 
     both = BASE * one.logit + READ * value + (WORDED_SHIFT if by_model else SHIFT)
     if one.outdated:  # a reranker knows only the texts, not that what one of them says has ended
         both = min(both, ENDED)
-    return replace(one.rescored(name, value, trust * both + (1 - trust) * one.logit, weight=READ * trust), id=shown.id)
+    return replace(one.rescored(name, value, trust * both + (1 - trust) * one.logit, READ * trust), id=shown.id)
 
 
 def _by_similarity(one: RankedHit) -> RankedHit:
@@ -197,8 +197,7 @@ def _by_similarity(one: RankedHit) -> RankedHit:
         return one
     most = ENDED if one.outdated else WEAK
     logit = one.logit - (BASE * OTHER_LANGUAGE if one.other_language else 0.0)
-    raised = min(most, logit + SIMILAR * (one.similarity - TYPICAL))
-    return one.rescored("similarity", one.similarity, raised, weight=SIMILAR)
+    return one.rescored("similarity", one.similarity, min(most, logit + SIMILAR * (one.similarity - TYPICAL)), SIMILAR)
 
 
 def candidate(memory: MemoryItem, now: datetime) -> RerankCandidate:

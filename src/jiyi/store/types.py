@@ -1,6 +1,6 @@
 """Column types."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator, TypeEngine, UserDefinedType
 
-from ..models import EPOCH, to_micros
+from ..models import from_micros, to_micros
 
 
 class Instant(TypeDecorator[datetime]):
@@ -25,7 +25,7 @@ class Instant(TypeDecorator[datetime]):
 
     def result_processor(self, dialect: Dialect, coltype: Any) -> Any:
         # Every hit has seven of them; `process_result_value` would be called through two more functions.
-        return lambda value: None if value is None else EPOCH + timedelta(0, 0, value)
+        return lambda value: None if value is None else from_micros(value)
 
 
 class Array(TypeDecorator[NDArray[Any]]):
