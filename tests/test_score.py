@@ -348,8 +348,10 @@ def test_a_successor_inherits_the_logit_of_what_it_replaced() -> None:
     columns = {"cosine": [0.9, 0.0, 0.0]}
     plain = relevance("where is tea?", 3, columns=columns)
     found = relevance("where is tea?", 3, columns=columns, successions=(np.array([0]), np.array([2])))
-    higher = plain.logits[0] > plain.logits[2]
-    assert higher and found.logits[2] == pytest.approx(plain.logits[0]) and found.logits[1] == plain.logits[1]
+    # Single precision: a row's last digits depend on where it stands in the matrix, differently on each processor.
+    inherited = pytest.approx(plain.logits[0], abs=1e-5)
+    assert plain.logits[0] > plain.logits[2] + 0.01 and found.logits[2] == inherited
+    assert found.logits[1] == pytest.approx(plain.logits[1], abs=1e-5)
 
 
 @each_case(
