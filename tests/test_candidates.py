@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy import select
 
 from jiyi import Memory
-from jiyi.index.candidates import Found, _links, gather_candidates
+from jiyi.index.candidates import Found, gather_candidates
 from jiyi.index.query import IndexQuery
+from jiyi.index.rows import IndexReader
 from jiyi.models import utc_now
 from jiyi.scope import Filter
 from jiyi.store.memories import worked_out
@@ -38,10 +39,10 @@ async def test_relations_begin_with_candidates(memory: Memory) -> None:
     async with store.database.reading("mei") as session:
         wanted = {tuple(row) for row in await session.execute(worked_out("mei"))}
     assert wanted
-    query = IndexQuery(filter=Filter(user_id="mei", now=utc_now()), model=memory._engine.embedder.id)
+    select = partial(store.database.select, "mei")
+    reader = IndexReader(select=select, user_id="mei", model=memory._engine.embedder.id)
     for at in (0, 1):  # from the derived memories, and from their messages
-        found = await _links(partial(store.database.select, "mei"), query, sorted({link[at] for link in wanted}))
-        assert set(found) == wanted
+        assert set(await reader.links(sorted({link[at] for link in wanted}))) == wanted
 
 
 async def test_candidates_score_as_in_the_whole_index(memory: Memory) -> None:

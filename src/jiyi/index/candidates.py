@@ -1,22 +1,18 @@
 """Searches whose candidates come from external engines: the rows of the candidates and of their neighbours are loaded
 from the database into a small index, which scores them exactly."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
-from sqlalchemy import BindParameter, LargeBinary, String, bindparam, select, type_coerce
+from sqlalchemy import BindParameter, String, bindparam, select
 
-from ..store.contract import EXTRACTED
-from ..store.database import Rows, chunks
-from ..store.memories import GATHERED, Selects
+from ..store.memories import GATHERED
 from ..store.store import Store
-from ..store.tables import EmbeddingRow, KeywordRow, MemoryRow, MemorySourceRow
-from .legs import IndexRow
+from ..store.tables import MemoryRow
 from .query import Candidates, IndexQuery, Slots
-from .search_index import index_row, rows_statement
+from .rows import IndexReader
 from .user_index import UserIndex
 from .words import WordScores, rarity
 
@@ -26,30 +22,16 @@ BY_WORDS = 200
 CENTRES = 80  # best candidates, whose sessions' messages become candidates too
 MOST_MESSAGES = 1500  # of these sessions
 
-# Built once: every search runs them. Each begins with the ids and finds its rows by an index, whatever the user's size.
+# Built once: every search runs it. It begins with the ids, whatever the user's size.
 _USER: BindParameter[str] = bindparam("user_id", type_=String)
-_IDS: BindParameter[list[str]] = bindparam("ids", expanding=True)
-_MODEL = bindparam("model", type_=String)
-_ROWS = rows_statement(_USER, _MODEL).where(MemoryRow.id.in_(_IDS))
-_PASSAGES = select(EmbeddingRow.memory_id, type_coerce(EmbeddingRow.vector, LargeBinary)).where(
-    EmbeddingRow.user_id == _USER, EmbeddingRow.memory_id.in_(_IDS), EmbeddingRow.part > 0, EmbeddingRow.model == _MODEL
+_SESSIONS = select(MemoryRow.session_id).where(
+    MemoryRow.user_id == _USER, MemoryRow.id.in_(bindparam("ids", expanding=True))
 )
-_KEYWORDS = select(KeywordRow.keyword).where(KeywordRow.user_id == _USER, KeywordRow.memory_id.in_(_IDS))
-_SESSIONS = select(MemoryRow.session_id).where(MemoryRow.user_id == _USER, MemoryRow.id.in_(_IDS))
 _OF_SESSIONS = (
     select(MemoryRow.id)
     .where(MemoryRow.user_id == _USER, MemoryRow.session_id.in_(_SESSIONS))
     .where(MemoryRow.memory_type == "message", MemoryRow.status == "active")
     .limit(MOST_MESSAGES)
-)
-_SOURCES = select(MemorySourceRow.message_id).where(
-    MemorySourceRow.user_id == _USER, MemorySourceRow.memory_id.in_(_IDS)
-)
-_FROM_SOURCES = select(MemorySourceRow.message_id, MemorySourceRow.memory_id).where(
-    MemorySourceRow.user_id == _USER, MemorySourceRow.message_id.in_(_IDS)
-)
-_KINDS = select(MemoryRow.id, MemoryRow.memory_type, MemoryRow.source, MemoryRow.superseded_by).where(
-    MemoryRow.user_id == _USER, MemoryRow.id.in_(_IDS), MemoryRow.status == "active"
 )
 
 
@@ -114,74 +96,22 @@ class _CandidateScores(WordScores):
 async def gather_candidates(store: Store, query: IndexQuery, found: Found) -> Candidates:
     """Load the rows of the candidates, of the messages around the best of them and of what is derived from them, and
     score them."""
-    select: Selects = partial(store.database.select, query.filter.user_id)
-    ids = dict.fromkeys((*found.ids, *await _around(select, query, found.ids[:CENTRES])))
-    rows = await _rows(select, query, list(ids))
-    links = await _links(select, query, [row.id for row in rows if row.memory_type not in GATHERED])
+    user_id = query.filter.user_id
+    reader = IndexReader(select=partial(store.database.select, user_id), user_id=user_id, model=query.model)
+    # Neighbours count in scores.
+    around = [memory_id for (memory_id,) in await reader.read(_OF_SESSIONS, found.ids[:CENTRES])]
+    ids = dict.fromkeys((*found.ids, *around))
+    rows = await reader.rows(list(ids))
+    links = await reader.links([row.id for row in rows if row.memory_type not in GATHERED])
     linked = dict.fromkeys(one for link in links for one in link if one and one not in ids)
-    rows += await _rows(select, query, list(linked))
+    rows += await reader.rows(list(linked))
     rows.sort(key=lambda row: row.id)  # messages of one moment are neighbours in the order of their slots
     index = CandidateIndex(query.model, 0 if query.vector is None else len(query.vector), seen=0)
     index.statistics = found.statistics
     index.put(rows)
-    index.words.learn(await _keywords(select, query, [row.id for row in rows]))
+    if wanted := tuple(query.keywords):
+        keywords = await reader.keywords([row.id for row in rows])
+        index.words.learn(sorted(word for word in keywords if word.startswith(wanted)))
     index.words.settle()
     index.link(links)
     return replace(index.gather(query), missing=tuple(found.missing))
-
-
-async def _read(select: Selects, statement: Any, query: IndexQuery, ids: Sequence[str], **more: str) -> Rows:
-    """Run a statement for these ids."""
-    values = {"user_id": query.filter.user_id, **more}
-    found: Rows = []
-    for some in chunks(ids):
-        [rows] = await select((statement, values | {"ids": list(some)}))
-        found += rows
-    return found
-
-
-async def _around(select: Selects, query: IndexQuery, ids: Sequence[str]) -> list[str]:
-    """Return the messages in the sessions of the best candidates: neighbours count in scores."""
-    return [memory_id for (memory_id,) in await _read(select, _OF_SESSIONS, query, ids)]
-
-
-async def _links(select: Selects, query: IndexQuery, ids: Sequence[str]) -> list[tuple[str, str, str | None]]:
-    """Return the memories derived from candidates, the messages that candidates came from, and their successors: what
-    `worked_out` selects, in steps that begin with the candidates."""
-    sources = dict.fromkeys(source for (source,) in await _read(select, _SOURCES, query, ids))
-    by_source: defaultdict[str, set[str]] = defaultdict(set)
-    for source, memory_id in await _read(select, _FROM_SOURCES, query, list(sources)):
-        by_source[source].add(memory_id)
-    messages: set[str] = set()
-    successors: dict[str, str | None] = {}
-    for memory_id, memory_type, origin, successor in await _read(
-        select, _KINDS, query, sorted(set().union(*by_source.values()))
-    ):
-        if memory_type == "message":
-            messages.add(memory_id)
-        if origin == EXTRACTED and memory_type not in GATHERED:
-            successors[memory_id] = successor
-    pairs = {
-        (derived, message)
-        for some in by_source.values()
-        for derived in some & successors.keys()
-        for message in some & messages
-    }
-    return [(derived, message, successors[derived]) for derived, message in sorted(pairs)]
-
-
-async def _rows(select: Selects, query: IndexQuery, ids: Sequence[str]) -> list[IndexRow]:
-    rows = [index_row(*row) for row in await _read(select, _ROWS, query, ids, model=query.model)]
-    alone = [row.id for row in rows if row.alone]
-    passages: defaultdict[str, list[bytes]] = defaultdict(list)
-    for memory_id, vector in await _read(select, _PASSAGES, query, alone, model=query.model):
-        passages[memory_id].append(vector)
-    return [replace(row, passages=passages[row.id]) if row.id in passages else row for row in rows]
-
-
-async def _keywords(select: Selects, query: IndexQuery, ids: Sequence[str]) -> list[str]:
-    """Return the keywords of candidates that begin with one of the query's."""
-    wanted = tuple(query.keywords)
-    if not wanted:
-        return []
-    return sorted({word for (word,) in await _read(select, _KEYWORDS, query, ids) if word.startswith(wanted)})

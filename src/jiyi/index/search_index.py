@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from sqlalchemy import BigInteger, LargeBinary, Select, and_, bindparam, func, null, or_, select, type_coerce
+from sqlalchemy import bindparam, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..ids import erased
-from ..languages.words import normalise
-from ..roles import is_person
 from ..scope import Lifetimes
 from ..store.contract import SearchSnapshot
-from ..store.database import chunks
-from ..store.entries import vector_of_memory
-from ..store.memories import GIST, MESSAGE, worked_out
+from ..store.database import chunks, select_in
+from ..store.memories import Selects, worked_out
 from ..store.store import Store
-from ..store.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, TermsRow
-from ..text.passages import COMPRESSED
-from ..text_cache import text_cache
+from ..store.tables import ChangeRow, MemoryRow
 from . import packed
 from .legs import ExternalVectors, IndexRow
 from .query import Candidates, IndexQuery
+from .rows import IndexReader, index_row, rows_statement
 from .user_index import UserIndex
 
 if TYPE_CHECKING:
@@ -83,8 +79,7 @@ class SearchIndex:
             index = self._users.get(user_id)
             # An index that has seen the changes in the snapshot needs no read.
             if query.seen is None or not _fits(index, query.model, dimension) or index.seen < query.seen:
-                async with self._reading(user_id) as session:
-                    index = await self._current(session, user_id, query.model, dimension)
+                index = await self._current(user_id, query.model, dimension)
                 index.seen = max(index.seen, query.seen or 0)
             self._keep(user_id, index)
             if self._external is not None and index.external:
@@ -99,10 +94,10 @@ class SearchIndex:
         if self._engines is not None and (people := await self._engines.people(user_id)) is not None:
             return people
         if self._is_behind(user_id):
-            async with self._locks[hash(user_id) % len(self._locks)], self._reading(user_id) as session:
+            async with self._locks[hash(user_id) % len(self._locks)]:
                 if self._is_behind(user_id):  # another search may have loaded it meanwhile
                     expected = self._expected.get(user_id, 0)
-                    current = await self._current(session, user_id, model, 0)
+                    current = await self._current(user_id, model, 0)
                     current.seen = max(current.seen, expected)
                     self._keep(user_id, current)
         index = self._users.get(user_id)
@@ -133,47 +128,47 @@ class SearchIndex:
         if index is not None:
             index.touch(accessed)
 
-    async def _current(self, session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:
+    async def _current(self, user_id: str, model: str, dimension: int) -> UserIndex:
         """Return the user's index with every commit before this call applied."""
         index = self._users.get(user_id)
-        if not _fits(index, model, dimension):
-            return await self._load(session, user_id, model, dimension)
-        if not await self._catch_up(session, user_id, index):
-            return await self._load(session, user_id, model, dimension)
-        return index
-
-    async def _catch_up(self, session: AsyncSession, user_id: str, index: UserIndex) -> bool:
-        """Apply later changes to an index; return False if there are too many of them."""
-        place = {"user_id": user_id, "erased": erased(user_id), "seen": index.seen}
-        changes = (await (await session.connection()).execute(_CHANGES, place)).all()
-        if not changes:
-            return True
-        if len(changes) == TOO_FAR_BEHIND or any(action == "erase" for _, _, action in changes):
-            return False
-        changed = list({memory_id for _, memory_id, _ in changes})
-        index.drop(changed)
-        for some in chunks(changed):
-            index.put(await index_rows(session, user_id, index.model, ids=some, external=index.external))
-            index.words.learn(await vocabulary(session, user_id, ids=some))
-            index.link(await _derivations(session, user_id, ids=some))
-        if any(action == "delete" for _, _, action in changes):
-            index.words.unlearn(await vocabulary(session, user_id))
-        index.seen = changes[-1][0]
-        return True
-
-    async def _load(self, session: AsyncSession, user_id: str, model: str, dimension: int) -> UserIndex:
-        indexed = None if self._external is None else await self._external.dimension(session, user_id, model)
-        external = indexed is not None and dimension in (0, indexed)
-        dimension = (indexed or 0) if external else dimension
-        index = await packed.load(self._store, session, user_id, model, dimension, external=external)
-        if index is not None and await self._catch_up(session, user_id, index):
+        if _fits(index, model, dimension) and await self._catch_up(user_id, index):
             return index
-        index = await _load(session, user_id, model, dimension, external=external)
+        async with self._reading(user_id) as session:
+            indexed = None if self._external is None else await self._external.dimension(session, user_id, model)
+            external = indexed is not None and dimension in (0, indexed)
+            dimension = (indexed or 0) if external else dimension
+            index = await packed.load(self._store, session, user_id, model, dimension, external=external)
+        if index is not None and await self._catch_up(user_id, index):
+            return index
+        async with self._reading(user_id) as session:
+            index = await _load(session, user_id, model, dimension, external=external)
         if len(index) >= packed.LEAST:
             parts = await asyncio.to_thread(packed.pack, index)
             self._saving.add(task := asyncio.create_task(packed.save(self._store, user_id, index.seen, parts)))
             task.add_done_callback(self._saving.discard)
         return index
+
+    async def _catch_up(self, user_id: str, index: UserIndex) -> bool:
+        """Apply later changes to an index; return False if there are too many of them."""
+        database = self._store.database
+        select: Selects = partial(database.select, user_id)
+        [changes] = await select((_CHANGES, {"user_id": user_id, "erased": erased(user_id), "seen": index.seen}))
+        if not changes:
+            return True
+        if len(changes) == TOO_FAR_BEHIND or any(action == "erase" for _, _, action in changes):
+            return False
+        reader = IndexReader(select=select, user_id=user_id, model=index.model, external=index.external)
+        changed = list(dict.fromkeys(memory_id for _, memory_id, _ in changes))
+        index.drop(changed)
+        for some in chunks(changed):
+            rows = await reader.rows(some)
+            index.put(rows)
+            index.words.learn(await reader.keywords(some))
+            index.link(await reader.changed_links(rows))
+        if any(action == "delete" for _, _, action in changes):
+            index.words.unlearn(await database.read(user_id, partial(_vocabulary, user_id=user_id)))
+        index.seen = changes[-1][0]
+        return True
 
     async def close(self) -> None:
         """Wait until packed indexes are saved."""
@@ -222,118 +217,22 @@ async def _load(session: AsyncSession, user_id: str, model: str, dimension: int,
         await asyncio.to_thread(index.put, rows)
         last = rows[-1].id
     await asyncio.to_thread(index.words.settle)
-    index.words.learn(await vocabulary(session, user_id))
-    index.link(await _derivations(session, user_id))
+    index.words.learn(await _vocabulary(session, user_id))
+    index.link((await session.execute(worked_out(user_id))).all())
     return index
 
 
-async def vocabulary(session: AsyncSession, user_id: str, *, ids: Sequence[str] | None = None) -> Iterable[str]:
-    of_some = packed.VOCABULARY if ids is None else packed.VOCABULARY.where(KeywordRow.memory_id.in_(ids))
-    found: Iterable[Any] = await (await session.connection()).execute(of_some, {"user_id": user_id})
+async def _vocabulary(session: AsyncSession, user_id: str) -> list[str]:
+    [found] = await select_in(session, (packed.VOCABULARY, {"user_id": user_id}))
     return [keyword for (keyword,) in found]
 
 
-async def _derivations(
-    session: AsyncSession, user_id: str, *, ids: Sequence[str] | None = None
-) -> Sequence[tuple[str, str, str | None]]:
-    """Return derived memories, the messages they came from, and their successors."""
-    statement = worked_out(user_id)
-    if ids is not None:
-        statement = statement.where(or_(GIST.id.in_(ids), MESSAGE.id.in_(ids), GIST.superseded_by.in_(ids)))
-    return (await session.execute(statement)).all()
-
-
-def rows_statement(user_id: Any, model: Any, *, external: bool = False) -> Select[*tuple[Any, ...]]:
-    """Select what `index_row` takes, of the active memories of a user."""
-    memory = MemoryRow
-    times = (memory.occurred_at, memory.valid_from, memory.valid_to, memory.expires_at, memory.last_accessed_at)
-    return (
-        select(
-            memory.id,
-            memory.memory_type,
-            memory.layer,
-            memory.session_id,
-            memory.agent_id,
-            memory.group_id,
-            memory.data,
-            memory.tags,
-            *(type_coerce(column, BigInteger) for column in times),
-            memory.access_count,
-            memory.importance,
-            memory.trust,
-            TermsRow.length,
-            TermsRow.asks,
-            TermsRow.kind,
-            TermsRow.salience,
-            type_coerce(TermsRow.hashes, LargeBinary),
-            type_coerce(TermsRow.counts, LargeBinary),
-            type_coerce(TermsRow.keyword_hashes, LargeBinary),
-            type_coerce(TermsRow.keyword_weights, LargeBinary),
-            null() if external else type_coerce(EmbeddingRow.vector, LargeBinary),
-            EmbeddingRow.dimension,
-            type_coerce(memory.created_at, BigInteger),
-        )
-        .join(TermsRow, and_(TermsRow.user_id == memory.user_id, TermsRow.memory_id == memory.id))
-        .outerjoin(EmbeddingRow, and_(vector_of_memory(), EmbeddingRow.model == model))
-        .where(memory.user_id == user_id, memory.status == "active")
-    )
-
-
 async def index_rows(
-    session: AsyncSession,
-    user_id: str,
-    model: str,
-    *,
-    ids: Sequence[str] | None = None,
-    after: str = "",
-    external: bool = False,
+    session: AsyncSession, user_id: str, model: str, *, after: str = "", external: bool = False
 ) -> list[IndexRow]:
+    """Return the next rows of a user, in the order of their ids."""
     statement = rows_statement(user_id, model, external=external)
-    if ids is not None:
-        statement = statement.where(MemoryRow.id.in_(ids))
-    else:
-        statement = statement.where(MemoryRow.id > after).order_by(MemoryRow.id).limit(LOAD_AT_ONCE)
+    statement = statement.where(MemoryRow.id > after).order_by(MemoryRow.id).limit(LOAD_AT_ONCE)
     found: Iterable[Any] = await (await session.connection()).execute(statement)  # tuples are faster than ORM objects
-    read = [index_row(*row) for row in found]
-    vectors = await _of_passages(session, user_id, model, [row.id for row in read if row.alone])
-    return [replace(row, passages=vectors[row.id]) if row.id in vectors else row for row in read]
-
-
-async def _of_passages(
-    session: AsyncSession, user_id: str, model: str, ids: Sequence[str]
-) -> defaultdict[str, list[bytes]]:
-    """Return the vectors of passages, by memory."""
-    found: defaultdict[str, list[bytes]] = defaultdict(list)
-    for some in chunks(ids):
-        statement = select(EmbeddingRow.memory_id, type_coerce(EmbeddingRow.vector, LargeBinary)).where(
-            EmbeddingRow.user_id == user_id,
-            EmbeddingRow.memory_id.in_(some),
-            EmbeddingRow.part > 0,
-            EmbeddingRow.model == model,
-        )
-        for memory_id, vector in await session.execute(statement):
-            found[memory_id].append(vector)
-    return found
-
-
-def index_row(*values: Any) -> IndexRow:
-    data, tags = values[6:8]
-    by_model = data.get("extractor") == "llm"  # its text names people itself: who said it is no evidence
-    speaker = None if by_model else data.get("speaker")
-    speaker = speaker or data.get("subject")
-    assistant, derived = "role" in data and not is_person(data["role"]), "extractor" in data
-    known = (
-        _normal(speaker) if isinstance(speaker, str) else None,
-        assistant,
-        derived,
-        [normalise(tag) for tag in tags],
-    )
-    alone = COMPRESSED in data  # a compressed memory is an episode by itself
-    own = values[3] or (f"\0{values[0]}" if alone else None)
-    count = data.get("lines") if alone else 1
-    lines = count if isinstance(count, int) and count > 0 else 1
-    *rest, created_at = values[8:]
-    return IndexRow(*(*values[:3], own, *values[4:6], *known, *rest, alone, created_at, lines, by_model))
-
-
-_normal = text_cache(4096)(normalise)  # most memories have one of a few speakers
+    reader = IndexReader(select=partial(select_in, session), user_id=user_id, model=model)
+    return await reader.with_passages([index_row(*row) for row in found])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Integer, and_, bindparam, delete, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Integer, String, and_, bindparam, cast, delete, exists, func, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..languages.terms import WORDS_VERSION, term_hash
@@ -138,16 +138,18 @@ async def save_vectors(
     return len(done)
 
 
+# Counted by an expression: by the column itself, SQLite would read all keywords of the user in its order.
+_HOLDER = cast(KeywordRow.memory_id, String)
 _ALIKE = (
     select(MemoryRow.id, MemoryRow.content)
     .where(
         MemoryRow.user_id == bindparam("user_id"),
         MemoryRow.id.in_(
-            select(KeywordRow.memory_id)
+            select(_HOLDER)
             .where(
                 KeywordRow.user_id == bindparam("user_id"), KeywordRow.keyword.in_(bindparam("words", expanding=True))
             )
-            .group_by(KeywordRow.memory_id)
+            .group_by(_HOLDER)
             .having(func.count() >= bindparam("shared", type_=Integer()))
         ),
         MemoryRow.memory_type == bindparam("type"),

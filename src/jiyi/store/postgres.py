@@ -41,10 +41,10 @@ from .contract import CLOSED, Advance, StoreInfo
 from .database import Database, Read, Rows
 from .migrations import postgres as ddl
 from .postgres_errors import NO_PGVECTOR, translated
-from .tables import CURRENT, ONE_CURRENT, SHARED, Base, ChangeRow
+from .tables import IS_SUPERSEDED, SHARED, SUPERSEDED, Base, ChangeRow
 from .types import VECTOR
 
-ONE_CURRENT.dialect_options["postgresql"]["where"] = CURRENT
+SUPERSEDED.dialect_options["postgresql"]["where"] = IS_SUPERSEDED
 
 OLDEST = 15  # of PostgreSQL
 CONNECT_S = 10.0

@@ -4,19 +4,9 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from numpy.typing import NDArray
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    ForeignKeyConstraint,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    SmallInteger,
-    Text,
-    and_,
-)
+from sqlalchemy import JSON, BigInteger, ForeignKeyConstraint, Index, Integer, LargeBinary, MetaData, SmallInteger, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.sql.expression import Grouping, and_, case
 
 from .types import COUNTS, HASHES, WEIGHTS, Array, Instant, short_text, vector
 
@@ -140,10 +130,18 @@ class MemoryRow(Base):
     )
 
 
-# One current memory per text and type: a second writer of the same text fails instead of making a duplicate.
-CURRENT = and_(MemoryRow.status == "active", MemoryRow.valid_to.is_(None))
+# One current memory per text and type: a second writer of the same text fails instead of making a duplicate. All others
+# are in the index too, each with its id, so that any hash is found without reading all of a user's memories.
+Index(
+    "uq_memories_dedupe",
+    MemoryRow.user_id,
+    MemoryRow.dedupe_hash,
+    Grouping(case((and_(MemoryRow.status == "active", MemoryRow.valid_to.is_(None)), ""), else_=MemoryRow.id)),
+    unique=True,
+)
 # `postgres.py` adds the condition for PostgreSQL: naming it here would import that dialect in every process.
-ONE_CURRENT = Index("uq_memories_dedupe", MemoryRow.user_id, MemoryRow.dedupe_hash, unique=True, sqlite_where=CURRENT)
+IS_SUPERSEDED = MemoryRow.superseded_by.is_not(None)
+SUPERSEDED = Index("ix_memories_superseded", MemoryRow.user_id, MemoryRow.superseded_by, sqlite_where=IS_SUPERSEDED)
 
 
 def _of_memory() -> ForeignKeyConstraint:

@@ -1,0 +1,76 @@
+"""What the database does for a write, and for a search after it, does not grow with what the user has."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jiyi import Memory
+from jiyi.testing import WordEmbedder
+
+FEW, MANY = 300, 3000  # memories; a change is compared with the newest 200
+TURN = [{"role": "user", "content": "I moved to Lyon."}, {"role": "assistant", "content": "How nice!"}]
+
+
+def text(at: int) -> str:
+    return f"thing{at} is on shelf{at}"
+
+
+Work = Callable[[Memory, str], Awaitable[object]]
+WRITES: dict[str, Work] = {
+    "statement": lambda memory, user: memory.add("My sister plays the cello", user_id=user),
+    "repeated": lambda memory, user: memory.add(text(7), user_id=user),
+    "turn": lambda memory, user: memory.add(TURN, user_id=user, session_id="talk"),
+    "change": lambda memory, user: memory.add(f"{text(9)} no longer", user_id=user),
+    "update": lambda memory, user: memory.update("thing-5", content="It is lost", user_id=user),
+}
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Count the steps of SQLite's virtual machine, in hundreds, since the last call."""
+    done = [0]
+
+    class Counted(sqlite3.Connection):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.set_progress_handler(self._count, 100)
+
+        def _count(self) -> int:
+            done[0] += 1
+            return 0
+
+    def connect(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+        return Counted(*args, **kwargs)
+
+    def count() -> int:
+        found, done[0] = done[0], 0
+        return found
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    monkeypatch.setattr(sqlite3.dbapi2, "connect", connect)
+    return count
+
+
+async def test_a_write_and_the_search_after_it_cost_the_same_for_a_large_user(
+    path: Path, steps: Callable[[], int]
+) -> None:
+    spent: dict[str, dict[str, tuple[int, int]]] = {}
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        for user, number in (("few", FEW), ("many", MANY)):
+            things = [{"text": text(at), "memory_key": f"thing-{at}"} for at in range(number)]
+            await memory.add(things, user_id=user)
+            await memory.search("Where is it?", user_id=user)
+            for name, write in WRITES.items():
+                await memory.usage.recalls(user_id=user)  # writes what the search before has left to write
+                steps()
+                await write(memory, user)
+                written = steps()
+                await memory.search(f"Where is thing{len(name)}?", user_id=user)
+                spent.setdefault(name, {})[user] = (written, steps())
+    grown = {name: by for name, by in spent.items() for few, many in zip(*by.values(), strict=True) if many > few + 10}
+    assert grown == {}
