@@ -30,6 +30,8 @@ from .tables import (
     UnitRow,
 )
 
+MANY = 200  # memories of one `add`
+
 
 async def save(session: AsyncSession, addition: Addition) -> Receipt:
     """Write one `add` and its job."""
@@ -363,9 +365,12 @@ class Additions(Repository):
     async def save(self, addition: Addition) -> Receipt:
         """Write an `add`. If the connection breaks during the commit, look whether it was kept before writing again."""
         try:
-            return await self._database.write([addition.user_id], lambda session: save(session, addition))
+            receipt = await self._database.write([addition.user_id], lambda session: save(session, addition))
         except ConnectionLost:
-            return await self._database.write([addition.user_id], lambda session: _save_again(session, addition))
+            receipt = await self._database.write([addition.user_id], lambda session: _save_again(session, addition))
+        if len(addition.memories) >= MANY:
+            await self._database.count_rows()
+        return receipt
 
     async def complete(self, lease: Lease, addition: Addition) -> None:
         await self._database.write([lease.user_id], lambda session: complete(session, lease, addition))

@@ -66,6 +66,9 @@ class Database(ABC):
     async def finish_copy(self) -> None:  # noqa: B027 - nothing to do on SQLite
         """Continue number sequences after the rows that were copied in."""
 
+    async def count_rows(self) -> None:  # noqa: B027 - SQLite plans without counts
+        """Let the database count its rows after many were added, so that it plans its checks well."""
+
     @abstractmethod
     def reading(self, user_id: str | None) -> AbstractAsyncContextManager[AsyncSession]:
         """Open a session that reads the rows of one user, or of all users. Driver errors become Jiyi's errors."""

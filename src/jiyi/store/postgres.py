@@ -17,6 +17,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Connection,
+    Float,
     Index,
     MetaData,
     Select,
@@ -41,7 +42,7 @@ from .contract import CLOSED, Advance, StoreInfo
 from .database import Database, Read, Rows
 from .migrations import postgres as ddl
 from .postgres_errors import NO_PGVECTOR, translated
-from .tables import IS_SUPERSEDED, SHARED, SUPERSEDED, Base, ChangeRow
+from .tables import IS_SUPERSEDED, SHARED, SUPERSEDED, Base, ChangeRow, MemoryRow
 from .types import VECTOR
 
 SUPERSEDED.dialect_options["postgresql"]["where"] = IS_SUPERSEDED
@@ -49,6 +50,7 @@ SUPERSEDED.dialect_options["postgresql"]["where"] = IS_SUPERSEDED
 OLDEST = 15  # of PostgreSQL
 CONNECT_S = 10.0
 RECYCLE_S = 1800  # a connection that is older is replaced: firewalls forget quiet ones
+MANY = 20_000  # memories; the server has counted so many by itself
 ABANDONED_S = 60  # a transaction whose client has vanished ends and releases its locks
 
 logger = logging.getLogger(__name__)
@@ -68,6 +70,7 @@ _held_locks = Table(
 )
 _databases = Table("pg_database", _catalog, Column("oid", BigInteger), Column("datname", String))
 _types = Table("pg_type", _catalog, Column("oid"), Column("typnamespace"))
+_classes = Table("pg_class", _catalog, Column("oid"), Column("reltuples", Float))
 _namespaces = Table("pg_namespace", _catalog, Column("oid"), Column("nspname", String))
 
 
@@ -196,6 +199,17 @@ class PostgresDatabase(Database):
         finally:
             await engine.dispose()
 
+    async def count_rows(self) -> None:
+        """Count the rows of a young database now; the server does so within minutes. Until then every index is as good
+        as another to it, and checks of foreign keys read all memories of a user. A failure only makes adding slower."""
+        engine = self._started().execution_options(isolation_level="AUTOCOMMIT")
+        try:
+            async with engine.connect() as connection:
+                if (await connection.scalar(_COUNTED) or 0) < MANY:
+                    await connection.run_sync(ddl.analyze, [MemoryRow.__tablename__])
+        except (DBAPIError, PoolTimeout) as error:
+            logger.info("rows are not counted: %s", error)
+
     async def pgvector_version(self) -> tuple[int, ...]:
         async with self.reading(None) as session:
             version = await session.scalar(_PGVECTOR) or ""
@@ -313,6 +327,7 @@ class PostgresDatabase(Database):
 
 USERS_TABLES = [table.name for table in Base.metadata.sorted_tables if "user_id" in table.columns]
 
+_COUNTED = select(_classes.c.reltuples).where(_classes.c.oid == func.to_regclass(MemoryRow.__tablename__))
 _PGVECTOR = select(_extensions.c.extversion).where(_extensions.c.extname == "vector")
 _BYPASSES = select(_roles.c.rolsuper | _roles.c.rolbypassrls).where(_roles.c.rolname == func.current_user())
 _VECTOR_SCHEMA = (

@@ -46,6 +46,11 @@ def finish(connection: Connection, tables: Iterable[str]) -> None:
         connection.exec_driver_sql(statement)
 
 
+def analyze(connection: Connection, tables: Iterable[str]) -> None:
+    for table in tables:
+        connection.exec_driver_sql(f"ANALYZE {table}")
+
+
 # What only a powerful role may do: the planner's samples of columns, and the write-ahead log up to now.
 OF_THE_SERVER = {
     "VACUUM (FULL) pg_catalog.pg_statistic": "the planner's samples of old values",
