@@ -48,6 +48,33 @@ async def test_a_memory_is_the_speakers_own_sentence(text: str, parts: list[str]
     assert contents(await told(tmp_path, text)) == sorted(parts)
 
 
+@pytest.mark.parametrize(
+    ("story", "held"),
+    [
+        (["I live in Rome with my wife Petra.", "We moved to Bari."], ["My wife is called Petra", "We moved to Bari."]),
+        (["My wife Petra and I live in Rome.", "We moved to Bari."], ["My wife Petra", "We moved to Bari."]),
+        (
+            ["I live in Rome with our sons Ed and Al.", "I moved to Bari."],
+            ["I moved to Bari.", "Our sons are called Ed and Al"],
+        ),
+        (["My sister Ana lives in Lyon.", "Ana moved to Nice."], ["Ana moved to Nice.", "My sister is called Ana"]),
+        (["我和老公王强住在杭州。", "我们搬到苏州了。"], ["我们搬到苏州了。", "我老公叫王强"]),
+        (["我和儿子乐乐住在杭州。", "我们搬到苏州了。"], ["我们搬到苏州了。", "我儿子叫乐乐"]),
+        (["我和爸妈一起住在杭州。", "我搬到苏州了。"], ["我搬到苏州了。"]),
+    ],
+)
+async def test_who_somebody_is_stays_known_when_the_rest_has_ended(
+    story: list[str], held: list[str], tmp_path: Path
+) -> None:
+    assert contents(await told(tmp_path, *story)) == sorted(held)
+    async with Memory.open(tmp_path / "at once.db", embedder=WordEmbedder(64)) as memory:
+        times = [MONDAY, MONDAY + timedelta(days=2)]
+        messages = [{"role": "user", "content": text, "sent_at": at} for text, at in zip(story, times, strict=True)]
+        await memory.add(messages, user_id="mei", session_id="all")
+        page = await memory.list(user_id="mei", limit=100)
+    assert contents([item for item in page.items if item.memory_type != "message"]) == sorted(held)
+
+
 @pytest.mark.parametrize("text", ["please keep answers short", "Call me Jo.", "叫我小王就行", "请用中文回答"])
 async def test_how_to_answer_and_address_the_user_is_remembered(text: str, tmp_path: Path) -> None:
     assert [item.content for item in await told(tmp_path, text)] == [text]

@@ -26,6 +26,7 @@ from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import READ_AT_ONCE, Extractor
 from .index import KeywordRules, embed_entries, index_entries
 from .known import known_memories
+from .parts import names_told
 from .reconcile import Proposed, end_named, fact_told, keep_rest, settle, stated_facts, supersede
 from .repeats import merge_equal, merge_repeated
 from .saved import to_judge
@@ -194,9 +195,10 @@ async def make(
     settled = await end_named(settled, {one.memory.id: one.ends for one in proposed if one.ends}, place, at, flow.store)
     settled = await supersede(settled, place, at, flow.store)
     settled = await keep_rest(settled, [fact for one in proposed for fact in one.facts], place, flow.store)
+    names = merge_equal(list(names_told(settled.over, context)))
     return replace(
         made,
-        memories=settled.memories,
+        memories=(*settled.memories, *names),
         met=settled.met,
         effects=settled.effects,
         new=settled.new,

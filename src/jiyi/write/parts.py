@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..languages.terms import tokens
+from ..store.contract import NewMemory
 from ..text_cache import text_cache
+from .build import Context, derived
+from .drafts import Draft, Evidence
 from .extract import split_by_slots, split_clauses, statements
-from .slots import SlotValue, slot_values
+from .facts import Line
+from .slots import SlotValue, introduced, slot_values
 
 LONGEST = 2000  # characters; longer texts are documents and end as a whole
 # Patterns may misread a sentence, and a statement must not vanish because of that: it states an attribute only where
@@ -46,6 +50,9 @@ def parts_of(text: str) -> tuple[Part, ...]:
     if len(found) > 1:
         return tuple(Part(one.text, one.start, one.end, _sure(value, one.text)) for one, value in found)
     values = slot_values(text)
+    if len(values) == 1 and (people := introduced(text)):
+        stated = {one: slot_values(one) for one, _ in people}
+        return tuple(Part(one, *at, stated[one][0] if len(stated[one]) == 1 else None) for one, at in people)
     return (Part(text, 0, len(text), _sure(values[0], text) if len(values) == 1 else None),)
 
 
@@ -84,3 +91,22 @@ def rest_of(text: str, parts: Sequence[Part], ended: Collection[Part]) -> str:
             rest += ("" if rest.endswith(tuple(_STOPS)) else ";") + " " if rest[-1].isascii() else "；"
         rest += own
     return rest
+
+
+def names_told(over: Iterable[Line], context: Context) -> Iterator[NewMemory]:
+    """Return who the people are that messages introduced beside facts that have ended: after a move, "I live in Rome
+    with my wife Petra" still tells her name."""
+    for line in over:
+        said = line.stored or line.memory
+        if said is None or not line.told:
+            continue
+        for text, _ in introduced(said.content)[1:]:
+            evidence = tuple(Evidence(message_id=one.message_id, start=one.start, end=one.end) for _, one in line.told)
+            draft = Draft(
+                memory_type="fact",
+                content=text,
+                evidence=evidence,
+                occurred_at=line.valid_from,
+                data={name: said.data[name] for name in ("extractor", "speaker") if name in said.data},
+            )
+            yield derived(draft, context)

@@ -71,6 +71,7 @@ class Reconciled:
     new: frozenset[str] = frozenset()  # dedupe hashes that were looked up and are not stored
     repeats: Mapping[str, str] = field(default_factory=dict)  # stored memories with the same words, by new id
     cut: frozenset[str] = frozenset()  # ended statements of which a part may still hold
+    over: tuple[Line, ...] = ()  # facts that have ended
     problems: tuple[str, ...] = ()
 
 
@@ -159,6 +160,7 @@ async def settle(proposed: Sequence[Proposed], place: Scope, at: datetime, store
         new=frozenset(hashes) - known.keys(),
         repeats=repeats,
         cut=done.cut,
+        over=done.over,
     )
 
 
@@ -212,6 +214,7 @@ def reconcile(proposed: Sequence[Proposed], there: Sequence[SlotEntry], at: date
             relations=tuple(one for one in relations if one.memory_id in exists and one.target_id in exists),
         ),
         cut=frozenset(line.id for line, _ in changed if line.partial and line.valid_to is not None),
+        over=tuple(line for line in lines if line.reasons and line.superseded_by and not line.partial),
     )
 
 

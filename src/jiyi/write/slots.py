@@ -37,13 +37,21 @@ _KIN = (
     "(?:老公|老婆|丈夫|妻子|男朋友|女朋友|男友|女友|对象|儿子|女儿|孩子|宝宝|妈妈?|爸爸?|父亲|母亲|姐姐?|妹妹?|哥哥?|弟弟?"
     "|奶奶|爷爷|外婆|外公|姥姥|姥爷|婆婆|公公|舅舅|姑姑|阿姨|叔叔|同事|室友|邻居|朋友|闺蜜|领导|老板|老师|狗|猫|家)"
 )
+_SURNAMES = (
+    "王李张刘陈杨黄赵周吴徐孙马朱胡郭何林高罗郑梁谢宋唐许韩冯邓曹彭曾肖田董潘袁蔡蒋余杜叶程魏苏吕丁任卢姚沈钟姜崔谭陆"
+)
+_ZH_NAME = (
+    r"(?:(?!小[学区时孩]|阿姨)[小阿][\u4e00-\u9fff]|(?P<twice>[\u4e00-\u9fff])(?P=twice)"
+    rf"|(?!周[末一二三四五六日])[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}?)(?=一起|都|现在|目前|[住在搬今是喜养]|$)"
+)
+_ZH_MENTIONED = re.compile(rf"^我们?[和跟与同](?:我的?)?(?P<who>{_KIN})(?P<name>{_ZH_NAME})(?:一起|都)*")
 _NO_NAME = (
     r"(?:The|That|This|What|Who|It|She|He|We|They|You|Which|Where|There|Today|Tomorrow|Also|And|But|So|Now|Then|My|Our"
     r"|January|February|March|April|May|June|July|August|September|October|November|December"
     r"|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)\b"
 )
 _CALLED = "叫(?![我你您他她它咱了过个点车醒]|外卖|滴滴|快递|救护)"  # named; not: told, ordered, sent for
-_PART = re.compile(r"\{(I|we|my|wo|is|zis|called|v|zv)\}")
+_PART = re.compile(r"\{(I|we|my|wo|with|is|zis|called|v|zv)\}")
 _PARTS = {
     "I": rf"(?P<who>\b(?i:I|the user|user|(?:my|our) (?:{_PERSON}))(?: [A-Z]\w+)?|\b(?!{_NO_NAME})[A-Z][a-z]+)",
     "we": r"\b(?i:we)",
@@ -51,6 +59,10 @@ _PARTS = {
     "wo": (
         rf"(?P<who>我(?:的)?{_KIN}(?:的)?|(?<![他她你您])(?:我们?|本人|用户)"
         r"|[\u4e00-\u9fff]{2,3}?(?=今年|现在|的生日|的电话)|小[\u4e00-\u9fff])"
+    ),
+    "with": (
+        rf"(?:们?[和跟与同](?:我的?)?{_KIN}{{1,2}}"
+        rf"(?:[小阿][\u4e00-\u9fff]|(?P<two>[\u4e00-\u9fff])(?P=two)|[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}?)?(?:一起|都)*)?"
     ),
     "is": (
         r"(?:is|was changed to|went up to|goes up to|went down to|has changed to|changed to|is now|=|:|will be)"
@@ -72,7 +84,7 @@ _NOT_NOW = re.compile(
 _TAIL = re.compile(
     r"(?<!\s)\s+(?:and (?:i|my|we|he|she|it|now|the|have|love|like)|but|because|so|since|when|while|now|these days"
     r"|right now|at the moment|any ?more|today|last (?:week|month|year|night|\w+day)|yesterday|this (?:week|month|year)"
-    r"|recently|with my|tho|though|which|where|until|from|as an?|instead)\b.*$",
+    r"|recently|with (?:my|our)|tho|though|which|where|until|from|as an?|instead)\b.*$",
     re.IGNORECASE | re.DOTALL,
 )
 _ZH_TAIL = re.compile(r"(?:了|啦|呢|哦|啊|哈|吧|的|呀|现在|这边|那边|工作|上班){1,8}$")
@@ -149,6 +161,8 @@ def _subject(who: str | None) -> str | None:
     ):
         return None
     who = re.sub(r"'s$|的$", "", who)
+    if named := re.search(r"^(?:my|our) .* ([A-Z]\w+)$", who, flags=re.IGNORECASE):
+        return named[1]  # later sentences call her by her name
     return (
         re.sub(r"^(?:my|our) ", "", who, flags=re.IGNORECASE)
         if who[:1].isascii()
@@ -166,6 +180,35 @@ def _patterns(*, ended: bool) -> list[tuple[str, list[str], re.Pattern[str]]]:
         for slot, words, pattern in rows
         if slot.startswith("end ") == ended
     ]
+
+
+_NAMES = r"(?:(?:Dr|Mrs?|Ms|Prof)\.? )?[A-Z][a-zà-öø-ÿ]+(?:(?:, | and )[A-Z][a-zà-öø-ÿ]+)*"
+_RELATION = rf"(?:[Mm]y|[Oo]ur) (?:\w+ )?(?:{_PERSON}|children)s?"
+_WHO = re.compile(rf"(?P<who>{_RELATION}) (?P<name>(?!{_NO_NAME}){_NAMES})")
+_SEVERAL = re.compile(rf" (?:(?:{_PERSON})s|children)$")
+_WITH = re.compile(rf" (?:together )?with {_RELATION} {_NAMES}(?:(?:,|,? and) {_RELATION} {_NAMES})*(?=\W*$)")
+_ZH_WHO = re.compile(rf"(?<![他她你您])我的?(?!家)(?P<who>{_KIN})(?P<name>{_ZH_NAME})")
+
+
+def introduced(text: str) -> list[tuple[str, tuple[int, int]]]:
+    """Divide a sentence that introduces people by name into what it says, without those it only mentions, and who they
+    are; each with its position. Empty if there is nobody.
+
+    >>> [part for part, _ in introduced("I live in Hamburg with my wife Petra and our son Ben.")]
+    ['I live in Hamburg.', 'My wife is called Petra', 'Our son is called Ben']
+    >>> [part for part, _ in introduced("我和老婆小丽住在汉堡")]
+    ['我住在汉堡', '我老婆叫小丽']
+    """
+    told = [
+        (f"{one['who'].capitalize()} {'are' if _SEVERAL.search(one['who']) else 'is'} called {one['name']}", one.span())
+        for one in _WHO.finditer(text)
+    ]
+    in_chinese = [*filter(None, [_ZH_MENTIONED.match(text)]), *_ZH_WHO.finditer(text)]
+    told += [(f"我{one['who']}叫{one['name']}", one.span()) for one in in_chinese]
+    if not told or any(text.strip(" .。") == one for one, _ in told):
+        return []
+    said = _WITH.sub("", _ZH_MENTIONED.sub("我", text))
+    return [(said, (0, len(text))), *told]
 
 
 _NO_ENDING = re.compile(r"\b(?:if|would|never|not|almost|nearly)\b|n['’]t\b|如果|要是|差点|没|别", re.IGNORECASE)
