@@ -14,6 +14,7 @@ from importlib.resources import files
 
 from ..languages import LANGUAGES, cue, dates
 from ..languages.base import word_set
+from .values import is_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,7 @@ _TAIL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _ZH_TAIL = re.compile(r"(?:了|啦|呢|哦|啊|哈|吧|的|呀|现在|这边|那边|工作|上班){1,8}$")
+_PREDICATE = re.compile(r"[\u4e00-\u9fff]的[了啦。！.!\s]*$")  # 我的车是红色的 says what it is like
 _OWN_CLAUSE = re.compile(r"(?<=[，,；;])(?=(?:现在|目前)(?:[在住是开用]))")  # a later clause of the speaker's
 _LEADING = re.compile(r"^(?:now|currently|just|actually|about|around|现在|已经|是|在|到|了|目前)\s*", re.IGNORECASE)
 
@@ -124,6 +126,8 @@ def _matches(text: str, lower: str, *, ended: bool) -> Iterator[SlotValue]:
         name = slot.replace("{k}", (groups.get("k") or "").lower())
         value = _cleaned(groups.get("v") or "")
         if name in seen or (not value and not ended) or (not ended and _negated(found)):
+            continue
+        if not ended and (_PREDICATE.search(groups["v"]) or not is_value(name, value, text)):
             continue
         seen.add(name)
         yield SlotValue(
