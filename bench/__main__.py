@@ -25,7 +25,7 @@ from .hostile_adds import HOSTILE as HOSTILE_TEXTS
 from .hostile_adds import REPEATS, HostileAdds, measure_hostile_adds
 from .hostile_queries import HOSTILE, HostileTimes, measure_hostile
 from .rerank import measure_reranking
-from .search import SearchTimes, measure_searches, searches_of
+from .search import ADD_GROWTH, SearchTimes, measure_searches, searches_of
 from .startup import Start, measure_starts
 
 
@@ -109,6 +109,7 @@ def main() -> int:
         given.json.write_text(json.dumps(figures, indent=2) + "\n")
     missed = [
         *(f"search at {each.size:,}" for each in times if not each.passes),
+        *(f"add at {each.size:,}" for each in times if each.add > ADD_GROWTH * times[0].add),
         *(["reranker"] if not reranking.passes else []),
         *(["repeated traffic"] if not caching.passes else []),
         *(["hostile queries"] if not hostile.passes else []),
