@@ -9,7 +9,7 @@ import pytest
 
 from conftest import WordEmbedder
 from jiyi import Memory
-from jiyi.write.extract import with_dates
+from jiyi.write.dated import with_dates
 
 TUESDAY = datetime(2025, 6, 10, 12, tzinfo=UTC)
 

@@ -41,6 +41,9 @@ def contents(items: list[MemoryItem]) -> list[str]:
         ("My salary is $4,500.", ["My salary is $4,500."]),
         ("我今年34岁。我住在罗马。", ["我今年34岁。", "我住在罗马。"]),
         ("我的生日是3月3号。我住在上海浦东。", ["我住在上海浦东。", "我的生日是3月3号。"]),
+        ("I'm Lena, 34, a nurse from Graz.", ["I'm 34", "I'm a nurse from Graz", "I'm called Lena"]),
+        ("I'm Italian, 34.", ["I'm Italian, 34."]),
+        ("我叫陈晨，29岁，在阿里上班。", ["我29岁", "我叫陈晨", "我在阿里上班"]),
         ("I'm not allergic to nuts, only to peanuts.", ["I'm not allergic to nuts, only to peanuts."]),
     ],
 )

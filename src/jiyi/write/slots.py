@@ -215,6 +215,40 @@ def introduced(text: str) -> list[tuple[str, tuple[int, int]]]:
     return [(said, (0, len(text))), *told]
 
 
+_SELF = re.compile(r"^(?:(?:[Hh]i|[Hh]ello|[Hh]ey)\W+)?(?:I['’]m|I am|[Mm]y name is) (?P<name>[A-Z][\w'’-]+)(?=,)")
+_SELF_CLAUSE = re.compile(
+    r"(?:, and |, | and )(?P<own>\d{1,3}(?: years old)?(?=\W|$)|(?:married|single|divorced)\b(?! \w)"
+    r"|(?:an?|from|living|based|working) (?:(?!, | and (?:\d|an? |from |living |based |working |married)).)+)"
+)
+_ZH_SELF = re.compile(r"^(?:(?:你好|大家好|嗨)[，！。])?我(?:叫|是)(?P<name>[^，。！？、\s]{2,4})(?=，)")
+_ZH_SELF_CLAUSE = re.compile(
+    r"，(?P<own>(?:今年)?\d{1,3}岁|(?:来自|住在?)[^，。]+|在[^，。]+(?:上班|工作)|[^，。我]{0,8}(?:员|师|生|经理|总监|护士|会计))(?=[，。！]|$)"
+)
+
+
+def self_introduced(text: str) -> list[tuple[str, tuple[int, int]]]:
+    """Divide a sentence in which somebody introduces themselves; each part with its position. Empty for others.
+
+    >>> [part for part, _ in self_introduced("Hi, I'm Lena, 34, a nurse from Graz.")]
+    ["I'm called Lena", "I'm 34", "I'm a nurse from Graz"]
+    >>> [part for part, _ in self_introduced("我叫陈晨，29岁，产品经理。")]
+    ['我叫陈晨', '我29岁', '我是产品经理']
+    """
+    for opening, clause, verb in ((_SELF, _SELF_CLAUSE, "I'm "), (_ZH_SELF, _ZH_SELF_CLAUSE, "我")):
+        found = opening.match(text)
+        if found is None or not is_value("name", found["name"], text):
+            continue
+        called = "我叫" if verb == "我" else "I'm called "
+        parts, end = [(called + found["name"], found.span())], found.end()
+        while more := clause.match(text, end):
+            own = more["own"].rstrip(" .!。！")
+            is_a = verb == "我" and not re.search("岁$|^(?:来自|[住在])", own)
+            parts.append((f"{verb}{'是' if is_a else ''}{own}", more.span("own")))
+            end = more.end()
+        return parts if len(parts) > 1 and not text[end:].strip(" .!。！") else []
+    return []
+
+
 _NO_ENDING = re.compile(r"\b(?:if|would|never|not|almost|nearly)\b|n['’]t\b|如果|要是|差点|没|别", re.IGNORECASE)
 _LATIN = re.compile(r"[a-zà-öø-ÿ0-9][a-zà-öø-ÿ0-9'&-]*")
 _HAN = re.compile(r"[\u4e00-\u9fff]{2,}")
