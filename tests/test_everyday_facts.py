@@ -78,6 +78,20 @@ async def test_who_somebody_is_stays_known_when_the_rest_has_ended(
     assert contents([item for item in page.items if item.memory_type != "message"]) == sorted(held)
 
 
+@pytest.mark.parametrize(
+    "story",
+    [
+        ("I live in Rome with my boyfriend Pablo.", "We moved to Bari.", "Pablo and I broke up."),
+        ("My boyfriend is called Pablo.", "I broke up with Pablo."),
+        ("My wife is Petra.", "My wife and I got divorced."),
+        ("我和老公王强住在杭州。", "我们搬到苏州了。", "我和王强离婚了。"),
+    ],
+)
+async def test_a_separation_ends_who_the_partner_is(story: tuple[str, ...], tmp_path: Path) -> None:
+    held = contents(await told(tmp_path, *story))
+    assert not [text for text in held if any(word in text for word in ("called", "My wife is", "老公叫"))]
+
+
 @pytest.mark.parametrize("text", ["please keep answers short", "Call me Jo.", "叫我小王就行", "请用中文回答"])
 async def test_how_to_answer_and_address_the_user_is_remembered(text: str, tmp_path: Path) -> None:
     assert [item.content for item in await told(tmp_path, text)] == [text]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..languages.terms import tokens
+from ..languages.words import normalise
 from ..store.contract import NewMemory
 from ..text_cache import text_cache
 from .build import Context, derived
 from .drafts import Draft, Evidence
 from .extract import split_by_slots, split_clauses, statements
-from .facts import Line
+from .facts import Line, fact_of
 from .slots import SlotValue, introduced, slot_values
 
 LONGEST = 2000  # characters; longer texts are documents and end as a whole
@@ -102,11 +103,24 @@ def names_told(over: Iterable[Line], context: Context) -> Iterator[NewMemory]:
             continue
         for text, _ in introduced(said.content)[1:]:
             evidence = tuple(Evidence(message_id=one.message_id, start=one.start, end=one.end) for _, one in line.told)
+            own = next(iter(slot_values(text)), None)
             draft = Draft(
                 memory_type="fact",
                 content=text,
                 evidence=evidence,
                 occurred_at=line.valid_from,
+                subject=str(said.data.get("speaker") or "user"),
+                attribute=own.slot if own else None,
+                value=own.value if own else None,
+                single=own is not None,
                 data={name: said.data[name] for name in ("extractor", "speaker") if name in said.data},
             )
-            yield derived(draft, context)
+            memory, is_user = derived(draft, context), frozenset({normalise(context.user_id)})
+            fact = fact_of(
+                memory.data,
+                agent_id=context.agent_id,
+                group_id=context.group_id,
+                is_user=is_user,
+                trust=memory.trust,
+            )
+            yield replace(memory, slot=fact.slot) if fact else memory

@@ -59,7 +59,7 @@ _NO_HOME = re.compile(
     r"^(?:院|得|不[好太了惯远]|惯|过|满|着|这|那|附近|客厅|卧室|书房|楼[上下]|[一二三四五六七八九十\d]+[楼层号]|朋友|同学|同事|亲戚)"
     "|^.*(?:酒店|宾馆|旅馆|民宿|青旅|招待所|医院|附近|隔壁|房间)|^.*家$"
 )
-_NO_EMPLOYER = re.compile("^(?:家里?|外地|外面|线上|网上|公司|办公室|图书馆|咖啡[馆厅店]|[这那][里儿边])$")
+_NO_EMPLOYER = re.compile("^(?:家里?|外地|外面|线上|网上|公司|办公室|咖啡[馆厅店]|[这那][里儿边])$")
 _NO_NAMED = re.compile("^.*人$")  # from somewhere, or of some kind
 _NO_CHINESE = {"home": _NO_HOME, "hometown": _NO_HOME, "employer": _NO_EMPLOYER, "manager": _NO_NAMED}
 _CHINESE = {
