@@ -94,3 +94,15 @@ async def test_checks_of_a_new_postgres_database_do_not_read_all_of_a_user(datab
     finally:
         await connection.close()
     assert found[-1] - found[-2] < 400 * 100
+
+
+async def test_a_saved_add_succeeds_even_if_the_rows_cannot_be_counted(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr("jiyi.store.migrations.postgres.analyze", late)
+    async with Memory.open(database, embedder=WordEmbedder()) as memory:
+        receipt = await memory.add([text(at) for at in range(250)], user_id="mei")
+    assert receipt.created == 250

@@ -207,8 +207,8 @@ class PostgresDatabase(Database):
             async with engine.connect() as connection:
                 if (await connection.scalar(_COUNTED) or 0) < MANY:
                     await connection.run_sync(ddl.analyze, [MemoryRow.__tablename__])
-        except (DBAPIError, PoolTimeout) as error:
-            logger.info("rows are not counted: %s", error)
+        except (DBAPIError, PoolTimeout, TimeoutError, OSError) as error:
+            logger.info("rows are not counted: %r", error)
 
     async def pgvector_version(self) -> tuple[int, ...]:
         async with self.reading(None) as session:
