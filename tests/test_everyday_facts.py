@@ -61,6 +61,14 @@ async def test_a_memory_is_the_speakers_own_sentence(text: str, parts: list[str]
             ["I moved to Bari.", "Our sons are called Ed and Al"],
         ),
         (["My sister Ana lives in Lyon.", "Ana moved to Nice."], ["Ana moved to Nice.", "My sister is called Ana"]),
+        (
+            ["I live in Bonn with my wife Anne-Marie.", "We moved to Ulm."],
+            ["My wife is called Anne-Marie", "We moved to Ulm."],
+        ),
+        (
+            ["My best friend lives in Rome.", "My friend lives in Oslo."],
+            ["My best friend lives in Rome.", "My friend lives in Oslo."],
+        ),
         (["我和老公王强住在杭州。", "我们搬到苏州了。"], ["我们搬到苏州了。", "我老公叫王强"]),
         (["我和儿子乐乐住在杭州。", "我们搬到苏州了。"], ["我们搬到苏州了。", "我儿子叫乐乐"]),
         (["我和爸妈一起住在杭州。", "我搬到苏州了。"], ["我搬到苏州了。"]),

@@ -165,7 +165,7 @@ def _subject(who: str | None) -> str | None:
     ):
         return None
     who = re.sub(r"'s$|的$", "", who)
-    if named := re.search(r"^(?:my|our) .* ([A-Z]\w+)$", who, flags=re.IGNORECASE):
+    if named := re.search(r"^(?i:my|our) .* ([A-Z]\w+)$", who):
         return named[1]  # later sentences call her by her name
     return (
         re.sub(r"^(?:my|our) ", "", who, flags=re.IGNORECASE)
@@ -186,7 +186,8 @@ def _patterns(*, ended: bool) -> list[tuple[str, list[str], re.Pattern[str]]]:
     ]
 
 
-_NAMES = r"(?:(?:Dr|Mrs?|Ms|Prof)\.? )?[A-Z][a-zà-öø-ÿ]+(?:(?:, | and )[A-Z][a-zà-öø-ÿ]+)*"
+_ONE = r"[A-ZÀ-ÖØ-Þ][a-zà-öø-ÿ]+(?:['’-][A-ZÀ-ÖØ-Þ][a-zà-öø-ÿ]+)*"
+_NAMES = rf"(?:(?:Dr|Mrs?|Ms|Prof)\.? )?{_ONE}(?:(?:, | and ){_ONE})*"
 _RELATION = rf"(?:[Mm]y|[Oo]ur) (?:\w+ )?(?:{_PERSON}|children)s?"
 _WHO = re.compile(rf"(?P<who>{_RELATION}) (?P<name>(?!{_NO_NAME}){_NAMES})")
 _SEVERAL = re.compile(rf" (?:(?:{_PERSON})s|children)$")

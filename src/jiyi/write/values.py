@@ -1,4 +1,4 @@
-"""What the value of an attribute looks like.
+"""Values of attributes: words that can be one, and words that cannot.
 
 "My boss is Kate" names a boss, "my boss is annoying" does not, and must not end the first one: a sentence states an
 attribute only with a value that can be meant. When in doubt it states none, and both statements are kept.
