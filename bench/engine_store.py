@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from jiyi import Memory
-from jiyi.store.tables import Base
+from jiyi.store.types import METADATA
 
 from .texts import candidates
 
@@ -120,4 +120,4 @@ def _copy_users(database: sqlite3.Connection, users: int) -> None:
 
 
 def _columns(table: str) -> list[str]:
-    return [column.name for column in Base.metadata.tables[table].columns]
+    return [column.name for column in METADATA.tables[table].columns]

@@ -12,7 +12,7 @@ import numpy as np
 
 from jiyi import Memory
 from jiyi.embed import BuiltinEmbedder, Vectors
-from jiyi.store.tables import Base
+from jiyi.store.types import METADATA
 
 from .texts import candidates, statements
 
@@ -96,7 +96,7 @@ def _copy_users(path: Path, originals: int, plan: Plan, advance: Advance) -> Non
     database = sqlite3.connect(path)
     columns = {
         table.name: [f'"{column.name}"' for column in table.columns if column.name not in ("user_id", "seq")]
-        for table in Base.metadata.sorted_tables
+        for table in METADATA.sorted_tables
         if "user_id" in table.columns
     }
     for at in range(originals, plan.others):
@@ -127,5 +127,5 @@ def _note(folder: Path, plan: Plan) -> None:
 
 
 def _description(plan: Plan) -> str:
-    schema = {table.name: [column.name for column in table.columns] for table in Base.metadata.sorted_tables}
+    schema = {table.name: [column.name for column in table.columns] for table in METADATA.sorted_tables}
     return json.dumps({"plan": asdict(plan), "schema": schema})

@@ -30,7 +30,7 @@ from jiyi.embed import BuiltinEmbedder
 from jiyi.index.query import IndexQuery
 from jiyi.scope import Filter
 from jiyi.settings import load_settings
-from jiyi.store.tables import Base
+from jiyi.store.types import METADATA
 
 from .fill import ORIGINALS, PerturbedEmbedder, user_of
 from .round_trips import RoundTrips
@@ -110,7 +110,7 @@ async def fill(url: str, admin: str, given: argparse.Namespace, console: Console
             console.print(f"{user_id}: {size:,} memories in {perf_counter() - began:.0f} s")
     began = perf_counter()
     connection = await asyncpg.connect(admin)
-    for table in Base.metadata.sorted_tables:  # the other users are never searched
+    for table in METADATA.sorted_tables:  # the other users are never searched
         if "user_id" in table.columns:
             listed = ", ".join(f'"{column.name}"' for column in table.columns if column.name not in ("user_id", "seq"))
             await connection.execute(

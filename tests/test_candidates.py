@@ -37,7 +37,7 @@ async def memory(path: Path) -> Memory:
 async def test_relations_begin_with_candidates(memory: Memory) -> None:
     store = memory._engine.store
     async with store.database.reading("mei") as session:
-        wanted = {tuple(row) for row in await session.execute(worked_out("mei"))}
+        wanted = {tuple(row) for row in await session.rows(worked_out("mei"))}
     assert wanted
     select = partial(store.database.select, "mei")
     reader = IndexReader(select=select, user_id="mei", model=memory._engine.embedder.id)

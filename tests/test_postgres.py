@@ -32,7 +32,8 @@ from jiyi.store import schema
 from jiyi.store.changes import tell
 from jiyi.store.migrations import postgres as ddl
 from jiyi.store.postgres import USERS_TABLES, Address
-from jiyi.store.tables import Base, MemoryRow
+from jiyi.store.tables import MemoryRow
+from jiyi.store.types import METADATA
 from jiyi.testing import WordEmbedder
 from postgres_server import PASSWORD, ROLE, Databases
 from support import ask, contents, dump, unused_port
@@ -138,7 +139,7 @@ async def test_nothing_can_be_written_in_anothers_name(two_users: str) -> None:
 
 async def test_every_table_of_users_is_guarded_even_from_its_owner(database: str) -> None:
     guarded = ask(database, "SELECT relname FROM pg_class WHERE relrowsecurity AND relforcerowsecurity")
-    assert {name for (name,) in guarded} == {table for table in Base.metadata.tables if table in USERS_TABLES}
+    assert {name for (name,) in guarded} == {table for table in METADATA.tables if table in USERS_TABLES}
     (role,) = ask(database, "SELECT rolsuper, rolbypassrls FROM pg_roles WHERE rolname = current_user")
     assert role == (False, False), "the tests run as a role for which the wall stands"
 
@@ -294,7 +295,7 @@ async def test_a_connection_that_ends_halfway_is_named(database: str, admin: str
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
                     " AND datname = current_database()"
                 )
-                await (await session.connection()).execute(select(1))
+                await session.rows(select(1))
         await memory.add("likes tea", user_id="mei")
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import select, update
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from conftest import verbatim
 from jiyi import Memory
@@ -16,6 +15,7 @@ from jiyi.errors import StoreError
 from jiyi.keep import maintain
 from jiyi.languages.terms import WORDS_VERSION
 from jiyi.store import checks, entries, maintenance
+from jiyi.store.session import Session
 from jiyi.store.tables import KeywordRow, TermsRow
 from jiyi.testing import WordEmbedder
 from jiyi.write.index import KeywordRules, index_entry
@@ -55,18 +55,11 @@ def test_other_words_are_another_version() -> None:
 async def make_older(memory: Memory, user_id: str) -> None:
     """What an earlier version found other words in."""
 
-    async def work(session: AsyncSession) -> None:
+    async def work(session: Session) -> None:
         mine = TermsRow.user_id == user_id
-        shifted = [
-            {
-                "user_id": user_id,
-                "memory_id": row.memory_id,
-                "hashes": row.hashes + 1,
-                "keyword_hashes": row.keyword_hashes + 1,
-            }
-            for row in await session.scalars(select(TermsRow).where(mine))
-        ]
-        await session.execute(update(TermsRow), shifted)
+        for row in await session.rows(select(TermsRow).where(mine)):
+            shifted = {"hashes": row.hashes + 1, "keyword_hashes": row.keyword_hashes + 1}
+            await session.execute(update(TermsRow).where(mine, TermsRow.memory_id == row.memory_id).values(shifted))
         await session.execute(update(TermsRow).where(mine).values(words_version=0))
         await session.execute(update(KeywordRow).where(KeywordRow.user_id == user_id).values(weight=0.01))
 

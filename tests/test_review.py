@@ -13,7 +13,7 @@ from support import DAY, MONDAY, each_case
 
 def told(name: str, **changes: Any) -> Told:
     values: dict[str, Any] = {
-        "id": name, "content": f"text of {name}", "data": {}, "meta": {}, "confidence": 1.0, "trust": 1.0,
+        "id": name, "content": f"text of {name}", "data": {}, "metadata": {}, "confidence": 1.0, "trust": 1.0,
         "occurred_at": MONDAY, "valid_from": MONDAY, "valid_to": None,
     }  # fmt: skip
     return Told(**{**values, **changes})
@@ -39,7 +39,7 @@ def test_two_values_of_which_there_is_one_are_a_conflict() -> None:
         home("b", "Oslo", data={"ended": True}),
         home("b", "Oslo", data={"value": 5}),
         home("b", "Oslo", data={"attribute": None}),
-        home("b", "Oslo", meta={"reviewed": True}),
+        home("b", "Oslo", metadata={"reviewed": True}),
         home("b", "Oslo", valid_to=MONDAY),
     ):
         assert review(home("a", "Rome"), other) == []

@@ -398,6 +398,8 @@ def test_health_figures_and_users(server: Running, web: httpx.Client) -> None:
 
 
 def test_it_is_not_ready_when_a_job_has_failed_or_nobody_does_it(server: Running, web: httpx.Client) -> None:
+    from sqlalchemy import update
+
     from jiyi.models import utc_now
     from jiyi.store.tables import JobRow
 
@@ -405,9 +407,7 @@ def test_it_is_not_ready_when_a_job_has_failed_or_nobody_does_it(server: Running
 
     def change(**values: Any) -> None:
         async def work(session: Any) -> None:
-            job = await session.get(JobRow, (receipt["user_id"], receipt["id"]))
-            for name, value in values.items():
-                setattr(job, name, value)
+            await session.execute(update(JobRow).where(JobRow.id == receipt["id"]).values(values))
 
         server.do(server.memory._engine.store.database.write([], work))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import update
 
 from jiyi import InvalidInput, Memory
 from jiyi.http_server import bind_socket, host_names, without_port
@@ -92,7 +93,8 @@ def test_a_key_ends_when_it_said(server: Running) -> None:
         assert web.get("/v1/whoami").status_code == 200
 
     async def end(session: Any) -> None:
-        (await session.get(ApiKeyRow, key_id_of(key))).expires_at = utc_now()
+        mine = ApiKeyRow.id == key_id_of(key)
+        await session.execute(update(ApiKeyRow).where(mine).values(expires_at=utc_now()))
 
     server.do(server.memory._engine.store.database.write([], end))
     server.memory.keys._cached = None  # rather than wait for a second

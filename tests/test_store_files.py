@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 import workers
 from jiyi import Memory, NotAStore, SchemaTooNew, SettingsError, StoreError, StoreUnavailable
@@ -296,15 +297,13 @@ async def test_the_promised_pragmas_hold_on_every_connection(memory: Memory, pat
         memory._engine.store.database.reading("mei") as reading,
     ):
         for session in (writing, reading):
-            connection = await session.connection()
             for pragma, value in (
                 ("journal_mode", "wal"),
                 ("synchronous", 2),
                 ("foreign_keys", 1),
                 ("secure_delete", 1),
             ):
-                found = (await connection.exec_driver_sql(f"PRAGMA {pragma}")).scalar()
-                assert found == value, pragma
+                assert await session.scalar(text(f"PRAGMA {pragma}")) == value, pragma
 
 
 async def test_another_writer_is_waited_for(path: Path) -> None:

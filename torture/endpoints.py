@@ -180,7 +180,7 @@ async def vectors_of(memory: Memory) -> dict[str, Any]:
     from jiyi.store.tables import EmbeddingRow
 
     async with memory._engine.store.database.reading("mei") as session:
-        rows = await session.execute(select(EmbeddingRow.memory_id, EmbeddingRow.vector))
+        rows = await session.rows(select(EmbeddingRow.memory_id, EmbeddingRow.vector))
         return {memory_id: np.asarray(vector) for memory_id, vector in rows}
 
 

@@ -173,7 +173,7 @@ def _switch_off(what: str | None, off: ExitStack) -> None:
         async def anybodys(session, user_id, name):  # type: ignore[no-untyped-def]
             named = select(MemoryRow).where(or_(MemoryRow.id == name, MemoryRow.memory_key == name))
             with suppress(IndexError):
-                return (await session.scalars(named)).all()[0]
+                return (await session.rows(named))[0]
             return await rightly(session, user_id, name)
 
         rightly = memories.memory_row

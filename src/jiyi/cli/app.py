@@ -1,6 +1,5 @@
 """The command table, exit codes, and the commands about the installation: demo, doctor, version."""
 
-import asyncio
 from copy import copy
 from typing import Annotated, Any
 
@@ -25,9 +24,11 @@ def demo(lang: opt.Lang = "en") -> None:
 
     It runs offline, in a temporary store; your memories are not touched.
     """
+    from asyncio import run
+
     from .demo import play
 
-    played = asyncio.run(play(lang, quiet=options().as_json))
+    played = run(play(lang, quiet=options().as_json))
     if options().as_json:
         show(played, str)
 
@@ -42,10 +43,12 @@ def doctor() -> None:
 
     Secrets are never shown. Exit code 1 if something does not work.
     """
+    from asyncio import run
+
     from .doctor import State, examine, report
 
     with err().status("examining …"):
-        checks = asyncio.run(examine(options().store))
+        checks = run(examine(options().store))
     healthy = all(check.state is not State.BROKEN for check in checks)
     found = {"healthy": healthy, "checks": [check.as_dict() for check in checks]}
     show(found, lambda _: report(checks, healthy))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import Sequence
@@ -166,10 +165,12 @@ def restore(
     from .render import backup_line, memory_card
 
     if backup is not None:
+        from asyncio import run
+
         from ..transfer.backup import restore_backup
 
         with progress("checking") as advance:
-            done = asyncio.run(restore_backup(backup, options().store, force=force, progress=advance))
+            done = run(restore_backup(backup, options().store, force=force, progress=advance))
         show(done, backup_line)
         return
     fields: dict[str, Any] = {"version": version, "actor": actor, "reason": reason}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import sys
@@ -20,6 +19,8 @@ from ..errors import NotFound
 from . import plain_text
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from rich.console import Console, RenderableType
 
     from ..memory import Memory
@@ -98,13 +99,15 @@ def call(
     user: str | None = None,
     workspace: Path | None = None,
     create: bool = False,
-    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    loop_factory: Callable[[], AbstractEventLoop] | None = None,
 ) -> T:
     """Open the memory, call a function with it and the user, and close it. Only with `create` may a store be created.
 
     The user is `user`, that of the options, or that of the settings; None if the command is for all users. Ctrl-C
     cancels the work and closes the database in order.
     """
+    from asyncio import Runner
+
     from ..memory import Memory
     from ..settings import load_settings
 
@@ -121,7 +124,7 @@ def call(
         async with Memory.open(given.store, settings=settings, workspace=workspace) as memory:
             return await verb(memory, who)
 
-    with asyncio.Runner(loop_factory=loop_factory) as runner:
+    with Runner(loop_factory=loop_factory) as runner:
         return runner.run(work())
 
 

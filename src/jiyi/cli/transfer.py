@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -132,10 +131,12 @@ def migrate_store(source: SourceStore, target: TargetStore) -> None:
     Stop all writers first. A run that was interrupted, by Ctrl-C or a
     crash, continues the next time.
     """
+    from asyncio import run
+
     from ..transfer.migrate import migrate_store as migrate
 
     with progress("copying") as advance:
-        moved = asyncio.run(migrate(source, target, progress=advance))
+        moved = run(migrate(source, target, progress=advance))
     rows, tables = sum(moved.rows.values()), len(moved.rows)
     said = f"{rows:,} rows of {tables} tables are equal in both stores; {moved.copied:,} were copied this time"
     show(moved, lambda _: said)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -101,11 +100,13 @@ def watch(folder: Folder = None) -> None:
     $ jiyi workspace watch notes
     $ jiyi workspace watch 笔记 --store ./记忆.db
     """
+    from asyncio import CancelledError
+
     root = _root(folder)
     err().print(f"watching {root}; Ctrl-C stops")
     try:
         call(lambda memory, _: memory.workspace.watch(report=_show_report), workspace=root, create=True)
-    except (KeyboardInterrupt, asyncio.CancelledError):
+    except (KeyboardInterrupt, CancelledError):
         raise typer.Exit(0) from None
 
 

@@ -170,7 +170,7 @@ def _document(memory: ProjectedMemory) -> dict[str, Any]:
         "keywords": [keyword for keyword, _, _ in memory.keywords],
         "tags": list(memory.tags),
         "data": _plain(memory.data),
-        "metadata": _plain(memory.meta),
+        "metadata": _plain(memory.metadata),
         "importance_score": memory.importance,
         "confidence": memory.confidence,
         "trust": memory.trust,

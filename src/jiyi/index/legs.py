@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from .query import Floats, IndexQuery, Scope, Slots
 
 if TYPE_CHECKING:
+    from ..store.session import Session
     from .user_index import UserIndex
     from .vectors import PassageVectors
 
@@ -150,10 +150,10 @@ class VectorLeg(Protocol):
 class ExternalVectors(Protocol):
     """A vector engine that fills `vectors.LoadedVectors` before each query, for users with very many memories."""
 
-    async def dimension(self, session: AsyncSession, user_id: str, model: str) -> int | None:
+    async def dimension(self, session: Session, user_id: str, model: str) -> int | None:
         """Return the dimension of the user's vectors in the engine, or None if it has none."""
 
-    async def load(self, session: AsyncSession, index: UserIndex, query: IndexQuery) -> None:
+    async def load(self, session: Session, index: UserIndex, query: IndexQuery) -> None:
         """Load the vectors that a query needs into the index."""
 
     async def maintain(self, user_id: str) -> None:

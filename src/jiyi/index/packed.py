@@ -13,13 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import BigInteger, BindParameter, LargeBinary, bindparam, delete, insert, select, type_coerce
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from .. import __version__
 from ..errors import JiyiError
 from ..ids import erased
 from ..languages.terms import WORDS_VERSION
-from ..store.database import select_in
+from ..store.session import Session
 from ..store.store import Store
 from ..store.tables import ChangeRow, EmbeddingRow, KeywordRow, MemoryRow, PackedIndexRow
 from .legs import COLUMNS
@@ -81,11 +80,12 @@ async def save(store: Store, user_id: str, seen: int, parts: Mapping[str, bytes]
     it everything works, so a failure is only logged."""
     rows = [{"user_id": user_id, "name": name, "seen": seen, "data": data} for name, data in parts.items()]
 
-    async def work(session: AsyncSession) -> None:
-        if await session.scalar(_DELETED, {"user_id": user_id, "erased": erased(user_id), "seen": seen}):
+    async def work(session: Session) -> None:
+        [deleted] = await session.select((_DELETED, {"user_id": user_id, "erased": erased(user_id), "seen": seen}))
+        if deleted:
             return
         await session.execute(delete(PackedIndexRow).where(PackedIndexRow.user_id == user_id))
-        await (await session.connection()).execute(insert(PackedIndexRow), rows)
+        await session.execute(insert(PackedIndexRow), rows)
 
     try:
         await store.database.write([user_id], work)
@@ -94,16 +94,16 @@ async def save(store: Store, user_id: str, seen: int, parts: Mapping[str, bytes]
 
 
 async def load(
-    store: Store, session: AsyncSession, user_id: str, model: str, dimension: int, *, external: bool
+    store: Store, session: Session, user_id: str, model: str, dimension: int, *, external: bool
 ) -> UserIndex | None:
     """Return the packed index with vectors and vocabulary as they are now; None if there is none that fits."""
 
-    async def read(work: Callable[[AsyncSession], Coroutine[Any, Any, T]]) -> T:
+    async def read(work: Callable[[Session], Coroutine[Any, Any, T]]) -> T:
         if store.database.has_pgvector:  # whoever holds a connection of the pool must not wait for another
             return await work(session)
         return await store.database.read(user_id, work)  # in a thread, which is faster
 
-    [rows] = await read(lambda session: select_in(session, (_PARTS, {"user_id": user_id})))
+    [rows] = await read(lambda session: session.select((_PARTS, {"user_id": user_id})))
     parts = {name: data for name, _, data in rows}
     if ABOUT not in parts:
         return None
@@ -125,14 +125,14 @@ async def load(
     return index
 
 
-async def _fill(index: UserIndex, user_id: str, session: AsyncSession) -> None:
+async def _fill(index: UserIndex, user_id: str, session: Session) -> None:
     """Read what is not packed: vectors, unless they stay in the database, vocabulary and recalls."""
     ids = [] if index.external else index.ids
     for slot in range(0, len(ids), VECTORS_AT_ONCE):
         span = {"first": ids[slot], "last": ids[min(slot + VECTORS_AT_ONCE, len(ids)) - 1]}
-        [rows] = await select_in(session, (_VECTORS, {"user_id": user_id, "model": index.model, **span}))
+        [rows] = await session.select((_VECTORS, {"user_id": user_id, "model": index.model, **span}))
         index.set_vectors(slot, rows)
     of_user = {"user_id": user_id}
-    words, recalled = await select_in(session, (VOCABULARY, of_user), (_RECALLED, of_user))
+    words, recalled = await session.select((VOCABULARY, of_user), (_RECALLED, of_user))
     index.words.learn([word for (word,) in words])
     index.set_recalls(recalled)

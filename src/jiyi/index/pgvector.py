@@ -25,14 +25,14 @@ from sqlalchemy import (
     literal,
     select,
 )
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..scope import Filter
 from ..store.database import chunks
 from ..store.entries import vector_of_memory
 from ..store.memories import conditions
 from ..store.postgres import PostgresDatabase
-from ..store.tables import Base, EmbeddingRow, MemoryRow
+from ..store.session import Session
+from ..store.tables import EmbeddingRow, MemoryRow
 from ..store.types import Pgvector
 from .query import IndexQuery
 from .user_index import UserIndex
@@ -51,7 +51,7 @@ SETTINGS = {
     "enable_sort": "off",  # the planner overestimates the cost of the index
 }
 
-_VECTORS = Base.metadata.tables[EmbeddingRow.__tablename__]
+_VECTORS = EmbeddingRow.__table__
 _catalog = MetaData()
 _classes = Table("pg_class", _catalog, Column("oid"), Column("relname", String))
 _indexes = Table("pg_index", _catalog, Column("indexrelid"), Column("indisvalid", Boolean))
@@ -70,10 +70,10 @@ class Found:
         return int(self.name.rpartition("_")[2])
 
 
-async def found(session: AsyncSession, user_id: str, model: str | None = None) -> list[Found]:
+async def found(session: Session, user_id: str, model: str | None = None) -> list[Found]:
     joined = _classes.join(_indexes, _indexes.c.indexrelid == _classes.c.oid)
     mine = _classes.c.relname.startswith(_name(user_id, model), autoescape=True)
-    rows = await session.execute(select(_classes.c.relname, _indexes.c.indisvalid).select_from(joined).where(mine))
+    rows = await session.rows(select(_classes.c.relname, _indexes.c.indisvalid).select_from(joined).where(mine))
     return [Found(name=name, valid=valid) for name, valid in rows]
 
 
@@ -84,12 +84,12 @@ class PgVectors:
         self._database = database
         self._above = above  # vectors of one user; 0 means never
 
-    async def dimension(self, session: AsyncSession, user_id: str, model: str) -> int | None:
+    async def dimension(self, session: Session, user_id: str, model: str) -> int | None:
         """Return the dimension of the vectors that the user's index holds, or None without an index."""
         valid = [one.dimension for one in await found(session, user_id, model) if one.valid]
         return valid[0] if valid else None
 
-    async def load(self, session: AsyncSession, index: UserIndex, query: IndexQuery) -> None:
+    async def load(self, session: Session, index: UserIndex, query: IndexQuery) -> None:
         """Load the nearest vectors, and those of memories that match by words, into the index."""
         wanted = [vector for vector in (query.vector, *query.turns) if vector is not None]
         ids: set[str] = set()
@@ -97,7 +97,7 @@ class PgVectors:
             ids.update(index.by_words(query, BY_WORDS))
             often = index.in_scope(query.filter) * SELDOM >= len(index)
             if often:
-                await (await session.connection()).execute(_SET)
+                await session.execute(_SET)
             for vector in wanted:
                 # Also the farthest, nearest to the opposite vector: similarities are scaled from worst to best.
                 for one, number in ((vector, NEAREST), (-vector, FARTHEST)):
@@ -144,7 +144,7 @@ def _nearest(where: Filter, model: str, vector: NDArray[np.float32], number: int
 
 
 async def _vectors(
-    session: AsyncSession, user_id: str, model: str, ids: Sequence[str], dimension: int
+    session: Session, user_id: str, model: str, ids: Sequence[str], dimension: int
 ) -> tuple[list[str], NDArray[np.float32]]:
     names: list[str] = []
     vectors: list[NDArray[np.float32]] = []
@@ -156,19 +156,19 @@ async def _vectors(
             EmbeddingRow.model == model,
             EmbeddingRow.dimension == dimension,
         )
-        for memory_id, vector in await session.execute(statement):
+        for memory_id, vector in await session.rows(statement):
             names.append(memory_id)
             vectors.append(vector)
     return names, np.stack(vectors) if vectors else np.empty((0, dimension), np.float32)
 
 
-async def sizes(session: AsyncSession, user_id: str, most: int) -> dict[tuple[str, int], int]:
+async def sizes(session: Session, user_id: str, most: int) -> dict[tuple[str, int], int]:
     """Count a user's vectors by model and dimension, up to a limit."""
     some = (
         select(EmbeddingRow.model, EmbeddingRow.dimension).where(EmbeddingRow.user_id == user_id).limit(most).subquery()
     )
     statement = select(some.c.model, some.c.dimension, func.count()).group_by(some.c.model, some.c.dimension)
-    return {(model, size): number for model, size, number in await session.execute(statement)}
+    return {(model, size): number for model, size, number in await session.rows(statement)}
 
 
 def index_for(user_id: str, model: str, size: int) -> Index:

@@ -24,9 +24,10 @@ from sqlalchemy import (
 from ..languages.words import normalise
 from ..roles import is_person
 from ..store.contract import EXTRACTED
-from ..store.database import Rows, chunks
+from ..store.database import chunks
 from ..store.entries import vector_of_memory
 from ..store.memories import GATHERED, Selects
+from ..store.session import Rows
 from ..store.tables import EmbeddingRow, KeywordRow, MemoryRow, MemorySourceRow, TermsRow
 from ..text.passages import COMPRESSED
 from ..text_cache import text_cache

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from sqlalchemy import bindparam, func, or_, select
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..ids import erased
 from ..scope import Lifetimes
 from ..store.contract import SearchSnapshot
-from ..store.database import chunks, select_in
+from ..store.database import chunks
 from ..store.memories import Selects, worked_out
+from ..store.session import Session
 from ..store.store import Store
 from ..store.tables import ChangeRow, MemoryRow
 from . import packed
@@ -206,7 +206,7 @@ def _fits(index: UserIndex | None, model: str, dimension: int) -> TypeGuard[User
     return not dimension or not index.dimension or index.dimension == dimension
 
 
-async def _load(session: AsyncSession, user_id: str, model: str, dimension: int, *, external: bool) -> UserIndex:
+async def _load(session: Session, user_id: str, model: str, dimension: int, *, external: bool) -> UserIndex:
     # Read the position first: a change committed while the rows are read is then applied again, not missed.
     seen = select(func.max(ChangeRow.seq)).where(ChangeRow.user_id.in_([user_id, erased(user_id)]))
     index = UserIndex(model, dimension, seen=await session.scalar(seen) or 0, external=external)
@@ -218,21 +218,20 @@ async def _load(session: AsyncSession, user_id: str, model: str, dimension: int,
         last = rows[-1].id
     await asyncio.to_thread(index.words.settle)
     index.words.learn(await _vocabulary(session, user_id))
-    index.link((await session.execute(worked_out(user_id))).all())
+    index.link(await session.rows(worked_out(user_id)))
     return index
 
 
-async def _vocabulary(session: AsyncSession, user_id: str) -> list[str]:
-    [found] = await select_in(session, (packed.VOCABULARY, {"user_id": user_id}))
+async def _vocabulary(session: Session, user_id: str) -> list[str]:
+    [found] = await session.select((packed.VOCABULARY, {"user_id": user_id}))
     return [keyword for (keyword,) in found]
 
 
 async def index_rows(
-    session: AsyncSession, user_id: str, model: str, *, after: str = "", external: bool = False
+    session: Session, user_id: str, model: str, *, after: str = "", external: bool = False
 ) -> list[IndexRow]:
     """Return the next rows of a user, in the order of their ids."""
     statement = rows_statement(user_id, model, external=external)
     statement = statement.where(MemoryRow.id > after).order_by(MemoryRow.id).limit(LOAD_AT_ONCE)
-    found: Iterable[Any] = await (await session.connection()).execute(statement)  # tuples are faster than ORM objects
-    reader = IndexReader(select=partial(select_in, session), user_id=user_id, model=model)
-    return await reader.with_passages([index_row(*row) for row in found])
+    reader = IndexReader(select=session.select, user_id=user_id, model=model)
+    return await reader.with_passages([index_row(*row) for row in await session.rows(statement)])

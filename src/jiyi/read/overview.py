@@ -223,7 +223,7 @@ def to_review(
     """Return the ids of memories that need a look, with the reason, conflicts first."""
     now = utc_now()
     open_ = [
-        one for one in memories if (one.valid_to is None or one.valid_to > now) and not one.meta.get(REVIEWED)
+        one for one in memories if (one.valid_to is None or one.valid_to > now) and not one.metadata.get(REVIEWED)
     ]  # newest first
     by_id = {one.id: one for one in open_}
     found: list[tuple[ReviewReason, list[str]]] = []

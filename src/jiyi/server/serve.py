@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import re
@@ -158,10 +159,12 @@ class Server(ReturningServer):
         await self._shared.uploads.start()
         before = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_S)
+        gc.freeze()  # what is loaded stays until the end: searching it for garbage would only make requests wait
         try:
             await super().serve(sockets)
         finally:
             sys.setswitchinterval(before)
+            gc.unfreeze()
             await self._shared.uploads.close()
 
     async def shutdown(self, sockets: Any = None) -> None:

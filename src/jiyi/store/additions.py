@@ -5,19 +5,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from types import SimpleNamespace
 
 from sqlalchemy import and_, bindparam, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import ConnectionLost, InvalidInput
 from ..models import MemoryItem, Receipt, ReceiptState, from_micros, utc_now
 from . import jobs
 from .contract import NOT_INDEXED, Addition, Change, Effects, Lease, NewMemory, SlotEntry, Source, Stale
-from .database import Inserts, Repository, Values, values_of
+from .database import Inserts, Repository, values_of
 from .dependencies import Dependencies, cited_messages, look_up, slots
 from .edits import apply_changes, retire_expired, revision_values
 from .entries import index_values, without_vector
 from .memories import item, items, known_by_hash, memory_rows, select_known
+from .session import Session, Values
 from .tables import (
     JobMemoryRow,
     JobRow,
@@ -33,7 +34,7 @@ from .tables import (
 MANY = 200  # memories of one `add`
 
 
-async def save(session: AsyncSession, addition: Addition) -> Receipt:
+async def save(session: Session, addition: Addition) -> Receipt:
     """Write one `add` and its job."""
     user_id = addition.user_id
     if addition.idempotency_key is not None:
@@ -63,22 +64,22 @@ async def save(session: AsyncSession, addition: Addition) -> Receipt:
     inserts.add(JobRow, [job])
     inserts.add(JobMemoryRow, _job_memories(user_id, addition.id, [one.id for one in saved.memories], first=0))
     await inserts.run(session)
-    return jobs.to_receipt(JobRow(**job), saved.memories, saved.ended)
+    return jobs.to_receipt(SimpleNamespace(**job), saved.memories, saved.ended)
 
 
-async def complete(session: AsyncSession, lease: Lease, addition: Addition) -> None:
+async def complete(session: Session, lease: Lease, addition: Addition) -> None:
     """Write the result of a job, if the worker still holds its lease."""
     job = await jobs.held(session, lease, utc_now())
     saved = await _write(session, addition)
     mine = and_(JobMemoryRow.user_id == job.user_id, JobMemoryRow.job_id == job.id)
-    before = dict((await session.execute(select(JobMemoryRow.memory_id, JobMemoryRow.position).where(mine))).all())
+    before = dict(await session.rows(select(JobMemoryRow.memory_id, JobMemoryRow.position).where(mine)))
     new = [memory.id for memory in saved.memories if memory.id not in before]
     inserts = Inserts()
     inserts.add(JobMemoryRow, _job_memories(job.user_id, job.id, new, first=max(before.values(), default=-1) + 1))
     await inserts.run(session)
     unembedded = await without_vector(session, addition.user_id, [*before, *new], addition.model)
     state, problems = _state(addition, saved.problems, len(unembedded))
-    jobs.finish(job, utc_now(), state, problems, created=len(saved.created))
+    await jobs.finish(session, job, utc_now(), state, problems, created=len(saved.created))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ class _Saved:
     ended: list[MemoryItem]  # older memories that new ones supersede
 
 
-async def _write(session: AsyncSession, addition: Addition) -> _Saved:
+async def _write(session: Session, addition: Addition) -> _Saved:
     found = await look_up(session, addition)
     if found.expired:
         await retire_expired(session, addition.user_id, sorted(found.expired), addition.at)
@@ -109,7 +110,6 @@ async def _write(session: AsyncSession, addition: Addition) -> _Saved:
         changes = [(there[one.id], one.change) for one in effects.changes]
         await apply_changes(session, addition.user_id, changes, inserts)
         superseded = [one.id for one in effects.changes if one.change.values.get("superseded_by")]
-        await session.flush()
     _add_evidence(inserts, addition, effects, found)
     await inserts.run(session)
     known = [*found.known.values(), *addition.met]
@@ -221,7 +221,7 @@ _GROW = (
 
 
 async def _add_units(
-    session: AsyncSession, inserts: Inserts, addition: Addition, there: Mapping[str, tuple[list[str], int, int]]
+    session: Session, inserts: Inserts, addition: Addition, there: Mapping[str, tuple[list[str], int, int]]
 ) -> None:
     """Start units or extend existing ones."""
     new: dict[str, Values] = {}
@@ -255,7 +255,7 @@ async def _add_units(
             }
     inserts.add(UnitRow, new.values())
     if grown:
-        await (await session.connection()).execute(_GROW, list(grown.values()))
+        await session.execute(_GROW, list(grown.values()))
     inserts.add(
         UnitMessageRow,
         (
@@ -356,7 +356,7 @@ class Additions(Repository):
         if not wanted:
             return await select_known(partial(self._database.select, user_id), user_id, hashes, now), []
 
-        async def read(session: AsyncSession) -> tuple[dict[str, str], list[SlotEntry]]:
+        async def read(session: Session) -> tuple[dict[str, str], list[SlotEntry]]:
             known = await known_by_hash(session, user_id, hashes, now)
             return known, await slots(session, user_id, wanted)
 
@@ -376,5 +376,5 @@ class Additions(Repository):
         await self._database.write([lease.user_id], lambda session: complete(session, lease, addition))
 
 
-async def _save_again(session: AsyncSession, addition: Addition) -> Receipt:
+async def _save_again(session: Session, addition: Addition) -> Receipt:
     return await jobs.receipt_by_id(session, addition.user_id, addition.id) or await save(session, addition)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..ids import erased
 from ..languages.words import normalise
 from ..models import from_micros
 from .contract import FeedPosition, SearchSnapshot
 from .database import Database, Inserts, Repository
+from .session import Session
 from .tables import SHARED, ChangeRow, SynonymRow
 
 SETTLE_PAUSES_S = (0.002, 0.01, 0.03, 0.06, 0.1, 0.1)
@@ -46,7 +46,7 @@ _HAS_SYNONYMS = sa.select(sa.exists().where(SynonymRow.user_id.in_([sa.bindparam
 MOST_POSITIONS = 10_000
 
 
-async def tell(session: AsyncSession, user_id: str, memory_ids: Sequence[str], action: str) -> None:
+async def tell(session: Session, user_id: str, memory_ids: Sequence[str], action: str) -> None:
     """Add changes to the change feed."""
     inserts = Inserts()
     inserts.tell(user_id, memory_ids, action)
@@ -110,9 +110,9 @@ class Changes(Repository):
                 return max(seen, tip), []
             settled = await self._settled(session)
             since = sa.select(ChangeRow.user_id).where(ChangeRow.seq > seen, ChangeRow.user_id != SHARED).distinct()
-            return tip if settled else seen, list(await session.scalars(since))
+            return tip if settled else seen, await session.scalars(since)
 
-    async def _settled(self, session: AsyncSession) -> bool:
+    async def _settled(self, session: Session) -> bool:
         """Wait a moment for running transactions to end; return False if one goes on."""
         running = await self._database.writers(session)
         for pause in SETTLE_PAUSES_S:

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Table, and_, delete, exists, func, select, tuple_, update
-from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import aliased
+from sqlalchemy import ColumnElement, Row, Table, and_, delete, exists, func, insert, select, tuple_, update
 
 from ..languages.terms import WORDS_VERSION
 from ..models import utc_now
@@ -20,7 +18,9 @@ from .database import Repository, chunks, from_row
 from .edits import revision_values
 from .entries import insert_index
 from .memories import known_by_hash
-from .tables import SHARED, Base, EmbeddingRow, KeywordRow, MemoryRow, RevisionRow, TermsRow
+from .session import Session, Values
+from .tables import SHARED, EmbeddingRow, KeywordRow, MemoryRow, RevisionRow, TermsRow
+from .types import METADATA, aliased
 
 ACTOR = "verify"
 UNKNOWN_VERSION = "its history did not know of this version"
@@ -76,7 +76,7 @@ class Repair:
 
 
 async def memories(
-    session: AsyncSession,
+    session: Session,
     user_id: str | None,
     *,
     after: tuple[str, str],
@@ -107,7 +107,7 @@ async def memories(
         .scalar_subquery()
     )
     statement = (
-        select(MemoryRow, TermsRow, EmbeddingRow, parts, told)
+        select(MemoryRow, *_TERMS, *_VECTOR, parts.label("vectors"), told.label("told"))
         .outerjoin(TermsRow, own)
         .outerjoin(EmbeddingRow, vector)
         .where(key > after)
@@ -118,83 +118,75 @@ async def memories(
         statement = statement.where(MemoryRow.user_id == user_id)
     if ids is not None:
         statement = statement.where(MemoryRow.id.in_(ids))
-    found = (await session.execute(statement)).all()
+    found = await session.rows(statement)
     keywords: defaultdict[tuple[str, str], list[tuple[str, float, str]]] = defaultdict(list)
-    for some in chunks([(memory.user_id, memory.id) for memory, *_ in found], 200):
+    for some in chunks([(row.user_id, row.id) for row in found], 200):
         of_these = tuple_(KeywordRow.user_id, KeywordRow.memory_id).in_(some)
-        for row in await session.scalars(select(KeywordRow).where(of_these)):
-            keywords[row.user_id, row.memory_id].append((row.keyword, row.weight, row.source))
-    return [
-        _checked(memory, terms, embedding, vectors, keywords[memory.user_id, memory.id], bool(known))
-        for memory, terms, embedding, vectors, known in found
-    ]
+        for word in await session.rows(select(KeywordRow).where(of_these)):
+            keywords[word.user_id, word.memory_id].append((word.keyword, word.weight, word.source))
+    return [_checked(row, keywords[row.user_id, row.id]) for row in found]
 
 
-def _checked(
-    memory: MemoryRow,
-    terms: TermsRow | None,
-    embedding: EmbeddingRow | None,
-    vectors: int,
-    keywords: Sequence[tuple[str, float, str]],
-    told: bool,
-) -> Checked:
+_TERMS = (TermsRow.length, TermsRow.asks, TermsRow.hashes, TermsRow.counts, TermsRow.keyword_hashes)
+_VECTOR = (EmbeddingRow.model, EmbeddingRow.dimension, EmbeddingRow.vector)
+
+
+def _checked(row: Any, keywords: Sequence[tuple[str, float, str]]) -> Checked:
     none = np.empty(0, np.int64)
-    return from_row(
-        Checked,
-        memory,
-        length=None if terms is None else terms.length,
-        asks=0.0 if terms is None else terms.asks,
-        hashes=none if terms is None else terms.hashes,
-        counts=none.astype(np.uint16) if terms is None else terms.counts,
-        keyword_hashes=none if terms is None else terms.keyword_hashes,
-        keywords=tuple(keywords),
-        model=None if embedding is None else embedding.model,
-        dimension=0 if embedding is None else embedding.dimension,
-        vector=None if embedding is None else embedding.vector,
-        vectors=vectors,
-        told=told,
-    )
+    instead = {  # of terms and vectors that are missing
+        "asks": 0.0,
+        "hashes": none,
+        "counts": none.astype(np.uint16),
+        "keyword_hashes": none,
+        "dimension": 0,
+    }
+    known = {name: value if (stored := getattr(row, name)) is None else stored for name, value in instead.items()}
+    return from_row(Checked, row, **known, keywords=tuple(keywords), told=bool(row.told))
 
 
-async def repair(session: AsyncSession, wanted: Sequence[Repair]) -> list[str]:
+async def repair(session: Session, wanted: Sequence[Repair]) -> list[str]:
     """Repair memories that were not changed meanwhile; return their ids."""
     done = []
     for one in wanted:
-        row = await session.get(MemoryRow, (one.user_id, one.id))
+        mine = and_(MemoryRow.user_id == one.user_id, MemoryRow.id == one.id)
+        row = await session.first(select(MemoryRow).where(mine))
         if row is None or row.version != one.version:
             continue
-        if one.dedupe_hash is not None and not await _set_hash(session, row, one.dedupe_hash):
+        if one.dedupe_hash is not None and not await _may_have(session, row, one.dedupe_hash):
             continue
-        row.slot = row.slot if one.slot is None else one.slot
+        values: Values = {
+            name: getattr(one, name) for name in ("dedupe_hash", "slot") if getattr(one, name) is not None
+        }
         if one.index is not None:
-            row.near_hash = one.index.near_hash
+            values["near_hash"] = one.index.near_hash
+        if values:
+            await session.execute(update(MemoryRow).where(mine).values(values))
+        if one.index is not None:
             for table in (TermsRow, KeywordRow):
                 await session.execute(delete(table).where(table.user_id == one.user_id, table.memory_id == one.id))
             await insert_index(session, one.user_id, {one.id: one.index})
         if one.without_vector:
-            mine = and_(EmbeddingRow.user_id == one.user_id, EmbeddingRow.memory_id == one.id)
-            await session.execute(delete(EmbeddingRow).where(mine))
+            of_memory = and_(EmbeddingRow.user_id == one.user_id, EmbeddingRow.memory_id == one.id)
+            await session.execute(delete(EmbeddingRow).where(of_memory))
         if one.history:
             change = Change(values={}, action="update", actor=ACTOR, reason=UNKNOWN_VERSION, at=row.updated_at)
-            session.add(RevisionRow(**revision_values(row.user_id, row.id, row.version, change, None)))
+            missing = revision_values(row.user_id, row.id, row.version, change, None)
+            await session.execute(insert(RevisionRow), [missing])
         await tell(session, one.user_id, [one.id], "update")
         done.append(one.id)
     return done
 
 
-async def _set_hash(session: AsyncSession, row: MemoryRow, said: str) -> bool:
-    """Set the dedupe hash unless another current memory has it."""
+async def _may_have(session: Session, row: Row[MemoryRow], said: str) -> bool:
+    """Return False if another current memory has this dedupe hash."""
     twin = (await known_by_hash(session, row.user_id, [said], utc_now())).get(said, row.id)
-    if row.status == "active" and row.valid_to is None and twin != row.id:
-        return False
-    row.dedupe_hash = said
-    return True
+    return twin == row.id or row.status != "active" or row.valid_to is not None
 
 
 def _orphans(user_id: str | None) -> list[tuple[Table, ColumnElement[bool]]]:
     """Return each table that refers to another, with the condition that the parent is missing."""
     found: list[tuple[Table, ColumnElement[bool]]] = []
-    for table in Base.metadata.sorted_tables:
+    for table in METADATA.sorted_tables:
         for constraint in table.foreign_key_constraints:
             parent = constraint.referred_table.alias()
             same = [parent.columns[key.column.name] == key.parent for key in constraint.elements]
@@ -204,7 +196,7 @@ def _orphans(user_id: str | None) -> list[tuple[Table, ColumnElement[bool]]]:
     return found
 
 
-async def orphans(session: AsyncSession, user_id: str | None) -> dict[str, int]:
+async def orphans(session: Session, user_id: str | None) -> dict[str, int]:
     """Count rows whose parent is missing, by table."""
     found: dict[str, int] = {}
     for table, missing in _orphans(user_id):
@@ -221,12 +213,12 @@ def _dangling(user_id: str | None) -> ColumnElement[bool]:
     return lost if user_id is None else and_(MemoryRow.user_id == user_id, lost)
 
 
-async def dangling(session: AsyncSession, user_id: str | None) -> int:
+async def dangling(session: Session, user_id: str | None) -> int:
     """Count dangling `superseded_by` references."""
     return await session.scalar(select(func.count()).select_from(MemoryRow).where(_dangling(user_id))) or 0
 
 
-async def remove_orphans(session: AsyncSession, user_id: str | None) -> Mapping[str, int]:
+async def remove_orphans(session: Session, user_id: str | None) -> Mapping[str, int]:
     found = await orphans(session, user_id)
     for table, missing in _orphans(user_id):
         if table.name in found:
@@ -234,9 +226,9 @@ async def remove_orphans(session: AsyncSession, user_id: str | None) -> Mapping[
     return found
 
 
-async def let_go(session: AsyncSession, user_id: str | None) -> int:
+async def let_go(session: Session, user_id: str | None) -> int:
     """Clear dangling `superseded_by` references; return their number."""
-    lost = (await session.execute(select(MemoryRow.user_id, MemoryRow.id).where(_dangling(user_id)))).all()
+    lost = await session.rows(select(MemoryRow.user_id, MemoryRow.id).where(_dangling(user_id)))
     for whose, memory_id in lost:
         mine = and_(MemoryRow.user_id == whose, MemoryRow.id == memory_id)
         await session.execute(update(MemoryRow).where(mine).values(superseded_by=None))
@@ -255,8 +247,8 @@ class Checks(Repository):
         """Return some memories whose terms an earlier version computed."""
         async with self._database.reading(user_id) as session:
             older = and_(TermsRow.user_id == user_id, TermsRow.words_version < WORDS_VERSION)
-            ids = list(
-                await session.scalars(select(TermsRow.memory_id).where(older).order_by(TermsRow.memory_id).limit(limit))
+            ids = await session.scalars(
+                select(TermsRow.memory_id).where(older).order_by(TermsRow.memory_id).limit(limit)
             )
             return await memories(session, user_id, after=("", ""), limit=limit, ids=ids) if ids else []
 
@@ -272,7 +264,7 @@ class Checks(Repository):
     async def remove_orphans(self, user_id: str | None) -> tuple[Mapping[str, int], int]:
         """Remove rows whose parent is missing, and clear dangling `superseded_by` references."""
 
-        async def work(session: AsyncSession) -> tuple[Mapping[str, int], int]:
+        async def work(session: Session) -> tuple[Mapping[str, int], int]:
             return await remove_orphans(session, user_id), await let_go(session, user_id)
 
         return await self._database.write([user_id or SHARED], work)

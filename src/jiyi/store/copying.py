@@ -6,17 +6,18 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, delete, func, insert, not_, select, tuple_
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import ColumnElement, Select, Table, and_, delete, func, insert, not_, select, tuple_
 
 from ..errors import InvalidInput, StoreError
 from ..models import Migration, to_micros, utc_now
 from .contract import Advance
 from .database import Database
-from .tables import SHARED, Base, FileRow, PackedIndexRow
+from .session import Session
+from .tables import SHARED, FileRow, PackedIndexRow
+from .types import METADATA
 
 AT_ONCE = 500  # rows in RAM
 MARK = "jiyi migrate-store"  # path of a file row that marks an unfinished copy
@@ -67,14 +68,13 @@ async def _claim(source: Database, target: Database) -> bool:
     return True
 
 
-async def _insert(session: AsyncSession, table: FromClause, rows: list[dict[str, Any]]) -> None:
-    await (await session.connection()).execute(insert(cast(Table, table)), rows)
+async def _insert(session: Session, table: Table, rows: list[dict[str, Any]]) -> None:
+    await session.execute(insert(table), rows)
 
 
 async def _mark(store: Database) -> str | None:
     async with store.reading(None) as session:
-        found: str | None = await session.scalar(select(FileRow.checksum).where(_is_mark()))
-        return found
+        return await session.scalar(select(FileRow.checksum).where(_is_mark()))
 
 
 def _is_mark() -> ColumnElement[bool]:
@@ -82,7 +82,7 @@ def _is_mark() -> ColumnElement[bool]:
 
 
 # Parents first. Packed indexes are made anew where they are needed.
-TABLES: Sequence[Table] = [table for table in Base.metadata.sorted_tables if table.name != PackedIndexRow.__tablename__]
+TABLES: Sequence[Table] = [table for table in METADATA.sorted_tables if table.name != PackedIndexRow.__tablename__]
 
 
 def _rows_of(table: Table) -> ColumnElement[bool] | None:
@@ -102,7 +102,7 @@ async def _last(store: Database, table: Table) -> tuple[Any, ...] | None:
     statement = select(*key).order_by(*(column.desc() for column in key)).limit(1)
     kept = _rows_of(table)
     async with store.reading(None) as session:
-        row = (await session.execute(statement if kept is None else statement.where(kept))).first()
+        row = await session.first(statement if kept is None else statement.where(kept))
     return None if row is None else tuple(row)
 
 
@@ -124,8 +124,8 @@ async def _chunks(store: Database, table: Table, last: tuple[Any, ...] | None) -
         last = tuple(rows[-1][column.name] for column in key)
 
 
-async def _rows(session: AsyncSession, statement: Select[Any]) -> list[dict[str, Any]]:
-    return [dict(row) for row in (await (await session.connection()).execute(statement)).mappings()]
+async def _rows(session: Session, statement: Select[Any]) -> list[dict[str, Any]]:
+    return [row._asdict() for row in await session.rows(statement)]
 
 
 async def copy(source: Database, target: Database, advance: Advance) -> dict[str, int]:
@@ -147,8 +147,8 @@ async def replace(source: Database, target: Database, advance: Advance) -> dict[
     """Replace the rows of a store by those of another in one transaction; return the number by table."""
     counts = {table.name: await _count(source, table) for table in TABLES}
 
-    async def work(session: AsyncSession) -> None:
-        for table in reversed(Base.metadata.sorted_tables):
+    async def work(session: Session) -> None:
+        for table in reversed(METADATA.sorted_tables):
             await session.execute(delete(table))
         done = 0
         for table in TABLES:
@@ -166,7 +166,7 @@ async def is_empty(store: Database) -> bool:
     return not any([await _count(store, table) for table in TABLES])
 
 
-async def _pages(session: AsyncSession, table: Table) -> AsyncIterator[list[dict[str, Any]]]:
+async def _pages(session: Session, table: Table) -> AsyncIterator[list[dict[str, Any]]]:
     key = list(table.primary_key.columns)
     page = statement = select(table).order_by(*key).limit(AT_ONCE)
     while rows := await _rows(session, page):

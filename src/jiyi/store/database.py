@@ -10,21 +10,18 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Table, insert
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import Table
 
 from ..models import Value, utc_now
 from .contract import Advance, StoreInfo
-from .tables import Base, ChangeRow
-from .thread_session import ThreadSession
+from .session import Read, Rows, Session, Values
+from .tables import ChangeRow
+from .types import METADATA, Base
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
-Work = Callable[[AsyncSession], Coroutine[Any, Any, T]]
-Read = tuple[Any, dict[str, Any]]  # a statement and its values
-Rows = list[Sequence[Any]]
-Processor = Callable[[Any], Any]  # makes a value from what the driver returns
+Work = Callable[[Session], Coroutine[Any, Any, T]]
 
 
 class Database(ABC):
@@ -59,7 +56,7 @@ class Database(ABC):
     async def vacuum(self) -> list[str]:
         """Rewrite the database without deleted rows while others wait; return what is left, and what removes it."""
 
-    async def writers(self, session: AsyncSession) -> frozenset[str]:
+    async def writers(self, session: Session) -> frozenset[str]:
         """Return the running transactions that may have numbers of the change feed below the newest visible one."""
         return frozenset()  # SQLite has one writer at a time, so numbers are in the order of commits
 
@@ -70,24 +67,24 @@ class Database(ABC):
         """Let the database count its rows after many were added, so that it plans its checks well."""
 
     @abstractmethod
-    def reading(self, user_id: str | None) -> AbstractAsyncContextManager[AsyncSession]:
+    def reading(self, user_id: str | None) -> AbstractAsyncContextManager[Session]:
         """Open a session that reads the rows of one user, or of all users. Driver errors become Jiyi's errors."""
 
     async def select(self, user_id: str | None, *reads: Read) -> list[Rows]:
         """Run statements that only read, and return their rows. Faster than a session where there is a faster way."""
         async with self.reading(user_id) as session:
-            return await select_in(session, *reads)
+            return await session.select(*reads)
 
     def version(self) -> int | None:
         """Return a number that stays the same while nobody commits; None if that takes as long as a read."""
         return None
 
     @abstractmethod
-    def snapshot(self, user_id: str | None) -> AbstractAsyncContextManager[AsyncSession]:
+    def snapshot(self, user_id: str | None) -> AbstractAsyncContextManager[Session]:
         """Open a session that reads a snapshot: later commits are not visible in it."""
 
     @abstractmethod
-    def writing(self, users: Sequence[str]) -> AbstractAsyncContextManager[AsyncSession]:
+    def writing(self, users: Sequence[str]) -> AbstractAsyncContextManager[Session]:
         """Open a transaction that holds the write lock of these users and commits at the end. Without users it may only
         change rows that are nobody's memory, such as the state of jobs."""
 
@@ -120,31 +117,6 @@ class Database(ABC):
             task.exception()  # the caller has seen it, or has left; either way asyncio need not complain
 
 
-def processors_of(statement: Any, of: Callable[[Any], Processor | None]) -> list[tuple[int, Processor]]:
-    """Return which columns of a statement have values that the driver does not return as they are."""
-    return [
-        (at, processor)
-        for at, column in enumerate(statement.selected_columns)
-        if (processor := of(column.type)) is not None
-    ]
-
-
-def processed(row: Sequence[Any], processors: Sequence[tuple[int, Processor]]) -> Sequence[Any]:
-    values = list(row)
-    for at, processor in processors:
-        if (value := values[at]) is not None:
-            values[at] = processor(value)
-    return values
-
-
-async def select_in(session: AsyncSession | ThreadSession, *reads: Read) -> list[Rows]:
-    """Run statements that only read and are built once in a session, and return their rows."""
-    if isinstance(session, ThreadSession):
-        return session.plain.rows(reads)
-    connection = await session.connection()
-    return [list((await connection.execute(statement, values)).all()) for statement, values in reads]
-
-
 class Repository:
     """Statements about one kind of rows."""
 
@@ -153,7 +125,7 @@ class Repository:
 
 
 R = TypeVar("R", bound=Repository)
-Statements = Callable[Concatenate[R, AsyncSession, P], Coroutine[Any, Any, T]]
+Statements = Callable[Concatenate[R, Session, P], Coroutine[Any, Any, T]]
 Method = Callable[Concatenate[R, P], Coroutine[Any, Any, T]]
 
 
@@ -174,20 +146,16 @@ def writes(*users: str) -> Callable[[Statements[R, P, T]], Method[R, P, T]]:
 ITS_USER = "*"  # the first argument of the method
 
 
-Values = dict[str, Any]
-NO_ATTRIBUTE = {"metadata": "meta"}  # columns whose attribute on the row has another name
-
-
 def chunks(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
     """Split a sequence into parts that fit into one IN list."""
     for start in range(0, len(values), size):
         yield values[start : start + size]
 
 
-def from_row(kind: type[T], row: Base, **more: Any) -> T:
+def from_row(kind: type[T], row: Any, **more: Any) -> T:
     """Build a value from the columns with the names of its fields; `more` are its other fields."""
     names: Iterable[str] = kind.model_fields if issubclass(kind, Value) else getattr(kind, "__dataclass_fields__", ())
-    values = {name: getattr(row, NO_ATTRIBUTE.get(name, name)) for name in names if name not in more}
+    values = {name: getattr(row, name) for name in names if name not in more}
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}, **more)
 
 
@@ -215,19 +183,15 @@ class Inserts:
         change = {"user_id": user_id, "action": action, "changed_at": at or utc_now()}
         self.add(ChangeRow, ({**change, "memory_id": memory_id} for memory_id in memory_ids))
 
-    async def run(self, session: AsyncSession | ThreadSession) -> None:
+    async def run(self, session: Session) -> None:
         """Insert everything, referenced tables first."""
         for table in _tables():
             rows = self._rows.pop(table.name, None)
-            if not rows:
-                continue
-            if isinstance(session, ThreadSession):
-                session.plain.insert(table, rows)
-            else:
-                await (await session.connection()).execute(insert(table), rows)
+            if rows:
+                await session.insert(table, rows)
 
 
 @cache
 def _tables() -> list[Table]:
     """Return all tables, referenced ones first; SQLAlchemy sorts them each time that it is asked."""
-    return Base.metadata.sorted_tables
+    return METADATA.sorted_tables

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import and_, delete, func, or_, select
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import and_, delete, func, insert, or_, select, update
 
 from ..ids import erased
 from ..models import utc_now
@@ -19,8 +18,8 @@ from .entries import insert_index
 from .memories import known_by_hash
 from .messages import delete_messages
 from .projections import request_erasure
+from .session import Session
 from .tables import (
-    Base,
     EmbeddingRow,
     KeywordRow,
     MemoryRow,
@@ -31,6 +30,7 @@ from .tables import (
     TermsRow,
     UnitRow,
 )
+from .types import METADATA
 from .usage import forget_recalls
 
 GROWING = ("profile", "group_profile", "episode")  # made of others: their lines may repeat a deleted memory
@@ -95,23 +95,23 @@ class Erasure:
 # -- affected memories -----------------------------------------------------------------------------------------------
 
 
-async def _held(session: AsyncSession, user_id: str, memory_ids: Sequence[str]) -> list[Held]:
+async def _held(session: Session, user_id: str, memory_ids: Sequence[str]) -> list[Held]:
     found: list[Held] = []
     for some in chunks(list(memory_ids)):
-        memories = await session.scalars(
+        memories = await session.rows(
             select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some)).order_by(MemoryRow.id)
         )
         sources = select(MemorySourceRow.memory_id, MemorySourceRow.message_id).where(
             MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id.in_(some)
         )
         messages: dict[str, set[str]] = {}
-        for memory_id, message_id in await session.execute(sources):
+        for memory_id, message_id in await session.rows(sources):
             messages.setdefault(memory_id, set()).add(message_id)
-        found += [from_row(Held, row, messages=frozenset(messages.get(row.id, ()))) for row in memories.all()]
+        found += [from_row(Held, row, messages=frozenset(messages.get(row.id, ()))) for row in memories]
     return found
 
 
-async def _from_messages(session: AsyncSession, user_id: str, messages: frozenset[str]) -> list[Held]:
+async def _from_messages(session: Session, user_id: str, messages: frozenset[str]) -> list[Held]:
     found: set[str] = set()
     for some in chunks(sorted(messages)):
         statement = select(MemorySourceRow.memory_id).where(
@@ -122,7 +122,7 @@ async def _from_messages(session: AsyncSession, user_id: str, messages: frozense
 
 
 async def _stating_more(
-    session: AsyncSession, user_id: str, messages: frozenset[str], gone: Mapping[str, Held]
+    session: Session, user_id: str, messages: frozenset[str], gone: Mapping[str, Held]
 ) -> frozenset[str]:
     """Return the messages of memories that stay: others derived from them, and the same message of another agent."""
     derived = {(one.agent_id, one.group_id) for one in gone.values() if one.source != MESSAGE}
@@ -134,16 +134,16 @@ async def _stating_more(
     return frozenset[str]().union(*(one.messages for one in staying))
 
 
-async def _made_of(session: AsyncSession, user_id: str, gone: dict[str, Held], messages: frozenset[str]) -> list[Held]:
+async def _made_of(session: Session, user_id: str, gone: dict[str, Held], messages: frozenset[str]) -> list[Held]:
     """Return memories that may contain a removed text: all profiles, and episodes of the same messages."""
     profiles = select(MemoryRow.id).where(MemoryRow.user_id == user_id, MemoryRow.memory_type.in_(GROWING[:2]))
     near = messages.union(*(one.messages for one in gone.values()))
     episodes = [one for one in await _from_messages(session, user_id, near) if one.memory_type == GROWING[2]]
-    found = [*await _held(session, user_id, list(await session.scalars(profiles))), *episodes]
+    found = [*await _held(session, user_id, await session.scalars(profiles)), *episodes]
     return [one for one in found if one.id not in gone]
 
 
-async def _stand_ins(session: AsyncSession, user_id: str, gone: dict[str, Held]) -> list[str]:
+async def _stand_ins(session: Session, user_id: str, gone: dict[str, Held]) -> list[str]:
     """Add compressed memories that contain a removed one, and what was left of it; return the other members, to be
     restored."""
     again: dict[str, None] = {}
@@ -177,27 +177,33 @@ async def _stand_ins(session: AsyncSession, user_id: str, gone: dict[str, Held])
 # -- changes ---------------------------------------------------------------------------------------------------------
 
 
-async def _rewrite(session: AsyncSession, user_id: str, held: Held, left: Rewritten) -> Unembedded:
+async def _rewrite(session: Session, user_id: str, held: Held, left: Rewritten) -> Unembedded:
     """Replace the text and start the history anew, because it contains what was deleted. The vector is made later."""
-    row = await session.get_one(MemoryRow, (user_id, held.id))
     now = utc_now()
-    row.content, row.summary, row.data = left.content, left.summary, left.data
-    row.dedupe_hash = left.dedupe_hash
-    row.near_hash = left.index.near_hash
-    row.version += 1
-    row.updated_at = now
+    mine = and_(MemoryRow.user_id == user_id, MemoryRow.id == held.id)
+    version = (await session.scalar(select(MemoryRow.version).where(mine)) or 0) + 1
+    values = {
+        "content": left.content,
+        "summary": left.summary,
+        "data": left.data,
+        "dedupe_hash": left.dedupe_hash,
+        "near_hash": left.index.near_hash,
+        "version": version,
+        "updated_at": now,
+    }
+    await session.execute(update(MemoryRow).where(mine).values(values))
     for table in (EmbeddingRow, TermsRow, KeywordRow, RevisionRow):
         await session.execute(delete(table).where(table.user_id == user_id, table.memory_id == held.id))
     await insert_index(session, user_id, {held.id: left.index})
     change = Change(values={}, action="update", actor=ACTOR, reason="a part of it was deleted", at=now)
-    session.add(RevisionRow(**revision_values(user_id, held.id, row.version, change, None)))
+    await session.execute(insert(RevisionRow), [revision_values(user_id, held.id, version, change, None)])
     await tell(session, user_id, [held.id], "update")
     texts = (left.content, *left.index.passages)
-    return Unembedded(user_id=user_id, memory_id=held.id, version=row.version, texts=texts)
+    return Unembedded(user_id=user_id, memory_id=held.id, version=version, texts=texts)
 
 
 async def _remove(
-    session: AsyncSession, user_id: str, gone: dict[str, Held], messages: frozenset[str], done: Erasure
+    session: Session, user_id: str, gone: dict[str, Held], messages: frozenset[str], done: Erasure
 ) -> set[str]:
     """Remove the rows; return the messages that were removed with them."""
     ids, now = list(gone), utc_now()
@@ -228,12 +234,12 @@ async def _remove(
     return set(orphans)
 
 
-async def _reopen(session: AsyncSession, user_id: str, gone: Mapping[str, Held]) -> list[str]:
+async def _reopen(session: Session, user_id: str, gone: Mapping[str, Held]) -> list[str]:
     """Let memories that were superseded by removed ones hold again, or be superseded by the successors of these."""
     rows = [
         row
         for some in chunks(list(gone))
-        for row in await session.scalars(
+        for row in await session.rows(
             select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.superseded_by.in_(some))
         )
         if row.id not in gone
@@ -249,11 +255,12 @@ async def _reopen(session: AsyncSession, user_id: str, gone: Mapping[str, Held])
             await reopen(session, row, ACTOR, "its successor was deleted", now)
             reopened.append(row.id)
         else:
-            row.superseded_by = successor
+            mine = and_(MemoryRow.user_id == user_id, MemoryRow.id == row.id)
+            await session.execute(update(MemoryRow).where(mine).values(superseded_by=successor))
     return reopened
 
 
-async def _rests(session: AsyncSession, user_id: str, reopened: Sequence[str]) -> dict[str, Held]:
+async def _rests(session: Session, user_id: str, reopened: Sequence[str]) -> dict[str, Held]:
     """Return what was left of statements that hold again as a whole, unless it was edited."""
     found: list[str] = []
     for some in chunks(list(reopened)):
@@ -271,7 +278,7 @@ async def _rests(session: AsyncSession, user_id: str, reopened: Sequence[str]) -
     return {one.id: one for one in await _held(session, user_id, found)}
 
 
-async def _only_here(session: AsyncSession, user_id: str, ids: Sequence[str]) -> list[str]:
+async def _only_here(session: Session, user_id: str, ids: Sequence[str]) -> list[str]:
     """Return keywords that no other memory of the user has: recalls that contain one are removed too."""
     mine: set[str] = set()
     for some in chunks(ids):
@@ -282,13 +289,13 @@ async def _only_here(session: AsyncSession, user_id: str, ids: Sequence[str]) ->
         holders = select(KeywordRow.keyword, KeywordRow.memory_id).where(
             KeywordRow.user_id == user_id, KeywordRow.keyword.in_(some)
         )
-        shared.update(word for word, memory_id in await session.execute(holders) if memory_id not in going)
+        shared.update(word for word, memory_id in await session.rows(holders) if memory_id not in going)
     return sorted(mine - shared)
 
 
-async def _bring_back(session: AsyncSession, user_id: str, memory_id: str) -> bool:
+async def _bring_back(session: Session, user_id: str, memory_id: str) -> bool:
     """Restore an archived memory whose compressed form was deleted, unless another one has the same text."""
-    row = await session.get(MemoryRow, (user_id, memory_id))
+    row = await session.first(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id == memory_id))
     if row is None or row.status != "archived":
         return False
     now = utc_now()
@@ -299,7 +306,7 @@ async def _bring_back(session: AsyncSession, user_id: str, memory_id: str) -> bo
     return True
 
 
-async def _count(session: AsyncSession, table: Any, where: Any) -> int:
+async def _count(session: Session, table: Any, where: Any) -> int:
     return await session.scalar(select(func.count()).select_from(table).where(where)) or 0
 
 
@@ -308,7 +315,7 @@ class Deletions(Repository):
 
     @writes(ITS_USER)
     async def delete(
-        self, session: AsyncSession, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: Rewrite
+        self, session: Session, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: Rewrite
     ) -> Erasure:
         """Remove memories and all that belongs to them, with the messages that state nothing else. `with_sources` also
         removes messages that state more, and everything that came from these messages only. What a removed memory had
@@ -345,11 +352,11 @@ class Deletions(Repository):
         return done
 
     @writes(ITS_USER)
-    async def delete_user(self, session: AsyncSession, user_id: str) -> Erasure:
+    async def delete_user(self, session: Session, user_id: str) -> Erasure:
         """Remove everything of exactly this user."""
         done = Erasure()
         names = {"embeddings": "vectors", "memory_sources": "sources"}
-        for table in reversed(Base.metadata.sorted_tables):
+        for table in reversed(METADATA.sorted_tables):
             if "user_id" in table.columns:
                 mine = table.columns["user_id"] == user_id
                 done.removed[names.get(table.name, table.name)] += await _count(session, table, mine)

@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from .contract import BY_A_PERSON, SCOPE, Addition, SlotEntry, Source
-from .database import chunks, from_row, select_in
+from .database import chunks, from_row
 from .memories import IS_KNOWN
+from .session import Session
 from .tables import EmbeddingRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow, UnitRow
 from .types import Instant
 
@@ -118,7 +118,7 @@ def _statement(parts: tuple[str, ...], nulls: tuple[str, ...] | None) -> Any:
     return sa.union_all(*selects)
 
 
-async def look_up(session: AsyncSession, addition: Addition) -> Dependencies:
+async def look_up(session: Session, addition: Addition) -> Dependencies:
     """Read everything that the addition depends on; one statement unless it is very large."""
     effects = addition.effects
     hashes = [new.dedupe_hash for new in addition.memories]
@@ -152,7 +152,7 @@ async def look_up(session: AsyncSession, addition: Addition) -> Dependencies:
         nulls = tuple(name for name in SCOPE if common[name] is None) if follows and start == 0 else None
         if not some and nulls is None:
             return found
-        [lines] = await select_in(session, (_statement(tuple(some), nulls), {**common, **some}))
+        [lines] = await session.select((_statement(tuple(some), nulls), {**common, **some}))
         for line in lines:
             _note(found, *line)
         start += AT_ONCE
@@ -207,7 +207,11 @@ def _referred(addition: Addition) -> set[str]:
     } - {""}
 
 
-async def slots(session: AsyncSession, user_id: str, wanted: Sequence[str]) -> list[SlotEntry]:
+_SLOT_ENTRY = [column for column in MemoryRow.__table__.columns if column.name in SlotEntry.__dataclass_fields__]
+_TOLD = (MemorySourceRow.message_id, MemorySourceRow.span_start, MemorySourceRow.span_end)
+
+
+async def slots(session: Session, user_id: str, wanted: Sequence[str]) -> list[SlotEntry]:
     """Return the active memories of these slots, also ended ones, with the messages that told them."""
     edited = (
         sa.select(sa.func.max(RevisionRow.changed_at))
@@ -223,16 +227,16 @@ async def slots(session: AsyncSession, user_id: str, wanted: Sequence[str]) -> l
     found: dict[str, SlotEntry] = {}
     for some in chunks(wanted):
         statement = (
-            sa.select(MemoryRow, edited, MemorySourceRow, MessageRow.sent_at)
+            sa.select(*_SLOT_ENTRY, edited.label("edited_at"), *_TOLD, MessageRow.sent_at)
             .outerjoin(MemorySourceRow, source)
             .outerjoin(MessageRow, message)
             .where(MemoryRow.user_id == user_id, MemoryRow.slot.in_(some), MemoryRow.status == "active")
             .order_by(MemoryRow.valid_from, MemoryRow.id, MemorySourceRow.message_id)
         )
-        for row, edited_at, said, sent_at in (await session.execute(statement)).all():
-            entry = found.get(row.id) or from_row(SlotEntry, row, edited_at=edited_at, told=())
-            if sent_at is not None:
-                told = Source(message_id=said.message_id, start=said.span_start, end=said.span_end)
-                entry = replace(entry, told=(*entry.told, (sent_at, told)))
+        for row in await session.rows(statement):
+            entry = found.get(row.id) or from_row(SlotEntry, row, told=())
+            if row.sent_at is not None:
+                told = Source(message_id=row.message_id, start=row.span_start, end=row.span_end)
+                entry = replace(entry, told=(*entry.told, (row.sent_at, told)))
             found[row.id] = entry
     return sorted(found.values(), key=lambda entry: (entry.valid_from, entry.id))

@@ -6,28 +6,26 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, delete, or_, select
-from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm.attributes import flag_modified
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, delete, or_, select, update
 
 from ..errors import InvalidInput, VersionConflict
 from ..models import MemoryItem, Revision
 from . import memories
 from .contract import Change, ChangedMemory, Past
-from .database import ITS_USER, NO_ATTRIBUTE, Inserts, Repository, Values, chunks, from_row, writes
+from .database import ITS_USER, Inserts, Repository, chunks, from_row, writes
 from .entries import INDEX_TABLES, index_values
 from .memories import known_by_hash, memory_row
+from .session import Session, Values
 from .tables import MemoryRow, MessageRow, RelationRow, RevisionRow
 
 
-async def retire_expired(
-    session: AsyncSession, user_id: str, hashes: Sequence[str], at: datetime, *, but: str = ""
-) -> None:
+async def retire_expired(session: Session, user_id: str, hashes: Sequence[str], at: datetime, *, but: str = "") -> None:
     """Archive expired memories with these hashes, so that the same text can be added again; `but` is left out."""
     for some in chunks(hashes):
-        expired = await session.scalars(
+        expired = await session.rows(
             select(MemoryRow).where(
                 MemoryRow.user_id == user_id,
                 MemoryRow.dedupe_hash.in_(some),
@@ -36,14 +34,14 @@ async def retire_expired(
                 MemoryRow.expires_at <= at,
             )
         )
-        for row in expired.all():
+        for row in expired:
             change = Change(
                 values={"status": "archived"}, action="archive", actor="system", reason="it had expired", at=at
             )
             await _apply(session, row, change)
 
 
-async def _refuse_twin(session: AsyncSession, row: MemoryRow, change: Change) -> None:
+async def _refuse_twin(session: Session, row: Row[MemoryRow], change: Change) -> None:
     """Raise if another current memory has the same text."""
     said = change.dedupe_hash or row.dedupe_hash
     status, valid_to = (change.values.get(name, getattr(row, name)) for name in ("status", "valid_to"))
@@ -71,34 +69,38 @@ def revision_values(
     }
 
 
-async def _apply(session: AsyncSession, row: MemoryRow, change: Change) -> None:
+async def _apply(session: Session, row: Row[MemoryRow], change: Change) -> None:
     inserts = Inserts()
     await apply_changes(session, row.user_id, [(row, change)], inserts)
     await inserts.run(session)
 
 
 async def apply_changes(
-    session: AsyncSession, user_id: str, changes: Sequence[tuple[MemoryRow, Change]], inserts: Inserts
+    session: Session, user_id: str, changes: Sequence[tuple[Row[MemoryRow], Change]], inserts: Inserts
 ) -> None:
     """Change memories; add their revisions, index entries and feed entries to `inserts`."""
     if not changes:
         return
+    columns = {"version", "updated_at"}
+    states: dict[str, Any] = {}
     revisions = []
-    changed = {attribute for _, change in changes for attribute in _attributes(change)}
     for row, change in changes:
-        before = snapshot(row)
-        for name, value in change.values.items():
-            setattr(row, NO_ATTRIBUTE.get(name, name), value)
-        if change.dedupe_hash is not None:
-            row.dedupe_hash = change.dedupe_hash
-        row.version += 1
-        row.updated_at = change.at
-        if change.index is not None:
-            row.near_hash = change.index.near_hash
-        for attribute in changed:  # the same columns in every row make one statement
-            flag_modified(row, attribute)
-        revisions.append(revision_values(user_id, row.id, row.version, change, before))
-    await session.flush()
+        state = states.setdefault(row.id, SimpleNamespace(**row._asdict()))
+        before = snapshot(state)
+        new = _new_values(change)
+        vars(state).update(new, version=state.version + 1, updated_at=change.at)
+        columns.update(new)
+        revisions.append(revision_values(user_id, row.id, state.version, change, before))
+    statement = (  # the same columns in every row make one statement
+        update(MemoryRow)
+        .where(MemoryRow.user_id == user_id, MemoryRow.id == bindparam("memory"))
+        .values({name: bindparam(f"new_{name}") for name in sorted(columns)})
+    )
+    changed = [
+        {"memory": memory_id, **{f"new_{name}": getattr(state, name) for name in columns}}
+        for memory_id, state in states.items()
+    ]
+    await session.execute(statement, changed)
     reindexed = {row.id: change.index for row, change in changes if change.index is not None}
     for some in chunks(list(reindexed)):
         for table in INDEX_TABLES:
@@ -109,20 +111,23 @@ async def apply_changes(
     inserts.tell(user_id, [row.id for row, _ in changes], "update")
 
 
-def _attributes(change: Change) -> set[str]:
-    """Return the attributes of `MemoryRow` that a change sets."""
-    found = {NO_ATTRIBUTE.get(name, name) for name in change.values}
-    found |= {"dedupe_hash"} if change.dedupe_hash is not None else set()
-    return found | ({"near_hash"} if change.index is not None else set())
+def _new_values(change: Change) -> Values:
+    """Return the columns that a change sets, other than version and time."""
+    found = dict(change.values)
+    if change.dedupe_hash is not None:
+        found["dedupe_hash"] = change.dedupe_hash
+    if change.index is not None:
+        found["near_hash"] = change.index.near_hash
+    return found
 
 
-async def bring_back(session: AsyncSession, row: MemoryRow, actor: str, reason: str, at: datetime) -> None:
+async def bring_back(session: Session, row: Row[MemoryRow], actor: str, reason: str, at: datetime) -> None:
     """Restore an archived memory."""
     change = Change(values={"status": "active"}, action="restore", actor=actor, reason=reason, at=at)
     await _apply(session, row, change)
 
 
-async def reopen(session: AsyncSession, row: MemoryRow, actor: str, reason: str, at: datetime) -> None:
+async def reopen(session: Session, row: Row[MemoryRow], actor: str, reason: str, at: datetime) -> None:
     """Let an ended memory hold again."""
     values = {"valid_to": None, "superseded_by": None}
     await _apply(session, row, Change(values=values, action="restore", actor=actor, reason=reason, at=at))
@@ -132,9 +137,7 @@ class Edits(Repository):
     """Changes of memories."""
 
     @writes(ITS_USER)
-    async def update(
-        self, session: AsyncSession, user_id: str, memory_id: str, change: Change, version: int | None
-    ) -> None:
+    async def update(self, session: Session, user_id: str, memory_id: str, change: Change, version: int | None) -> None:
         """Change a memory; with a version, only if it still has that version."""
         row = await memory_row(session, user_id, memory_id)
         if version is not None and row.version != version:
@@ -144,12 +147,12 @@ class Edits(Repository):
 
     @writes(ITS_USER)
     async def update_many(
-        self, session: AsyncSession, user_id: str, wanted: Sequence[ChangedMemory]
+        self, session: Session, user_id: str, wanted: Sequence[ChangedMemory]
     ) -> list[tuple[str, str]]:
         """Change memories that still have their version; return the others, with the reason."""
         left: list[tuple[str, str]] = []
         for one in wanted:
-            row = await session.scalar(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id == one.id))
+            row = await session.first(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id == one.id))
             try:
                 if row is None:
                     left.append((one.id, "it is gone"))
@@ -212,12 +215,12 @@ def _memories(user_id: str, ids: Iterable[str]) -> Select[MemoryRow]:
     return select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(list(ids)))
 
 
-async def _last_change(session: AsyncSession, what: Undoing) -> Versions:
+async def _last_change(session: Session, what: Undoing) -> Versions:
     row = await memories.memory_row(session, what.user_id, what.memory_id or "")
     return {row.id: {row.version}}
 
 
-async def _changes(session: AsyncSession, what: Undoing) -> Versions:
+async def _changes(session: Session, what: Undoing) -> Versions:
     user_id = what.user_id
     statement = select(RevisionRow.memory_id, RevisionRow.version).where(RevisionRow.user_id == user_id)
     if what.after is not None:
@@ -229,7 +232,7 @@ async def _changes(session: AsyncSession, what: Undoing) -> Versions:
     if what.session_id is not None or what.metadata:
         statement = statement.where(_learned_from(what))
     found: Versions = defaultdict(set)
-    for memory_id, version in await session.execute(statement):
+    for memory_id, version in await session.rows(statement):
         found[memory_id].add(version)
     return found
 
@@ -237,7 +240,7 @@ async def _changes(session: AsyncSession, what: Undoing) -> Versions:
 def _learned_from(what: Undoing) -> ColumnElement[bool]:
     """Select memories that a source created, and changes to others at the same time."""
     learned = [MemoryRow.user_id == what.user_id]
-    learned += [MemoryRow.meta[name].as_string() == value for name, value in what.metadata.items()]
+    learned += [MemoryRow.metadata[name].as_string() == value for name, value in what.metadata.items()]
     moments = [select(MemoryRow.created_at)]
     if what.session_id is not None:
         learned.append(MemoryRow.session_id == what.session_id)
@@ -250,7 +253,7 @@ def _learned_from(what: Undoing) -> ColumnElement[bool]:
     return or_(made, and_(worked_out, or_(*(RevisionRow.changed_at.in_(some) for some in moments))))
 
 
-async def _add_compressed(session: AsyncSession, user_id: str, found: Versions) -> None:
+async def _add_compressed(session: Session, user_id: str, found: Versions) -> None:
     """Add compressed memories that contain removed ones, and restore their other members."""
     seen: set[str] = set()
     while new := [memory_id for memory_id, versions in found.items() if 1 in versions and memory_id not in seen]:
@@ -259,19 +262,19 @@ async def _add_compressed(session: AsyncSession, user_id: str, found: Versions) 
             either = or_(RelationRow.target_id.in_(some), RelationRow.memory_id.in_(some))
             refined = (RelationRow.user_id == user_id, RelationRow.relation_type == "refines", either)
             wholes = set(await session.scalars(select(RelationRow.memory_id).where(*refined).distinct()))
-            for whole in await session.scalars(_memories(user_id, wholes)):
+            for whole in await session.rows(_memories(user_id, wholes)):
                 if "compressed" in whole.data:
                     await _take_apart(session, whole, found)
 
 
-async def _take_apart(session: AsyncSession, whole: MemoryRow, found: Versions) -> None:
+async def _take_apart(session: Session, whole: Row[MemoryRow], found: Versions) -> None:
     found.setdefault(whole.id, set()).add(1)
     parts = select(RelationRow.target_id).where(
         RelationRow.user_id == whole.user_id,
         RelationRow.memory_id == whole.id,
         RelationRow.relation_type == "refines",
     )
-    archived = await session.execute(
+    archived = await session.rows(
         select(RevisionRow.memory_id, RevisionRow.version).where(
             RevisionRow.user_id == whole.user_id,
             RevisionRow.memory_id.in_(parts),
@@ -279,17 +282,17 @@ async def _take_apart(session: AsyncSession, whole: MemoryRow, found: Versions) 
             RevisionRow.changed_at == whole.created_at,
         )
     )
-    for memory_id, version in archived.all():
+    for memory_id, version in archived:
         found.setdefault(memory_id, set()).add(version)
 
 
-def snapshot(row: MemoryRow) -> dict[str, Any]:
+def snapshot(row: Any) -> dict[str, Any]:
     """The changeable fields of a memory, ready for JSON."""
-    values = {name: getattr(row, NO_ATTRIBUTE.get(name, name)) for name in REVISED}
+    values = {name: getattr(row, name) for name in REVISED}
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
 
 
-def revisions(rows: Sequence[RevisionRow], row: MemoryRow) -> list[Revision]:
+def revisions(rows: Sequence[Row[RevisionRow]], row: Row[MemoryRow]) -> list[Revision]:
     """The history of a memory, oldest first. What a change led to is where the next one started."""
     befores = [revision.before for revision in rows[1:]]
     return [
@@ -304,12 +307,12 @@ class History(Repository):
     async def get(self, user_id: str, memory_id: str) -> list[Revision]:
         async with self._database.reading(user_id) as session:
             row = await memories.memory_row(session, user_id, memory_id)
-            changes = await session.scalars(
+            changes = await session.rows(
                 select(RevisionRow)
                 .where(RevisionRow.user_id == user_id, RevisionRow.memory_id == row.id)
                 .order_by(RevisionRow.version)
             )
-            return revisions(changes.all(), row)
+            return revisions(changes, row)
 
     async def touched(self, what: Undoing) -> list[Touched]:
         """Return the selected memories by id."""
@@ -319,10 +322,10 @@ class History(Repository):
             result: list[Touched] = []
             for some in chunks(sorted(found)):
                 items = {item.id: item for item in await memories.items(session, what.user_id, some)}
-                found_rows = {row.id: row for row in await session.scalars(_memories(what.user_id, some))}
-                history: dict[str, list[RevisionRow]] = defaultdict(list)
+                found_rows = {row.id: row for row in await session.rows(_memories(what.user_id, some))}
+                history: dict[str, list[Row[RevisionRow]]] = defaultdict(list)
                 mine = (RevisionRow.user_id == what.user_id, RevisionRow.memory_id.in_(some))
-                for revision in await session.scalars(select(RevisionRow).where(*mine).order_by(RevisionRow.version)):
+                for revision in await session.rows(select(RevisionRow).where(*mine).order_by(RevisionRow.version)):
                     history[revision.memory_id].append(revision)
                 result += [
                     Touched(
@@ -351,7 +354,7 @@ class History(Repository):
                     .where(RevisionRow.user_id == user_id, RevisionRow.memory_id.in_(some))
                     .order_by(RevisionRow.version)
                 )
-                for memory_id, version, action, actor, before in await session.execute(statement):
+                for memory_id, version, action, actor, before in await session.rows(statement):
                     if version > versions[memory_id]:
                         found[memory_id].append(Past(action=action, actor=actor, said=(before or {}).get("content")))
             return found

@@ -6,8 +6,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Integer, String, and_, bindparam, cast, delete, exists, func, or_, select, tuple_
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    Row,
+    String,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    tuple_,
+)
 
 from ..languages.terms import WORDS_VERSION, term_hash
 from ..models import Coverage
@@ -15,6 +28,7 @@ from ..text.passages import passages
 from .changes import tell
 from .contract import IndexEntry, Unembedded
 from .database import ITS_USER, Inserts, Repository, chunks, writes
+from .session import Session
 from .tables import EmbeddingRow, KeywordRow, MemoryRow, TermsRow
 
 INDEX_TABLES = (EmbeddingRow, TermsRow, KeywordRow)
@@ -56,7 +70,7 @@ def vector_values(model: str | None, vectors: Iterable[NDArray[np.float32]]) -> 
     ]
 
 
-async def insert_index(session: AsyncSession, user_id: str, entries: Mapping[str, IndexEntry]) -> None:
+async def insert_index(session: Session, user_id: str, entries: Mapping[str, IndexEntry]) -> None:
     """Insert the index entries of memories, by id."""
     inserts = Inserts()
     for memory_id, entry in entries.items():
@@ -71,7 +85,7 @@ def vector_of_memory() -> ColumnElement[bool]:
     )
 
 
-async def without_vector(session: AsyncSession, user_id: str, ids: Sequence[str], model: str) -> list[str]:
+async def without_vector(session: Session, user_id: str, ids: Sequence[str], model: str) -> list[str]:
     """Return the ids without a vector of this model."""
     embedded: set[str] = set()
     for some in chunks(ids):
@@ -82,7 +96,7 @@ async def without_vector(session: AsyncSession, user_id: str, ids: Sequence[str]
     return [memory_id for memory_id in ids if memory_id not in embedded]
 
 
-async def coverage(session: AsyncSession, model: str, user_id: str | None) -> Coverage:
+async def coverage(session: Session, model: str, user_id: str | None) -> Coverage:
     statement = (
         select(EmbeddingRow.model, func.count())
         .select_from(MemoryRow)
@@ -92,7 +106,7 @@ async def coverage(session: AsyncSession, model: str, user_id: str | None) -> Co
     )
     if user_id is not None:
         statement = statement.where(MemoryRow.user_id == user_id)
-    counted: dict[str | None, int] = dict((await session.execute(statement)).all())
+    counted: dict[str | None, int] = dict(await session.rows(statement))
     models = {name: number for name, number in counted.items() if name is not None}
     has_keyword = exists().where(KeywordRow.user_id == MemoryRow.user_id, KeywordRow.memory_id == MemoryRow.id)
     with_keywords = select(func.count()).select_from(MemoryRow).where(MemoryRow.status == "active", has_keyword)
@@ -111,13 +125,13 @@ async def coverage(session: AsyncSession, model: str, user_id: str | None) -> Co
 
 
 async def save_vectors(
-    session: AsyncSession, model: str, found: Sequence[Unembedded], vectors: Sequence[NDArray[np.float32]]
+    session: Session, model: str, found: Sequence[Unembedded], vectors: Sequence[NDArray[np.float32]]
 ) -> int:
     """Save vectors of memories that were not changed meanwhile; return their number."""
     key = tuple_(MemoryRow.user_id, MemoryRow.id)
     wanted = [(memory.user_id, memory.memory_id) for memory in found]
     statement = select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version).where(key.in_(wanted))
-    versions = {(user_id, memory_id): version for user_id, memory_id, version in await session.execute(statement)}
+    versions = {(user_id, memory_id): version for user_id, memory_id, version in await session.rows(statement)}
     fitting = [
         (memory, rows_of)
         for memory, rows_of in zip(found, vectors, strict=True)
@@ -193,7 +207,7 @@ class IndexEntries(Repository):
                 Unembedded(
                     user_id=user_id, memory_id=memory_id, version=version, texts=(content, *passages(content, data))
                 )
-                for user_id, memory_id, version, content, data in (await session.execute(statement))
+                for user_id, memory_id, version, content, data in await session.rows(statement)
             ]
 
     async def save_vectors(
@@ -207,18 +221,18 @@ class IndexEntries(Repository):
         async with self._database.reading(user_id) as session:
             mine = {"user_id": user_id}
             keywords: defaultdict[str, list[tuple[str, float, str]]] = defaultdict(list)
-            vectors: dict[str, EmbeddingRow] = {}
-            terms: dict[str, TermsRow] = {}
+            vectors: dict[str, Row[EmbeddingRow]] = {}
+            terms: dict[str, Row[TermsRow]] = {}
             for some in chunks(ids):
-                for word in await session.scalars(
+                for word in await session.rows(
                     select(KeywordRow).filter_by(**mine).where(KeywordRow.memory_id.in_(some))
                 ):
                     keywords[word.memory_id].append((word.keyword, word.weight, word.source))
-                found = await session.scalars(
+                found = await session.rows(
                     select(EmbeddingRow).filter_by(**mine).where(EmbeddingRow.memory_id.in_(some))
                 )
                 vectors |= {row.memory_id: row for row in found}
-                words = await session.scalars(select(TermsRow).filter_by(**mine).where(TermsRow.memory_id.in_(some)))
+                words = await session.rows(select(TermsRow).filter_by(**mine).where(TermsRow.memory_id.in_(some)))
                 terms |= {row.memory_id: row for row in words}
             return {
                 memory_id: IndexEntry(
@@ -237,14 +251,14 @@ class IndexEntries(Repository):
             }
 
     @writes(ITS_USER)
-    async def replace(self, session: AsyncSession, user_id: str, entries: Mapping[str, tuple[int, IndexEntry]]) -> int:
+    async def replace(self, session: Session, user_id: str, entries: Mapping[str, tuple[int, IndexEntry]]) -> int:
         """Replace the index entries of memories that still have the given version; return their number."""
         done: dict[str, IndexEntry] = {}
         for some in chunks(list(entries)):
             mine = select(MemoryRow.id, MemoryRow.version).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some))
-            at = [memory_id for memory_id, version in await session.execute(mine) if version == entries[memory_id][0]]
+            at = [memory_id for memory_id, version in await session.rows(mine) if version == entries[memory_id][0]]
             for table in INDEX_TABLES:
-                of_these = and_(table.__table__.c.user_id == user_id, table.__table__.c.memory_id.in_(at))
+                of_these = and_(table.user_id == user_id, table.memory_id.in_(at))
                 await session.execute(delete(table).where(of_these))
             done |= {memory_id: entries[memory_id][1] for memory_id in at}
         await insert_index(session, user_id, done)

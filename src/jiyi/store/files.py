@@ -5,14 +5,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..ids import erased
 from .additions import add_memories
 from .contract import Agreed, AgreedEntry, Filed, FiledMemory, FileLook, FileWork, NewMemory, Stale
-from .database import Inserts, Repository, chunks
+from .database import Inserts, Repository, chunks, from_row
 from .edits import apply_changes, retire_expired
-from .memories import known_by_hash
+from .memories import known_by_hash, memory_rows
+from .session import Session
 from .tables import ChangeRow, FileEntryRow, FileRow, MemoryRow
 
 OWN = "own:"  # the hash of a line that says what another says already: both stay
@@ -24,17 +24,17 @@ _COLUMNS = [
 ]
 
 
-async def _changed_since(session: AsyncSession, user_id: str, seen: int) -> list[str] | None:
+async def _changed_since(session: Session, user_id: str, seen: int) -> list[str] | None:
     """Return changed ids, or None if there are too many or the feed does not reach back."""
     last = select(ChangeRow.seq).where(ChangeRow.user_id == user_id, ChangeRow.seq == seen)
     if seen and await session.scalar(last) is None:
         return None
     since = select(ChangeRow.memory_id).where(ChangeRow.user_id == user_id, ChangeRow.seq > seen)
-    found = list(await session.scalars(since.distinct().limit(MOST_CHANGES + 1)))
+    found = await session.scalars(since.distinct().limit(MOST_CHANGES + 1))
     return None if len(found) > MOST_CHANGES else found
 
 
-async def _ended(session: AsyncSession, wanted: FileLook, now: datetime) -> list[str]:
+async def _ended(session: Session, wanted: FileLook, now: datetime) -> list[str]:
     """Return memories with a line that expired or ended."""
     statement = (
         select(MemoryRow.id)
@@ -45,14 +45,14 @@ async def _ended(session: AsyncSession, wanted: FileLook, now: datetime) -> list
             or_(MemoryRow.expires_at <= now, MemoryRow.valid_to <= now),
         )
     )
-    return list(await session.scalars(statement))
+    return await session.scalars(statement)
 
 
-async def _by_id(session: AsyncSession, user_id: str, ids: Sequence[str]) -> list[FiledMemory]:
+async def _by_id(session: Session, user_id: str, ids: Sequence[str]) -> list[FiledMemory]:
     return await _select(session, [MemoryRow.user_id == user_id, MemoryRow.id.in_(ids)])
 
 
-async def _holding(session: AsyncSession, wanted: FileLook, now: datetime) -> list[FiledMemory]:
+async def _holding(session: Session, wanted: FileLook, now: datetime) -> list[FiledMemory]:
     with_line = select(FileEntryRow.memory_id).where(
         FileEntryRow.user_id == wanted.user_id, FileEntryRow.workspace == wanted.workspace
     )
@@ -72,23 +72,20 @@ async def _holding(session: AsyncSession, wanted: FileLook, now: datetime) -> li
     )
 
 
-async def _select(session: AsyncSession, where: Sequence[ColumnElement[bool]]) -> list[FiledMemory]:
-    found = await session.execute(select(*_COLUMNS).where(*where).order_by(MemoryRow.id))
-    return [FiledMemory(**{**row, "tags": tuple(row["tags"])}) for row in found.mappings()]
+async def _select(session: Session, where: Sequence[ColumnElement[bool]]) -> list[FiledMemory]:
+    found = await session.rows(select(*_COLUMNS).where(*where).order_by(MemoryRow.id))
+    return [from_row(FiledMemory, row) for row in found]
 
 
-async def apply_work(session: AsyncSession, work: FileWork) -> None:
+async def apply_work(session: Session, work: FileWork) -> None:
     """Write the edits."""
-    there: dict[str, MemoryRow] = {}
-    for some in chunks([changed.id for changed, _ in work.changes]):
-        statement = select(MemoryRow).where(MemoryRow.user_id == work.user_id, MemoryRow.id.in_(some))
-        there |= {row.id: row for row in await session.scalars(statement)}
+    there = await memory_rows(session, work.user_id, [changed.id for changed, _ in work.changes])
     if any(changed.id not in there or there[changed.id].version != version for changed, version in work.changes):
         raise Stale
     said = {changed.id: changed.change.dedupe_hash for changed, _ in work.changes if changed.change.dedupe_hash}
-    for memory_id in said:
-        there[memory_id].dedupe_hash = OWN + memory_id  # for now: lines may have exchanged their texts
-    await session.flush()
+    for memory_id in said:  # for now: lines may have exchanged their texts
+        mine = and_(MemoryRow.user_id == work.user_id, MemoryRow.id == memory_id)
+        await session.execute(update(MemoryRow).where(mine).values(dedupe_hash=OWN + memory_id))
     taken = await _taken(session, work, list(said.values()))
     own = _free(said, taken)
     changes = [(changed.id, replace(changed.change, dedupe_hash=own.get(changed.id))) for changed, _ in work.changes]
@@ -118,7 +115,7 @@ async def apply_work(session: AsyncSession, work: FileWork) -> None:
         await session.execute(update(FileRow).where(mine).values(synced_at=work.at))
 
 
-async def _there(session: AsyncSession, user_id: str, new: Sequence[NewMemory]) -> bool:
+async def _there(session: Session, user_id: str, new: Sequence[NewMemory]) -> bool:
     return any([await _by_id(session, user_id, some) for some in chunks([memory.id for memory in new])])
 
 
@@ -131,12 +128,12 @@ def _free(hashes: Mapping[str, str], taken: set[str]) -> dict[str, str]:
     return found
 
 
-async def _taken(session: AsyncSession, work: FileWork, hashes: Sequence[str]) -> set[str]:
+async def _taken(session: Session, work: FileWork, hashes: Sequence[str]) -> set[str]:
     await retire_expired(session, work.user_id, hashes, work.at)
     return set(await known_by_hash(session, work.user_id, hashes, work.at))
 
 
-async def _taken_keys(session: AsyncSession, user_id: str, new: Sequence[NewMemory]) -> set[str]:
+async def _taken_keys(session: Session, user_id: str, new: Sequence[NewMemory]) -> set[str]:
     keys = [memory.memory_key for memory in new if memory.memory_key != memory.id]
     taken = {key for key in keys if keys.count(key) > 1}
     for some in chunks(keys):
@@ -146,7 +143,7 @@ async def _taken_keys(session: AsyncSession, user_id: str, new: Sequence[NewMemo
 
 
 async def agree(
-    session: AsyncSession, user_id: str, workspace: str, entries: Sequence[AgreedEntry], gone: Sequence[str]
+    session: Session, user_id: str, workspace: str, entries: Sequence[AgreedEntry], gone: Sequence[str]
 ) -> None:
     """Save the new shared state of lines, and remove lines that are gone."""
     mine = and_(FileEntryRow.user_id == user_id, FileEntryRow.workspace == workspace)
@@ -168,7 +165,7 @@ async def agree(
 
 
 async def note_files(
-    session: AsyncSession, user_id: str, workspace: str, checksums: Mapping[str, str], seen: int, at: datetime
+    session: Session, user_id: str, workspace: str, checksums: Mapping[str, str], seen: int, at: datetime
 ) -> None:
     """Save the new state of the files."""
     mine = and_(FileRow.user_id == user_id, FileRow.path.startswith(f"{workspace}/", autoescape=True))
@@ -187,16 +184,15 @@ class Files(Repository):
     async def agreed(self, user_id: str, workspace: str, known: Agreed | None = None) -> Agreed:
         """Return the last shared state; `known` if nobody has changed it since."""
         async with self._database.reading(user_id) as session:
-            files = await session.scalars(
+            found = await session.rows(
                 select(FileRow).where(
                     FileRow.user_id == user_id, FileRow.path.startswith(f"{workspace}/", autoescape=True)
                 )
             )
-            found = files.all()
             synced_at = max((row.synced_at for row in found), default=None)
             if known is not None and synced_at is not None and known.synced_at == synced_at:
                 return known
-            entries = await session.execute(
+            entries = await session.rows(
                 select(FileEntryRow.memory_id, FileEntryRow.path, FileEntryRow.version, FileEntryRow.digests).where(
                     FileEntryRow.user_id == user_id, FileEntryRow.workspace == workspace
                 )
@@ -255,7 +251,7 @@ class Files(Repository):
         seen: int,
         at: datetime,
     ) -> None:
-        async def note(session: AsyncSession) -> None:
+        async def note(session: Session) -> None:
             await agree(session, user_id, workspace, entries, gone)
             await note_files(session, user_id, workspace, checksums, seen, at)
 

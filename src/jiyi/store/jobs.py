@@ -3,10 +3,9 @@ can finish it, so a slow worker writes nothing twice."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import Select, and_, case, func, or_, select
-from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import aliased
+from sqlalchemy import Row, Select, and_, case, func, or_, select, update
 
 from ..errors import IdempotencyConflict, InvalidInput, NotFound
 from ..models import Job, JobCounts, MemoryItem, Receipt, ReceiptState
@@ -14,16 +13,18 @@ from .contract import Lease, LeaseLost
 from .database import ITS_USER, Repository, chunks, from_row, writes
 from .entries import without_vector
 from .memories import ended_by, items
+from .session import Session, Values
 from .tables import SHARED, JobMemoryRow, JobRow
+from .types import aliased
 
 OPEN = JobRow.not_before.is_not(None)
 # Pauses and leases are shorter than this. A longer one was written by a clock that was ahead, and is ignored.
 FAR = timedelta(hours=2)
 
 
-async def held(session: AsyncSession, lease: Lease, now: datetime) -> JobRow:
+async def held(session: Session, lease: Lease, now: datetime) -> Row[JobRow]:
     """Lock and return the job if the lease is still valid."""
-    job = await session.scalar(
+    job = await session.first(
         select(JobRow).where(JobRow.user_id == lease.user_id, JobRow.id == lease.job_id).with_for_update()
     )
     if job is None or job.leased_by != lease.owner or job.leased_until is None or job.leased_until <= now:
@@ -31,30 +32,31 @@ async def held(session: AsyncSession, lease: Lease, now: datetime) -> JobRow:
     return job
 
 
-def _let_go(job: JobRow, now: datetime) -> None:
-    job.leased_by = job.leased_until = None
-    job.updated_at = now
+async def change(session: Session, job: Row[JobRow], values: Values) -> None:
+    mine = and_(JobRow.user_id == job.user_id, JobRow.id == job.id)
+    await session.execute(update(JobRow).where(mine).values(values))
 
 
-def _fail(job: JobRow, now: datetime, problem: str) -> None:
-    _let_go(job, now)
-    if not (job.payload or {}).get("saved"):  # these are stored already, and were only to be compared
-        job.state = ReceiptState.FAILED.value
-    job.not_before = None
-    job.problems = [problem]
+def _let_go(now: datetime) -> Values:
+    return {"leased_by": None, "leased_until": None, "updated_at": now}
 
 
-def finish(job: JobRow, now: datetime, state: ReceiptState, problems: Sequence[str], created: int) -> None:
-    _let_go(job, now)
-    job.state = state.value
-    job.not_before = job.payload = None
-    job.problems = list(problems)
-    job.created += created
+def _failed(job: Row[JobRow], now: datetime, problem: str) -> Values:
+    # Memories that are stored already were only to be compared.
+    state = job.state if (job.payload or {}).get("saved") else ReceiptState.FAILED.value
+    return {**_let_go(now), "state": state, "not_before": None, "problems": [problem]}
 
 
-async def _row(session: AsyncSession, user_id: str, job_id: str, *, to_change: bool = False) -> JobRow:
+async def finish(
+    session: Session, job: Row[JobRow], now: datetime, state: ReceiptState, problems: Sequence[str], created: int
+) -> None:
+    done = {"state": state.value, "not_before": None, "payload": None, "problems": list(problems)}
+    await change(session, job, {**_let_go(now), **done, "created": job.created + created})
+
+
+async def _row(session: Session, user_id: str, job_id: str, *, to_change: bool = False) -> Row[JobRow]:
     statement = select(JobRow).where(JobRow.user_id == user_id, JobRow.id == job_id)
-    job = await session.scalar(statement.with_for_update() if to_change else statement)
+    job = await session.first(statement.with_for_update() if to_change else statement)
     if job is None:
         raise NotFound(f"user {user_id!r} has no job {job_id!r}")
     return job
@@ -63,54 +65,48 @@ async def _row(session: AsyncSession, user_id: str, job_id: str, *, to_change: b
 GONE = "what it was about was deleted"
 
 
-async def drop_payloads(session: AsyncSession, user_id: str, memory_ids: Sequence[str]) -> int:
+async def drop_payloads(session: Session, user_id: str, memory_ids: Sequence[str]) -> int:
     """Drop payloads and problems of finished jobs that led to deleted memories; return the number of payloads."""
     dropped = 0
     for some in chunks(memory_ids):
         led_to = select(JobMemoryRow.job_id).where(JobMemoryRow.user_id == user_id, JobMemoryRow.memory_id.in_(some))
         closed = and_(JobRow.user_id == user_id, JobRow.id.in_(led_to), JobRow.not_before.is_(None))
-        for job in (await session.scalars(select(JobRow).where(closed))).all():
+        for job in await session.rows(select(JobRow).where(closed)):
             dropped += job.payload is not None
-            job.payload = None
-            job.problems = [GONE] if job.problems else []
-    await session.flush()
+            await change(session, job, {"payload": None, "problems": [GONE] if job.problems else []})
     return dropped
 
 
-async def forget_messages(session: AsyncSession, user_id: str, message_ids: Sequence[str], now: datetime) -> int:
+async def forget_messages(session: Session, user_id: str, message_ids: Sequence[str], now: datetime) -> int:
     """Remove deleted messages from waiting jobs; jobs without any left fail. Returns their number."""
     gone, over = set(message_ids), 0
     if not gone:
         return 0
     waiting = select(JobRow).where(JobRow.user_id == user_id, JobRow.payload.is_not(None))
-    for job in (await session.scalars(waiting)).all():
+    for job in await session.rows(waiting):
         named = (job.payload or {}).get("messages")
         if not isinstance(named, list) or gone.isdisjoint(named):
             continue
         left = [name for name in named if name not in gone]
         if left:
-            job.payload = {**(job.payload or {}), "messages": left}
+            await change(session, job, {"payload": {**(job.payload or {}), "messages": left}})
         else:
-            _fail(job, now, GONE)
-            job.payload = None
+            await change(session, job, {**_failed(job, now, GONE), "payload": None})
             over += 1
-    await session.flush()
     return over
 
 
-def to_receipt(job: JobRow, memories: Sequence[MemoryItem], ended: Sequence[MemoryItem]) -> Receipt:
+def to_receipt(job: Any, memories: Sequence[MemoryItem], ended: Sequence[MemoryItem]) -> Receipt:
     return from_row(Receipt, job, state=ReceiptState(job.state), memories=tuple(memories), ended=tuple(ended))
 
 
-def to_job(row: JobRow) -> Job:
+def to_job(row: Row[JobRow]) -> Job:
     return from_row(Job, row, state=ReceiptState(row.state), next_attempt_at=row.not_before)
 
 
-async def earlier_receipt(
-    session: AsyncSession, user_id: str, idempotency_key: str, request_hash: str
-) -> Receipt | None:
+async def earlier_receipt(session: Session, user_id: str, idempotency_key: str, request_hash: str) -> Receipt | None:
     """Return the receipt of an earlier `add` with this key."""
-    job = await session.scalar(
+    job = await session.first(
         select(JobRow).where(JobRow.user_id == user_id, JobRow.idempotency_key == idempotency_key)
     )
     if job is None:
@@ -122,18 +118,18 @@ async def earlier_receipt(
     return await _receipt(session, job)
 
 
-async def receipt_by_id(session: AsyncSession, user_id: str, job_id: str) -> Receipt | None:
+async def receipt_by_id(session: Session, user_id: str, job_id: str) -> Receipt | None:
     """Return the receipt of an `add`, if it was saved."""
-    job = await session.scalar(select(JobRow).where(JobRow.user_id == user_id, JobRow.id == job_id))
+    job = await session.first(select(JobRow).where(JobRow.user_id == user_id, JobRow.id == job_id))
     return None if job is None else await _receipt(session, job)
 
 
-async def _receipt(session: AsyncSession, job: JobRow) -> Receipt:
-    ids = list(await session.scalars(memories_of_job(job)))
+async def _receipt(session: Session, job: Row[JobRow]) -> Receipt:
+    ids = await session.scalars(memories_of_job(job))
     return to_receipt(job, await items(session, job.user_id, ids), await ended_by(session, job.user_id, ids))
 
 
-def memories_of_job(job: JobRow) -> Select[str]:
+def memories_of_job(job: Row[JobRow]) -> Select[str]:
     """Select the ids of memories that a job created or met."""
     return (
         select(JobMemoryRow.memory_id)
@@ -146,7 +142,7 @@ class Jobs(Repository):
     """Jobs and their leases."""
 
     @writes()
-    async def claim(self, session: AsyncSession, owner: str, now: datetime, until: datetime) -> Lease | None:
+    async def claim(self, session: Session, owner: str, now: datetime, until: datetime) -> Lease | None:
         """Take the job that has been due for longest. Jobs of one session run in order."""
         earlier = aliased(JobRow)
         same_session = or_(
@@ -161,7 +157,7 @@ class Jobs(Repository):
         )
         free = or_(JobRow.leased_until.is_(None), JobRow.leased_until <= now, JobRow.leased_until > now + FAR)
         due = or_(JobRow.not_before <= now, JobRow.not_before > now + FAR)
-        job = await session.scalar(
+        job = await session.first(
             select(JobRow)
             .where(due, free, ~waits_for_another)
             .order_by(JobRow.not_before, JobRow.id)
@@ -170,20 +166,19 @@ class Jobs(Repository):
         )
         if job is None:
             return None
-        job.leased_by = owner
-        job.leased_until = until
-        job.attempts += 1
-        more = {"owner": owner, "attempt": job.attempts, "payload": job.payload or {}, "accepted_at": job.created_at}
+        attempt = job.attempts + 1
+        await change(session, job, {"leased_by": owner, "leased_until": until, "attempts": attempt})
+        more = {"owner": owner, "attempt": attempt, "payload": job.payload or {}, "accepted_at": job.created_at}
         return from_row(Lease, job, job_id=job.id, **more)
 
     @writes()
-    async def renew(self, session: AsyncSession, lease: Lease, now: datetime, until: datetime) -> None:
-        (await held(session, lease, now)).leased_until = until
+    async def renew(self, session: Session, lease: Lease, now: datetime, until: datetime) -> None:
+        await change(session, await held(session, lease, now), {"leased_until": until})
 
     @writes()
     async def postpone(
         self,
-        session: AsyncSession,
+        session: Session,
         lease: Lease,
         now: datetime,
         not_before: datetime,
@@ -193,22 +188,20 @@ class Jobs(Repository):
     ) -> None:
         """Return a job after a failure, to be tried again. Waiting for a model does not count as an attempt."""
         job = await held(session, lease, now)
-        _let_go(job, now)
-        job.attempts -= 0 if counts else 1
-        job.not_before = not_before
-        job.problems = [problem]
+        attempts = job.attempts - (0 if counts else 1)
+        later = {"attempts": attempts, "not_before": not_before, "problems": [problem]}
+        await change(session, job, {**_let_go(now), **later})
 
     @writes()
-    async def fail(self, session: AsyncSession, lease: Lease, now: datetime, problem: str) -> None:
+    async def fail(self, session: Session, lease: Lease, now: datetime, problem: str) -> None:
         job = await held(session, lease, now)
-        _fail(job, now, problem)
+        await change(session, job, _failed(job, now, problem))
 
     @writes()
-    async def release(self, session: AsyncSession, lease: Lease, now: datetime) -> None:
+    async def release(self, session: Session, lease: Lease, now: datetime) -> None:
         """Return a job unfinished because the worker stops; does not count as an attempt."""
         job = await held(session, lease, now)
-        _let_go(job, now)
-        job.attempts -= 1
+        await change(session, job, {**_let_go(now), "attempts": job.attempts - 1})
 
     async def next_due(self) -> datetime | None:
         """Return the time from which the next unfinished job can be claimed."""
@@ -228,11 +221,11 @@ class Jobs(Repository):
             statement = statement.where(JobRow.user_id != SHARED if user_id is None else JobRow.user_id == user_id)
             if state is not None:
                 statement = statement.where(JobRow.state == state.value)
-            return [to_job(job) for job in await session.scalars(statement)]
+            return [to_job(job) for job in await session.rows(statement)]
 
     async def counts(self, now: datetime) -> JobCounts:
         async with self._database.reading(None) as session:
-            by_state = dict((await session.execute(select(JobRow.state, func.count()).group_by(JobRow.state))).all())
+            by_state = dict(await session.rows(select(JobRow.state, func.count()).group_by(JobRow.state)))
             free = or_(JobRow.leased_until.is_(None), JobRow.leased_until <= now)
             return JobCounts(
                 by_state=by_state,
@@ -248,30 +241,28 @@ class Jobs(Repository):
         """Return the receipt of a job. Memories without a vector may have been embedded since."""
         async with self._database.reading(user_id) as session:
             job = await _row(session, user_id, job_id)
-            ids = list(await session.scalars(memories_of_job(job)))
+            ids = await session.scalars(memories_of_job(job))
             found = await _receipt(session, job)
             if found.state is ReceiptState.EXTRACTED and not await without_vector(session, user_id, ids, model):
                 found = found.model_copy(update={"state": ReceiptState.INDEXED, "problems": ()})
             return found
 
     @writes(ITS_USER)
-    async def retry(self, session: AsyncSession, user_id: str, job_id: str, now: datetime) -> Job:
+    async def retry(self, session: Session, user_id: str, job_id: str, now: datetime) -> Job:
         """Run a failed job again, or a waiting one at once."""
         job = await _row(session, user_id, job_id, to_change=True)
         if job.payload is None:
             raise InvalidInput("job_id", f"job {job_id} is {job.state}: there is nothing left to do")
-        if job.leased_until is None or job.leased_until <= now:
-            _let_go(job, now)
-            job.attempts = 0
-        job.state = ReceiptState.ACCEPTED.value
-        job.not_before = now
-        return to_job(job)
+        free = job.leased_until is None or job.leased_until <= now
+        anew = {**_let_go(now), "attempts": 0} if free else {}
+        await change(session, job, {**anew, "state": ReceiptState.ACCEPTED.value, "not_before": now})
+        return to_job(await _row(session, user_id, job_id))
 
     @writes(ITS_USER)
-    async def cancel(self, session: AsyncSession, user_id: str, job_id: str, now: datetime, problem: str) -> Job:
+    async def cancel(self, session: Session, user_id: str, job_id: str, now: datetime, problem: str) -> Job:
         """End an unfinished job. A worker that holds its lease can no longer write."""
         job = await _row(session, user_id, job_id, to_change=True)
         if job.not_before is None:
             raise InvalidInput("job_id", f"job {job_id} is {job.state}: there is nothing to cancel")
-        _fail(job, now, problem)
-        return to_job(job)
+        await change(session, job, _failed(job, now, problem))
+        return to_job(await _row(session, user_id, job_id))

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import delete, select
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import Row, delete, insert, select, update
 
 from ..errors import NotFound
 from ..keys import ApiKey, AuditEntry
 from .database import Repository, from_row, writes
+from .session import Session
 from .tables import ApiKeyRow, AuditRow
 
 
@@ -17,7 +17,7 @@ def _plain(key: ApiKey) -> dict[str, object]:
     return {**values, "scopes": list(key.scopes), "user_ids": list(key.user_ids)}
 
 
-def _key(row: ApiKeyRow) -> ApiKey:
+def _key(row: Row[ApiKeyRow]) -> ApiKey:
     return from_row(ApiKey, row)
 
 
@@ -25,32 +25,33 @@ class Keys(Repository):
     """API keys of the server, and the audit log."""
 
     @writes()
-    async def add(self, session: AsyncSession, key: ApiKey, key_hash: str) -> None:
-        session.add(ApiKeyRow(**_plain(key), key_hash=key_hash))
+    async def add(self, session: Session, key: ApiKey, key_hash: str) -> None:
+        await session.execute(insert(ApiKeyRow), [{**_plain(key), "key_hash": key_hash}])
 
     async def list(self) -> Sequence[tuple[ApiKey, str]]:
         """Return all keys with their hashes, oldest first."""
         async with self._database.reading(None) as session:
-            rows = await session.scalars(select(ApiKeyRow).order_by(ApiKeyRow.id))
+            rows = await session.rows(select(ApiKeyRow).order_by(ApiKeyRow.id))
             return [(_key(row), row.key_hash) for row in rows]
 
     @writes()
-    async def revoke(self, session: AsyncSession, key_id: str, now: datetime) -> ApiKey:
-        row = await session.get(ApiKeyRow, key_id, with_for_update=True)
+    async def revoke(self, session: Session, key_id: str, now: datetime) -> ApiKey:
+        mine = select(ApiKeyRow).where(ApiKeyRow.id == key_id)
+        row = await session.first(mine.with_for_update())
         if row is None:
             raise NotFound(f"there is no key {key_id!r}")
-        row.revoked_at = row.revoked_at or now
-        return _key(row)
+        revoked = {"revoked_at": row.revoked_at or now}
+        await session.execute(update(ApiKeyRow).where(ApiKeyRow.id == key_id).values(revoked))
+        return _key(row).model_copy(update=revoked)
 
     @writes()
-    async def add_audit(self, session: AsyncSession, entries: Sequence[AuditEntry], keep: int) -> None:
-        session.add_all(AuditRow(**entry.model_dump()) for entry in entries)
-        await session.flush()
+    async def add_audit(self, session: Session, entries: Sequence[AuditEntry], keep: int) -> None:
+        await session.execute(insert(AuditRow), [entry.model_dump() for entry in entries])
         oldest = await session.scalar(select(AuditRow.id).order_by(AuditRow.id.desc()).offset(keep).limit(1))
         if oldest is not None:
             await session.execute(delete(AuditRow).where(AuditRow.id <= oldest))
 
     async def audit(self, limit: int) -> Sequence[AuditEntry]:
         async with self._database.reading(None) as session:
-            rows = await session.scalars(select(AuditRow).order_by(AuditRow.id.desc()).limit(limit))
+            rows = await session.rows(select(AuditRow).order_by(AuditRow.id.desc()).limit(limit))
             return [from_row(AuditEntry, row) for row in rows]

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import and_, or_, select
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import Row, and_, insert, or_, select
 
 from ..languages.terms import WORDS_VERSION
 from ..models import ReceiptState
 from .contract import LeaseLost, Source
 from .database import Repository, chunks, from_row, writes
 from .entries import vector_of_memory
+from .jobs import change
+from .session import Session
 from .tables import SHARED, EmbeddingRow, JobRow, MemoryRow, MemorySourceRow
 
 
@@ -67,7 +68,7 @@ class Held:
         return level if isinstance(level, int) else 0
 
 
-async def held(session: AsyncSession, user_id: str, ids: Sequence[str], model: str) -> list[Held]:
+async def held(session: Session, user_id: str, ids: Sequence[str], model: str) -> list[Held]:
     """Return active memories by id."""
     found: list[Held] = []
     for some in chunks(sorted(ids)):
@@ -78,17 +79,14 @@ async def held(session: AsyncSession, user_id: str, ids: Sequence[str], model: s
             .where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some), MemoryRow.status == "active")
             .order_by(MemoryRow.id)
         )
-        found += [
-            from_row(Held, row, vector=vector, sources=told.get(row.id, ()))
-            for row, vector in await session.execute(statement)
-        ]
+        found += [from_row(Held, row, sources=told.get(row.id, ())) for row in await session.rows(statement)]
     return found
 
 
-async def _sources(session: AsyncSession, user_id: str, ids: Sequence[str]) -> dict[str, tuple[Source, ...]]:
+async def _sources(session: Session, user_id: str, ids: Sequence[str]) -> dict[str, tuple[Source, ...]]:
     statement = select(MemorySourceRow).where(MemorySourceRow.user_id == user_id, MemorySourceRow.memory_id.in_(ids))
     found: dict[str, tuple[Source, ...]] = {}
-    for row in await session.scalars(statement.order_by(MemorySourceRow.message_id)):
+    for row in await session.rows(statement.order_by(MemorySourceRow.message_id)):
         source = Source(message_id=row.message_id, start=row.span_start, end=row.span_end)
         found[row.memory_id] = (*found.get(row.memory_id, ()), source)
     return found
@@ -99,13 +97,11 @@ async def _sources(session: AsyncSession, user_id: str, ids: Sequence[str]) -> d
 ROUND = "upkeep"
 
 
-async def _round(session: AsyncSession) -> JobRow | None:
-    statement = select(JobRow).where(JobRow.user_id == SHARED, JobRow.id == ROUND).with_for_update()
-    found: JobRow | None = await session.scalar(statement)
-    return found
+async def _round(session: Session) -> Row[JobRow] | None:
+    return await session.first(select(JobRow).where(JobRow.user_id == SHARED, JobRow.id == ROUND).with_for_update())
 
 
-async def _leased(session: AsyncSession, owner: str, now: datetime) -> JobRow:
+async def _leased(session: Session, owner: str, now: datetime) -> Row[JobRow]:
     row = await _round(session)
     if row is None or row.leased_by != owner or row.leased_until is None or row.leased_until <= now:
         raise LeaseLost(ROUND)
@@ -138,7 +134,7 @@ class Maintenance(Repository):
                 ),
                 memory.memory_type.not_in(wanted.but_types),
             ]
-            ids = list(await session.scalars(select(memory.id).where(*where).order_by(memory.id).limit(limit)))
+            ids = await session.scalars(select(memory.id).where(*where).order_by(memory.id).limit(limit))
             return await held(session, wanted.user_id, ids, wanted.model)
 
     async def get(self, user_id: str, ids: Sequence[str], model: str) -> list[Held]:
@@ -173,30 +169,31 @@ class Maintenance(Repository):
                     if ends is not None
                     else f"memories of type {name} last {lifetimes[name].total_seconds() / 86_400:g} days",
                 )
-                for memory_id, version, name, ends in await session.execute(statement)
+                for memory_id, version, name, ends in await session.rows(statement)
             ]
 
     @writes(SHARED)
     async def begin_round(
-        self, session: AsyncSession, owner: str, now: datetime, until: datetime, *, forced: bool
+        self, session: Session, owner: str, now: datetime, until: datetime, *, forced: bool
     ) -> str | None:
         """Take the lease; return the user after whom to continue, or None if another process has it or it is not due,
         unless forced."""
         row = await _round(session)
         if row is None:
-            row = JobRow(
-                user_id=SHARED,
-                id=ROUND,
-                kind=ROUND,
-                state=ReceiptState.ACCEPTED.value,
-                created=0,
-                problems=[],
-                attempts=0,
-                created_at=now,
-                updated_at=now,
-                payload={"after": "", "due": now.isoformat()},
-            )
-            session.add(row)
+            first = {
+                "user_id": SHARED,
+                "id": ROUND,
+                "kind": ROUND,
+                "state": ReceiptState.ACCEPTED.value,
+                "created": 0,
+                "problems": [],
+                "attempts": 0,
+                "created_at": now,
+                "updated_at": now,
+                "payload": {"after": "", "due": now.isoformat()},
+            }
+            await session.execute(insert(JobRow), [first])
+            row = (await session.rows(select(JobRow).where(JobRow.user_id == SHARED, JobRow.id == ROUND)))[0]
         longest = until + (until - now)  # a lease beyond that was taken by a clock that was ahead
         if row.leased_until is not None and now < row.leased_until <= longest and row.leased_by != owner:
             return None
@@ -207,22 +204,20 @@ class Maintenance(Repository):
         )  # a new version of Jiyi does not wait: memories have to be indexed
         if not forced and not after and indexed and datetime.fromisoformat(at["due"]) > now:
             return None
-        row.leased_by, row.leased_until = owner, until
+        await change(session, row, {"leased_by": owner, "leased_until": until})
         return after
 
     @writes(SHARED)
-    async def advance_round(
-        self, session: AsyncSession, owner: str, now: datetime, until: datetime, after: str
-    ) -> None:
+    async def advance_round(self, session: Session, owner: str, now: datetime, until: datetime, after: str) -> None:
         """Note that all users up to this one are done, and extend the lease."""
         row = await _leased(session, owner, now)
-        row.payload = {**(row.payload or {}), "after": after}
-        row.leased_until, row.updated_at = until, now
+        payload = {**(row.payload or {}), "after": after}
+        await change(session, row, {"payload": payload, "leased_until": until, "updated_at": now})
 
     @writes(SHARED)
-    async def finish_round(self, session: AsyncSession, owner: str, now: datetime, due: datetime) -> None:
+    async def finish_round(self, session: Session, owner: str, now: datetime, due: datetime) -> None:
         """Release the lease until the next round is due."""
         row = await _leased(session, owner, now)
-        row.payload = {"after": "", "due": due.isoformat(), "words_version": WORDS_VERSION}
-        row.leased_by = row.leased_until = None
-        row.updated_at = now
+        payload = {"after": "", "due": due.isoformat(), "words_version": WORDS_VERSION}
+        free = {"leased_by": None, "leased_until": None, "updated_at": now}
+        await change(session, row, {"payload": payload, **free})

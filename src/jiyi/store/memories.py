@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
+    Row,
     Select,
     and_,
     bindparam,
@@ -17,34 +18,33 @@ from sqlalchemy import (
     select,
     tuple_,
 )
-from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import aliased
 
 from ..errors import InvalidInput, NotFound
 from ..models import MemoryItem, Page, SourceMessage, from_micros, to_micros
 from ..scope import Filter, Scope
 from .contract import EXTRACTED, PAST, SAID
-from .database import Repository, Rows, chunks, from_row, select_in
+from .database import Repository, chunks, from_row
+from .session import Rows, Session
 from .tables import KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow
-from .types import Instant, JsonRows
+from .types import Instant, JsonRows, aliased
 
 AT_ONCE = 500  # ids in one statement
 Selects = Callable[..., Awaitable[list[Rows]]]  # takes any number of `Read`
 
 
-async def memory_rows(session: AsyncSession, user_id: str, ids: Sequence[str]) -> dict[str, MemoryRow]:
+async def memory_rows(session: Session, user_id: str, ids: Sequence[str]) -> dict[str, Row[MemoryRow]]:
     """Return rows for the ids that exist."""
-    found: dict[str, MemoryRow] = {}
+    found: dict[str, Row[MemoryRow]] = {}
     for some in chunks(ids):
-        rows = await session.scalars(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some)))
+        rows = await session.rows(select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(some)))
         found |= {row.id: row for row in rows}
     return found
 
 
-async def memory_row(session: AsyncSession, user_id: str, memory_id: str) -> MemoryRow:
+async def memory_row(session: Session, user_id: str, memory_id: str) -> Row[MemoryRow]:
     """Return the row of a memory, by id or else by memory_key."""
     for column in (MemoryRow.id, MemoryRow.memory_key):
-        row = await session.scalar(select(MemoryRow).where(MemoryRow.user_id == user_id, column == memory_id))
+        row = await session.first(select(MemoryRow).where(MemoryRow.user_id == user_id, column == memory_id))
         if row is not None:
             return row
     raise NotFound(f"user {user_id!r} has no memory {memory_id!r}")
@@ -86,9 +86,9 @@ _KNOWN = select(MemoryRow.dedupe_hash, MemoryRow.id).where(
 )
 
 
-async def items(session: AsyncSession, user_id: str, names: Sequence[str]) -> list[MemoryItem]:
+async def items(session: Session, user_id: str, names: Sequence[str]) -> list[MemoryItem]:
     """Return memories by id or memory_key, in the order given; unknown ones are left out."""
-    return await _named(partial(select_in, session), user_id, names)
+    return await _named(session.select, user_id, names)
 
 
 async def _named(select: Selects, user_id: str, names: Sequence[str]) -> list[MemoryItem]:
@@ -124,7 +124,7 @@ def item(values: Mapping[str, Any], keywords: Sequence[str], source_ids: Sequenc
     return MemoryItem.model_validate({**fields, "keywords": tuple(keywords), "source_ids": tuple(source_ids)})
 
 
-async def ended_by(session: AsyncSession, user_id: str, ids: Sequence[str]) -> list[MemoryItem]:
+async def ended_by(session: Session, user_id: str, ids: Sequence[str]) -> list[MemoryItem]:
     """Return the memories that these have superseded, oldest first."""
     found: list[str] = []
     for some in chunks(list(ids)):
@@ -158,10 +158,9 @@ def worked_out(user_id: str | BindParameter[str]) -> Select[str, str, str | None
     )
 
 
-async def known_by_hash(session: AsyncSession, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
+async def known_by_hash(session: Session, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
     """Return the ids of current memories by dedupe hash, with the changes of this session."""
-    await session.flush()
-    return await select_known(partial(select_in, session), user_id, hashes, now)
+    return await select_known(session.select, user_id, hashes, now)
 
 
 async def select_known(select: Selects, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
@@ -171,7 +170,7 @@ async def select_known(select: Selects, user_id: str, hashes: Sequence[str], now
     return {said: memory_id for rows in found for said, memory_id in rows if said}
 
 
-async def all_users(session: AsyncSession) -> list[str]:
+async def all_users(session: Session) -> list[str]:
     memories, messages = (select(table.user_id).distinct() for table in (MemoryRow, MessageRow))
     return sorted(await session.scalars(memories.union(messages)))
 
@@ -187,7 +186,7 @@ class Memories(Repository):
         async with self._database.reading(user_id) as session:
             mine = select(MemoryRow.id).where(MemoryRow.user_id == user_id)
             between = mine.where(MemoryRow.id >= beginning, MemoryRow.id < beginning + "~").limit(limit)
-            return list(await session.scalars(between))
+            return await session.scalars(between)
 
     async def known(self, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:
         """Return the ids of current memories by dedupe hash."""
@@ -207,8 +206,8 @@ class Memories(Repository):
                 .order_by(MessageRow.id)
             )
             return [
-                from_row(SourceMessage, message, span=None if start is None or end is None else (start, end))
-                for message, start, end in (await session.execute(statement)).all()
+                from_row(SourceMessage, row, span=None if None in (row.span_start, row.span_end) else tuple(row[-2:]))
+                for row in await session.rows(statement)
             ]
 
     async def page(self, where: Filter, *, cursor: str | None, limit: int) -> Page:
@@ -217,8 +216,8 @@ class Memories(Repository):
         if cursor is not None:
             statement = statement.where(MemoryRow.id < cursor)
 
-        async def page(session: AsyncSession) -> Page:
-            ids = list(await session.scalars(statement))
+        async def page(session: Session) -> Page:
+            ids = await session.scalars(statement)
             return Page(
                 items=tuple(await items(session, where.user_id, ids[:limit])),
                 next_cursor=ids[limit - 1] if len(ids) > limit else None,
@@ -254,7 +253,7 @@ class Memories(Repository):
                     raise InvalidInput("cursor", "is none that a page before has given")
                 began = from_micros(int(micros.replace("~", "-")))
                 statement = statement.where(tuple_(memory.valid_from, memory.id) < (began, last))
-            found = list((await session.execute(statement)).all())
+            found = await session.rows(statement)
             end = found[limit - 1] if len(found) > limit else None
             return Page(
                 items=tuple(await items(session, where.user_id, [row.id for row in found[:limit]])),
@@ -266,7 +265,7 @@ class Memories(Repository):
         async with self._database.reading(where.user_id) as session:
             order = (MemoryRow.access_count.desc(), MemoryRow.last_accessed_at.desc(), MemoryRow.id.desc())
             used = select(MemoryRow.id).where(*conditions(where), MemoryRow.access_count > 0)
-            return list(await session.scalars(used.order_by(*order).limit(limit)))
+            return await session.scalars(used.order_by(*order).limit(limit))
 
     async def count(self, where: Filter) -> int:
         async with self._database.reading(where.user_id) as session:
@@ -277,7 +276,7 @@ class Memories(Repository):
         async with self._database.reading(where.user_id) as session:
             group = MemoryRow.group_id
             statement = select(group, func.count()).where(*conditions(where)).group_by(group)
-            counted = (await session.execute(statement)).all()
+            counted = await session.rows(statement)
             return dict(sorted((name, number) for name, number in counted if name is not None))
 
     async def owner(self, memory_id: str) -> str | None:
@@ -301,7 +300,7 @@ class Memories(Repository):
                 if value is not None
             ]
             statement = select(MemoryRow.id).where(MemoryRow.user_id == place.user_id, *own).order_by(MemoryRow.id)
-            return list(await session.scalars(statement))
+            return await session.scalars(statement)
 
     async def users(self) -> list[str]:
         """Return the ids of all users who have memories or messages."""

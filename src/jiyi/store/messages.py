@@ -5,13 +5,13 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BindParameter, Select, and_, bindparam, delete, exists, func, select
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import BindParameter, Select, and_, bindparam, delete, exists, func, select, update
 
 from ..models import MessagePage, SourceMessage
 from ..scope import Scope
 from .contract import SCOPE, StoredMessage
-from .database import Repository, Rows, chunks, from_row
+from .database import Repository, chunks, from_row
+from .session import Rows, Session
 from .tables import MessageRow, UnitMessageRow, UnitRow
 
 _COLUMNS = [field.name for field in fields(StoredMessage)]
@@ -41,23 +41,26 @@ def _messages(rows: Rows) -> list[StoredMessage]:
     return [StoredMessage(**dict(zip(_COLUMNS, row, strict=True))) for row in rows]
 
 
-async def delete_messages(session: AsyncSession, user_id: str, ids: Sequence[str]) -> None:
+async def delete_messages(session: Session, user_id: str, ids: Sequence[str]) -> None:
     """Remove messages. A unit is removed with its last message; one with others left loses its summary."""
     for some in chunks(ids):
         member = and_(UnitMessageRow.user_id == user_id, UnitMessageRow.message_id.in_(some))
-        touched = list(await session.scalars(select(UnitMessageRow.unit_id).where(member).distinct()))
+        touched = await session.scalars(select(UnitMessageRow.unit_id).where(member).distinct())
         await session.execute(delete(MessageRow).where(MessageRow.user_id == user_id, MessageRow.id.in_(some)))
         mine = and_(UnitRow.user_id == user_id, UnitRow.id.in_(touched))
         left = exists().where(UnitMessageRow.user_id == UnitRow.user_id, UnitMessageRow.unit_id == UnitRow.id)
         await session.execute(delete(UnitRow).where(mine, ~left))
-        for unit in (await session.scalars(select(UnitRow).where(mine))).all():
+        for unit_id in await session.scalars(select(UnitRow.id).where(mine)):
             speakers = select(func.coalesce(MessageRow.speaker, MessageRow.role)).join(
                 UnitMessageRow,
                 and_(UnitMessageRow.user_id == MessageRow.user_id, UnitMessageRow.message_id == MessageRow.id),
             )
-            still_there = speakers.where(UnitMessageRow.user_id == user_id, UnitMessageRow.unit_id == unit.id)
-            unit.participants = list(dict.fromkeys(await session.scalars(still_there.order_by(MessageRow.id))))
-            unit.subject, unit.summary, unit.narrative = None, "", ""
+            still_there = speakers.where(UnitMessageRow.user_id == user_id, UnitMessageRow.unit_id == unit_id)
+            left_over = list(dict.fromkeys(await session.scalars(still_there.order_by(MessageRow.id))))
+            values = {"participants": left_over, "subject": None, "summary": "", "narrative": ""}
+            await session.execute(
+                update(UnitRow).where(UnitRow.user_id == user_id, UnitRow.id == unit_id).values(values)
+            )
 
 
 class Messages(Repository):
@@ -80,7 +83,7 @@ class Messages(Repository):
                 statement = statement.where(MessageRow.session_id == session_id)
             if cursor is not None:
                 statement = statement.where(MessageRow.id < cursor)
-            rows = list(await session.scalars(statement.order_by(MessageRow.id.desc()).limit(limit + 1)))
+            rows = await session.rows(statement.order_by(MessageRow.id.desc()).limit(limit + 1))
             items = [from_row(SourceMessage, row, span=None) for row in rows[:limit]]
             return MessagePage(items=tuple(items), next_cursor=items[-1].id if len(rows) > limit else None)
 

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import String, and_, cast, func, literal, null, or_, select, union_all
-from sqlalchemy.orm import aliased
 
 from .database import Repository
 from .tables import ChangeRow, MemoryRow, MessageRow, RelationRow, RevisionRow
+from .types import aliased
 
 MESSAGE = "message"
 GROWING = ("profile", "group_profile", "episode")  # made of others
@@ -37,7 +37,7 @@ class Told:
     id: str
     content: str
     data: dict[str, Any]
-    meta: dict[str, Any]
+    metadata: dict[str, Any]
     confidence: float
     trust: float
     occurred_at: datetime
@@ -80,12 +80,12 @@ class Overviews(Repository):
                 )
             )
         async with self._database.reading(user_id) as session:
-            lines = (await session.execute(page)).all()
+            lines = await session.rows(page)
             ids = list({line.memory_id for line in lines})
             mine = select(MemoryRow).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(ids))
-            memories = {row.id: {name: getattr(row, name) for name in STATE} for row in await session.scalars(mine)}
+            memories = {row.id: {name: getattr(row, name) for name in STATE} for row in await session.rows(mine)}
             history = select(RevisionRow).where(RevisionRow.user_id == user_id, RevisionRow.memory_id.in_(ids))
-            told = {(row.memory_id, row.version): row for row in await session.scalars(history)}
+            told = {(row.memory_id, row.version): row for row in await session.rows(history)}
             return [
                 LoggedChange(
                     memory_id=line.memory_id,
@@ -110,7 +110,7 @@ class Overviews(Repository):
             .limit(limit)
         )
         async with self._database.reading(user_id) as session:
-            return [Told(**row._asdict()) for row in await session.execute(statement)]
+            return [Told(**row._asdict()) for row in await session.rows(statement)]
 
     async def contradictions(self, user_id: str) -> Sequence[tuple[str, str]]:
         """Return pairs of memories that contradict each other and both hold."""
@@ -124,13 +124,13 @@ class Overviews(Repository):
             .order_by(RelationRow.memory_id)
         )
         async with self._database.reading(user_id) as session:
-            return [(memory_id, target_id) for memory_id, target_id in await session.execute(statement)]
+            return [(memory_id, target_id) for memory_id, target_id in await session.rows(statement)]
 
     async def sizes(self) -> Sequence[tuple[str, int, int]]:
         """Return each user with the numbers of memories and messages."""
         memories = select(MemoryRow.user_id, func.count()).where(MemoryRow.memory_type != MESSAGE)
         messages = select(MessageRow.user_id, func.count()).group_by(MessageRow.user_id)
         async with self._database.reading(None) as session:
-            held = dict((await session.execute(memories.group_by(MemoryRow.user_id))).all())
-            said = dict((await session.execute(messages)).all())
+            held = dict(await session.rows(memories.group_by(MemoryRow.user_id)))
+            said = dict(await session.rows(messages))
         return [(user, held.get(user, 0), said.get(user, 0)) for user in sorted({*held, *said})]

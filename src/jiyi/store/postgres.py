@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateIndex, DropIndex
 
@@ -39,11 +39,13 @@ from ..errors import NotAStore, SettingsError, StoreError, VectorSearchError
 from ..settings import PostgresSettings
 from . import postgres_reads, schema
 from .contract import CLOSED, Advance, StoreInfo
-from .database import Database, Read, Rows
+from .database import Database
 from .migrations import postgres as ddl
 from .postgres_errors import NO_PGVECTOR, translated
-from .tables import IS_SUPERSEDED, SHARED, SUPERSEDED, Base, ChangeRow, MemoryRow
-from .types import VECTOR
+from .postgres_session import PostgresSession
+from .session import Read, Rows, Session
+from .tables import IS_SUPERSEDED, SHARED, SUPERSEDED, ChangeRow, MemoryRow
+from .types import METADATA, VECTOR
 
 SUPERSEDED.dialect_options["postgresql"]["where"] = IS_SUPERSEDED
 
@@ -195,7 +197,7 @@ class PostgresDatabase(Database):
         try:
             with self._translated():
                 async with engine.connect() as connection:
-                    return await connection.run_sync(ddl.vacuum, [table.name for table in Base.metadata.sorted_tables])
+                    return await connection.run_sync(ddl.vacuum, [table.name for table in METADATA.sorted_tables])
         finally:
             await engine.dispose()
 
@@ -233,7 +235,7 @@ class PostgresDatabase(Database):
         finally:
             await engine.dispose()
 
-    async def writers(self, session: AsyncSession) -> frozenset[str]:
+    async def writers(self, session: Session) -> frozenset[str]:
         """Return the transactions that hold the lock of `_locks`: numbers are in the order of commits only per user."""
         return frozenset(await session.scalars(_WRITERS))
 
@@ -241,23 +243,23 @@ class PostgresDatabase(Database):
         """Advance the sequence past the numbers that came with copied rows."""
         sequence = func.pg_get_serial_sequence(ChangeRow.__tablename__, ChangeRow.seq.name)
         last = select(func.max(ChangeRow.seq)).scalar_subquery()
-        await self.write([], lambda session: session.execute(select(func.setval(sequence, func.coalesce(last, 1)))))
+        await self.write([], lambda session: session.rows(select(func.setval(sequence, func.coalesce(last, 1)))))
 
     @asynccontextmanager
-    async def reading(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
+    async def reading(self, user_id: str | None) -> AsyncIterator[Session]:
         with self._translated():
             # A driver that is cancelled while it connects leaves a connection behind. So neither this nor giving a
             # connection back is cancelled, only what happens in between.
             opening = self._begin(self._open(_READ, _scope(user_id)))
             try:
-                session = await asyncio.shield(opening)
+                connection = await asyncio.shield(opening)
             except asyncio.CancelledError:
                 opening.add_done_callback(self._abandon)
                 raise
             try:
-                yield session
+                yield PostgresSession(connection)
             finally:
-                await asyncio.shield(self._begin(session.close()))
+                await asyncio.shield(self._begin(connection.close()))
 
     async def select(self, user_id: str | None, *reads: Read) -> list[Rows]:
         self._started()
@@ -277,42 +279,42 @@ class PostgresDatabase(Database):
             return await postgres_reads.rows(connection, _scope(user_id), reads)
 
     @asynccontextmanager
-    async def snapshot(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
+    async def snapshot(self, user_id: str | None) -> AsyncIterator[Session]:
         engine = self._started().execution_options(isolation_level="REPEATABLE READ")
         with self._translated():
-            async with await self._open(_READ, _scope(user_id), engine) as session:
-                yield session
+            async with aclosing(await self._open(_READ, _scope(user_id), engine)) as connection:
+                yield PostgresSession(connection)
 
     @asynccontextmanager
-    async def writing(self, users: Sequence[str]) -> AsyncIterator[AsyncSession]:
+    async def writing(self, users: Sequence[str]) -> AsyncIterator[Session]:
         scope = _scope(users[0] if len(users) == 1 and users[0] else None) | {
             "lock_timeout": f"{self._busy_timeout_s:.3f}s",
             "idle_in_transaction_session_timeout": f"{ABANDONED_S}s",
         }
         with self._translated():
-            async with await self._open(_WRITE, scope) as session:
+            async with aclosing(await self._open(_WRITE, scope)) as connection:
                 if users:
-                    await (await session.connection()).execute(select(*_locks(users)))
-                yield session
-                await session.commit()
+                    await connection.execute(select(*_locks(users)))
+                yield PostgresSession(connection)
+                await connection.commit()
 
     async def _open(
         self, statement: Select[Any], scope: dict[str, str], engine: AsyncEngine | None = None
-    ) -> AsyncSession:
-        """Open a session with a transaction. A dead connection is replaced once."""
+    ) -> AsyncConnection:
+        """Open a connection with a transaction. A dead one is replaced once."""
         engine = engine or self._started()
         for once_more in (True, False):
-            session = AsyncSession(engine, expire_on_commit=False)
+            connection = await engine.connect()
             try:
-                await (await session.connection()).execute(statement, scope)
+                await connection.execute(statement, scope)
                 break
             except BaseException as error:
-                await session.close()
+                await connection.close()
                 if not (once_more and isinstance(error, DBAPIError) and error.connection_invalidated):
                     raise
-        return session
+        return connection
 
-    def _abandon(self, opening: asyncio.Task[AsyncSession]) -> None:
+    def _abandon(self, opening: asyncio.Task[AsyncConnection]) -> None:
         if not opening.cancelled() and opening.exception() is None:
             self._begin(opening.result().close())
 
@@ -325,7 +327,7 @@ class PostgresDatabase(Database):
         return self._engine
 
 
-USERS_TABLES = [table.name for table in Base.metadata.sorted_tables if "user_id" in table.columns]
+USERS_TABLES = [table.name for table in METADATA.sorted_tables if "user_id" in table.columns]
 
 _COUNTED = select(_classes.c.reltuples).where(_classes.c.oid == func.to_regclass(MemoryRow.__tablename__))
 _PGVECTOR = select(_extensions.c.extversion).where(_extensions.c.extname == "vector")

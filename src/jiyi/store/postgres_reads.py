@@ -12,7 +12,7 @@ from sqlalchemy import JSON, Integer, LargeBinary, bindparam, cast, func, select
 from sqlalchemy.dialects.postgresql.base import PGDialect
 
 from ..models import to_micros
-from .database import Processor, Read, Rows, processed, processors_of
+from .session import Processor, Read, Rows, processed, processors_of
 
 _DIALECT = PGDialect(paramstyle="named")  # type: ignore[no-untyped-call]
 # Both settings end with the statement, which is a transaction of its own.

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import BindParameter, ColumnElement, String, and_, bindparam, select
-from sqlalchemy.ext.asyncio import AsyncSession
 
-from .database import Repository, Rows, chunks, select_in
+from .database import Repository, chunks
+from .session import Rows, Session
 from .tables import EmbeddingRow, KeywordRow, MemoryRow, MemorySourceRow, MessageRow, TermsRow
 
 PAGE = 1000
@@ -44,7 +44,7 @@ class ProjectedMemory:
     content: str
     summary: str
     data: dict[str, Any]
-    meta: dict[str, Any]
+    metadata: dict[str, Any]
     tags: tuple[str, ...]
     session_id: str | None
     agent_id: str | None
@@ -119,7 +119,7 @@ class ProjectedMemories(Repository):
     ) -> list[ProjectedMemory]:
         """Return the memories that exist, with vectors of this model."""
 
-        async def read(session: AsyncSession) -> list[ProjectedMemory]:
+        async def read(session: Session) -> list[ProjectedMemory]:
             found: list[ProjectedMemory] = []
             for some in chunks(list(dict.fromkeys(ids)), PAGE):
                 found += await _projected(session, [user_id], model, parts, some)
@@ -130,9 +130,9 @@ class ProjectedMemories(Repository):
     async def page(self, user_id: str, after: str, model: str, parts: frozenset[str] = PARTS) -> list[ProjectedMemory]:
         """Return the next memories of a user, in the order of their ids."""
 
-        async def read(session: AsyncSession) -> list[ProjectedMemory]:
+        async def read(session: Session) -> list[ProjectedMemory]:
             mine = select(MemoryRow.id).where(MemoryRow.user_id == user_id, MemoryRow.id > after)
-            ids = list(await session.scalars(mine.order_by(MemoryRow.id).limit(PAGE)))
+            ids = await session.scalars(mine.order_by(MemoryRow.id).limit(PAGE))
             return await _projected(session, [user_id], model, parts, ids)
 
         return await self._database.read(user_id, read)
@@ -143,7 +143,7 @@ class ProjectedMemories(Repository):
 
 
 async def _projected(
-    session: AsyncSession, users: Sequence[str], model: str, parts: frozenset[str], ids: Sequence[str] | None = None
+    session: Session, users: Sequence[str], model: str, parts: frozenset[str], ids: Sequence[str] | None = None
 ) -> list[ProjectedMemory]:
     """Return memories of users; with `ids`, only those. Parts that are not asked for stay empty."""
     if ids is not None and not ids:
@@ -152,7 +152,7 @@ async def _projected(
     wanted = [name for name in statements if name not in PARTS or name in parts]
     place: dict[str, Any] = {"users": list(users)} | ({} if ids is None else {"ids": list(ids)})
     reads = [(statements[name], place | ({"model": model} if name == "vectors" else {})) for name in wanted]
-    found = dict(zip(wanted, await select_in(session, *reads), strict=True))
+    found = dict(zip(wanted, await session.select(*reads), strict=True))
     lengths = {(user, memory): length for user, memory, length in found["terms"]}
     more = {name: _grouped(found.get(name, [])) for name in PARTS}
     memories = []

@@ -22,10 +22,10 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..ids import erased
 from .database import Repository, from_row
+from .session import Session
 from .tables import SHARED, ChangeRow, EngineRow, EngineUserRow, MemoryRow
 
 MOST_COUNTED = 200_000  # memories of a user
@@ -90,9 +90,9 @@ _NEXT = (
 )
 
 
-async def request_erasure(session: AsyncSession, user_id: str) -> None:
+async def request_erasure(session: Session, user_id: str) -> None:
     """Ask every engine to remove a user whose rows were just deleted."""
-    engines = list(await session.scalars(select(EngineRow.name)))
+    engines = await session.scalars(select(EngineRow.name))
     if engines:
         rows = [_values(EngineUser(user_id=user_id, engine=name, erase=True)) for name in engines]
         await session.execute(insert(EngineUserRow), rows)
@@ -108,19 +108,18 @@ class Projections(Repository):
         if known == model:
             return
         async with self._database.writing([SHARED]) as session:
-            row = await session.get(EngineRow, engine)
-            if row is None:
-                session.add(EngineRow(name=engine, model=model, seen=0))
-            elif row.model != model:
-                row.model = model
-                await _reset(session, row)
+            mine = EngineRow.name == engine
+            known = await session.scalar(select(EngineRow.model).where(mine))
+            if known is None:
+                await session.execute(insert(EngineRow), [{"name": engine, "model": model, "seen": 0}])
+            elif known != model:
+                await session.execute(update(EngineRow).where(mine).values(model=model))
+                await _reset(session, engine)
 
     async def reset(self, engine: str) -> None:
         """Load all users anew."""
         async with self._database.writing([SHARED]) as session:
-            row = await session.get(EngineRow, engine)
-            if row is not None:
-                await _reset(session, row)
+            await _reset(session, engine)
 
     async def claim(self, engine: str, owner: str, now: datetime, until: datetime) -> tuple[int | None, bool]:
         """Take or renew the right to feed an engine; return its position in the feed, or None if another has it, and
@@ -155,7 +154,7 @@ class Projections(Repository):
             counts: dict[tuple[str, str], int] = {}
             for what, where in (("loading", EngineUserRow.applied.is_(None)), ("erasing", EngineUserRow.erase)):
                 counting = select(EngineUserRow.engine, func.count()).where(where).group_by(EngineUserRow.engine)
-                counts |= {(name, what): number for name, number in await session.execute(counting)}
+                counts |= {(name, what): number for name, number in await session.rows(counting)}
             return [
                 from_row(
                     EngineState,
@@ -164,7 +163,7 @@ class Projections(Repository):
                     loading=counts.get((row.name, "loading"), 0),
                     erasing=counts.get((row.name, "erasing"), 0),
                 )
-                for row in await session.scalars(select(EngineRow).order_by(EngineRow.name))
+                for row in await session.rows(select(EngineRow).order_by(EngineRow.name))
             ]
 
     async def user(self, user_id: str) -> dict[str, EngineUser]:
@@ -178,7 +177,7 @@ class Projections(Repository):
         async with self._database.reading(None) as session:
             waiting = or_(EngineUserRow.erase, EngineUserRow.applied.is_(None))
             users = select(EngineUserRow.user_id).where(EngineUserRow.engine == engine, waiting)
-            return list(await session.scalars(users.order_by(EngineUserRow.user_id)))
+            return await session.scalars(users.order_by(EngineUserRow.user_id))
 
     async def new_users(self, engine: str, users: Sequence[str]) -> dict[str, int]:
         """Return the numbers of memories of users of whom an engine has no state."""
@@ -186,13 +185,13 @@ class Projections(Repository):
             known = select(EngineUserRow.user_id).where(EngineUserRow.engine == engine)
             new = MemoryRow.user_id.in_(users) & MemoryRow.user_id.not_in(known.where(EngineUserRow.user_id.in_(users)))
             counting = select(MemoryRow.user_id, func.count()).where(new).group_by(MemoryRow.user_id)
-            return dict((await session.execute(counting)).all())
+            return dict(await session.rows(counting))
 
     async def tips(self, users: Sequence[str]) -> dict[str, int]:
         """Return the numbers of the newest changes of users."""
         async with self._database.reading(None) as session:
             newest = select(ChangeRow.user_id, func.max(ChangeRow.seq)).where(ChangeRow.user_id.in_(users))
-            return dict((await session.execute(newest.group_by(ChangeRow.user_id))).all())
+            return dict(await session.rows(newest.group_by(ChangeRow.user_id)))
 
     async def begin(self, owner: str, states: Sequence[EngineUser]) -> list[str]:
         """Store the first states of users; return those who have one already, or all if the engine belongs to another
@@ -226,10 +225,10 @@ class Projections(Repository):
             return True
         async with self._database.writing([state.user_id]) as session:
             holder = await session.scalar(select(EngineRow.owner).where(EngineRow.name == state.engine))
-            row = await session.get(EngineUserRow, (state.user_id, state.engine))
+            mine = and_(EngineUserRow.user_id == state.user_id, EngineUserRow.engine == state.engine)
+            row = await session.first(select(EngineUserRow).where(mine))
             if holder != owner or (None if row is None else from_row(EngineUser, row)) != before:
                 return False
-            mine = and_(EngineUserRow.user_id == state.user_id, EngineUserRow.engine == state.engine)
             if after is None:
                 await session.execute(delete(EngineUserRow).where(mine))
                 return True
@@ -245,23 +244,21 @@ class Projections(Repository):
     async def reload(self, engine: str, user_id: str) -> None:
         """Have a user removed from an engine and loaded anew, by whichever process feeds it."""
         async with self._database.writing([user_id]) as session:
-            row = await session.get(EngineUserRow, (user_id, engine))
-            if row is None:
+            mine = and_(EngineUserRow.user_id == user_id, EngineUserRow.engine == engine)
+            if not await session.execute(update(EngineUserRow).where(mine).values(applied=None, loaded_id=None)):
                 state = EngineUser(user_id=user_id, engine=engine, erase=True)
                 await session.execute(insert(EngineUserRow), [_values(state)])
-            else:
-                row.applied, row.loaded_id = None, None
 
 
-async def _number(session: AsyncSession, user_id: str) -> int:
+async def _number(session: Session, user_id: str) -> int:
     """Count a user's memories, up to a limit."""
     some = select(MemoryRow.id).where(MemoryRow.user_id == user_id).limit(MOST_COUNTED).subquery()
     return await session.scalar(select(func.count()).select_from(some)) or 0
 
 
-async def _reset(session: AsyncSession, row: EngineRow) -> None:
-    row.seen = 0
-    mine = EngineUserRow.engine == row.name
+async def _reset(session: Session, engine: str) -> None:
+    await session.execute(update(EngineRow).where(EngineRow.name == engine).values(seen=0))
+    mine = EngineUserRow.engine == engine
     await session.execute(delete(EngineUserRow).where(mine, EngineUserRow.erase.is_(False)))
     await session.execute(update(EngineUserRow).where(mine).values(applied=None, loaded_id=None, load_from=0))
 

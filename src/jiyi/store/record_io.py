@@ -6,18 +6,17 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, RowMapping, Table, and_, func, insert, select, tuple_
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import ColumnElement, RowMapping, and_, func, insert, select, tuple_
 
 from . import records as r
 from . import synonyms
 from .changes import tell
 from .contract import IndexEntry
-from .database import NO_ATTRIBUTE, Inserts, Repository, chunks
+from .database import Inserts, Repository, chunks
 from .entries import insert_index
+from .session import Session
 from .tables import (
     SHARED,
-    Base,
     EmbeddingRow,
     JobMemoryRow,
     JobRow,
@@ -32,6 +31,7 @@ from .tables import (
     UnitMessageRow,
     UnitRow,
 )
+from .types import Base
 
 AT_ONCE = 200
 JOBS_AT_ONCE = 5  # each may have led to a thousand memories
@@ -41,7 +41,7 @@ OWNING = (MemoryRow, MessageRow, JobRow, RecallRow, SynonymRow)  # every user ha
 Row = RowMapping
 
 
-async def size(session: AsyncSession, user_id: str | None) -> int:
+async def size(session: Session, user_id: str | None) -> int:
     """Count memories and messages."""
     whole = 0
     for table in (MemoryRow, MessageRow):
@@ -50,7 +50,7 @@ async def size(session: AsyncSession, user_id: str | None) -> int:
     return whole
 
 
-async def lines(session: AsyncSession, user_id: str | None) -> AsyncIterator[list[r.Line]]:
+async def lines(session: Session, user_id: str | None) -> AsyncIterator[list[r.Line]]:
     """Yield everything of one user, or of all users with what they share."""
     if user_id is not None:
         async for some in _of_user(session, user_id):
@@ -66,7 +66,7 @@ async def lines(session: AsyncSession, user_id: str | None) -> AsyncIterator[lis
         last = users[-1]
 
 
-async def _users(session: AsyncSession, after: str) -> list[str]:
+async def _users(session: Session, after: str) -> list[str]:
     found: set[str] = set()
     for table in OWNING:
         own = select(table.user_id).where(table.user_id > after).distinct().order_by(table.user_id)
@@ -74,7 +74,7 @@ async def _users(session: AsyncSession, after: str) -> list[str]:
     return sorted(found)[:USERS_AT_ONCE]
 
 
-async def _of_user(session: AsyncSession, user_id: str) -> AsyncIterator[list[r.Line]]:
+async def _of_user(session: Session, user_id: str) -> AsyncIterator[list[r.Line]]:
     async for some in _synonyms(session, user_id):
         yield some
     async for rows in _pages(session, UnitRow, user_id):
@@ -94,12 +94,12 @@ async def _of_user(session: AsyncSession, user_id: str) -> AsyncIterator[list[r.
         yield await _jobs(session, rows)
 
 
-async def _synonyms(session: AsyncSession, user_id: str) -> AsyncIterator[list[r.Line]]:
+async def _synonyms(session: Session, user_id: str) -> AsyncIterator[list[r.Line]]:
     async for rows in _pages(session, SynonymRow, user_id):
         yield [r.SynonymRecord(**row) for row in rows]
 
 
-async def _memories(session: AsyncSession, rows: Sequence[Row]) -> list[r.Line]:
+async def _memories(session: Session, rows: Sequence[Row]) -> list[r.Line]:
     keywords, sources, vectors, revisions = [
         _by_memory(await _beside(session, table, rows, "memory_id"))
         for table in (KeywordRow, MemorySourceRow, EmbeddingRow, RevisionRow)
@@ -119,7 +119,7 @@ async def _memories(session: AsyncSession, rows: Sequence[Row]) -> list[r.Line]:
     ]
 
 
-async def _jobs(session: AsyncSession, rows: Sequence[Row]) -> list[r.Line]:
+async def _jobs(session: Session, rows: Sequence[Row]) -> list[r.Line]:
     led_to: defaultdict[str, list[str]] = defaultdict(list)
     for one in await _beside(session, JobMemoryRow, rows, "job_id"):
         led_to[one["job_id"]].append(one["memory_id"])
@@ -147,15 +147,14 @@ def _but(row: Row) -> dict[str, Any]:
 
 
 async def _pages(
-    session: AsyncSession, table: type[Base], user_id: str, at_once: int = AT_ONCE
+    session: Session, table: type[Base], user_id: str, at_once: int = AT_ONCE
 ) -> AsyncIterator[Sequence[Row]]:
     """Yield a user's rows of a table by key."""
-    own = cast(Table, table.__table__)
+    own = table.__table__
     key = [column for column in own.primary_key.columns if column.name != "user_id"]
     statement = select(own).where(own.columns["user_id"] == user_id).order_by(*key).limit(at_once)
-    connection = await session.connection()
     page = statement
-    while rows := (await connection.execute(page)).mappings().all():
+    while rows := [row._mapping for row in await session.rows(page)]:
         yield rows
         if len(rows) < at_once:
             return
@@ -163,14 +162,14 @@ async def _pages(
         page = statement.where(tuple_(*key) > tuple_(*last) if len(key) > 1 else key[0] > last[0])
 
 
-async def _beside(session: AsyncSession, table: type[Base], rows: Sequence[Row], name: str) -> Sequence[Row]:
+async def _beside(session: Session, table: type[Base], rows: Sequence[Row], name: str) -> Sequence[Row]:
     """Return the rows that belong to a page of others, which is a range of ids of one user."""
-    own = cast(Table, table.__table__)
+    own = table.__table__
     statement = select(own).where(
         own.columns["user_id"] == rows[0]["user_id"], own.columns[name].between(rows[0]["id"], rows[-1]["id"])
     )
     in_order = statement.order_by(*own.primary_key.columns)
-    return (await (await session.connection()).execute(in_order)).mappings().all()
+    return [row._mapping for row in await session.rows(in_order)]
 
 
 _NESTED = {"kind", "keywords", "sources", "vectors", "revisions", "unit_id", "memory_ids", "job"}
@@ -193,9 +192,7 @@ class Arriving:
         return self.renamed.get(name, name)
 
 
-async def take_in(
-    session: AsyncSession, arriving: Arriving, some: Sequence[r.Line], indexed: Sequence[IndexEntry]
-) -> None:
+async def take_in(session: Session, arriving: Arriving, some: Sequence[r.Line], indexed: Sequence[IndexEntry]) -> None:
     """Write records of one kind of one user, with the index entries of memories."""
     kind, records = some[0].kind, cast(Any, some)
     match kind:
@@ -218,16 +215,16 @@ async def take_in(
             await _import_synonyms(session, arriving, records)
 
 
-async def _import_synonyms(session: AsyncSession, arriving: Arriving, some: Sequence[r.SynonymRecord]) -> None:
+async def _import_synonyms(session: Session, arriving: Arriving, some: Sequence[r.SynonymRecord]) -> None:
     mine = and_(SynonymRow.user_id == arriving.user_id, SynonymRow.keyword.in_({one.keyword for one in some}))
-    known = {tuple(row) for row in await session.execute(select(SynonymRow.keyword, SynonymRow.synonym).where(mine))}
+    known = {tuple(row) for row in await session.rows(select(SynonymRow.keyword, SynonymRow.synonym).where(mine))}
     new = {(one.keyword, one.synonym): one for one in some if (one.keyword, one.synonym) not in known}
     await _insert(session, arriving, SynonymRow, [_plain(one) for one in new.values()])
     if new:
         await synonyms.tell(session, arriving.user_id)
 
 
-async def _import_messages(session: AsyncSession, arriving: Arriving, some: Sequence[r.MessageRecord]) -> None:
+async def _import_messages(session: Session, arriving: Arriving, some: Sequence[r.MessageRecord]) -> None:
     """Add messages; one that was delivered here too has another id and is the same."""
     fresh = await _unknown(session, arriving, MessageRow, some)
     hashes = [one.dedupe_hash for one in fresh if one.dedupe_hash is not None]
@@ -252,7 +249,7 @@ async def _import_messages(session: AsyncSession, arriving: Arriving, some: Sequ
 
 
 async def _import_memories(
-    session: AsyncSession, arriving: Arriving, some: Sequence[tuple[r.MemoryRecord, IndexEntry]]
+    session: Session, arriving: Arriving, some: Sequence[tuple[r.MemoryRecord, IndexEntry]]
 ) -> None:
     """Add memories; a current one with the text of a stored one is that one."""
     unknown = {one.id for one in await _unknown(session, arriving, MemoryRow, [record for record, _ in some])}
@@ -287,11 +284,10 @@ def _is_current(record: r.MemoryRecord) -> bool:
 
 
 def _memory_values(record: r.MemoryRecord, index: IndexEntry) -> dict[str, Any]:
-    values = {**_plain(record), "near_hash": index.near_hash}
-    return {NO_ATTRIBUTE.get(name, name): value for name, value in values.items()}
+    return {**_plain(record), "near_hash": index.near_hash}
 
 
-async def _parts(session: AsyncSession, arriving: Arriving, new: Sequence[r.MemoryRecord]) -> None:
+async def _parts(session: Session, arriving: Arriving, new: Sequence[r.MemoryRecord]) -> None:
     """Add sources, vectors and revisions of memories."""
     key = {one.id: {"user_id": one.user_id, "memory_id": one.id} for one in new}
     named = {arriving.name(source.message_id) for one in new for source in one.sources}
@@ -317,7 +313,7 @@ async def _parts(session: AsyncSession, arriving: Arriving, new: Sequence[r.Memo
     await inserts.run(session)
 
 
-async def _import_relations(session: AsyncSession, arriving: Arriving, some: Sequence[r.RelationRecord]) -> None:
+async def _import_relations(session: Session, arriving: Arriving, some: Sequence[r.RelationRecord]) -> None:
     new = {
         (one.memory_id, one.target_id, one.relation_type): one
         for each in some
@@ -333,11 +329,11 @@ async def _import_relations(session: AsyncSession, arriving: Arriving, some: Seq
     known = select(RelationRow.memory_id, RelationRow.target_id, RelationRow.relation_type).where(
         RelationRow.user_id == arriving.user_id, RelationRow.memory_id.in_({key[0] for key in new})
     )
-    there = {*dangling, *(tuple(row) for row in await session.execute(known))}
+    there = {*dangling, *(tuple(row) for row in await session.rows(known))}
     await _insert(session, arriving, RelationRow, [_plain(one) for key, one in new.items() if key not in there])
 
 
-async def _import_jobs(session: AsyncSession, arriving: Arriving, some: Sequence[r.JobRecord]) -> None:
+async def _import_jobs(session: Session, arriving: Arriving, some: Sequence[r.JobRecord]) -> None:
     fresh = await _unknown(session, arriving, JobRow, some)
     keys = [one.idempotency_key for one in fresh if one.idempotency_key is not None]
     taken = await _ids_by(session, arriving, JobRow, JobRow.idempotency_key, keys)
@@ -360,25 +356,25 @@ def _plain(record: r.Record) -> dict[str, Any]:
     return {name: value for name, value in record if name not in _NESTED}
 
 
-async def _insert(session: AsyncSession, arriving: Arriving, table: type[Base], values: list[dict[str, Any]]) -> None:
+async def _insert(session: Session, arriving: Arriving, table: type[Base], values: list[dict[str, Any]]) -> None:
     if values:
         await session.execute(insert(table), values)
     arriving.new += len(values)
 
 
-async def _unknown(session: AsyncSession, arriving: Arriving, table: Any, some: Sequence[r.R]) -> list[r.R]:
+async def _unknown(session: Session, arriving: Arriving, table: Any, some: Sequence[r.R]) -> list[r.R]:
     """Return the records whose id is not taken, each once."""
     named = {record.id: record for record in some}  # type: ignore[attr-defined]
     known = await _existing(session, arriving, table, named.keys())
     return [record for name, record in named.items() if name not in known]
 
 
-async def _existing(session: AsyncSession, arriving: Arriving, table: Any, ids: Collection[str]) -> set[str]:
+async def _existing(session: Session, arriving: Arriving, table: Any, ids: Collection[str]) -> set[str]:
     return set((await _ids_by(session, arriving, table, table.id, sorted(ids))).values())
 
 
 async def _ids_by(
-    session: AsyncSession,
+    session: Session,
     arriving: Arriving,
     table: Any,
     column: Any,
@@ -388,7 +384,7 @@ async def _ids_by(
     found: dict[str, str] = {}
     for some in chunks(values):
         statement = select(column, table.id).where(table.user_id == arriving.user_id, column.in_(some))
-        rows_found = await session.execute(statement if where is None else statement.where(where))
+        rows_found = await session.rows(statement if where is None else statement.where(where))
         found.update((value, row_id) for value, row_id in rows_found)
     return found
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import CursorResult, delete, insert, or_, select
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import delete, insert, or_, select
 
 from ..errors import InvalidInput
 from ..models import Relation, RelationType, utc_now
 from .database import Repository, from_row
 from .deletions import COMPRESSED
 from .memories import memory_row
+from .session import Session
 from .tables import RelationRow
 
 
@@ -21,7 +21,7 @@ class Relations(Repository):
         async with self._database.reading(user_id) as session:
             memory_id = (await memory_row(session, user_id, memory_id)).id
             touching = or_(RelationRow.memory_id == memory_id, RelationRow.target_id == memory_id)
-            rows = await session.scalars(
+            rows = await session.rows(
                 select(RelationRow)
                 .where(RelationRow.user_id == user_id, touching)
                 .order_by(RelationRow.created_at, RelationRow.memory_id, RelationRow.target_id)
@@ -33,7 +33,7 @@ class Relations(Repository):
     ) -> Relation:
         """Add a relation, or change the strength of an existing one."""
 
-        async def work(session: AsyncSession) -> Relation:
+        async def work(session: Session) -> Relation:
             one, other = [await memory_row(session, user_id, name) for name in (memory_id, target_id)]
             if one.id == other.id:
                 raise InvalidInput("target_id", "is the memory itself")
@@ -61,12 +61,11 @@ class Relations(Repository):
     async def remove(self, user_id: str, memory_id: str, target_id: str) -> int:
         """Remove the relations from one memory to another; return their number."""
 
-        async def work(session: AsyncSession) -> int:
+        async def work(session: Session) -> int:
             one, other = [await memory_row(session, user_id, name) for name in (memory_id, target_id)]
             if one.source == COMPRESSED:
                 raise InvalidInput("memory_id", "is a compressed memory, whose originals are found by its relations")
             between = (RelationRow.memory_id == one.id, RelationRow.target_id == other.id)
-            done = await session.execute(delete(RelationRow).where(RelationRow.user_id == user_id, *between))
-            return done.rowcount if isinstance(done, CursorResult) else 0
+            return await session.execute(delete(RelationRow).where(RelationRow.user_id == user_id, *between))
 
         return await self._database.write([user_id], work)

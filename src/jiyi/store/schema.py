@@ -5,7 +5,7 @@ from pathlib import Path
 from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, insert, inspect, select
 
 from ..errors import NotAStore, SchemaTooNew
-from .tables import Base
+from .types import METADATA
 
 HEAD = "0005"  # the newest file in migrations/versions; a test holds the two together
 
@@ -37,7 +37,7 @@ def prepare(connection: Connection, where: object) -> None:
     """Create or migrate the schema in a transaction that excludes other writers: processes may start at once."""
     found = version(connection, where)
     if found is None:
-        Base.metadata.create_all(connection, checkfirst=False)
+        METADATA.create_all(connection, checkfirst=False)
         version_table.create(connection, checkfirst=False)
         connection.execute(insert(version_table), {"version_num": HEAD})
     elif found != HEAD:

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     URL,
@@ -19,16 +19,16 @@ from sqlalchemy import (
     func,
     select,
 )
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
 from ..durable import make_folder
 from ..errors import NotAStore, StoreError, StoreUnavailable
 from . import schema
 from .contract import CLOSED, Advance, StoreInfo
-from .database import Database, Read, Rows, Work
+from .database import Database, Work
+from .session import Read, Rows, Session
 from .sqlite_plain import PlainStatements
 from .tables import MemoryRow
-from .thread_session import ThreadSession, run_to_end, translated
+from .thread_session import LoopSession, ThreadSession, run_to_end, translated
 
 PRAGMAS = (
     "PRAGMA page_size = 8192",  # for a new file; a page of 4096 bytes holds only one vector
@@ -64,9 +64,7 @@ class SqliteDatabase(Database):
         super().__init__()
         self.path = path
         self._busy_timeout_s = busy_timeout_s
-        self._engine: AsyncEngine | None = None
-        self._thread_engine: Engine | None = None  # for work that runs in one thread
-        self._thread_writer: Engine | None = None  # the same, for transactions that write
+        self._engines: dict[str | None, Engine] = {}  # by the statement that begins a transaction
         self._reader = SqliteReader(path)
         self._cleaning: asyncio.Task[None] | None = None  # retries while a reader keeps the log busy
         self._scraps = False  # rows were deleted since the file was last rewritten
@@ -80,34 +78,36 @@ class SqliteDatabase(Database):
     async def start(self) -> None:
         try:
             with translated(self.path):
-                _create_private(self.path)
-                self._engine, self._thread_engine = _engines(self.path, self._busy_timeout_s)
-                self._thread_writer = self._thread_engine.execution_options(begin=BEGIN_TO_WRITE)
-                async with self._engine.connect() as connection:
-                    found = await connection.run_sync(schema.version, self.path)
-                    mode = await connection.exec_driver_sql(WRITE_AHEAD)  # only after the file is known to be ours
-                    self._logged = mode.scalar() == "wal"
-                self._file = _identity(self.path)
-                if found != schema.HEAD:
-                    async with self._engine.execution_options(begin=BEGIN_TO_WRITE).begin() as connection:
-                        await connection.run_sync(schema.prepare, self.path)
+                await asyncio.shield(self._begin(asyncio.to_thread(self._prepare)))
         except BaseException:
             await self.close()
             raise
+
+    def _prepare(self) -> None:
+        """Open the file; create or migrate the schema."""
+        _create_private(self.path)
+        engine = _engine(self.path, self._busy_timeout_s)
+        self._engines = {begin: engine.execution_options(begin=begin) for begin in (BEGIN_TO_READ, BEGIN_TO_WRITE)}
+        self._engines[None] = engine
+        with engine.connect() as connection:
+            found = schema.version(connection, self.path)
+            mode = connection.exec_driver_sql(WRITE_AHEAD)  # only after the file is known to be ours
+            self._logged = mode.scalar() == "wal"
+        self._file = _identity(self.path)
+        if found != schema.HEAD:
+            with self._started(BEGIN_TO_WRITE).begin() as connection:
+                schema.prepare(connection, self.path)
 
     async def close(self) -> None:
         if self._cleaning is not None:
             self._cleaning.cancel()
             await asyncio.gather(self._cleaning, return_exceptions=True)
         await super().close()
-        if self._engine is not None:
+        if self._engines:
             if self._scraps and _identity(self.path) == self._file and self.path.stat().st_size <= REWRITE_UP_TO:
                 await self._clean(rewrite=True)
-            await self._engine.dispose()
-            self._engine = None
-        if self._thread_engine is not None:
-            self._thread_engine.dispose()
-            self._thread_engine = self._thread_writer = None
+            self._started().dispose()
+            self._engines = {}
         self._reader.close()
 
     async def info(self) -> StoreInfo:
@@ -136,47 +136,54 @@ class SqliteDatabase(Database):
         size = self.path.stat().st_size
         advance("copying", 0, size)
         with translated(self.path):
-            async with self._started().connect() as connection:
-                await connection.exec_driver_sql(COPY, (str(path),))
+            await asyncio.shield(self._begin(asyncio.to_thread(self._copy, path)))
         advance("copying", size, size)
+
+    def _copy(self, path: Path) -> None:
+        with self._started().connect() as connection:
+            connection.exec_driver_sql(COPY, (str(path),))
 
     async def _clean(self, *, rewrite: bool) -> list[str]:
         """Empty the log and rewrite the file; return what is left."""
         left = []
         try:
             with translated(self.path):
-                async with self._writer, self._started().connect() as connection:
-                    if rewrite:
-                        await connection.exec_driver_sql(REWRITE)
-                        self._scraps = False
-                    await connection.exec_driver_sql(PATIENCE.format(SHORT_WAIT_S * 1000))
-                    try:
-                        busy = (await connection.exec_driver_sql(EMPTY_LOG)).scalar()  # reported, not raised
-                    finally:
-                        await connection.exec_driver_sql(PATIENCE.format(int(self._busy_timeout_s * 1000)))
-                    if busy:
-                        left.append("deleted text stays in the write-ahead log while somebody reads; it is tried again")
+                async with self._writer:
+                    busy = await asyncio.shield(self._begin(asyncio.to_thread(self._empty_log, rewrite=rewrite)))
+            if busy:
+                left.append("deleted text stays in the write-ahead log while somebody reads; it is tried again")
         except StoreError as error:
             left.append(f"scraps of deleted text may lie in unused parts of the file: {error} — run `jiyi vacuum`")
         for problem in left:
             logger.warning("%s: %s", self.path, problem)
         return left
 
+    def _empty_log(self, *, rewrite: bool) -> bool:
+        """Empty the log, and rewrite the file if asked to; return True if a reader still needs the log."""
+        with self._started().connect() as connection:
+            if rewrite:
+                connection.exec_driver_sql(REWRITE)
+                self._scraps = False
+            connection.exec_driver_sql(PATIENCE.format(SHORT_WAIT_S * 1000))
+            try:
+                return bool(connection.exec_driver_sql(EMPTY_LOG).scalar())  # reported, not raised
+            finally:
+                connection.exec_driver_sql(PATIENCE.format(int(self._busy_timeout_s * 1000)))
+
     async def _clean_later(self, *, rewrite: bool) -> None:
         """Retry until no reader needs the deleted pages."""
         pause = SHORT_WAIT_S
-        while self._engine is not None:
+        while self._engines:
             await asyncio.sleep(pause)
             if not await self._clean(rewrite=rewrite):
                 return
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
     @asynccontextmanager
-    async def reading(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
+    async def reading(self, user_id: str | None) -> AsyncIterator[Session]:
         self._same_file()
-        with translated(self.path):
-            async with AsyncSession(self._started(), expire_on_commit=False) as session:
-                yield session
+        async with self._session(None) as session:
+            yield session
 
     async def select(self, user_id: str | None, *reads: Read) -> list[Rows]:
         self._same_file()
@@ -194,19 +201,30 @@ class SqliteDatabase(Database):
             return None
 
     @asynccontextmanager
-    async def snapshot(self, user_id: str | None) -> AsyncIterator[AsyncSession]:
-        engine = self._started().execution_options(begin=BEGIN_TO_READ)
-        with translated(self.path):
-            async with AsyncSession(engine, expire_on_commit=False) as session, session.begin():
-                yield session
+    async def snapshot(self, user_id: str | None) -> AsyncIterator[Session]:
+        async with self._session(BEGIN_TO_READ) as session:
+            yield session
 
     @asynccontextmanager
-    async def writing(self, users: Sequence[str]) -> AsyncIterator[AsyncSession]:
-        engine = self._started().execution_options(begin=BEGIN_TO_WRITE)
+    async def writing(self, users: Sequence[str]) -> AsyncIterator[Session]:
+        async with self._writer, self._session(BEGIN_TO_WRITE) as session:
+            yield session
+            self._same_file(committing=True)
+
+    @asynccontextmanager
+    async def _session(self, begin: str | None) -> AsyncIterator[Session]:
+        """Open a session of the event loop; its transaction commits unless something is raised."""
         with translated(self.path):
-            async with self._writer, AsyncSession(engine, expire_on_commit=False) as session, session.begin():
+            connection = self._started(begin).connect()
+            session = LoopSession(connection)
+            try:
+                if begin is not None:
+                    await session.run(connection.begin)
                 yield session
-                self._same_file(committing=True)
+                if begin is not None:
+                    await session.run(connection.commit)
+            finally:
+                await asyncio.shield(self._begin(session.close()))
 
     async def read(self, user_id: str | None, work: Work[T]) -> T:
         self._same_file()
@@ -215,24 +233,17 @@ class SqliteDatabase(Database):
 
     async def _read_in_thread(self, work: Work[T]) -> T:
         async with self._readers:
-            return await asyncio.to_thread(self._in_thread, work, self._thread_engine)
+            return await asyncio.to_thread(self._in_thread, work)
 
     async def _transaction(self, users: Sequence[str], work: Work[T]) -> T:
         self._started()
         async with self._writer:
-            return await asyncio.to_thread(self._in_thread, work, self._thread_writer)
+            return await asyncio.to_thread(self._in_thread, work, BEGIN_TO_WRITE)
 
-    def _in_thread(self, work: Work[T], engine: Engine | None) -> T:
-        if engine is None:
-            raise StoreError(CLOSED)
-        with (
-            translated(self.path),
-            engine.begin() as connection,
-            ThreadSession(connection, PlainStatements(connection.connection.dbapi_connection)) as session,
-        ):
-            done = run_to_end(work(cast("AsyncSession", session)))
-            session.finish()
-            if engine is self._thread_writer:
+    def _in_thread(self, work: Work[T], begin: str | None = None) -> T:
+        with translated(self.path), self._started(begin).begin() as connection:
+            done = run_to_end(work(ThreadSession(connection)))
+            if begin == BEGIN_TO_WRITE:
                 self._same_file(committing=True)
             return done
 
@@ -249,44 +260,36 @@ class SqliteDatabase(Database):
         """Return False if the write-ahead log of the open file was removed: it has the newest part of the store."""
         return not self._logged or self.path.with_name(self.path.name + "-wal").exists()
 
-    def _started(self) -> AsyncEngine:
-        if self._engine is None:
+    def _started(self, begin: str | None = None) -> Engine:
+        if not self._engines:
             raise StoreError(CLOSED)
-        return self._engine
+        return self._engines[begin]
 
 
-def _engines(path: Path, busy_timeout_s: float) -> tuple[AsyncEngine, Engine]:
-    """Return an engine for sessions of the event loop, and one for work in a thread."""
-    # At DEBUG it logs every statement with its values: memories and queries, which do not belong in a log.
-    logging.getLogger("aiosqlite").setLevel(logging.WARNING)
-    connect = {"timeout": busy_timeout_s, "isolation_level": None}
-    engine = create_async_engine(
-        URL.create("sqlite+aiosqlite", database=str(path)), connect_args=connect, hide_parameters=True
-    )
-    thread_engine = create_engine(
+def _engine(path: Path, busy_timeout_s: float) -> Engine:
+    engine = create_engine(
         URL.create("sqlite", database=str(path)),
-        connect_args={**connect, "check_same_thread": False},
+        connect_args={"timeout": busy_timeout_s, "isolation_level": None, "check_same_thread": False},
         hide_parameters=True,
+        max_overflow=-1,  # a thread that waits for a connection would keep those who have one from theirs
     )
 
     # The driver is in autocommit mode (isolation_level None): a read sees the newest commit without a transaction, and
     # a write takes the write lock at once, so that its checks still hold when it inserts.
-    @event.listens_for(engine.sync_engine, "connect")
-    @event.listens_for(thread_engine, "connect")
+    @event.listens_for(engine, "connect")
     def set_pragmas(connection: Any, _: Any) -> None:
         cursor = connection.cursor()
         for pragma in PRAGMAS:
             cursor.execute(pragma)
         cursor.close()
 
-    @event.listens_for(engine.sync_engine, "begin")
-    @event.listens_for(thread_engine, "begin")
+    @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         statement = connection.get_execution_options().get("begin")
         if statement is not None:
             connection.exec_driver_sql(statement)
 
-    return engine, thread_engine
+    return engine
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ from sqlalchemy import JSON, LargeBinary, Table, insert
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
 from ..models import to_micros
-from .database import Processor, Read, Rows, processed, processors_of
+from .session import Processor, Read, Rows, processed, processors_of
 
 _DIALECT = SQLiteDialect(paramstyle="named")
 _LIST = re.compile(r"\(__\[POSTCOMPILE_(\w+)]\)")

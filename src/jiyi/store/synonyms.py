@@ -4,7 +4,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import BindParameter, and_, bindparam, delete, func, insert, or_, select
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..errors import NotFound
 from ..languages.words import normalise
@@ -13,6 +12,7 @@ from ..scope import Filter
 from ..synonyms import Cooccurrence, Pair, Synonym, in_order
 from .database import Repository, chunks
 from .memories import conditions
+from .session import Session
 from .tables import SHARED, ChangeRow, KeywordRow, MemoryRow, SynonymRow
 
 NEWEST = 200  # of the memories that have a word; a word's company is counted in these
@@ -25,25 +25,24 @@ _DELETE = delete(SynonymRow).where(
 )
 
 
-async def add(session: AsyncSession, user_id: str, given: Mapping[Pair, float]) -> int:
+async def add(session: Session, user_id: str, given: Mapping[Pair, float]) -> int:
     """Add pairs or update their similarity; return the number of new or changed ones."""
     known: dict[Pair, float] = {}
     for some in chunks(list({keyword for keyword, _ in given})):
         statement = select(SynonymRow.keyword, SynonymRow.synonym, SynonymRow.similarity).where(
             SynonymRow.user_id == user_id, SynonymRow.keyword.in_(some)
         )
-        known.update({(one, other): similarity for one, other, similarity in await session.execute(statement)})
+        known.update({(one, other): similarity for one, other, similarity in await session.rows(statement)})
     changed = {pair: similarity for pair, similarity in given.items() if known.get(pair) != similarity}
     if not changed:
         return 0
     both = [(*pair, similarity) for pair, similarity in changed.items()]
     both += [(other, one, similarity) for one, other, similarity in both]
-    connection = await session.connection()
     old = [{"whose": user_id, "one": one, "other": other} for one, other, _ in both if in_order(one, other) in known]
     if old:
-        await connection.execute(_DELETE, old)
+        await session.execute(_DELETE, old)
     values = [{"user_id": user_id, "keyword": one, "synonym": other, "similarity": alike} for one, other, alike in both]
-    await connection.execute(insert(SynonymRow), values)
+    await session.execute(insert(SynonymRow), values)
     await tell(session, user_id)
     return len(changed)
 
@@ -56,7 +55,7 @@ _OF = select(SynonymRow.user_id, SynonymRow.keyword, SynonymRow.synonym, Synonym
 )
 
 
-async def listing(session: AsyncSession, user_id: str) -> Sequence[Synonym]:
+async def listing(session: Session, user_id: str) -> Sequence[Synonym]:
     """Return the user's pairs and the shared ones, each once, by word."""
     statement = (
         select(SynonymRow)
@@ -65,11 +64,11 @@ async def listing(session: AsyncSession, user_id: str) -> Sequence[Synonym]:
     )
     return [
         Synonym(keyword=row.keyword, synonym=row.synonym, similarity=row.similarity, shared=row.user_id == SHARED)
-        for row in await session.scalars(statement)
+        for row in await session.rows(statement)
     ]
 
 
-async def remove(session: AsyncSession, user_id: str, keyword: str, synonym: str | None) -> int:
+async def remove(session: Session, user_id: str, keyword: str, synonym: str | None) -> int:
     """Remove one pair, or all pairs of a word; return their number."""
     word, other = normalise(keyword), None if synonym is None else normalise(synonym)
     forth, back = SynonymRow.keyword == word, SynonymRow.synonym == word
@@ -86,7 +85,7 @@ async def remove(session: AsyncSession, user_id: str, keyword: str, synonym: str
     return found
 
 
-async def tell(session: AsyncSession, user_id: str) -> None:
+async def tell(session: Session, user_id: str) -> None:
     """Record in the change feed that search results may differ."""
     change = {"user_id": user_id, "memory_id": "", "action": "synonyms", "changed_at": utc_now()}
     await session.execute(insert(ChangeRow), [change])
@@ -112,9 +111,8 @@ class Synonyms(Repository):
         overrides the shared one."""
         async with self._database.reading(user_id) as session:
             found: defaultdict[str, dict[str, float]] = defaultdict(dict)
-            connection = await session.connection()
             for some in chunks(list(dict.fromkeys(map(normalise, words)))):
-                lines = (await connection.execute(_OF, {"users": [user_id, SHARED], "words": some})).all()
+                [lines] = await session.select((_OF, {"users": [user_id, SHARED], "words": list(some)}))
                 for _, keyword, synonym, similarity in sorted(lines, key=lambda line: line[0] != SHARED):
                     found[keyword][synonym] = similarity
             return {
@@ -130,7 +128,7 @@ class Synonyms(Repository):
             # Sorting and counting are done here: asked to do it, SQLite would walk through all keywords of the user.
             having = await session.scalars(select(KeywordRow.memory_id).where(mine, keyword.in_(asked)))
             newest = sorted(set(having), reverse=True)[:NEWEST]
-            ids = list(await session.scalars(select(MemoryRow.id).where(*conditions(where), MemoryRow.id.in_(newest))))
+            ids = await session.scalars(select(MemoryRow.id).where(*conditions(where), MemoryRow.id.in_(newest)))
             together = Counter(await session.scalars(select(keyword).where(mine, KeywordRow.memory_id.in_(ids))))
             often = {word: count for word, count in together.most_common(COMPANIONS + len(asked)) if word not in asked}
             if not often:
@@ -141,5 +139,5 @@ class Synonyms(Repository):
                 population=await session.scalar(population) or 0,
                 asked=len(ids),
                 together=often,
-                holders=dict((await session.execute(in_all)).all()),
+                holders=dict(await session.rows(in_all)),
             )

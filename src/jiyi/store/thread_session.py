@@ -1,102 +1,80 @@
-"""Asynchronous work on a synchronous connection to SQLite. Through an asynchronous driver every statement switches
-threads twice; here a whole transaction runs in one thread, and its functions stay the same as for PostgreSQL."""
+"""Sessions of SQLite, whose driver is synchronous. A transaction runs in one thread from beginning to end: through an
+asynchronous driver every statement would switch threads twice. Its functions stay the same as for PostgreSQL."""
 
+import asyncio
 import sqlite3
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Executable, Row, Table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.orm import Session
+from sqlalchemy.sql.selectable import TypedReturnsRows
 
 from ..errors import NotAStore, StoreError, StoreUnavailable
+from .session import Read, Rows, Session, Values
+from .sqlite_plain import PlainStatements
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
-class Plain(Protocol):
-    """Runs statements that are built once on the connection of a session, past SQLAlchemy."""
-
-    def rows(self, reads: Iterable[tuple[Any, dict[str, Any]]], /) -> list[list[Sequence[Any]]]: ...
-
-    def insert(self, table: Table, rows: Sequence[dict[str, Any]], /) -> None: ...
-
-
-class ThreadSession:
-    """The methods of an `AsyncSession` that repositories use; each has finished when it returns."""
-
-    def __init__(self, connection: Connection, plain: Plain) -> None:
-        self._connection = connection
-        self._opened: Session | None = None  # most transactions need none, and it costs as much as several statements
-        self.plain = plain
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._opened is not None:
-            self._opened.close()
-
-    @property
-    def _session(self) -> Session:
-        if self._opened is None:
-            self._opened = Session(self._connection, expire_on_commit=False)
-        return self._opened
-
-    def add(self, row: object) -> None:
-        self._session.add(row)
-
-    def add_all(self, rows: Iterable[object]) -> None:
-        self._session.add_all(rows)
-
-    async def execute(self, *args: Any, **kwargs: Any) -> Any:
-        return self._session.execute(*args, **kwargs)
-
-    async def scalars(self, *args: Any, **kwargs: Any) -> Any:
-        return self._session.scalars(*args, **kwargs)
-
-    async def scalar(self, *args: Any, **kwargs: Any) -> Any:
-        return self._session.scalar(*args, **kwargs)
-
-    async def get(self, *args: Any, **kwargs: Any) -> Any:
-        return self._session.get(*args, **kwargs)
-
-    async def get_one(self, *args: Any, **kwargs: Any) -> Any:
-        return self._session.get_one(*args, **kwargs)
-
-    async def flush(self) -> None:
-        if self._opened is not None:
-            self._opened.flush()
-
-    async def connection(self) -> "ThreadConnection":
-        return ThreadConnection(self._connection)
-
-    def finish(self) -> None:
-        """Write what has changed in the session; the connection commits it."""
-        if self._opened is not None:
-            self._opened.commit()
-
-
-class ThreadConnection:
-    """The same for an `AsyncConnection`."""
+class ThreadSession(Session):
+    """A session whose methods have finished when they return: for work that has a thread of its own."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._plain = PlainStatements(connection.connection.dbapi_connection)
 
-    async def execute(self, *args: Any, **kwargs: Any) -> Any:
-        return self._connection.execute(*args, **kwargs)
+    async def rows(self, statement: TypedReturnsRows[*Ts]) -> Sequence[Row[*Ts]]:
+        return self._connection.execute(statement).all()
 
-    async def scalar(self, *args: Any, **kwargs: Any) -> Any:
-        return self._connection.scalar(*args, **kwargs)
+    async def execute(self, statement: Executable, values: Values | Sequence[Values] | None = None) -> int:
+        return self._connection.execute(statement, values).rowcount
 
-    async def run_sync(self, work: Callable[..., T], *args: Any) -> T:
-        return work(self._connection, *args)
+    async def select(self, *reads: Read) -> list[Rows]:
+        return self._plain.rows(reads)
+
+    async def insert(self, table: Table, rows: Sequence[Values]) -> None:
+        self._plain.insert(table, rows)
+
+
+class LoopSession(Session):
+    """A session of the event loop: each method runs in a thread."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._session = ThreadSession(connection)
+        self._running: asyncio.Future[Any] | None = None
+
+    async def rows(self, statement: TypedReturnsRows[*Ts]) -> Sequence[Row[*Ts]]:
+        return await self._to_end(self._session.rows(statement))
+
+    async def execute(self, statement: Executable, values: Values | Sequence[Values] | None = None) -> int:
+        return await self._to_end(self._session.execute(statement, values))
+
+    async def select(self, *reads: Read) -> list[Rows]:
+        return await self._to_end(self._session.select(*reads))
+
+    async def insert(self, table: Table, rows: Sequence[Values]) -> None:
+        await self._to_end(self._session.insert(table, rows))
+
+    async def _to_end(self, work: Coroutine[Any, Any, T]) -> T:
+        return await self.run(lambda: run_to_end(work))
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run something in a thread. If the caller is cancelled it goes on there, and uses the connection."""
+        running = asyncio.ensure_future(asyncio.to_thread(work))
+        self._running = running
+        return await asyncio.shield(running)
+
+    async def close(self) -> None:
+        """Give the connection back, with what was not committed undone, as soon as no thread uses it."""
+        if self._running is not None:
+            await asyncio.gather(self._running, return_exceptions=True)
+        self._connection.close()
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:

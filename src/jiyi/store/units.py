@@ -30,7 +30,7 @@ class Units(Repository):
         messages: dict[str, list[SourceMessage]] = defaultdict(list)
         derived: dict[str, list[str]] = defaultdict(list)
         async with self._database.reading(user_id) as session:
-            units = list(await session.scalars(statement.order_by(UnitRow.id.desc()).limit(limit)))
+            units = await session.rows(statement.order_by(UnitRow.id.desc()).limit(limit))
             of_unit = and_(UnitMessageRow.user_id == MessageRow.user_id, UnitMessageRow.message_id == MessageRow.id)
             of_message = and_(
                 MemorySourceRow.user_id == UnitMessageRow.user_id,
@@ -45,11 +45,11 @@ class Units(Repository):
             for some in chunks([unit.id for unit in units]):
                 mine = and_(UnitMessageRow.user_id == user_id, UnitMessageRow.unit_id.in_(some))
                 said = select(UnitMessageRow.unit_id, MessageRow).join(MessageRow, of_unit).where(mine)
-                for unit_id, row in await session.execute(said.order_by(MessageRow.sent_at, MessageRow.id)):
-                    messages[unit_id].append(from_row(SourceMessage, row, span=None))
+                for row in await session.rows(said.order_by(MessageRow.sent_at, MessageRow.id)):
+                    messages[row.unit_id].append(from_row(SourceMessage, row, span=None))
                 made = select(UnitMessageRow.unit_id, MemoryRow.id).distinct()
                 made = made.join(MemorySourceRow, of_message).join(MemoryRow, of_memory).where(mine)
-                for unit_id, memory_id in await session.execute(made.order_by(MemoryRow.id)):
+                for unit_id, memory_id in await session.rows(made.order_by(MemoryRow.id)):
                     derived[unit_id].append(memory_id)
         return [
             StoredUnit(

@@ -3,7 +3,7 @@ written in batches, and enter neither the change feed nor a memory's history."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import (
@@ -16,18 +16,19 @@ from sqlalchemy import (
     cast,
     delete,
     func,
+    insert,
     or_,
     select,
     type_coerce,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from ..llm import Usage
 from ..models import EPOCH, Recall, Stats
-from .database import Inserts, Repository, chunks, from_row, select_in
+from .database import Inserts, Repository, chunks, from_row
 from .entries import coverage
 from .memories import all_users
+from .session import Session
 from .tables import LlmUsageRow, MemoryRow, RecallRow
 from .types import Instant
 
@@ -43,7 +44,7 @@ class Tally:
     added_by_day: dict[str, int]
 
 
-async def count_by_type(session: AsyncSession, user_id: str | None) -> dict[str, int]:
+async def count_by_type(session: Session, user_id: str | None) -> dict[str, int]:
     """Count active memories by type, the most frequent first."""
     statement = (
         select(MemoryRow.memory_type, func.count())
@@ -53,7 +54,7 @@ async def count_by_type(session: AsyncSession, user_id: str | None) -> dict[str,
     )
     if user_id is not None:
         statement = statement.where(MemoryRow.user_id == user_id)
-    return dict((await session.execute(statement)).all())
+    return dict(await session.rows(statement))
 
 
 class Statistics(Repository):
@@ -80,7 +81,7 @@ class Statistics(Repository):
             mine: list[ColumnElement[bool]] = [] if user_id is None else [MemoryRow.user_id == user_id]
             statement = select(MemoryRow.status, MemoryRow.importance, func.count()).where(*mine)
             tenths, archived, total = [0] * TENTHS, 0, 0.0
-            for status, importance, number in await session.execute(
+            for status, importance, number in await session.rows(
                 statement.group_by(MemoryRow.status, MemoryRow.importance)
             ):
                 if status != "active":
@@ -96,7 +97,7 @@ class Statistics(Repository):
                 archived=archived,
                 added_by_day={
                     (EPOCH + timedelta(days=int(days))).date().isoformat(): number
-                    for days, number in await session.execute(added)
+                    for days, number in await session.rows(added)
                 },
             )
 
@@ -104,18 +105,18 @@ class Statistics(Repository):
 KEPT = timedelta(days=30)
 
 
-async def count_usage(session: AsyncSession, user_id: str, hour: datetime, usage: Usage) -> Usage:
+async def count_usage(session: Session, user_id: str, hour: datetime, usage: Usage) -> Usage:
     """Add to the usage of an hour, or refund a negative one; return the new usage."""
-    row = await session.get(LlmUsageRow, (user_id, hour))
+    mine = and_(LlmUsageRow.user_id == user_id, LlmUsageRow.hour == hour)
+    row = await session.first(select(LlmUsageRow).where(mine))
+    before = Usage(0, 0, 0) if row is None else Usage(row.calls, row.input_tokens, row.output_tokens)
+    after = before + usage
     if row is None:
-        row = LlmUsageRow(user_id=user_id, hour=hour, calls=0, input_tokens=0, output_tokens=0)
-        session.add(row)
         await session.execute(delete(LlmUsageRow).where(LlmUsageRow.user_id == user_id, LlmUsageRow.hour < hour - KEPT))
-    row.calls += usage.calls
-    row.input_tokens += usage.input_tokens
-    row.output_tokens += usage.output_tokens
-    await session.flush()
-    return Usage(row.calls, row.input_tokens, row.output_tokens)
+        await session.execute(insert(LlmUsageRow), [{"user_id": user_id, "hour": hour, **asdict(after)}])
+    else:
+        await session.execute(update(LlmUsageRow).where(mine).values(asdict(after)))
+    return after
 
 
 class LlmUsage(Repository):
@@ -151,7 +152,7 @@ _TOO_OLD = (
 )
 
 
-async def record_recalls(session: AsyncSession, recalls: Sequence[Recall], keep: int) -> None:
+async def record_recalls(session: Session, recalls: Sequence[Recall], keep: int) -> None:
     """Save recalls, the newest `keep` of each user, and count the accesses of memories. A recall of a memory that was
     deleted meanwhile is dropped, because a question often repeats what its answer says."""
     by_user: defaultdict[str, list[Recall]] = defaultdict(list)
@@ -170,25 +171,23 @@ async def record_recalls(session: AsyncSession, recalls: Sequence[Recall], keep:
         inserts.add(RecallRow, [{**dict(recall), "memory_ids": list(recall.memory_ids)} for recall in kept])
     if not looked_at:
         return
-    await (await session.connection()).execute(_LOOKED_AT, looked_at)
+    await session.execute(_LOOKED_AT, looked_at)
     await inserts.run(session)
     for user_id in by_user:
         await _forget_older(session, user_id, keep)
 
 
-async def _alive(session: AsyncSession, user_id: str, ids: set[str]) -> set[str]:
+async def _alive(session: Session, user_id: str, ids: set[str]) -> set[str]:
     reads = [(_ALIVE, {"user_id": user_id, "ids": list(some)}) for some in chunks(sorted(ids))]
-    return {memory_id for rows in await select_in(session, *reads) for (memory_id,) in rows}
+    return {memory_id for rows in await session.select(*reads) for (memory_id,) in rows}
 
 
-async def _forget_older(session: AsyncSession, user_id: str, keep: int) -> None:
-    for [too_old] in (await select_in(session, (_TOO_OLD, {"user_id": user_id, "keep": keep})))[0]:
+async def _forget_older(session: Session, user_id: str, keep: int) -> None:
+    for [too_old] in (await session.select((_TOO_OLD, {"user_id": user_id, "keep": keep})))[0]:
         await session.execute(delete(RecallRow).where(RecallRow.user_id == user_id, RecallRow.id <= too_old))
 
 
-async def forget_recalls(
-    session: AsyncSession, user_id: str, memory_ids: Sequence[str], words: Sequence[str] = ()
-) -> int:
+async def forget_recalls(session: Session, user_id: str, memory_ids: Sequence[str], words: Sequence[str] = ()) -> int:
     """Remove recalls that name one of these memories or contain one of these words; return their number."""
     listed, asked = cast(RecallRow.memory_ids, String), func.lower(RecallRow.query)
     removed = 0
@@ -200,7 +199,7 @@ async def forget_recalls(
     return removed
 
 
-async def _remove(session: AsyncSession, user_id: str, which: ColumnElement[bool]) -> int:
+async def _remove(session: Session, user_id: str, which: ColumnElement[bool]) -> int:
     mine = and_(RecallRow.user_id == user_id, which)
     count = await session.scalar(select(func.count()).select_from(RecallRow).where(mine)) or 0
     if count:
@@ -221,4 +220,4 @@ class Recalls(Repository):
             statement = select(RecallRow).where(RecallRow.user_id == user_id).order_by(RecallRow.id.desc()).limit(limit)
             if since is not None:
                 statement = statement.where(RecallRow.recalled_at >= since)
-            return [from_row(Recall, row) for row in await session.scalars(statement)]
+            return [from_row(Recall, row) for row in await session.rows(statement)]

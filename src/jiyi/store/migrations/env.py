@@ -2,11 +2,11 @@
 
 from alembic import context
 
-from jiyi.store.tables import Base
+from jiyi.store.types import METADATA
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=Base.metadata,
+    target_metadata=METADATA,
     render_as_batch=True,
     transactional_ddl=False,
 )
