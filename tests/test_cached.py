@@ -13,6 +13,7 @@ import pytest
 
 import workers
 from jiyi import EmbeddingError, Memory, SearchResult
+from jiyi.cache import LocalCache
 from jiyi.embed import CachedQueries, Vectors
 from jiyi.read import accesses
 from jiyi.settings import load_settings
@@ -304,13 +305,24 @@ async def test_a_cache_holds_ids_and_scores_and_no_text(memory: Memory) -> None:
     assert cache._values
     assert "zanzibar" not in repr([(key, value) for (_, key), value in cache._values.items()])
     await memory.delete_all("mei")
-    assert not cache._values
+    assert not cache._values and not memory._engine.searcher._kept._values
+
+
+async def test_what_a_caller_does_to_a_result_stays_there(memory: Memory) -> None:
+    await memory.add("likes tea", user_id="mei", metadata={"from": {"file": "a.md"}})
+    for _ in range(3):
+        [found] = await memory.search("tea", user_id="mei")
+        assert found.metadata == {"from": {"file": "a.md"}}
+        found.metadata["from"]["file"] = "b.md"  # type: ignore[index, call-overload]
+        found.metadata.clear()
+    assert (await answered(memory))[0] == 2
 
 
 async def test_garbage_in_a_cache_is_no_answer(memory: Memory, path: Path) -> None:
     made = (await memory.add("likes tea", user_id="mei")).memories[0]
     first = await memory.search("tea", user_id="mei")
     [cache] = memory._engine.searcher._caches
+    memory._engine.searcher._kept = LocalCache(0)
     [(entry, (value, until))] = cache._values.items()
     good = value.decode()
     for garbage in (

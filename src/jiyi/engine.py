@@ -22,7 +22,7 @@ from .read.accesses import Accesses
 from .read.presets import PRESETS, TYPE_PRIORITIES, Ranking
 from .read.rerank import Reranker
 from .read.rerank import resolve as resolve_reranker
-from .read.search import Period, Searcher
+from .read.search import KEPT, Period, Searcher
 from .scope import Lifetimes, Scope
 from .settings import EngineSettings, Settings
 from .store.store import Store
@@ -138,6 +138,7 @@ class Engine:
                 period,
                 meter,
                 resolve_reranker(settings, reranker),
+                min(KEPT, settings.cache.max_searches),
             ),
             accesses=accesses,
             lifetimes=tuple(sorted(Retention(settings=settings.maintenance).lifetimes.items())),

@@ -3,9 +3,11 @@ lose any of them at any time. Keys contain everything that a value depends on; s
 
 import time
 from collections import OrderedDict
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from ..settings import Settings
+
+V = TypeVar("V")
 
 
 class Cache(Protocol):
@@ -24,7 +26,7 @@ class Cache(Protocol):
     async def close(self) -> None: ...
 
 
-class LocalCache:
+class LocalCache(Generic[V]):
     """Values in the RAM of this process; the least recently used is dropped first."""
 
     name = "process"
@@ -32,9 +34,9 @@ class LocalCache:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._values: OrderedDict[tuple[str, str], tuple[bytes, float]] = OrderedDict()
+        self._values: OrderedDict[tuple[str, str], tuple[V, float]] = OrderedDict()
 
-    async def get(self, user_id: str, key: str) -> bytes | None:
+    async def get(self, user_id: str, key: str) -> V | None:
         found = self._values.get((user_id, key))
         if found is None:
             return None
@@ -45,7 +47,7 @@ class LocalCache:
         self._values.move_to_end((user_id, key))
         return value
 
-    async def put(self, user_id: str, key: str, value: bytes, seconds: float) -> None:
+    async def put(self, user_id: str, key: str, value: V, seconds: float) -> None:
         self._values[user_id, key] = value, time.monotonic() + seconds
         self._values.move_to_end((user_id, key))
         while len(self._values) > self._most:
@@ -63,7 +65,7 @@ class LocalCache:
 
 def resolve(settings: Settings) -> list[Cache]:
     """Make the caches that the settings name, nearest first."""
-    caches: list[Cache] = [LocalCache(settings.cache.max_searches)] if settings.cache.max_searches else []
+    caches: list[Cache] = [LocalCache[bytes](settings.cache.max_searches)] if settings.cache.max_searches else []
     if settings.cache.redis_url is not None:
         from .redis import RedisCache
 

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable
+from copy import deepcopy
 from datetime import UTC, datetime
 
 from ..languages.terms import tokens
 from ..languages.words import width
-from ..models import Explanation, Hit, MemoryItem
+from ..models import Explanation, Hit, MemoryItem, SearchResult
 from ..text.passages import COMPRESSED, passages, summarise
 
 PREVIEW = 200
@@ -39,6 +40,12 @@ def hit(memory: MemoryItem, query: str, relevance_score: float, explanation: Exp
         source_ids=memory.source_ids,
         explanation=explanation,
     )
+
+
+def copied(result: SearchResult) -> SearchResult:
+    """Return a result whose metadata its caller may change."""
+    hits = [one.model_copy(update={"metadata": deepcopy(one.metadata)}) for one in result.hits]
+    return result.model_copy(update={"hits": tuple(hits)})
 
 
 def dated_text(memory: MemoryItem) -> str | None:

@@ -9,7 +9,8 @@ A cached result is stored under a hash of everything it depends on:
 - the time: results live until the end of a short period, and not beyond the moment at which a memory of the user
   expires or ends.
 
-Only ids and scores are stored. Texts are read from the database, so a deleted memory cannot come out of a cache.
+A shared cache holds only ids and scores, and texts are read from the database. The newest results are kept whole in
+this process, under the same keys; a change or a deletion makes new keys.
 """
 
 import logging
@@ -24,7 +25,7 @@ from typing import Annotated, Self, TypeVar
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from .. import __version__
-from ..cache import Cache
+from ..cache import Cache, LocalCache
 from ..embed import Embedder, Vectors, embed_query
 from ..errors import EmbeddingError, EmbeddingModelChanged
 from ..index.query import Candidates, IndexQuery
@@ -37,7 +38,7 @@ from ..scope import Filter
 from ..store.contract import FeedPosition, SearchSnapshot
 from ..store.store import Store
 from .accesses import Accesses
-from .hits import as_they_were, hit, matched_terms
+from .hits import as_they_were, copied, hit, matched_terms
 from .presets import Ranking
 from .query import LEGS, Query, build_index_query, expanded_keywords, parts, people_named, query_texts, synonyms_of
 from .rank import RankedHit, rank
@@ -48,6 +49,7 @@ T = TypeVar("T")
 
 MOST_USED_S = 3600  # for which the most used memories are cached
 _NAME = re.compile(r"(?<![A-Za-zÀ-ɏ])[A-Z][A-Za-zÀ-ɏ]+")  # also between Chinese characters
+KEPT = 200  # results in this process
 DRIFT = 1000  # a result lives for less than this part of the half-life, in which no freshness moves by 0.1 %
 
 
@@ -107,6 +109,7 @@ class Searcher:
         period: Period,
         meter: Meter,
         reranker: Reranker | None = None,
+        kept: int = KEPT,
     ) -> None:
         self._store = store
         self._index = index
@@ -114,6 +117,7 @@ class Searcher:
         self._ranking = ranking
         self._accesses = accesses
         self._caches = caches
+        self._kept: LocalCache[tuple[datetime, SearchResult]] = LocalCache(kept)
         self._period = period
         self._engine = repr((__version__, ranking, embedder.id))  # part of every cache key
         self.reranker = reranker
@@ -136,6 +140,10 @@ class Searcher:
         if snapshot.position is None or not self._caches or not cacheable or query.explain:
             return await self._fresh(query, snapshot)
         key = self._key(query, snapshot.position, self._period.number(now), asked_at)
+        kept = await self._kept.get(user_id, key)
+        if kept is not None and kept[0] > now:
+            self._meter.count("cache_lookups_total", "hit")
+            return copied(kept[1])
         if result := await self._lookup(user_id, key, now, partial(self._restored, query, snapshot)):
             self._meter.count("cache_lookups_total", "hit")
             return result
@@ -152,6 +160,7 @@ class Searcher:
                 expanded=found.expanded_keywords != expanded_keywords(query, {}),
             )
             await _write(self._caches, user_id, stored, now)
+            await self._kept.put(user_id, key, (stored.until, copied(found)), (stored.until - now).total_seconds())
         return found
 
     async def _lookup(
@@ -286,9 +295,11 @@ class Searcher:
         """Remove the cached results of a user and return their number."""
         if self.reranker is not None:
             self.reranker.clear()
+        await self._kept.forget(user_id)
         return sum([await cache.forget(user_id) for cache in self._caches])
 
     async def close(self) -> None:
+        await self._kept.close()
         for cache in self._caches:
             await cache.close()
 
