@@ -65,6 +65,8 @@ class SqliteDatabase(Database):
         self.path = path
         self._busy_timeout_s = busy_timeout_s
         self._engines: dict[str | None, Engine] = {}  # by the statement that begins a transaction
+        # Of work in threads, by the same statement: one from the pool costs more than `BEGIN`.
+        self._connections: dict[str | None, Connection] = {}
         self._reader = SqliteReader(path)
         self._cleaning: asyncio.Task[None] | None = None  # retries while a reader keeps the log busy
         self._scraps = False  # rows were deleted since the file was last rewritten
@@ -106,6 +108,9 @@ class SqliteDatabase(Database):
         if self._engines:
             if self._scraps and _identity(self.path) == self._file and self.path.stat().st_size <= REWRITE_UP_TO:
                 await self._clean(rewrite=True)
+            for connection in self._connections.values():
+                connection.close()
+            self._connections = {}
             self._started().dispose()
             self._engines = {}
         self._reader.close()
@@ -241,10 +246,21 @@ class SqliteDatabase(Database):
             return await asyncio.to_thread(self._in_thread, work, BEGIN_TO_WRITE)
 
     def _in_thread(self, work: Work[T], begin: str | None = None) -> T:
-        with translated(self.path), self._started(begin).begin() as connection:
-            done = run_to_end(work(ThreadSession(connection)))
-            if begin == BEGIN_TO_WRITE:
-                self._same_file(committing=True)
+        with translated(self.path):
+            connection = self._connections.pop(begin, None) or self._started().connect()
+            driver: Any = connection.connection.dbapi_connection
+            try:
+                if begin is not None:
+                    driver.execute(begin)
+                done = run_to_end(work(ThreadSession(connection)))
+                if begin is not None:
+                    self._same_file(committing=True)
+                connection.commit()  # of SQLAlchemy's own transaction, if one of its statements has begun it
+                driver.commit()
+            except BaseException:
+                connection.close()
+                raise
+            self._connections[begin] = connection
             return done
 
     def _same_file(self, *, committing: bool = False) -> None:
