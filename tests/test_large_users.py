@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from jiyi import Memory
+from jiyi.index import packed
 from jiyi.testing import WordEmbedder
 
 FEW, MANY = 300, 3000  # memories; a change is compared with the newest 200
@@ -75,6 +76,20 @@ async def test_a_write_and_the_search_after_it_cost_the_same_for_a_large_user(
                 spent.setdefault(name, {})[user] = (written, steps())
     grown = {name: by for name, by in spent.items() for few, many in zip(*by.values(), strict=True) if many > few + 10}
     assert grown == {}
+
+
+async def test_recalled_memories_are_found_without_reading_the_others(path: Path, steps: Callable[[], int]) -> None:
+    """The first search of a large user takes them from the memories, all else from its packed index."""
+    spent = []
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        for user, number in (("few", FEW), ("many", MANY)):
+            await memory.add([text(at) for at in range(number)], user_id=user)
+            await memory.search("Where is thing3?", user_id=user)
+            await memory.usage.recalls(user_id=user)
+            steps()
+            [found] = await memory._engine.store.database.select(user, (packed._RECALLED, {"user_id": user}))
+            spent.append((len(found), steps()))
+    assert spent[0] == spent[1] and spent[0][0] > 0
 
 
 async def test_checks_of_a_new_postgres_database_do_not_read_all_of_a_user(database: str) -> None:
