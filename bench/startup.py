@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-LIBRARIES = "import sqlalchemy.ext.asyncio, pydantic, numpy"
+LIBRARIES = "import sqlalchemy, pydantic, numpy"
 COMMAND = "import sys; sys.argv = ['jiyi', *{arguments}]; from jiyi.cli import main; main()"
 
 

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterable
 from copy import deepcopy
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any, Self
 
 from ..languages.terms import tokens
 from ..languages.words import width
@@ -42,10 +44,21 @@ def hit(memory: MemoryItem, query: str, relevance_score: float, explanation: Exp
     )
 
 
-def copied(result: SearchResult) -> SearchResult:
-    """Return a result whose metadata its caller may change."""
-    hits = [one.model_copy(update={"metadata": deepcopy(one.metadata)}) for one in result.hits]
-    return result.model_copy(update={"hits": tuple(hits)})
+@dataclass(frozen=True, slots=True)
+class KeptResult:
+    """A result for further callers. Each may change the metadata of their own, all else is frozen."""
+
+    result: SearchResult
+    metadata: list[dict[str, Any]]  # of the hits
+
+    @classmethod
+    def of(cls, result: SearchResult) -> Self:
+        return cls(result, [deepcopy(one.metadata) if one.metadata else {} for one in result.hits])
+
+    def restored(self) -> SearchResult:
+        pairs = zip(self.result.hits, self.metadata, strict=True)
+        hits = tuple([one.model_copy(update={"metadata": deepcopy(own) if own else {}}) for one, own in pairs])
+        return self.result.model_copy(update={"hits": hits})
 
 
 def dated_text(memory: MemoryItem) -> str | None:

@@ -38,7 +38,7 @@ from ..scope import Filter
 from ..store.contract import FeedPosition, SearchSnapshot
 from ..store.store import Store
 from .accesses import Accesses
-from .hits import as_they_were, copied, hit, matched_terms
+from .hits import KeptResult, as_they_were, hit, matched_terms
 from .presets import Ranking
 from .query import LEGS, Query, build_index_query, expanded_keywords, parts, people_named, query_texts, synonyms_of
 from .rank import RankedHit, rank
@@ -117,7 +117,7 @@ class Searcher:
         self._ranking = ranking
         self._accesses = accesses
         self._caches = caches
-        self._kept: LocalCache[tuple[datetime, SearchResult]] = LocalCache(kept)
+        self._kept: LocalCache[tuple[datetime, KeptResult]] = LocalCache(kept)
         self._period = period
         self._engine = repr((__version__, ranking, embedder.id))  # part of every cache key
         self.reranker = reranker
@@ -143,7 +143,7 @@ class Searcher:
         kept = await self._kept.get(user_id, key)
         if kept is not None and kept[0] > now:
             self._meter.count("cache_lookups_total", "hit")
-            return copied(kept[1])
+            return kept[1].restored()
         if result := await self._lookup(user_id, key, now, partial(self._restored, query, snapshot)):
             self._meter.count("cache_lookups_total", "hit")
             return result
@@ -160,7 +160,9 @@ class Searcher:
                 expanded=found.expanded_keywords != expanded_keywords(query, {}),
             )
             await _write(self._caches, user_id, stored, now)
-            await self._kept.put(user_id, key, (stored.until, copied(found)), (stored.until - now).total_seconds())
+            await self._kept.put(
+                user_id, key, (stored.until, KeptResult.of(found)), (stored.until - now).total_seconds()
+            )
         return found
 
     async def _lookup(
