@@ -56,9 +56,9 @@ _DELETED = (
     .limit(1)
 )
 VOCABULARY = select(KeywordRow.keyword).where(KeywordRow.user_id == _USER).distinct()
-_RECALLED = select(MemoryRow.id, MemoryRow.access_count, type_coerce(MemoryRow.last_accessed_at, BigInteger)).where(
-    MemoryRow.user_id == _USER, MemoryRow.last_accessed_at.is_not(None)
-)
+_AT = type_coerce(MemoryRow.last_accessed_at, BigInteger)
+# A comparison, not IS NOT NULL: without two columns to look up, SQLite takes any index that begins with the user.
+_RECALLED = select(MemoryRow.id, MemoryRow.access_count, _AT).where(MemoryRow.user_id == _USER, _AT > 0)
 
 
 def pack(index: UserIndex) -> dict[str, bytes]:

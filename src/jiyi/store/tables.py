@@ -141,8 +141,8 @@ Index(
 IS_SUPERSEDED = MemoryRow.superseded_by.is_not(None)
 SUPERSEDED = Index("ix_memories_superseded", MemoryRow.user_id, MemoryRow.superseded_by, sqlite_where=IS_SUPERSEDED)
 # The first search of a user reads them. In PostgreSQL every recall would write into all indexes because of it.
-IS_RECALLED = MemoryRow.last_accessed_at.is_not(None)
-Index("ix_memories_recalled", MemoryRow.user_id, MemoryRow.id, sqlite_where=IS_RECALLED).ddl_if(dialect="sqlite")
+_at = MemoryRow.last_accessed_at
+Index("ix_memories_recalled", MemoryRow.user_id, _at, sqlite_where=_at.is_not(None)).ddl_if(dialect="sqlite")
 
 
 def _of_memory() -> ForeignKeyConstraint:
