@@ -22,6 +22,7 @@ MOST_SIMILAR = 24  # best by meaning and words alone, added to those
 SIMILARITY = 2.0  # weight of the cosine against the share of the query's words
 OTHER_LANGUAGE = 1.2  # added to the logit of a memory in another language, which cannot share the query's words
 ABOUT_OTHERS = 1.0  # subtracted from the logit of a statement about others than the people whom the query names
+NAMING = 2.2  # logit of a statement that names whom the query asks the name of
 DIGITS = 6  # of a sum that count for the order: the rest depends on how floats happened to be added
 
 
@@ -53,6 +54,10 @@ class RankedHit:
     def without_name(self) -> RankedHit:
         """Return the hit with the score of a statement that does not name whom the query names."""
         return self if self.logit <= ENDED else self.rescored("not named", 1.0, ENDED)
+
+    def naming(self) -> RankedHit:
+        """Return the hit with the score of a statement that names whom the query asks the name of."""
+        return self.rescored("names", 1.0, NAMING + max(self.logit, 0.0))
 
     def rescored(self, name: str, value: float, logit: float, weight: float = 1.0) -> RankedHit:
         """Return the hit with another logit, and the named evidence for it if there is evidence for others."""

@@ -14,7 +14,6 @@ this process, under the same keys; a change or a deletion makes new keys.
 """
 
 import logging
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -39,6 +38,7 @@ from ..store.contract import FeedPosition, SearchSnapshot
 from ..store.store import Store
 from .accesses import Accesses
 from .hits import KeptResult, as_they_were, hit, matched_terms
+from .names import by_name, name_question, unnamed
 from .presets import Ranking
 from .query import LEGS, Query, build_index_query, expanded_keywords, parts, people_named, query_texts, synonyms_of
 from .rank import RankedHit, rank
@@ -48,7 +48,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MOST_USED_S = 3600  # for which the most used memories are cached
-_NAME = re.compile(r"(?<![A-Za-zÀ-ɏ])[A-Z][A-Za-zÀ-ɏ]+")  # also between Chinese characters
 KEPT = 200  # results in this process
 DRIFT = 1000  # a result lives for less than this part of the half-life, in which no freshness moves by 0.1 %
 
@@ -214,7 +213,9 @@ class Searcher:
         degraded.extend(candidates.missing)
         await _report_unembedded(query, candidates, store, embedder, degraded)
         reranker = self.reranker if is_question(query) else None
-        asked = query if reranker is None else replace(query, limit=max(query.limit, MOST_READ), min_score=0.0)
+        name = None if query.mode == "keyword" else name_question(query.text)
+        more = reranker is not None or name is not None  # scores change when the texts have been read
+        asked = replace(query, limit=max(query.limit, MOST_READ), min_score=0.0) if more else query
         ranked = rank(candidates, asked, index_query, self._ranking, embedder.id)
         wanted = [(one.id,) if reranker is None else (*one.members, *one.succeeds) for one in ranked.hits]
         memories = await store.memories.get(query.filter.user_id, [member for some in wanted for member in some])
@@ -227,10 +228,12 @@ class Searcher:
             except Exception as error:  # of a package or of a caller's own class: the hits are there without it
                 logger.warning("the reranker failed", exc_info=error)
                 degraded.append(f"hits are ranked without reading them: the reranker failed ({type(error).__name__})")
-            unnamed = _unnamed(query, found)
-            best = [one.without_name() if one.id in unnamed else one for one in best]
-            best.sort(key=lambda one: -one.score)
-            best = [one for one in best if one.score >= query.min_score]
+            nameless = unnamed(query.text, found)
+            best = [one.without_name() if one.id in nameless else one for one in best]
+        if name is not None:
+            best = by_name(name, best, found)
+        if more:
+            best = sorted((one for one in best if one.score >= query.min_score), key=lambda one: -one.score)
             total = len(best) if query.min_score else total
         return Found(index_query, best, found, total, len(candidates), degraded)
 
@@ -350,28 +353,9 @@ def _across_languages(
     foreign = {one.id for one in ranked if written_in(one, other)}
     if not foreign:
         return list(ranked)
-    foreign -= _unnamed(query, found)
+    foreign -= unnamed(query.text, found)
     hits = [one.in_other_language() if one.id in foreign else one for one in ranked]
     return sorted(hits, key=lambda one: -one.score)
-
-
-def _unnamed(query: Query, found: Mapping[str, MemoryItem]) -> frozenset[str]:
-    """Return the memories in another language that neither name a person of the query whom other memories are about nor
-    come from that person: Ben is called Ben in both languages."""
-    names = {*_NAME.findall(query.text)}
-    if not names:
-        return frozenset()
-    about = {memory_id: str(memory.data.get("subject") or "") for memory_id, memory in found.items()}
-    names.intersection_update(_NAME.findall(" ".join(about.values())))
-    if not names:
-        return frozenset()
-    own = language(query.text)
-    return frozenset(
-        memory_id
-        for memory_id, memory in found.items()
-        if {own, language(memory.content)} == {"zh", "en"}
-        and names.isdisjoint(_NAME.findall(f"{memory.data.get('speaker')} {about[memory_id]} {memory.content}"))
-    )
 
 
 def _about(people: frozenset[str], ranked: Sequence[RankedHit], found: Mapping[str, MemoryItem]) -> list[RankedHit]:
