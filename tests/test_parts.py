@@ -88,3 +88,10 @@ def test_a_rest_keeps_everything_else_in_order() -> None:
         "I'm 34. I love jazz.",
         "I'm 34. I live in Rome.",
     ]
+
+
+async def test_a_statement_that_repeats_what_is_left_of_another_drops_nothing(memory: Memory) -> None:
+    await memory.add("I live in Rome. We moved to Bari.", user_id="mei")
+    receipt = await memory.add("I live in Rome.", user_id="mei")
+    assert receipt.problems == ()
+    assert [one.content for one in (await memory.list(user_id="mei")).items] == ["I live in Rome."]

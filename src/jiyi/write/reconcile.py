@@ -280,6 +280,8 @@ async def keep_rest(
         if not over or not (rest := rest_of(old.content, parts, over)):
             continue
         memory = _rest(rest, old, place)
+        if any(one.dedupe_hash == memory.dedupe_hash for one in found.memories):  # the new statement repeats it
+            continue
         relation = NewRelation(memory_id=memory.id, target_id=old.id, relation_type="refines", strength=1.0)
         effects = replace(found.effects, relations=(*found.effects.relations, relation))
         found = replace(found, memories=(*found.memories, memory), effects=effects)
