@@ -1,0 +1,1 @@
+"""Training of the reader: one small model that makes three judgements (answers, changes, supports)."""

@@ -1,0 +1,125 @@
+"""The reader in PyTorch: a BERT encoder with three heads, started from an embedding model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+from torch import Tensor, nn
+from transformers import BertConfig, BertModel
+
+from .inputs import BEFORE_TOKENS, Pair
+from .lists import KINDS
+
+HEADS = ("answers", "changes", "supports")
+OUTPUTS = {"answers": 1, "changes": 3, "supports": 1}
+ATTENTION_HEADS = {384: 12, 512: 8, 768: 12}
+SCALE = "#scale"
+PARTS = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "out": "attention.output.dense",
+    "norm1": "attention.output.LayerNorm",
+    "up": "intermediate.dense",
+    "down": "output.dense",
+    "norm2": "output.LayerNorm",
+}
+TABLES = {"words": "word_embeddings", "positions": "position_embeddings", "types": "token_type_embeddings"}
+
+
+def tokenizer_of(vocabulary: Path) -> Tokenizer:
+    names = vocabulary.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    tokenizer = Tokenizer(WordPiece({name: at for at, name in enumerate(names)}, unk_token="[UNK]"))
+    tokenizer.normalizer = BertNormalizer(lowercase=True, strip_accents=True, handle_chinese_chars=True)
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    return tokenizer
+
+
+def pair_ids(tokenizer: Tokenizer, head: int, pair: Pair, cache: dict[str, list[int]]) -> tuple[list[int], int]:
+    """Return [CLS] head first [SEP] second [SEP] (before [SEP]), and the length of its first segment."""
+
+    def encoded(text: str) -> list[int]:
+        if text not in cache:
+            if len(cache) > 200_000:
+                cache.clear()
+            cache[text] = tokenizer.encode(text[:2000], add_special_tokens=False).ids
+        return cache[text]
+
+    cls, sep, mark = (tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]", f"[unused{head + 1}]"))
+    first = [cls, mark, *encoded(pair.first)[: pair.first_tokens], sep]
+    second = [*encoded(pair.second)[: pair.second_tokens], sep]
+    if pair.before:
+        second += [*encoded(pair.before)[:BEFORE_TOKENS], sep]
+    return first + second, len(first)
+
+
+class ReaderNetwork(nn.Module):
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.encoder = BertModel(config, add_pooling_layer=False)
+        width = config.hidden_size
+        self.pool = nn.ModuleDict({name: nn.Linear(width, 128) for name in HEADS})
+        self.head = nn.ModuleDict({name: nn.Linear(128, OUTPUTS[name]) for name in HEADS})
+        self.kind = nn.Linear(width, len(KINDS))
+        self.dropout = nn.Dropout(0.1)
+
+    def states(self, ids: Tensor, types: Tensor) -> Tensor:
+        return self.encoder(ids, attention_mask=(ids > 0).long(), token_type_ids=types).last_hidden_state[:, 0]
+
+    def judge(self, state: Tensor, head: str) -> Tensor:
+        return self.head[head](torch.tanh(self.pool[head](self.dropout(state))))
+
+
+def unpack(stored: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float32]]:
+    out = {}
+    for name in stored:
+        if not name.endswith(SCALE):
+            value = stored[name].astype(np.float32)
+            out[name] = value * stored[name + SCALE].astype(np.float32) if name + SCALE in stored else value
+    return out
+
+
+def network_of(base: Path, dropout: float = 0.1) -> ReaderNetwork:
+    """Return a reader whose encoder has the weights of a base model."""
+    weights = unpack(np.load(base))
+    layers = 1 + max(int(name.split(".")[0]) for name in weights if name[0].isdigit())
+    width = weights["words"].shape[1]
+    config = BertConfig(
+        vocab_size=weights["words"].shape[0], hidden_size=width, num_hidden_layers=layers,
+        num_attention_heads=ATTENTION_HEADS[width], intermediate_size=weights["0.up.weight"].shape[0],
+        hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout,
+        max_position_embeddings=weights["positions"].shape[0],
+    )  # fmt: skip
+    network = ReaderNetwork(config)
+    state = {}
+    for name, value in weights.items():
+        if name in TABLES:
+            target = f"embeddings.{TABLES[name]}.weight"
+        elif name.startswith("norm0."):
+            target = f"embeddings.LayerNorm.{name.removeprefix('norm0.')}"
+        else:
+            layer, part, kind = name.split(".")
+            target = f"encoder.layer.{layer}.{PARTS[part]}.{kind}"
+        state[target] = torch.from_numpy(np.ascontiguousarray(value))
+    missing, unexpected = network.encoder.load_state_dict(state, strict=False)
+    assert not unexpected and all("position_ids" in name for name in missing), (missing, unexpected)
+    return network
+
+
+def padded(rows: Sequence[tuple[list[int], int]]) -> tuple[Tensor, Tensor]:
+    length = max(len(ids) for ids, _ in rows)
+    ids = np.zeros((len(rows), length), np.int64)
+    types = np.zeros((len(rows), length), np.int64)
+    for at, (row, first) in enumerate(rows):
+        ids[at, : len(row)] = row
+        types[at, first : len(row)] = 1
+    return torch.from_numpy(ids), torch.from_numpy(types)
