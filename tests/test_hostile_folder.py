@@ -20,7 +20,7 @@ from typer.testing import Result
 
 from hostile import FILE_KINDS, HostileValue, as_config_json, as_toml, hostile_values, listener, tree
 from jiyi import Memory as AsyncMemory
-from jiyi import SettingsError, folder_trust
+from jiyi import SettingsError, embed, folder_trust
 from jiyi.cli import hook_input
 from jiyi.folder_trust import FOLDER_MAY_SET, trust
 from jiyi.settings import Settings, load_settings, load_settings_anywhere
@@ -44,6 +44,7 @@ def here(tmp_path: Path) -> Path:
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The current folder: a clone with lines of the attacker. The user's own store has one memory."""
+    monkeypatch.setattr(embed, "BuiltinEmbedder", WordEmbedder)  # the model would be loaded for each command
     monkeypatch.chdir(tmp_path)
     jiyi("add", SECRET, "--type", "fact")
     folder = tmp_path / "here"
