@@ -23,6 +23,7 @@ import jiyi
 import jiyi.errors
 import jiyi.testing
 from jiyi.cli.app import app
+from jiyi.folder_trust import FOLDER_MAY_SET
 from jiyi.settings import SHARED_VARIABLES, Settings
 
 DOCS = Path(__file__).parent
@@ -34,18 +35,35 @@ Nothing has to be set. Sources, the strongest first:
 
 1. arguments: `Settings(…)` in Python, options of the command line;
 2. environment variables: `JIYI_…`, then variables that other programs use too (`LLM_MODEL`, …);
-3. `jiyi.toml` in the current folder;
+3. `jiyi.toml` in the current folder, if you [trust](#trust) it;
 4. `jiyi.toml` in the user's configuration directory;
 5. the sections `memory_system` and `memory.embedding.vector-store` (a PostgreSQL address) of `config.json` in the
-   current folder.
+   current folder, if you trust it.
 
-Addresses (of models, databases, servers), the provider, embedder, prompts, `server.allow_hosts` and `server.upload_dir`
-in files of the current folder are used only after `jiyi trust`, because keys
-and memories are sent there; a changed file has to be trusted again.
+The sources are merged setting by setting. An unknown name in a file or in `Settings(…)` and an invalid value are
+errors. `jiyi doctor` names the files that were read. `JIYI_CONFIG` names one file (`.toml`, or JSON with a
+`memory_system` section) to read instead of the three; it counts without further trust. Folders above the current one
+are not searched, and `.env` is not read.
 
-They are merged setting by setting. An unknown name in a file or in `Settings(…)` and an invalid value are errors.
-`jiyi doctor` names the files that were read. `JIYI_CONFIG` names one file (`.toml`, or JSON with a `memory_system`
-section) to read instead of the three.
+## Trust
+
+The current folder may be a repository that somebody else wrote, and a coding agent runs Jiyi in it at every prompt.
+So without trust only these settings are taken from its `jiyi.toml` and `config.json`, each within its limits. They
+decide how much is found in that folder and the language of headings, and nothing about what is written, kept or sent:
+
+{allowed}
+
+Every other setting needs `jiyi trust`, run in that folder after you have looked at its files. It names what the files
+set. Trust is for the contents of a file in its place: a file that changes, and one that is moved, has to be trusted
+again; a version that was trusted before is still trusted. `jiyi trust --revoke` ends the trust in all versions, and
+the list is in `trusted.json` in the configuration directory.
+
+Without trust, commands, `jiyi serve` and `Memory.open` refuse to work in the folder, and name the settings. The hooks
+of coding agents and `jiyi mcp` leave the files of the folder out, say so on stderr, and go on with your own settings
+and store. On a server, name the file in `JIYI_CONFIG` instead.
+
+**Trusting a workspace means trusting whoever can change its files**: a line that arrives in its `memory.md` with `git
+pull` counts as your own words, and your memories are written into that file.
 
 ## Files
 
@@ -55,7 +73,7 @@ section) to read instead of the three.
 | macOS | `~/Library/Application Support/jiyi` | the same folder |
 | Windows | `%LOCALAPPDATA%\\jiyi` | the same folder |
 
-A `jiyi.toml`:
+A `jiyi.toml`, best in your configuration directory:
 
 ```toml
 user = "mei"
@@ -89,7 +107,8 @@ PRESETS = """
 
 
 def settings_page() -> str:
-    parts = [SETTINGS, "\n## General\n\n", _settings_table("", Settings)]
+    allowed = "\n".join(f"- `{name}`: {_description(name)}" for name in sorted(FOLDER_MAY_SET))
+    parts = [SETTINGS.replace("{allowed}", allowed), "\n## General\n\n", _settings_table("", Settings)]
     for name, field in sorted(Settings.model_fields.items()):
         section = field.annotation
         if isinstance(section, type) and issubclass(section, BaseModel):
@@ -97,6 +116,11 @@ def settings_page() -> str:
             if name == "search":
                 parts.append(PRESETS)
     return "".join(parts)
+
+
+def _description(name: str) -> str | None:
+    section, _, inner = name.partition(".")
+    return type(Settings.model_fields[section].default).model_fields[inner].description
 
 
 def _settings_table(prefix: str, model: type[BaseModel]) -> str:

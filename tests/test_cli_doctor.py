@@ -47,6 +47,7 @@ def test_what_is_degraded_is_named_with_the_next_step(path: Path, monkeypatch: p
     with Memory.open(path, embedder=WordEmbedder()) as memory:
         memory.add("她对花生过敏", user_id="mei")
     Path("jiyi.toml").write_text('[tools]\nproactive_search_threshold = 0.5\n[llm]\nmodel = "m"\n')
+    jiyi("trust")
     monkeypatch.setenv("JIYI_URL", str(path))
     monkeypatch.setenv("JIYI_EMBEDER", "x")
     monkeypatch.setenv("LLM_API_KEY", SECRET)
@@ -55,7 +56,7 @@ def test_what_is_degraded_is_named_with_the_next_step(path: Path, monkeypatch: p
     told = {check["name"]: check for check in found["degraded"]}
     assert "JIYI_EMBEDER" in told["environment"]["finding"]
     assert "testing:words" in told["vectors"]["finding"] and "reindex" in told["vectors"]["next_step"]
-    assert "jiyi.toml" in found["works"][0]["finding"]
+    assert "jiyi.toml (trusted)" in found["works"][0]["finding"]
     shown = jiyi("doctor").stdout
     assert "!" in shown and "→ run jiyi reindex" in shown and SECRET not in shown and SECRET not in str(found)
 

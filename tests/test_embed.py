@@ -6,11 +6,13 @@ import asyncio
 import functools
 import json
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,24 @@ def test_an_unknown_name_is_refused_with_those_that_exist(name: str) -> None:
 def test_a_missing_package_is_named_with_its_extra() -> None:
     with pytest.raises(MissingExtra, match=r"pip install -e '\.\[sentence-transformers\]'"):
         resolve(load_settings(embedder="sentence-transformers:BAAI/bge-m3"))
+
+
+def test_a_folder_does_not_replace_a_local_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library prefers a folder of the model's name, which a cloned repository may have, and runs code from it."""
+    loaded: list[str] = []
+    library = ModuleType("sentence_transformers")
+    library.SentenceTransformer = loaded.append  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
+    for model, folder in (("BAAI/bge-m3", "BAAI/bge-m3"), ("small", "small"), ("tiny", "sentence-transformers/tiny")):
+        loaded.clear()
+        resolve(load_settings(embedder=f"sentence-transformers:{model}"))
+        Path(folder).mkdir(parents=True)
+        with pytest.raises(EmbeddingError, match=rf"the current folder has its own {folder}, .* \./{folder} "):
+            resolve(load_settings(embedder=f"sentence-transformers:{model}"))
+        mine = [f"./{folder}", str(Path(folder).absolute())]
+        for path in mine:
+            resolve(load_settings(embedder=f"sentence-transformers:{path}"))
+        assert loaded == [model, *mine]
 
 
 def test_a_missing_key_is_named() -> None:

@@ -25,8 +25,8 @@ DOCS = ROOT.parent.parent / "docs"
 LAYERS: list[set[str]] = [
     {"memory_types"},
     {"models", "errors", "ids", "durable", "text_cache", "rate_limit"},
-    {"languages"},
-    {"roles", "text", "settings_files"},
+    {"languages", "settings_files"},
+    {"roles", "text", "folder_trust"},
     {"validation", "settings", "metrics"},
     {"scope", "synonyms", "keys", "http_client", "http_server", "http_protocol"},
     {"embed", "llm", "cache"},

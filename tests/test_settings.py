@@ -31,8 +31,14 @@ def config(tmp_path: Path) -> Path:
     return folder
 
 
+def write_trusted(path: Path, text: str) -> None:
+    """Write a settings file of the current folder, which its user trusts: `test_hostile_folder` has the others."""
+    path.write_text(text, encoding="utf-8")
+    assert CliRunner().invoke(app, ["trust"]).exit_code == 0
+
+
 def write_json(path: Path, section: Any) -> None:
-    path.write_text(json.dumps({"other": {"x": 1}, "memory_system": section}))
+    write_trusted(path, json.dumps({"other": {"x": 1}, "memory_system": section}))
 
 
 def test_the_stronger_source_wins_setting_by_setting(here: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +50,7 @@ def test_the_stronger_source_wins_setting_by_setting(here: Path, config: Path, m
         'user = "home"\n[search]\nkeyword_weight = 0.2\ntext_weight = 0.2\nsemantic_weight = 0.2\n'
     )
     assert load_settings().user == "home"
-    (here / "jiyi.toml").write_text('user = "here"\n[search]\nkeyword_weight = 0.3\ntext_weight = 0.3\n')
+    write_trusted(here / "jiyi.toml", 'user = "here"\n[search]\nkeyword_weight = 0.3\ntext_weight = 0.3\n')
     assert load_settings().user == "here"
     monkeypatch.setenv("JIYI_USER", "environment")
     monkeypatch.setenv("JIYI_SEARCH__KEYWORD_WEIGHT", "0.4")
@@ -57,7 +63,7 @@ def test_the_stronger_source_wins_setting_by_setting(here: Path, config: Path, m
 
 
 def test_ones_own_variables_win_over_those_of_other_programs(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
-    (here / "jiyi.toml").write_text('[llm]\nmodel = "file"\n')
+    write_trusted(here / "jiyi.toml", '[llm]\nmodel = "file"\n')
     monkeypatch.setenv("LLM_MODEL", "shared")
     assert load_settings().llm.model == "shared"
     monkeypatch.setenv("JIYI_LLM__MODEL", "own")
@@ -150,7 +156,7 @@ def test_the_stronger_source_wins_whichever_name_the_file_uses(
     write_json(here / "config.json", {"search": {name: 0.2}})
     assert load_settings().search.text_weight == 0.2
     assert load_settings(search={"text_weight": 0.7}).search.text_weight == 0.7
-    (here / "jiyi.toml").write_text("[search]\ntext_weight = 0.8\n")
+    write_trusted(here / "jiyi.toml", "[search]\ntext_weight = 0.8\n")
     assert load_settings().search.text_weight == 0.8
     monkeypatch.setenv("JIYI_SEARCH__TEXT_WEIGHT", "0.9")
     assert load_settings().search.text_weight == 0.9
@@ -202,13 +208,18 @@ def test_an_empty_variable_of_another_program_is_no_value(monkeypatch: pytest.Mo
         ("[search]\ntext_weight = nan", "search.text_weight"),
         ('[search]\ndefault_mode = "fuzzy"', "search.default_mode"),
         ("busy_timeout_s = 0", "busy_timeout_s"),
-        ("user = ", "jiyi.toml"),
-        ("\ufeff[", "jiyi.toml"),
     ],
 )
 def test_a_wrong_toml_setting_is_named(here: Path, text: str, named: str) -> None:
+    write_trusted(here / "jiyi.toml", text)
+    with pytest.raises(SettingsError, match=rf"settings: {named}"):
+        load_settings()
+
+
+@pytest.mark.parametrize("text", ["user = ", "\ufeff["])
+def test_a_file_that_is_no_toml_is_named(here: Path, text: str) -> None:
     (here / "jiyi.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(SettingsError, match=named):
+    with pytest.raises(SettingsError, match=r"jiyi\.toml cannot be read as TOML"):
         load_settings()
 
 
@@ -217,11 +228,22 @@ def test_a_wrong_toml_setting_is_named(here: Path, text: str, named: str) -> Non
     [
         ('{"memory_system": {"usr": "mei"}}', "usr"),
         ('{"memory_system": {"search": {"half_life_days": 0}}}', "search.half_life_days"),
-        ('{"memory_system": [1]}', r"config\.json: memory_system is not an object"),
-        ("{", r"config\.json (is not|cannot be read as) JSON"),
     ],
 )
 def test_a_wrong_json_setting_is_named(here: Path, text: str, named: str) -> None:
+    write_trusted(here / "config.json", text)
+    with pytest.raises(SettingsError, match=rf"settings: {named}"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('{"memory_system": [1]}', r"config\.json: memory_system is not an object"),
+        ("{", r"config\.json cannot be read as JSON"),
+    ],
+)
+def test_a_file_that_is_no_json_is_named(here: Path, text: str, named: str) -> None:
     (here / "config.json").write_text(text)
     with pytest.raises(SettingsError, match=named):
         load_settings()
@@ -279,45 +301,3 @@ def test_the_tests_see_no_settings_of_the_developer() -> None:
     found = [name for name in os.environ if name.startswith(("JIYI_", "LLM_", "EMBEDDING_"))]
     assert found == ["JIYI_SEARCH__RERANK"]  # set by conftest.py
     assert load_settings() == load_settings(user="default")
-
-
-ADDRESSES = [
-    ("jiyi.toml", '[llm]\nmodel = "m"\nbase_url = "https://evil.example/v1"\n'),
-    ("jiyi.toml", '[embedding]\nbase_url = "evil.example"\n'),
-    ("jiyi.toml", 'url = "https://evil.example"\n'),
-    ("jiyi.toml", 'url = "postgresql://evil.example/db"\n'),
-    ("config.json", '{"memory_system": {"llm": {"base_url": "https://evil.example"}}}'),
-    ("jiyi.toml", '[llm]\nprovider = "evil"\n'),
-    ("jiyi.toml", '[llm]\nprompts = "evil"\n'),
-    ("jiyi.toml", '[server]\nallow_hosts = ["evil.example"]\n'),
-    ("jiyi.toml", '[server]\nupload_dir = "evil"\n'),
-    ("jiyi.toml", 'embedder = "openai:evil"\n'),
-    ("jiyi.toml", '[workspace]\npath = "/evil"\n'),
-    ("jiyi.toml", '[workspace]\npath = "~/evil"\n'),
-    ("jiyi.toml", '[workspace]\npath = "notes/../../evil"\n'),
-]
-
-
-@pytest.mark.parametrize(("name", "text"), ADDRESSES)
-def test_a_folder_sends_no_key_anywhere_unless_it_is_trusted(
-    name: str, text: str, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A cloned repository names an address; the key comes from the environment."""
-    monkeypatch.setenv("LLM_API_KEY", "secret")
-    (here / name).write_text(text)
-    with pytest.raises(SettingsError, match="jiyi trust"):
-        load_settings()
-    run = CliRunner().invoke
-    assert run(app, ["trust"]).exit_code == 0
-    assert "evil" in load_settings().model_dump_json()
-    (here / name).write_text(text.replace("evil", "worse"))
-    with pytest.raises(SettingsError, match="jiyi trust"):
-        load_settings()
-    assert run(app, ["trust"]).exit_code == 0
-    load_settings()
-    assert run(app, ["trust", "--revoke"]).exit_code == 0
-    with pytest.raises(SettingsError, match="jiyi trust"):
-        load_settings()
-    (here / name).unlink()
-    (here / "jiyi.toml").write_text('url = "./memory.db"\nuser = "mei"\n[workspace]\npath = "notes"\n')
-    assert load_settings().user == "mei", "other settings need no trust"

@@ -1,12 +1,11 @@
 """Settings and their sources. An argument wins over an environment variable, that over `jiyi.toml`, that over the
-`memory_system` section of a `config.json`. `docs/settings.md` is generated from this file by `make docs`."""
+`memory_system` section of a `config.json`. Files of the current folder need trust: see `folder_trust`.
+`docs/settings.md` is generated from this file by `make docs`."""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator, Mapping
-from hashlib import sha256
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +18,8 @@ from pydantic_settings import (
 )
 
 from .errors import SettingsError
-from .settings_files import read_config_json, read_toml
+from .folder_trust import SettingsFile, folder_files
+from .settings_files import JSON_NAME, TOML_NAME, config_dir, parse, read_bytes
 
 # Environment variables without our prefix that other programs use too, and the settings they set.
 SHARED_VARIABLES: dict[str, tuple[str, str]] = {
@@ -314,11 +314,7 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         shared = InitSettingsSource(settings_cls, _shared_variables())
-        files: list[PydanticBaseSettingsSource] = []
-        for path in config_files():
-            found = read_toml(path) if path.suffix == ".toml" else read_config_json(path)
-            _check_trusted(path, found)
-            files.append(InitSettingsSource(settings_cls, found))
+        files = (InitSettingsSource(settings_cls, dict(file.settings)) for file in settings_files())
         return (init_settings, env_settings, shared, *files)
 
 
@@ -328,77 +324,52 @@ def load_settings(**given: Any) -> Settings:
         return Settings(**given)
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
-        files = ", ".join(map(str, config_files()))
+        files = ", ".join(str(file.path) for file in settings_files())
         raise SettingsError(f"settings: {problems}" + (f" (files read: {files})" if files else "")) from None
     except ValueError as error:
         raise SettingsError(f"settings: {error}") from error
 
 
-FOLDER_FILES = (Path("jiyi.toml"), Path("config.json"))  # of the current folder
-TRUSTED = "trusted"  # in the configuration folder
-# They send keys and memories to another company, let pages of other sites in, instruct the model, or write elsewhere.
-REACHING = frozenset({"llm.provider", "embedder", "server.allow_hosts", "server.upload_dir", "llm.prompts"})
+def load_settings_anywhere() -> tuple[Settings, str | None]:
+    """Load the settings for a program that a coding agent starts in whatever folder it works in.
+
+    If they cannot be used as they are, leave out the files of the folder that the user does not trust, and return the
+    problem too.
+    """
+    try:
+        return load_settings(), None
+    except SettingsError as error:
+        before = _without_untrusted.set(True)
+        try:
+            return load_settings(), str(error)
+        finally:
+            _without_untrusted.reset(before)
 
 
-def config_files() -> list[Path]:
-    """Return the configuration files to read, the strongest first; `$JIYI_CONFIG` replaces all others."""
+_without_untrusted: ContextVar[bool] = ContextVar("without_untrusted", default=False)
+
+
+def settings_files() -> list[SettingsFile]:
+    """Read the settings files that count, the strongest first; `$JIYI_CONFIG` replaces all others.
+
+    Raise if a file of the current folder needs the user's trust, or cannot be read.
+    """
     if chosen := os.environ.get("JIYI_CONFIG"):
-        if not Path(chosen).is_file():
+        named = _own_file(Path(chosen))
+        if named is None:
             raise SettingsError(f"JIYI_CONFIG: {chosen} is not a file")
-        return [Path(chosen)]
-    candidates = (FOLDER_FILES[0], config_dir() / "jiyi.toml", FOLDER_FILES[1])
-    return [path for path in candidates if _is_file(path)]
+        return [named]
+    here = [file for file in folder_files() if file.is_trusted or not _without_untrusted.get()]
+    if problems := "; ".join(file.problem for file in here if file.problem):
+        raise SettingsError(problems)
+    found = {file.path.name: file for file in here}
+    files = (found.get(TOML_NAME), _own_file(config_dir() / TOML_NAME), found.get(JSON_NAME))
+    return [file for file in files if file is not None]
 
 
-def _check_trusted(path: Path, found: dict[str, Any]) -> None:
-    """Refuse addresses, and what else reaches outside, in files of the current folder that the user does not trust."""
-    if path.is_absolute() or os.environ.get("JIYI_CONFIG") or fingerprint(path) in trusted():
-        return
-    if named := ", ".join(_addresses(found)):
-        where = f"{path} in this folder sets {named}, which decides where your keys and memories go"
-        raise SettingsError(f"{where}: look at it, then run `jiyi trust` there, or set it in your own settings")
-
-
-def _addresses(found: Mapping[str, Any], inside: str = "") -> Iterator[str]:
-    """Yield the settings that name another machine or reach outside in another way."""
-    for key, value in found.items():
-        name = f"{inside}{key}"
-        if isinstance(value, Mapping):
-            yield from _addresses(value, f"{name}.")
-        elif key.endswith("_url") or name in REACHING or ("://" in str(value) and not str(value).startswith("sqlite:")):
-            yield name
-        elif name == "workspace.path" and not Path(str(value)).expanduser().resolve().is_relative_to(Path.cwd()):
-            yield name  # files of memories would be written outside of the folder
-
-
-def fingerprint(path: Path) -> str:
-    """Identify a file by its place and contents: a changed one has to be trusted again."""
-    return sha256(str(path.absolute()).encode() + b"\0" + path.read_bytes()).hexdigest()
-
-
-def trusted() -> frozenset[str]:
-    """Return the fingerprints of the files that `jiyi trust` has noted."""
-    try:
-        return frozenset((config_dir() / TRUSTED).read_text("utf-8").split())
-    except OSError:
-        return frozenset()
-
-
-def trust(*, revoke: bool = False) -> list[Path]:
-    """Trust the configuration files of the current folder as they are now, or no longer; return them."""
-    files = [path for path in FOLDER_FILES if _is_file(path)]
-    own = {fingerprint(path) for path in files}
-    noted = trusted() - own if revoke else trusted() | own
-    config_dir().mkdir(parents=True, exist_ok=True)
-    (config_dir() / TRUSTED).write_text("".join(f"{one}\n" for one in sorted(noted)), "utf-8")
-    return files
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # e.g. a directory without search permission
-        return False
+def _own_file(path: Path) -> SettingsFile | None:
+    data = read_bytes(path)
+    return None if data is None else SettingsFile(path=path, settings=parse(path, data), is_trusted=True)
 
 
 def _shared_variables() -> dict[str, dict[str, str]]:
@@ -407,18 +378,3 @@ def _shared_variables() -> dict[str, dict[str, str]]:
         if os.environ.get(variable):
             found.setdefault(section, {})[name] = os.environ[variable]
     return found
-
-
-def data_dir() -> Path:
-    """Return the user's data directory for Jiyi."""
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData/Local")) / "jiyi"
-    if sys.platform == "darwin":
-        return Path.home() / "Library/Application Support/jiyi"
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "jiyi"
-
-
-def config_dir() -> Path:
-    if sys.platform in ("win32", "darwin"):
-        return data_dir()
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "jiyi"

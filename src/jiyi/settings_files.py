@@ -1,6 +1,10 @@
-"""Reading the configuration files: jiyi.toml and config.json, in which other systems have names of their own."""
+"""Settings files: where the user's own lie, reading them, and parsing jiyi.toml and config.json, in which other systems
+have names of their own."""
 
 import json
+import os
+import stat
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -8,27 +12,86 @@ from urllib.parse import quote
 
 from .errors import SettingsError
 
+TOML_NAME, JSON_NAME = "jiyi.toml", "config.json"
 # Names accepted in `memory_system.search` of a config.json, and ours.
 CONFIG_JSON_NAMES = {"text_similarity_weight": "text_weight", "time_decay_weight": "recency_weight"}
 # Options of a vector store that describe what Jiyi does anyway.
 FIXED = {"create-table": True, "drop-table-first": False}
 VECTOR_STORE = "memory.embedding.vector-store"
+MAX_TOML = 64 << 10  # bytes
+MAX_JSON = 8 << 20  # bytes; other programs keep their settings in a config.json too
+MAX_MESSAGE = 200  # characters of a parser's message, which may quote the file
+MAX_DOTS = 500  # in a line; `tomllib` takes a minute for a key of 30,000 parts, and all memory for a longer one
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def data_dir() -> Path:
+    """Return the user's data directory for Jiyi."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData/Local")) / "jiyi"
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Application Support/jiyi"
+    return _xdg("XDG_DATA_HOME", ".local/share") / "jiyi"
+
+
+def config_dir() -> Path:
+    if sys.platform in ("win32", "darwin"):
+        return data_dir()
+    return _xdg("XDG_CONFIG_HOME", ".config") / "jiyi"
+
+
+def _xdg(variable: str, default: str) -> Path:
+    """Return the folder that a variable names. Relative ones are ignored, as its specification says: the current folder
+    may be anybody's."""
+    named = Path(os.environ.get(variable, ""))
+    return named if named.is_absolute() else Path.home() / default
+
+
+def read_bytes(path: Path) -> bytes | None:
+    """Return the content of a settings file; None if there is no regular file of that name."""
+    if not _is_file(path):
+        return None
+    limit = MAX_TOML if path.suffix == ".toml" else MAX_JSON
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"{path} cannot be read as TOML: {error}") from error
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):  # it has just become a pipe or a device
+                return None
+            data = file.read(limit + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
+    if len(data) > limit:
+        raise SettingsError(f"{path} has more than {limit >> 10:,} KiB")
+    return data
 
 
-def read_config_json(path: Path) -> dict[str, Any]:
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # e.g. a directory without search permission
+        return False
+
+
+def parse(path: Path, data: bytes) -> dict[str, Any]:
+    """Return the settings in the content of a file, by its name as TOML or as JSON."""
+    kind = "TOML" if path.suffix == ".toml" else "JSON"
+    try:
+        return _parse_toml(data) if kind == "TOML" else _parse_config_json(path, data)
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{path} cannot be read as {kind}: {str(error)[:MAX_MESSAGE]}") from error
+
+
+def _parse_toml(data: bytes) -> dict[str, Any]:
+    if any(line.count(b".") > MAX_DOTS for line in data.split(b"\n")):
+        raise ValueError(f"a line has more than {MAX_DOTS} dots")
+    return tomllib.loads(data.decode("utf-8"))
+
+
+def _parse_config_json(path: Path, data: bytes) -> dict[str, Any]:
     """Return the settings in `memory_system` and `memory.embedding.vector-store`; the rest of a config.json belongs to
     other programs."""
-    try:
-        whole = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"{path} cannot be read as JSON: {error}") from error
+    whole = json.loads(data.decode("utf-8"))
     whole = whole if isinstance(whole, dict) else {}
     section = whole.get("memory_system", {})
     if not isinstance(section, dict):
@@ -44,7 +107,10 @@ def read_config_json(path: Path) -> dict[str, Any]:
     if not isinstance(store, dict):
         raise SettingsError(f"{path}: {VECTOR_STORE} is not an object")
     found = _vector_store(store, f"{path}: {VECTOR_STORE}")
-    return {**found, **section, "embedding": {**found["embedding"], **section.get("embedding", {})}}
+    embedding = section.get("embedding", {})
+    if isinstance(embedding, dict):  # anything else is named when the settings are validated
+        embedding = {**found["embedding"], **embedding}
+    return {**found, **section, "embedding": embedding}
 
 
 def _vector_store(section: dict[str, Any], where: str) -> dict[str, Any]:

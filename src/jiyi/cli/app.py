@@ -65,15 +65,20 @@ def trust(
     $ jiyi trust             # 看过文件内容之后再信任
     $ jiyi trust --revoke
 
-    Addresses in these files (of models, databases or servers) are used only
-    after that, because keys and memories are sent there. A file that changes
-    has to be trusted again.
+    Look at the files first: they can decide where memories, messages and keys
+    go, and the lines of a workspace in the folder count as your own words. A
+    file that changes or moves has to be trusted again.
     """
-    from ..settings import trust as trust_folder
+    from .. import folder_trust
 
-    files = [str(path.absolute()) for path in trust_folder(revoke=revoke)]
-    done = "no longer trusted" if revoke else "trusted"
-    show({done.replace(" ", "_"): files}, lambda _: "\n".join(f"{done}: {file}" for file in files) or "no files here")
+    if revoke:
+        gone = [str(path.absolute()) for path in folder_trust.revoke()]
+        said = "\n".join(f"no longer trusted: {path}" for path in gone) or "nothing in this folder was trusted"
+        show({"no_longer_trusted": gone}, lambda _: plain(said))
+        return
+    files = {str(file.path.absolute()): file.names for file in folder_trust.trust()}
+    lines = [f"trusted: {path}, which sets {folder_trust.listed(names)}" for path, names in files.items()]
+    show({"trusted": files}, lambda _: plain("\n".join(lines)) or "no files here")
 
 
 @general(JSON)

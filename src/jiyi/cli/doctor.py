@@ -25,13 +25,14 @@ from .. import __version__
 from ..embed import Embedder, embed_query, resolve
 from ..engine import Engine
 from ..errors import JiyiError, SettingsError
+from ..folder_trust import SettingsFile, listed
 from ..ids import new_id
 from ..llm import resolve as resolve_llm
 from ..memory import Memory
 from ..read.rerank import RerankCandidate
 from ..read.rerank import problem as reranker_problem
 from ..read.rerank import resolve as resolve_reranker
-from ..settings import SHARED_VARIABLES, EngineSettings, Settings, config_files, load_settings
+from ..settings import SHARED_VARIABLES, EngineSettings, Settings, load_settings_anywhere, settings_files
 from .session import counted, missing_file, plain
 
 if TYPE_CHECKING:
@@ -66,14 +67,14 @@ class Check:
 async def examine(where: str | None) -> list[Check]:
     """Run all checks; a failed one does not stop the others."""
     try:
-        settings = load_settings()
+        settings, problem = load_settings_anywhere()
     except SettingsError as error:
         broken = Check(State.BROKEN, "settings", str(error), "correct it and run jiyi doctor again")
         return [broken, *_environment()]
     embedder, embedding = await _embedder(settings)
     usable = settings if embedder else settings.model_copy(update={"embedder": "builtin"})
     return [
-        Check(State.WORKS, "settings", ", ".join(map(str, config_files())) or "no settings file"),
+        _settings(problem),
         *_environment(),
         *embedding,
         await _reranker(settings),
@@ -83,6 +84,21 @@ async def examine(where: str | None) -> list[Check]:
         *(await _engines(where, usable, embedder)),
         await _self_test(usable, embedder),
     ]
+
+
+def _settings(problem: str | None) -> Check:
+    """Report the settings files, and which of them the user trusts. A problem here is one of the current folder."""
+    if problem is not None:
+        step = "commands refuse to work in this folder; hooks, `jiyi mcp` and the checks below use your own settings"
+        return Check(State.BROKEN, "settings", problem, step)
+    files = [f"{file.path} ({_trust(file)})" for file in settings_files()]
+    return Check(State.WORKS, "settings", ", ".join(files) or "no settings file")
+
+
+def _trust(file: SettingsFile) -> str:
+    if file.path.is_absolute() or os.environ.get("JIYI_CONFIG"):
+        return "yours"
+    return "trusted" if file.is_trusted else f"not trusted, and sets only {listed(file.names)}"
 
 
 def _environment() -> list[Check]:
@@ -267,7 +283,7 @@ def report(checks: list[Check], healthy: bool) -> Table:
 
 
 def versions() -> dict[str, str]:
-    settings = load_settings()
+    settings, _ = load_settings_anywhere()
     package = PACKAGES.get(settings.embedder.partition(":")[0], "")
     try:
         embedder = f"{settings.embedder} ({package} {metadata.version(package)})"

@@ -10,7 +10,7 @@ import typer
 from ..errors import InvalidInput, JiyiError
 from . import options as opt
 from .hook_input import HookInput, read_stdin
-from .session import STORE, USER, call, general, missing_file, options, plain
+from .session import STORE, USER, call, general, missing_file, options, plain, settings_for_agent
 
 if TYPE_CHECKING:
     from ..memory import Memory
@@ -107,9 +107,10 @@ def _run(verb: Any, *, hook: bool, create: bool) -> Any:
         return call(verb, create=create)
     logging.basicConfig(level=logging.ERROR)
     try:
-        if not create and missing_file(options().store) is not None:
+        settings = settings_for_agent()
+        if not create and missing_file(options().store or settings.url) is not None:
             return None  # nothing is stored yet
-        return call(verb, create=create)
+        return call(verb, create=create, settings=settings)
     except JiyiError as error:
         typer.echo(f"jiyi: {plain(' '.join(str(error).split()))}", err=True)
         return None

@@ -11,7 +11,7 @@ import typer
 
 from ..errors import InvalidInput
 from . import options as opt
-from .session import JSON, STORE, USER, call, general, options, plain, show
+from .session import JSON, STORE, USER, call, general, options, plain, settings_for_agent, show
 
 if TYPE_CHECKING:
     from ..keys import ApiKey
@@ -185,7 +185,7 @@ def mcp(
             ready=lambda url: typer.echo(f"serving {url} for user {user_id!r}", err=True),
         )
 
-    call(run, create=True)
+    call(run, create=True, settings=None if http else settings_for_agent())
 
 
 app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})

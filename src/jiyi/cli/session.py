@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from ..memory import Memory
+    from ..settings import Settings
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -99,6 +100,7 @@ def call(
     user: str | None = None,
     workspace: Path | None = None,
     create: bool = False,
+    settings: Settings | None = None,
     loop_factory: Callable[[], AbstractEventLoop] | None = None,
 ) -> T:
     """Open the memory, call a function with it and the user, and close it. Only with `create` may a store be created.
@@ -111,7 +113,7 @@ def call(
     from ..memory import Memory
     from ..settings import load_settings
 
-    settings = load_settings()
+    settings = settings or load_settings()
     given = options()
     who = given.user if user is None else user
     if who is None and not given.all_users:
@@ -126,6 +128,16 @@ def call(
 
     with Runner(loop_factory=loop_factory) as runner:
         return runner.run(work())
+
+
+def settings_for_agent() -> Settings:
+    """Load the settings for a command that a coding agent starts: an untrusted folder does not stop it."""
+    from ..settings import load_settings_anywhere
+
+    settings, problem = load_settings_anywhere()
+    if problem is not None:
+        typer.echo(f"jiyi: settings of this folder are left out: {plain(' '.join(problem.split()))}", err=True)
+    return settings
 
 
 def _need_store(where: str | None) -> None:

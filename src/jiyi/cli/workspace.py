@@ -60,7 +60,8 @@ def init(
     from ..files.workspace import MARKER, init_workspace
     from ..settings import load_settings
 
-    owner = None if each_user else user or load_settings().user
+    settings = load_settings()  # before anything is written
+    owner = None if each_user else user or settings.user
     made = init_workspace(folder, user=owner, language=lang, daily_notes=daily_notes)
     if (daily_notes and not made.daily_notes) or lang not in ("auto", made.language):
         raise InvalidInput("DIR", f"{folder} is a workspace already: change its settings in {made.root / MARKER}")

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -18,6 +19,11 @@ class SentenceTransformersEmbedder:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
             raise MissingExtra("sentence-transformers", "sentence-transformers") from error
+        if (instead := _local_copy(model)) is not None:
+            raise EmbeddingError(
+                f"the current folder has its own {instead}, which would be loaded instead of the model of this name:"
+                f" go to another folder, or write ./{instead} if it is the one you mean"
+            )
         try:
             self._model = SentenceTransformer(model)
         except (OSError, ValueError) as error:
@@ -37,3 +43,11 @@ class SentenceTransformersEmbedder:
         encode = getattr(self._model, method, self._model.encode)  # versions before 5 have only `encode`
         with self._lock:
             return np.asarray(encode(list(texts), batch_size=self._batch_size, show_progress_bar=False))
+
+
+def _local_copy(model: str) -> Path | None:
+    """Return the folder that the library would take for the model, and run code from, though its name is no path."""
+    if model.startswith(("./", "../", ".\\", "..\\")) or Path(model).is_absolute():
+        return None
+    places = (Path(model), Path("sentence-transformers") / model)  # it tries the second for a name without a slash
+    return next((place for place in places if place.exists()), None)

@@ -1,16 +1,15 @@
 """The settings in effect, each with its source. Secrets are not shown."""
 
-import json
 import os
-import tomllib
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, JsonValue, SecretStr, TypeAdapter
 
+from ..errors import SettingsError
+from ..folder_trust import SettingsFile
 from ..models import Value
-from ..settings import SHARED_VARIABLES, Settings, config_files
+from ..settings import SHARED_VARIABLES, Settings, settings_files
 
 HIDDEN = "***"
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
@@ -25,7 +24,10 @@ class EffectiveSetting(Value):
 
 
 def effective_settings(settings: Settings) -> list[EffectiveSetting]:
-    files = [(path, _contents(path)) for path in config_files()]
+    try:
+        files = settings_files()
+    except SettingsError:  # a file was changed after the server has read it
+        files = []
     shared = {f"{section}.{name}": variable for variable, (section, name) in SHARED_VARIABLES.items()}
     return [
         EffectiveSetting(name=name, value=_shown(name, value), source=_source(name, value, default, shared, files))
@@ -43,29 +45,18 @@ def _flat(settings: Settings) -> Iterator[tuple[str, Any, Any]]:
             yield name, value, field.get_default(call_default_factory=True)
 
 
-def _source(
-    name: str, value: Any, default: Any, shared: Mapping[str, str], files: list[tuple[Path, Mapping[str, Any]]]
-) -> str:
+def _source(name: str, value: Any, default: Any, shared: Mapping[str, str], files: Sequence[SettingsFile]) -> str:
     variable = f"JIYI_{name.replace('.', '__')}".upper()
     if variable in {one.upper() for one in os.environ}:
         return variable
     if os.environ.get(shared.get(name, "")):
         return shared[name]
     section, _, inner = name.partition(".")
-    for path, contents in files:
-        held = contents.get(section)
-        if inner in held if inner and isinstance(held, Mapping) else not inner and section in contents:
-            return str(path)
+    for file in files:
+        held = file.settings.get(section)
+        if inner in held if inner and isinstance(held, Mapping) else not inner and section in file.settings:
+            return str(file.path)
     return "default" if value == default else "program"
-
-
-def _contents(path: Path) -> Mapping[str, Any]:
-    """Return the settings in a file; it was valid when the server started."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text).get("memory_system", {})
-    except (OSError, ValueError):
-        return {}
 
 
 def _shown(name: str, value: Any) -> JsonValue:

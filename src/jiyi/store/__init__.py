@@ -47,6 +47,6 @@ def _postgres(url: str, settings: Settings) -> Store:
 
 
 def _default_path() -> Path:
-    from ..settings import data_dir
+    from ..settings_files import data_dir
 
     return data_dir() / "memory.db"

@@ -5,7 +5,8 @@ import shutil
 from hashlib import sha256
 from pathlib import Path
 
-from ..settings import Settings, data_dir
+from ..settings import Settings
+from ..settings_files import data_dir
 
 SPOOL_STATUS = "import.json"
 
