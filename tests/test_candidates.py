@@ -13,7 +13,6 @@ from jiyi.index.query import IndexQuery
 from jiyi.index.rows import IndexReader
 from jiyi.models import utc_now
 from jiyi.scope import Filter
-from jiyi.store.memories import worked_out
 from jiyi.store.tables import MemoryRow
 from jiyi.testing import WordEmbedder
 
@@ -35,12 +34,17 @@ async def memory(path: Path) -> Memory:
 
 
 async def test_relations_begin_with_candidates(memory: Memory) -> None:
-    store = memory._engine.store
-    async with store.database.reading("mei") as session:
-        wanted = {tuple(row) for row in await session.rows(worked_out("mei"))}
-    assert wanted
-    select = partial(store.database.select, "mei")
+    messages = (await memory.list(user_id="mei", memory_types=["message"])).items
+    wanted = {
+        (derived.id, message.id, derived.superseded_by)
+        for derived in (await memory.timeline(user_id="mei")).items  # ended ones too
+        for message in messages
+        if not set(derived.source_ids).isdisjoint(message.source_ids)
+    }
+    assert any(successor for _, _, successor in wanted)
+    select = partial(memory._engine.store.database.select, "mei")
     reader = IndexReader(select=select, user_id="mei", model=memory._engine.embedder.id)
+    assert set(await reader.all_links()) == wanted
     for at in (0, 1):  # from the derived memories, and from their messages
         assert set(await reader.links(sorted({link[at] for link in wanted}))) == wanted
 

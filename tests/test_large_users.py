@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jiyi import Memory
+from jiyi import Memory, StoreUnavailable
 from jiyi.index import packed
+from jiyi.index.search_index import KEEP_UP, SearchIndex
+from jiyi.models import utc_now
+from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
+from jiyi.write.extract import BuiltinExtractor
 
 FEW, MANY = 300, 3000  # memories; a change is compared with the newest 200
 TURN = [{"role": "user", "content": "I moved to Lyon."}, {"role": "assistant", "content": "How nice!"}]
@@ -20,6 +25,12 @@ TURN = [{"role": "user", "content": "I moved to Lyon."}, {"role": "assistant", "
 
 def text(at: int) -> str:
     return f"thing{at} is on shelf{at}"
+
+
+class Slowly(BuiltinExtractor):
+    """The built-in extractor in place of a language model, so that conversations become jobs."""
+
+    id = "slowly"
 
 
 Work = Callable[[Memory, str], Awaitable[object]]
@@ -92,6 +103,107 @@ async def test_recalled_memories_are_found_without_reading_the_others(path: Path
     assert spent[0] == spent[1] and spent[0][0] > 0
 
 
+def chat(numbers: Iterable[int]) -> list[dict[str, str]]:
+    """Messages from each of which a fact is derived."""
+    return [{"role": "user", "content": f"My friend Anna{at} lives in Leeds."} for at in numbers]
+
+
+async def test_the_first_search_of_a_user_reads_each_memory_once(path: Path, steps: Callable[[], int]) -> None:
+    """Each source was compared with each memory of the user: a search after 6,000 messages took 45 seconds."""
+    spent = []
+    for user, number in (("few", 100), ("many", 800)):
+        async with Memory.open(path, embedder=WordEmbedder()) as memory:
+            for at in range(0, number, 50):
+                await memory.add(chat(range(at, at + 50)), user_id=user, session_id=str(at))
+        async with Memory.open(path, embedder=WordEmbedder()) as memory:
+            steps()
+            await memory.search("Where does Anna7 live?", user_id=user)
+            spent.append(steps())
+    assert spent[1] < 1.5 * 8 * spent[0]
+
+
+async def test_a_search_after_a_long_import_reads_no_more_than_after_a_short_one(
+    path: Path, steps: Callable[[], int]
+) -> None:
+    spent = []
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        for user, number in (("short", 200), ("long", 3000)):
+            await memory.search("Who is there?", user_id=user)
+            for at in range(0, number, 100):
+                await memory.add([text(at + each) for each in range(100)], user_id=user)
+            steps()
+            found = await memory.search(text(number - 1), user_id=user)
+            spent.append(steps())
+            assert text(number - 1) in [hit.content for hit in found.hits]
+    assert spent[1] < 1.5 * KEEP_UP / 200 * spent[0]
+
+
+async def test_a_failure_to_keep_up_is_no_failure_of_the_add(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        await memory.search("Who is there?", user_id="mei")
+
+        async def locked(*_: object) -> bool:
+            raise StoreUnavailable("another process kept it locked for too long")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(SearchIndex, "_catch_up", locked)
+            receipt = await memory.add([text(at) for at in range(KEEP_UP)], user_id="mei")
+        assert receipt.created == KEEP_UP
+        assert text(7) in [hit.content for hit in (await memory.search(text(7), user_id="mei")).hits]
+
+
+async def test_near_repeats_cost_the_same_however_many_there_are(path: Path, steps: Callable[[], int]) -> None:
+    """A new statement is compared with the newest that share its keywords; all of them were counted each time."""
+    spent = []
+    async with Memory.open(path, embedder=WordEmbedder()) as memory:
+        for at in range(0, 1000, 10):
+            steps()
+            runs = [{"role": "user", "content": f"I ran {at + each} km today."} for each in range(10)]
+            await memory.add(runs, user_id="mei", session_id=str(at))
+            spent.append(steps())
+    assert max(spent[-10:]) < 1.5 * max(spent[30:40])
+
+
+CHECKS: dict[str, Callable[[Memory], Awaitable[object]]] = {
+    "verify": lambda memory: memory.maintenance.verify(user_id="mei"),
+    "reindex": lambda memory: memory.maintenance.reindex(),
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+async def test_checks_and_new_vectors_read_each_memory_once(
+    name: str, tmp_path: Path, steps: Callable[[], int]
+) -> None:
+    """Pairs of user and id were looked for in the whole table, once for some hundred of them."""
+    spent = []
+    for number in (FEW, MANY):
+        store = tmp_path / f"{number}.db"
+        async with Memory.open(store, embedder=WordEmbedder(16)) as memory:
+            await memory.add([text(at) for at in range(number)], user_id="mei")
+        async with Memory.open(store, embedder=WordEmbedder(32)) as memory:
+            steps()
+            await CHECKS[name](memory)
+            spent.append(steps())
+    assert spent[1] < 1.5 * MANY / FEW * spent[0]
+
+
+async def test_a_worker_looks_at_unfinished_jobs_only(path: Path, steps: Callable[[], int]) -> None:
+    """It read all jobs of the user for each job that waits: with 5,000 done and 1,000 waiting that took three seconds,
+    in a transaction that no other writer can pass."""
+    idle = load_settings(jobs={"in_process": False})
+    spent = []
+    async with Memory.open(path, embedder=WordEmbedder(), settings=idle, extractor=Slowly()) as memory:
+        jobs = memory._engine.store.jobs
+        for at in range(200):
+            await memory.add(chat([at]), user_id="mei", session_id="talk", wait=False)
+            steps()
+            lease = await jobs.claim("worker", utc_now(), utc_now() + timedelta(minutes=1))
+            spent.append(steps())
+            assert lease is not None
+            await jobs.fail(lease, utc_now(), "not today")
+    assert max(spent[-10:]) <= max(spent[:10]) + 2
+
+
 async def test_checks_of_a_new_postgres_database_do_not_read_all_of_a_user(database: str) -> None:
     """The server plans checks of foreign keys once for a connection, and while a table is empty every index is as good
     as another: an add of 1,000 memories to a user of 7,000 took ten seconds."""
@@ -109,6 +221,24 @@ async def test_checks_of_a_new_postgres_database_do_not_read_all_of_a_user(datab
     finally:
         await connection.close()
     assert found[-1] - found[-2] < 400 * 100
+
+
+async def test_an_add_to_a_new_postgres_database_does_not_compare_every_row_with_every_other(database: str) -> None:
+    """The server expects one row of each user in tables that it has not counted, and joins them accordingly: a message
+    of a chat took half a second after 1,000 others, until the server counted the rows by itself."""
+    import asyncpg
+
+    connection = await asyncpg.connect(database)
+    of_indexes, of_tables = "sum(idx_tup_read) FROM pg_stat_user_indexes", "sum(seq_tup_read) FROM pg_stat_user_tables"
+    read = f"SELECT (SELECT {of_indexes}) + (SELECT {of_tables})"
+    try:
+        async with Memory.open(database, embedder=WordEmbedder()) as memory:
+            for at in range(0, 480, 20):
+                await memory.add(chat(range(at, at + 20)), user_id="mei", session_id=str(at))
+        await asyncio.sleep(1.1)  # the server publishes its counts once a second
+        assert await connection.fetchval(read) < 1_000_000
+    finally:
+        await connection.close()
 
 
 async def test_a_saved_add_succeeds_even_if_the_rows_cannot_be_counted(

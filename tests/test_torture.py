@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torture import attacker, concurrency, engine_kills, folder, kills, soak
+from torture import attacker, concurrency, engine_kills, folder, growth, kills, soak
 from torture.mutant import mutants_of
 from torture.trial import Trial
 from torture.trials import TRIALS
@@ -129,6 +129,12 @@ def test_what_grows_under_load_is_noticed(name: str, tmp_path: Path) -> None:
     grown.series = {**flat, name: [100.0 + 5 * at for at in range(120)]}
     soak.judge(grown)
     assert quiet.broken == [] and len(grown.broken) == 1
+
+
+async def test_searches_of_a_growing_store_find_the_last_message_at_once(tmp_path: Path) -> None:
+    made = trial("growth", tmp_path)
+    await growth.run(made)
+    assert made.broken == [] and made.counts["searches"] > 30 and len(made.notes) == 6
 
 
 @pytest.mark.parametrize("without", [None, *attacker.PROTECTIONS])

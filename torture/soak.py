@@ -97,9 +97,10 @@ def _sample(load: Load, at: float, cpu: float) -> None:
     searches = load.took["search"] + load.took["context"]
     load.took.clear()
     p99 = _percentile(searches, 0.99)
+    gc.collect()
     told = {
         "seconds": round(at, 1),
-        "rss_mb": _rss_mb(),
+        "rss_mb": rss_mb(),
         "fds": float(len(list(Path("/proc/self/fd").iterdir()))),
         "operations": float(operations),
         "search_p50_ms": round(1000 * _percentile(searches, 0.5), 2),
@@ -117,8 +118,7 @@ def _percentile(values: list[float], share: float) -> float:
     return sorted(values)[int(len(values) * share)] if values else 0.0
 
 
-def _rss_mb() -> float:
-    gc.collect()
+def rss_mb() -> float:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return round(pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20), 2)
 

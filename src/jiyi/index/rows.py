@@ -87,12 +87,12 @@ _KEYWORDS = select(KeywordRow.keyword).where(KeywordRow.user_id == _USER, Keywor
 _SOURCES = select(MemorySourceRow.message_id).where(
     MemorySourceRow.user_id == _USER, MemorySourceRow.memory_id.in_(_IDS)
 )
-_FROM_SOURCES = select(MemorySourceRow.message_id, MemorySourceRow.memory_id).where(
-    MemorySourceRow.user_id == _USER, MemorySourceRow.message_id.in_(_IDS)
+_ALL_SOURCES = select(MemorySourceRow.message_id, MemorySourceRow.memory_id).where(MemorySourceRow.user_id == _USER)
+_FROM_SOURCES = _ALL_SOURCES.where(MemorySourceRow.message_id.in_(_IDS))
+_ALL_KINDS = select(MemoryRow.id, MemoryRow.memory_type, MemoryRow.source, MemoryRow.superseded_by).where(
+    MemoryRow.user_id == _USER, MemoryRow.status == "active"
 )
-_KINDS = select(MemoryRow.id, MemoryRow.memory_type, MemoryRow.source, MemoryRow.superseded_by).where(
-    MemoryRow.user_id == _USER, MemoryRow.id.in_(_IDS), MemoryRow.status == "active"
-)
+_KINDS = _ALL_KINDS.where(MemoryRow.id.in_(_IDS))
 _SUPERSEDED = select(MemoryRow.id).where(MemoryRow.user_id == _USER, MemoryRow.superseded_by.in_(_IDS))
 
 
@@ -129,28 +129,17 @@ class IndexReader:
         return {keyword for (keyword,) in await self.read(_KEYWORDS, ids)}
 
     async def links(self, ids: Sequence[str]) -> list[Link]:
-        """Return the memories derived from these, the messages that these came from, and successors: what `worked_out`
-        selects, in steps that begin with the ids."""
+        """Return the memories derived from these, the messages that these came from, and successors, in steps that
+        begin with the ids."""
         sources = dict.fromkeys(source for (source,) in await self.read(_SOURCES, ids))
-        by_source: defaultdict[str, set[str]] = defaultdict(set)
-        for source, memory_id in await self.read(_FROM_SOURCES, list(sources)):
-            by_source[source].add(memory_id)
-        messages: set[str] = set()
-        successors: dict[str, str | None] = {}
-        for memory_id, memory_type, origin, successor in await self.read(
-            _KINDS, sorted(set().union(*by_source.values()))
-        ):
-            if memory_type == "message":
-                messages.add(memory_id)
-            if origin == EXTRACTED and memory_type not in GATHERED:
-                successors[memory_id] = successor
-        pairs = {
-            (derived, message)
-            for some in by_source.values()
-            for derived in some & successors.keys()
-            for message in some & messages
-        }
-        return [(derived, message, successors[derived]) for derived, message in sorted(pairs)]
+        told = await self.read(_FROM_SOURCES, list(sources))
+        return _linked(told, await self.read(_KINDS, sorted({memory_id for _, memory_id in told})))
+
+    async def all_links(self) -> list[Link]:
+        """Return the links of all memories of the user. Joined here: without statistics, and a new database has none,
+        SQLite compares every source with every memory."""
+        mine = {"user_id": self.user_id}
+        return _linked(*await self.select((_ALL_SOURCES, mine), (_ALL_KINDS, mine)))
 
     async def changed_links(self, rows: Sequence[IndexRow]) -> list[Link]:
         """Return the links of memories that were just read, also as successors."""
@@ -159,6 +148,28 @@ class IndexReader:
         superseded = [memory_id for (memory_id,) in await self.read(_SUPERSEDED, ids)]
         links = await self.links([*ids, *(one for one in superseded if one not in changed)])
         return [link for link in links if not changed.isdisjoint(link)]
+
+
+def _linked(told: Rows, kinds: Rows) -> list[Link]:
+    """Join messages and the memories that they told, given in pairs, with the type, origin and successor of each
+    memory."""
+    messages: set[str] = set()
+    successors: dict[str, str | None] = {}
+    for memory_id, memory_type, origin, successor in kinds:
+        if memory_type == "message":
+            messages.add(memory_id)
+        if origin == EXTRACTED and memory_type not in GATHERED:
+            successors[memory_id] = successor
+    by_source: defaultdict[str, set[str]] = defaultdict(set)
+    for source, memory_id in told:
+        by_source[source].add(memory_id)
+    pairs = {
+        (derived, message)
+        for together in by_source.values()
+        for derived in together & successors.keys()
+        for message in together & messages
+    }
+    return [(derived, message, successors[derived]) for derived, message in sorted(pairs)]
 
 
 def index_row(*values: Any) -> IndexRow:

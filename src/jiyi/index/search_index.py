@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+import logging
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from sqlalchemy import bindparam, func, or_, select
 
+from ..errors import StoreError
 from ..ids import erased
 from ..scope import Lifetimes
 from ..store.contract import SearchSnapshot
 from ..store.database import chunks
-from ..store.memories import Selects, worked_out
+from ..store.memories import Selects
 from ..store.session import Session
 from ..store.store import Store
 from ..store.tables import ChangeRow, MemoryRow
@@ -28,9 +30,12 @@ from .user_index import UserIndex
 if TYPE_CHECKING:
     from .candidates import Engines
 
-TOO_FAR_BEHIND = 2000  # changes, from which on a reload is cheaper than catching up
+TOO_FAR_BEHIND = 2000  # changes, from which on a small index is loaded anew, and a packed one packed anew
+KEEP_UP = 500  # memories that wait for the next search at most
 LOAD_AT_ONCE = 5000  # rows
 WORTH_A_THREAD = 15_000  # memories; scanning fewer is faster than a thread switch
+
+logger = logging.getLogger(__name__)
 
 # Built once: every search runs it.
 _CHANGES = (
@@ -40,7 +45,7 @@ _CHANGES = (
         ChangeRow.seq > bindparam("seen"),
     )
     .order_by(ChangeRow.seq)
-    .limit(TOO_FAR_BEHIND)
+    .limit(bindparam("most"))
 )
 
 
@@ -63,6 +68,7 @@ class SearchIndex:
         self._users: OrderedDict[str, UserIndex] = OrderedDict()
         self._sizes: dict[str, int] = {}
         self._expected: dict[str, int] = {}  # newest known change
+        self._written: Counter[str] = Counter()  # memories that this process wrote since an index was read
         self._saving: set[asyncio.Task[None]] = set()  # packed indexes
         self._used = 0
         # One search at a time per user, because catching up changes the arrays that a scan in another thread reads.
@@ -112,6 +118,22 @@ class SearchIndex:
         if user_id in self._users:
             self._expected[user_id] = seq
 
+    async def keep_up(self, user_id: str, written: int) -> None:
+        """Apply what this process has written to an index in RAM once much has gathered: a search after a long import
+        would have to do it all at once."""
+        if user_id not in self._users:
+            return
+        self._written[user_id] += written
+        if self._written[user_id] < KEEP_UP:
+            return
+        async with self._locks[hash(user_id) % len(self._locks)]:
+            index = self._users.get(user_id)
+            try:
+                if index is not None:
+                    self._keep(user_id, await self._current(user_id, index.model, index.dimension))
+            except StoreError as error:  # it is written; the next search reads it, or says what is wrong
+                logger.info("the index of a user does not keep up: %s", error)
+
     async def search_snapshot(self, user_id: str, words: Sequence[str]) -> SearchSnapshot:
         """Return the newest change of a user, and the synonyms of these words."""
         found = await self._store.changes.search_snapshot(user_id, words)
@@ -131,14 +153,14 @@ class SearchIndex:
     async def _current(self, user_id: str, model: str, dimension: int) -> UserIndex:
         """Return the user's index with every commit before this call applied."""
         index = self._users.get(user_id)
-        if _fits(index, model, dimension) and await self._catch_up(user_id, index):
+        if _fits(index, model, dimension) and await self._catch_up(user_id, index, _most(index)):
             return index
         async with self._reading(user_id) as session:
             indexed = None if self._external is None else await self._external.dimension(session, user_id, model)
             external = indexed is not None and dimension in (0, indexed)
             dimension = (indexed or 0) if external else dimension
             index = await packed.load(self._store, session, user_id, model, dimension, external=external)
-        if index is not None and await self._catch_up(user_id, index):
+        if index is not None and await self._catch_up(user_id, index, TOO_FAR_BEHIND):
             return index
         async with self._reading(user_id) as session:
             index = await _load(session, user_id, model, dimension, external=external)
@@ -148,14 +170,16 @@ class SearchIndex:
             task.add_done_callback(self._saving.discard)
         return index
 
-    async def _catch_up(self, user_id: str, index: UserIndex) -> bool:
-        """Apply later changes to an index; return False if there are too many of them."""
+    async def _catch_up(self, user_id: str, index: UserIndex, most: int) -> bool:
+        """Apply later changes to an index; return False if there are `most` of them or more."""
+        self._written.pop(user_id, None)
         database = self._store.database
         select: Selects = partial(database.select, user_id)
-        [changes] = await select((_CHANGES, {"user_id": user_id, "erased": erased(user_id), "seen": index.seen}))
+        since = {"user_id": user_id, "erased": erased(user_id), "seen": index.seen, "most": most}
+        [changes] = await select((_CHANGES, since))
         if not changes:
             return True
-        if len(changes) == TOO_FAR_BEHIND or any(action == "erase" for _, _, action in changes):
+        if len(changes) == most or any(action == "erase" for _, _, action in changes):
             return False
         reader = IndexReader(select=select, user_id=user_id, model=index.model, external=index.external)
         changed = list(dict.fromkeys(memory_id for _, memory_id, _ in changes))
@@ -179,6 +203,7 @@ class SearchIndex:
         if self._users.pop(user_id, None) is not None:
             self._used -= self._sizes.pop(user_id)
             self._expected.pop(user_id, None)
+            self._written.pop(user_id, None)
         if self._external is not None:
             await self._external.drop(user_id)
 
@@ -197,6 +222,12 @@ class SearchIndex:
             leaving, _ = self._users.popitem(last=False)
             self._used -= self._sizes.pop(leaving)
             self._expected.pop(leaving, None)
+            self._written.pop(leaving, None)
+
+
+def _most(index: UserIndex) -> int:
+    """Return the number of changes from which on loading an index anew is cheaper than catching up."""
+    return max(TOO_FAR_BEHIND, len(index) // 2)
 
 
 def _fits(index: UserIndex | None, model: str, dimension: int) -> TypeGuard[UserIndex]:
@@ -218,7 +249,7 @@ async def _load(session: Session, user_id: str, model: str, dimension: int, *, e
         last = rows[-1].id
     await asyncio.to_thread(index.words.settle)
     index.words.learn(await _vocabulary(session, user_id))
-    index.link(await session.rows(worked_out(user_id)))
+    index.link(await IndexReader(select=session.select, user_id=user_id, model=model).all_links())
     return index
 
 

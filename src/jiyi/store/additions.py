@@ -31,8 +31,6 @@ from .tables import (
     UnitRow,
 )
 
-MANY = 200  # memories of one `add`
-
 
 async def save(session: Session, addition: Addition) -> Receipt:
     """Write one `add` and its job."""
@@ -368,12 +366,12 @@ class Additions(Repository):
             receipt = await self._database.write([addition.user_id], lambda session: save(session, addition))
         except ConnectionLost:
             receipt = await self._database.write([addition.user_id], lambda session: _save_again(session, addition))
-        if len(addition.memories) >= MANY:
-            await self._database.count_rows()
+        await self._database.count_rows(len(addition.memories))
         return receipt
 
     async def complete(self, lease: Lease, addition: Addition) -> None:
         await self._database.write([lease.user_id], lambda session: complete(session, lease, addition))
+        await self._database.count_rows(len(addition.memories))
 
 
 async def _save_again(session: Session, addition: Addition) -> Receipt:

@@ -14,7 +14,7 @@ from ..languages.terms import WORDS_VERSION
 from ..models import utc_now
 from .changes import tell
 from .contract import Change, IndexEntry
-from .database import Repository, chunks, from_row
+from .database import Repository, chunks, from_row, ids_by_user
 from .edits import revision_values
 from .entries import insert_index
 from .memories import known_by_hash
@@ -120,10 +120,11 @@ async def memories(
         statement = statement.where(MemoryRow.id.in_(ids))
     found = await session.rows(statement)
     keywords: defaultdict[tuple[str, str], list[tuple[str, float, str]]] = defaultdict(list)
-    for some in chunks([(row.user_id, row.id) for row in found], 200):
-        of_these = tuple_(KeywordRow.user_id, KeywordRow.memory_id).in_(some)
-        for word in await session.rows(select(KeywordRow).where(of_these)):
-            keywords[word.user_id, word.memory_id].append((word.keyword, word.weight, word.source))
+    for owner, of_owner in ids_by_user((row.user_id, row.id) for row in found).items():
+        for some in chunks(of_owner):
+            of_these = and_(KeywordRow.user_id == owner, KeywordRow.memory_id.in_(some))
+            for word in await session.rows(select(KeywordRow).where(of_these)):
+                keywords[owner, word.memory_id].append((word.keyword, word.weight, word.source))
     return [_checked(row, keywords[row.user_id, row.id]) for row in found]
 
 

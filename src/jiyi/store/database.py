@@ -63,8 +63,8 @@ class Database(ABC):
     async def finish_copy(self) -> None:  # noqa: B027 - nothing to do on SQLite
         """Continue number sequences after the rows that were copied in."""
 
-    async def count_rows(self) -> None:  # noqa: B027 - SQLite plans without counts
-        """Let the database count its rows after many were added, so that it plans its checks well."""
+    async def count_rows(self, added: int) -> None:  # noqa: B027 - SQLite plans without counts
+        """Have the database count its rows if these memories are many for it, so that it plans its reads well."""
 
     @abstractmethod
     def reading(self, user_id: str | None) -> AbstractAsyncContextManager[Session]:
@@ -150,6 +150,14 @@ def chunks(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
     """Split a sequence into parts that fit into one IN list."""
     for start in range(0, len(values), size):
         yield values[start : start + size]
+
+
+def ids_by_user(keys: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Group users and ids by user: SQLite reads a whole table to find pairs of both."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for user_id, memory_id in keys:
+        found[user_id].append(memory_id)
+    return found
 
 
 def from_row(kind: type[T], row: Any, **more: Any) -> T:

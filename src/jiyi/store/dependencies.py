@@ -1,8 +1,10 @@
 """State that an `add` depends on: read before it is derived, and checked again in its transaction."""
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -225,6 +227,7 @@ async def slots(session: Session, user_id: str, wanted: Sequence[str]) -> list[S
     source = sa.and_(MemorySourceRow.user_id == MemoryRow.user_id, MemorySourceRow.memory_id == MemoryRow.id)
     message = sa.and_(MessageRow.user_id == MemorySourceRow.user_id, MessageRow.id == MemorySourceRow.message_id)
     found: dict[str, SlotEntry] = {}
+    told: defaultdict[str, list[tuple[datetime, Source]]] = defaultdict(list)
     for some in chunks(wanted):
         statement = (
             sa.select(*_SLOT_ENTRY, edited.label("edited_at"), *_TOLD, MessageRow.sent_at)
@@ -234,9 +237,10 @@ async def slots(session: Session, user_id: str, wanted: Sequence[str]) -> list[S
             .order_by(MemoryRow.valid_from, MemoryRow.id, MemorySourceRow.message_id)
         )
         for row in await session.rows(statement):
-            entry = found.get(row.id) or from_row(SlotEntry, row, told=())
+            if row.id not in found:
+                found[row.id] = from_row(SlotEntry, row, told=())
             if row.sent_at is not None:
-                told = Source(message_id=row.message_id, start=row.span_start, end=row.span_end)
-                entry = replace(entry, told=(*entry.told, (row.sent_at, told)))
-            found[row.id] = entry
-    return sorted(found.values(), key=lambda entry: (entry.valid_from, entry.id))
+                by = Source(message_id=row.message_id, start=row.span_start, end=row.span_end)
+                told[row.id].append((row.sent_at, by))
+    entries = [replace(entry, told=tuple(told[entry.id])) for entry in found.values()]
+    return sorted(entries, key=lambda entry: (entry.valid_from, entry.id))

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Integer,
     Row,
-    String,
     and_,
     bindparam,
-    cast,
     delete,
     exists,
     func,
@@ -27,12 +26,14 @@ from ..models import Coverage
 from ..text.passages import passages
 from .changes import tell
 from .contract import IndexEntry, Unembedded
-from .database import ITS_USER, Inserts, Repository, chunks, writes
+from .database import ITS_USER, Inserts, Repository, chunks, ids_by_user, writes
 from .session import Session
 from .tables import EmbeddingRow, KeywordRow, MemoryRow, TermsRow
+from .types import aliased
 
 INDEX_TABLES = (EmbeddingRow, TermsRow, KeywordRow)
 ALIKE = 20  # memories that are compared with a new one
+HOLDERS = 500  # memories with a keyword, the newest, among which they are looked for
 
 
 def index_values(user_id: str, memory_id: str, index: IndexEntry) -> dict[str, list[dict[str, Any]]]:
@@ -128,10 +129,10 @@ async def save_vectors(
     session: Session, model: str, found: Sequence[Unembedded], vectors: Sequence[NDArray[np.float32]]
 ) -> int:
     """Save vectors of memories that were not changed meanwhile; return their number."""
-    key = tuple_(MemoryRow.user_id, MemoryRow.id)
-    wanted = [(memory.user_id, memory.memory_id) for memory in found]
-    statement = select(MemoryRow.user_id, MemoryRow.id, MemoryRow.version).where(key.in_(wanted))
-    versions = {(user_id, memory_id): version for user_id, memory_id, version in await session.rows(statement)}
+    versions: dict[tuple[str, str], int] = {}
+    for user_id, ids in ids_by_user((memory.user_id, memory.memory_id) for memory in found).items():
+        mine = select(MemoryRow.id, MemoryRow.version).where(MemoryRow.user_id == user_id, MemoryRow.id.in_(ids))
+        versions |= {(user_id, memory_id): version for memory_id, version in await session.rows(mine)}
     fitting = [
         (memory, rows_of)
         for memory, rows_of in zip(found, vectors, strict=True)
@@ -142,29 +143,42 @@ async def save_vectors(
         for memory, rows_of in fitting
         for one in vector_values(model, rows_of)
     ]
-    done = [(memory.user_id, memory.memory_id) for memory, _ in fitting]
-    await session.execute(delete(EmbeddingRow).where(tuple_(EmbeddingRow.user_id, EmbeddingRow.memory_id).in_(done)))
     inserts = Inserts()
     inserts.add(EmbeddingRow, values)
-    for user_id, memory_id in done:
-        inserts.tell(user_id, [memory_id], "update")
+    for user_id, ids in ids_by_user((memory.user_id, memory.memory_id) for memory, _ in fitting).items():
+        of_these = and_(EmbeddingRow.user_id == user_id, EmbeddingRow.memory_id.in_(ids))
+        await session.execute(delete(EmbeddingRow).where(of_these))
+        inserts.tell(user_id, ids, "update")
     await inserts.run(session)
-    return len(done)
+    return len(fitting)
 
 
-# Counted by an expression: by the column itself, SQLite would read all keywords of the user in its order.
-_HOLDER = cast(KeywordRow.memory_id, String)
+_USER: BindParameter[str] = bindparam("user_id")
+# The newest memories with one keyword; the index has them in the order of their ids.
+_holder = (
+    select(KeywordRow.memory_id)
+    .where(KeywordRow.user_id == _USER, KeywordRow.keyword == bindparam("word"))
+    .order_by(KeywordRow.memory_id.desc())
+    .limit(HOLDERS)
+    .subquery()
+)
+_word = aliased(KeywordRow)
+_words_held = (
+    select(func.count())
+    .where(
+        _word.user_id == _USER,
+        _word.memory_id == _holder.c.memory_id,
+        _word.keyword.in_(bindparam("words", expanding=True)),
+    )
+    .correlate(_holder)
+    .scalar_subquery()
+)
 _ALIKE = (
     select(MemoryRow.id, MemoryRow.content)
     .where(
-        MemoryRow.user_id == bindparam("user_id"),
+        MemoryRow.user_id == _USER,
         MemoryRow.id.in_(
-            select(_HOLDER)
-            .where(
-                KeywordRow.user_id == bindparam("user_id"), KeywordRow.keyword.in_(bindparam("words", expanding=True))
-            )
-            .group_by(_HOLDER)
-            .having(func.count() >= bindparam("shared", type_=Integer()))
+            select(_holder.c.memory_id).where(_words_held >= bindparam("shared", type_=Integer())),
         ),
         MemoryRow.memory_type == bindparam("type"),
         MemoryRow.status == "active",
@@ -183,8 +197,10 @@ class IndexEntries(Repository):
         if not words:
             return []
         values = {"user_id": user_id, "words": list(words), "shared": max(1, len(words) - 1), "type": memory_type}
-        [found] = await self._database.select(user_id, (_ALIKE, values))
-        return [(memory_id, content) for memory_id, content in found]
+        # Without one of the words at most, a memory has one of the first two.
+        found = await self._database.select(user_id, *((_ALIKE, {**values, "word": word}) for word in words[:2]))
+        texts = {memory_id: content for rows in found for memory_id, content in rows}
+        return sorted(texts.items(), reverse=True)[:ALIKE]
 
     async def coverage(self, model: str, user_id: str | None = None) -> Coverage:
         async with self._database.reading(user_id) as session:

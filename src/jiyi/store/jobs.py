@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, Select, and_, case, func, or_, select, update
+from sqlalchemy import BigInteger, Row, Select, and_, case, func, or_, select, type_coerce, update
 
 from ..errors import IdempotencyConflict, InvalidInput, NotFound
 from ..models import Job, JobCounts, MemoryItem, Receipt, ReceiptState
@@ -15,9 +15,9 @@ from .entries import without_vector
 from .memories import ended_by, items
 from .session import Session, Values
 from .tables import SHARED, JobMemoryRow, JobRow
-from .types import aliased
 
-OPEN = JobRow.not_before.is_not(None)
+# A comparison, not IS NOT NULL, for which SQLite reads finished jobs too.
+OPEN = type_coerce(JobRow.not_before, BigInteger) > 0
 # Pauses and leases are shorter than this. A longer one was written by a clock that was ahead, and is ignored.
 FAR = timedelta(hours=2)
 
@@ -63,6 +63,20 @@ async def _row(session: Session, user_id: str, job_id: str, *, to_change: bool =
 
 
 GONE = "what it was about was deleted"
+
+
+async def _due(session: Session, now: datetime) -> list[Row[str, str | None, str, datetime | None]]:
+    """Return the first unfinished job of each session if it is due, the one due for longest first. Ordered here: for
+    each unfinished job, SQLite would read all earlier ones of its user."""
+    columns = (JobRow.user_id, JobRow.session_id, JobRow.id, JobRow.not_before)
+    unfinished = await session.rows(select(*columns).where(OPEN))
+    first = {(job.user_id, job.session_id): job for job in sorted(unfinished, key=lambda job: job.id, reverse=True)}
+    due = [
+        (job.not_before, job.id, job)
+        for job in first.values()
+        if job.not_before is not None and not now < job.not_before <= now + FAR
+    ]
+    return [job for _, _, job in sorted(due)]
 
 
 async def drop_payloads(session: Session, user_id: str, memory_ids: Sequence[str]) -> int:
@@ -144,27 +158,13 @@ class Jobs(Repository):
     @writes()
     async def claim(self, session: Session, owner: str, now: datetime, until: datetime) -> Lease | None:
         """Take the job that has been due for longest. Jobs of one session run in order."""
-        earlier = aliased(JobRow)
-        same_session = or_(
-            earlier.session_id == JobRow.session_id, and_(earlier.session_id.is_(None), JobRow.session_id.is_(None))
-        )
-        waits_for_another = (
-            select(earlier.id)
-            .where(
-                earlier.user_id == JobRow.user_id, earlier.not_before.is_not(None), same_session, earlier.id < JobRow.id
-            )
-            .exists()
-        )
         free = or_(JobRow.leased_until.is_(None), JobRow.leased_until <= now, JobRow.leased_until > now + FAR)
-        due = or_(JobRow.not_before <= now, JobRow.not_before > now + FAR)
-        job = await session.first(
-            select(JobRow)
-            .where(due, free, ~waits_for_another)
-            .order_by(JobRow.not_before, JobRow.id)
-            .limit(1)
-            .with_for_update(of=JobRow, skip_locked=True)
-        )
-        if job is None:
+        for waiting in await _due(session, now):
+            mine = and_(JobRow.user_id == waiting.user_id, JobRow.id == waiting.id)
+            statement = select(JobRow).where(mine, OPEN, free).with_for_update(skip_locked=True)
+            if (job := await session.first(statement)) is not None:
+                break
+        else:
             return None
         attempt = job.attempts + 1
         await change(session, job, {"leased_by": owner, "leased_until": until, "attempts": attempt})

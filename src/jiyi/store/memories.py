@@ -22,11 +22,11 @@ from sqlalchemy import (
 from ..errors import InvalidInput, NotFound
 from ..models import MemoryItem, Page, SourceMessage, from_micros, to_micros
 from ..scope import Filter, Scope
-from .contract import EXTRACTED, PAST, SAID
+from .contract import PAST, SAID
 from .database import Repository, chunks, from_row
 from .session import Rows, Session
 from .tables import KeywordRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow
-from .types import Instant, JsonRows, aliased
+from .types import Instant, JsonRows
 
 AT_ONCE = 500  # ids in one statement
 Selects = Callable[..., Awaitable[list[Rows]]]  # takes any number of `Read`
@@ -142,20 +142,6 @@ async def ended_by(session: Session, user_id: str, ids: Sequence[str]) -> list[M
 
 
 GATHERED = ("episode", "profile", "group_profile")  # of many messages: they speak for none of them
-GIST, MESSAGE = aliased(MemoryRow), aliased(MemoryRow)
-
-
-def worked_out(user_id: str | BindParameter[str]) -> Select[str, str, str | None]:
-    """Select derived memories (GIST), the stored messages they came from (MESSAGE), and their successors."""
-    of_gist, of_message = aliased(MemorySourceRow), aliased(MemorySourceRow)
-    return (
-        select(GIST.id, MESSAGE.id, GIST.superseded_by)
-        .join(of_gist, and_(of_gist.user_id == GIST.user_id, of_gist.memory_id == GIST.id))
-        .join(of_message, and_(of_message.user_id == GIST.user_id, of_message.message_id == of_gist.message_id))
-        .join(MESSAGE, and_(MESSAGE.user_id == GIST.user_id, MESSAGE.id == of_message.memory_id))
-        .where(GIST.user_id == user_id, GIST.source == EXTRACTED, GIST.memory_type.not_in(GATHERED))
-        .where(MESSAGE.memory_type == "message", GIST.status == "active", MESSAGE.status == "active")
-    )
 
 
 async def known_by_hash(session: Session, user_id: str, hashes: Sequence[str], now: datetime) -> dict[str, str]:

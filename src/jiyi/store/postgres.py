@@ -17,7 +17,6 @@ from sqlalchemy import (
     Boolean,
     Column,
     Connection,
-    Float,
     Index,
     MetaData,
     Select,
@@ -41,10 +40,11 @@ from . import postgres_reads, schema
 from .contract import CLOSED, Advance, StoreInfo
 from .database import Database
 from .migrations import postgres as ddl
+from .postgres_counts import RowCounts
 from .postgres_errors import NO_PGVECTOR, translated
 from .postgres_session import PostgresSession
 from .session import Read, Rows, Session
-from .tables import IS_SUPERSEDED, SHARED, SUPERSEDED, ChangeRow, MemoryRow
+from .tables import IS_SUPERSEDED, SHARED, SUPERSEDED, ChangeRow
 from .types import METADATA, VECTOR
 
 SUPERSEDED.dialect_options["postgresql"]["where"] = IS_SUPERSEDED
@@ -52,7 +52,6 @@ SUPERSEDED.dialect_options["postgresql"]["where"] = IS_SUPERSEDED
 OLDEST = 15  # of PostgreSQL
 CONNECT_S = 10.0
 RECYCLE_S = 1800  # a connection that is older is replaced: firewalls forget quiet ones
-MANY = 20_000  # memories; the server has counted so many by itself
 ABANDONED_S = 60  # a transaction whose client has vanished ends and releases its locks
 
 logger = logging.getLogger(__name__)
@@ -72,7 +71,6 @@ _held_locks = Table(
 )
 _databases = Table("pg_database", _catalog, Column("oid", BigInteger), Column("datname", String))
 _types = Table("pg_type", _catalog, Column("oid"), Column("typnamespace"))
-_classes = Table("pg_class", _catalog, Column("oid"), Column("reltuples", Float))
 _namespaces = Table("pg_namespace", _catalog, Column("oid"), Column("nspname", String))
 
 
@@ -102,6 +100,7 @@ class PostgresDatabase(Database):
         self._settings = settings
         self._busy_timeout_s = busy_timeout_s
         self._engine: AsyncEngine | None = None
+        self._counts = RowCounts(USERS_TABLES)
 
     async def start(self) -> None:
         with self._translated():
@@ -201,16 +200,9 @@ class PostgresDatabase(Database):
         finally:
             await engine.dispose()
 
-    async def count_rows(self) -> None:
-        """Count the rows of a young database now; the server does so within minutes. Until then every index is as good
-        as another to it, and checks of foreign keys read all memories of a user. A failure only makes adding slower."""
-        engine = self._started().execution_options(isolation_level="AUTOCOMMIT")
-        try:
-            async with engine.connect() as connection:
-                if (await connection.scalar(_COUNTED) or 0) < MANY:
-                    await connection.run_sync(ddl.analyze, [MemoryRow.__tablename__])
-        except (DBAPIError, PoolTimeout, TimeoutError, OSError) as error:
-            logger.info("rows are not counted: %r", error)
+    async def count_rows(self, added: int) -> None:
+        if self._engine is not None:
+            await self._counts.add(added, self._engine)
 
     async def pgvector_version(self) -> tuple[int, ...]:
         async with self.reading(None) as session:
@@ -329,7 +321,6 @@ class PostgresDatabase(Database):
 
 USERS_TABLES = [table.name for table in METADATA.sorted_tables if "user_id" in table.columns]
 
-_COUNTED = select(_classes.c.reltuples).where(_classes.c.oid == func.to_regclass(MemoryRow.__tablename__))
 _PGVECTOR = select(_extensions.c.extversion).where(_extensions.c.extname == "vector")
 _BYPASSES = select(_roles.c.rolsuper | _roles.c.rolbypassrls).where(_roles.c.rolname == func.current_user())
 _VECTOR_SCHEMA = (

@@ -85,9 +85,11 @@ async def add(accepted: Accepted, context: Context, *, idempotency_key: str | No
     for _ in range(TRIES):
         addition = await _derive_addition(accepted, context, at, flow, (idempotency_key, request_hash, actor))
         try:
-            return await flow.store.additions.save(addition)
+            receipt = await flow.store.additions.save(addition)
         except Stale:
             continue
+        await flow.index.keep_up(context.user_id, len(addition.memories))
+        return receipt
     raise StoreUnavailable(f"others keep writing into this session of user {context.user_id!r}: try again")
 
 

@@ -205,6 +205,7 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int, answers: Answe
             await flow.store.additions.complete(lease, addition)
         except Stale:
             continue
+        await flow.index.keep_up(lease.user_id, len(memories))
         return answers.forget(lease.job_id)
 
 
