@@ -29,16 +29,18 @@ def remove_folder(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def forget_uploads(spool: Path, user_id: str) -> int:
-    """Delete the uploads of a user, and return the number of those that waited to be imported."""
+def forget_uploads(spool: Path, user_id: str, epoch: str) -> int:
+    """Delete what is there of a deleted user, and return the number of uploads that waited to be imported. What began
+    in the user's `epoch`, after the deletion, stays."""
     removed = 0
     for folder in spool.glob("*/"):
         try:
             status = json.loads((folder / SPOOL_STATUS).read_bytes())
-            owner, waits = status.get("user_id"), status.get("state", "running") == "running"
+            began_before = status.get("user_id") == user_id and status.get("epoch") != epoch
+            waits = status.get("state", "running") == "running"
         except (OSError, ValueError, AttributeError):
             continue
-        if owner == user_id:
+        if began_before:
             remove_folder(folder)
             removed += waits
     return removed
