@@ -11,6 +11,7 @@ TRIALS: dict[str, str] = {
     "io_errors": "each of these calls fails, disks are full, read-only or locked, and the clock jumps",
     "power": "power cuts: what was not flushed is lost, torn or reordered",
     "concurrency": "sixteen processes at once, on both databases",
+    "erasure": "users are deleted during imports, uploads, adds, jobs and syncs of other processes",
     "soak": "two hours of mixed load on 100,000 memories",
     "endpoints": "language models and embedders that misbehave in every way",
     "model": "the whole public face against a dictionary, with crashes, moves and undo",
