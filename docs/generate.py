@@ -325,7 +325,7 @@ zone they are local time, and a date is its midnight. JSON output has UTC times.
 | 1 | failed: `error: …` on stderr says what, and the next step |
 | 2 | wrong arguments; nothing was done |
 | 3 | no such memory for this user |
-| 4 | conflict: the memory was changed meanwhile, or the idempotency key was used for another request |
+| 4 | conflict: the memory was changed or its user deleted meanwhile, or the idempotency key had another request |
 | 130 | stopped with Ctrl-C |
 """
 

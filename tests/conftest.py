@@ -145,7 +145,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 SLOW_FIXTURES = frozenset({"databases", "browser", "shared_redis", "own_redis", "builtin", "engine_urls"})
 SLOW_FILES = (
     "bench_", "cached_agrees", "canary", "cli_demo", "cli_process", "console", "deploy", "docs", "engines",
-    "extraction_corpus", "files_faults", "files_machine", "files_watch", "filters_agree", "kill_worker",
+    "erasure_p", "extraction_corpus", "files_faults", "files_machine", "files_watch", "filters_agree", "kill_worker",
     "languages_patterns", "mcp_process", "nearest", "postgres", "processes", "redis", "scaling", "server_attacks",
     "server_process", "server_schema", "server_walls", "server_workers", "stores_agree", "torture", "year",
 )  # fmt: skip

@@ -101,7 +101,7 @@ async def plant(memory: Memory, stand_in: NewMemory, members: list[str]) -> None
 
     await memory._engine.store.additions.save(
         Addition(
-            id="1" * 26, user_id="mei", session_id=None, agent_id=None, group_id=None, idempotency_key=None,
+            id="1" * 26, user_id="mei", epoch="", session_id=None, agent_id=None, group_id=None, idempotency_key=None,
             request_hash="", actor="jiyi", at=NOW, state=ReceiptState.INDEXED, problems=(), model="m", messages=(),
             memories=(replace(stand_in, index=entry),),
             effects=Effects(

@@ -20,6 +20,7 @@ import pytest
 from jiyi import InvalidInput, Memory, StoreError, VersionConflict
 from jiyi.errors import NotAStore, StoreUnavailable
 from jiyi.settings import load_settings
+from jiyi.store import location_of
 from jiyi.testing import WordEmbedder
 from jiyi.transfer import sources
 from jiyi.transfer.spool import SPOOL_STATUS, spool_of
@@ -98,6 +99,30 @@ async def test_waiting_uploads_go_with_their_user(path: Path, tmp_path: Path) ->
         await memory.add("I like tea", user_id="mei")
         assert (await memory.delete_all("mei")).removed["uploads"] == 1
     assert [folder.name for folder in spool_of(settings, path).iterdir()] == ["bo"]
+
+
+def test_the_spool_belongs_to_the_store_and_not_to_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "one")
+    (tmp_path / "one/memory.db").touch()
+    ways: list[tuple[str, Any]] = [
+        (".", None),
+        (".", tmp_path / "one/memory.db"),
+        ("one", "memory.db"),
+        (".", "link/memory.db"),
+        (".", f"sqlite:///{tmp_path}/one/memory.db"),
+        (".", "postgresql://u:p@localhost/jiyi"),
+        ("one", "postgres://127.0.0.1:5432/jiyi?sslmode=disable"),
+    ]
+    found = []
+    for settings in (load_settings(), load_settings(server={"upload_dir": "uploads"})):
+        for folder, where in ways:
+            monkeypatch.chdir(tmp_path / folder)
+            found.append(spool_of(settings, where))
+    default, *files, first, second = found[:7]
+    assert len(set(files)) == 1 and first == second and len({default, files[0], first}) == 3
+    assert all(path.is_absolute() and path.parent.name == "uploads" for path in found[7:])
+    assert location_of(None) != location_of("memory.db")
 
 
 def test_an_export_leaves_nothing_behind(server: Running) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ async def test_only_the_newest_recalls_are_kept_and_listed_since_a_moment(path: 
 
 async def test_the_usage_of_language_models_is_kept_for_thirty_days(path: Path) -> None:
     async with opened(path) as memory:
-        count = memory._engine.store.llm_usage.count_llm_usage
+        count = partial(memory._engine.store.llm_usage.count_llm_usage, epoch="")
         for hour in (MONDAY - timedelta(hours=1), MONDAY):
             await count("mei", hour, Usage(1, 10, 5))
         assert await count("mei", MONDAY, Usage(1, 10, 5)) == Usage(2, 20, 10)

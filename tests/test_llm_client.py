@@ -343,7 +343,8 @@ async def test_counts_outlive_the_process_and_go_with_the_user(server: FaultServ
             with pytest.raises(expected):
                 await llm.ask(QUESTION, user_id="mei")
             await store.deletions.delete_user("mei")
-            assert await store.llm_usage.count_llm_usage("mei", start_of_hour(datetime.now(UTC)), Usage()) == Usage()
+            hour, epoch = start_of_hour(datetime.now(UTC)), await store.llm_usage.epoch("mei")
+            assert await store.llm_usage.count_llm_usage("mei", hour, Usage(), epoch) == Usage()
         await store.close()
 
 

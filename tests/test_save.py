@@ -34,7 +34,7 @@ def addition(*memories: NewMemory, effects: Effects) -> Addition:
         id="5" * 26, external_id=None, role="user", speaker=None, text="we like tea", sent_at=NOW, dedupe_hash=None
     )
     return Addition(
-        id="6" * 26, user_id="mei", session_id=None, agent_id=None, group_id=None, idempotency_key=None,
+        id="6" * 26, user_id="mei", epoch="", session_id=None, agent_id=None, group_id=None, idempotency_key=None,
         request_hash="", actor="jiyi", at=NOW, state=ReceiptState.INDEXED, problems=(), model="m",
         messages=(message,), memories=memories, effects=effects,
     )  # fmt: skip

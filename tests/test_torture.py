@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torture import attacker, concurrency, engine_kills, folder, growth, kills, soak
+from torture import attacker, concurrency, engine_kills, erasure, folder, growth, kills, soak
+from torture.forks import in_process
 from torture.mutant import mutants_of
 from torture.trial import Trial
 from torture.trials import TRIALS
@@ -48,6 +49,20 @@ async def test_an_acknowledgement_before_the_commit_is_noticed(tmp_path: Path) -
     made = trial("kills", tmp_path, without="the commit")
     await kills.run(made)
     assert any("lost" in broken for broken in made.broken)
+
+
+async def test_deleted_users_do_not_return(tmp_path: Path) -> None:
+    made = trial("erasure", tmp_path)
+    await in_process(made, "erasure.drive", where="a file", rounds=len(erasure.KINDS))
+    assert made.broken == [] and made.counts["deletions"] >= len(erasure.KINDS)
+    assert made.counts["texts that began before"] and made.counts["texts that began after"]
+
+
+@only_long
+async def test_an_epoch_that_does_not_change_is_noticed(tmp_path: Path) -> None:
+    made = trial("erasure", tmp_path, without="the epoch")
+    await erasure.run(made)
+    assert any("came back" in broken for broken in made.broken)
 
 
 @pytest.mark.skipif(not LONG, reason="some minutes: JIYI_TEST_LONG=1")

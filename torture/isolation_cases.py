@@ -151,6 +151,7 @@ BY_NAME: dict[str, Call] = {
     "usage.recalls": lambda memory, user, theirs: memory.usage.recalls(user_id=user),
     "stats": lambda memory, user, theirs: memory.stats(user),
     "usage.metrics": lambda memory, user, theirs: memory.usage.metrics(user),
+    "jobs.epoch": lambda memory, user, theirs: memory.jobs.epoch(user_id=user),
     "jobs.list": lambda memory, user, theirs: memory.jobs.list(user_id=user),
     "maintenance.verify": lambda memory, user, theirs: memory.maintenance.verify(user_id=user),
     "synonyms.list": lambda memory, user, theirs: memory.synonyms.list(user_id=user),

@@ -12,6 +12,7 @@ TRIALS: dict[str, str] = {
     "power": "power cuts: what was not flushed is lost, torn or reordered",
     "concurrency": "sixteen processes at once, on both databases",
     "growth": "one process grows from 0 to 20,000 messages, with searches after 1, 500 and 5,000",
+    "erasure": "users are deleted during imports, uploads, adds, jobs and syncs of other processes",
     "soak": "two hours of mixed load on 100,000 memories",
     "endpoints": "language models and embedders that misbehave in every way",
     "model": "the whole public face against a dictionary, with crashes, moves and undo",

@@ -23,6 +23,7 @@ from .errors import ServerError as ServerError
 from .errors import SettingsError as SettingsError
 from .errors import StoreError as StoreError
 from .errors import StoreUnavailable as StoreUnavailable
+from .errors import UserErased as UserErased
 from .errors import VectorSearchError as VectorSearchError
 from .errors import VersionConflict as VersionConflict
 from .errors import WorkspaceError as WorkspaceError

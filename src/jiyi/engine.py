@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from . import validation
 from .cache import resolve as resolve_caches
 from .embed import CachedQueries, Embedder, resolve
 from .errors import JiyiError
@@ -215,12 +216,18 @@ class Engine:
         await self.index.close()
         await self.store.close()
 
+    async def epoch(self, user_id: str) -> str:
+        """Return the erasure epoch of a user, which changes when all data of the user is deleted."""
+        return await self.store.erasures.epoch(validation.name("user_id", user_id))
+
     async def sync_files(self, user_id: str) -> str | None:
         """Apply edits that people made in workspace files before reading. Returns the problem, if any."""
         return None if self.files is None else await self.files.fresh(user_id)
 
     async def before_delete(self, user_id: str) -> int:
-        """Write pending recalls, so that they are deleted too; return the number of lines in workspace files."""
+        """Read what a person has written into files and write pending recalls, so that they are deleted too; return the
+        number of lines in workspace files."""
+        await self.sync_files(user_id)
         await self.accesses.before_delete(user_id)
         return await self.store.files.count_lines(user_id)
 
@@ -236,8 +243,10 @@ class Engine:
             removed["cached results"] = results
         if self.engines is not None:
             notes += await self.engines.confirm(user_id)
-        if everything and (uploads := await asyncio.to_thread(forget_uploads, self.spool, user_id)):
-            removed["uploads"] = uploads
+        if everything:
+            epoch = await self.epoch(user_id)
+            if uploads := await asyncio.to_thread(forget_uploads, self.spool, user_id, epoch):
+                removed["uploads"] = uploads
         if lines and (self.files is None or not self.files.workspace.covers(user_id)):
             notes.append(f"{lines:,} lines were written to files of a workspace: run `jiyi workspace sync` there")
         if self.files is not None and self.files.workspace.covers(user_id):

@@ -5,6 +5,7 @@
     ├── NotFound                    no such memory for this user (also a LookupError)
     ├── VersionConflict             the memory was changed by somebody else: read it again, then retry
     ├── IdempotencyConflict         the idempotency key was used for a different request
+    ├── UserErased                  all data of the user was deleted after this began: nothing was saved
     ├── SettingsError               a setting is invalid or unknown
     ├── MissingExtra                an optional package is not installed
     ├── StoreError                  the database failed
@@ -64,6 +65,16 @@ class VersionConflict(JiyiError):
 
 class IdempotencyConflict(JiyiError):
     """The idempotency key was used for a different request."""
+
+
+class UserErased(JiyiError):
+    """All data of the user was deleted after this began; nothing was saved."""
+
+    def __init__(self, message: str | None = None, *, user_id: str | None = None) -> None:
+        named = (
+            None if user_id is None else f"all data of user {user_id!r} was deleted after this began: nothing was saved"
+        )
+        super().__init__(message or named)
 
 
 class SettingsError(JiyiError):

@@ -58,9 +58,12 @@ def trust_parts(trust: float) -> tuple[str, ...]:
     return () if trust >= 1 else (f"trust {trust:g}",)
 
 
+MARKS = "erased:"  # begins the names of deleted users in the change feed
+
+
 def erased(user_id: str) -> str:
     """Return the name under which the change feed records that a user was deleted, without keeping the user's id."""
-    return "erased:" + sha256(user_id.encode()).hexdigest()
+    return MARKS + sha256(user_id.encode()).hexdigest()
 
 
 def to_uuid(made: str) -> str:

@@ -65,7 +65,7 @@ class Memory(Areas):
         self._runtime = Runtime(settings=engine.settings, where=where, meter=engine.meter, llm=engine.llm)
         self._engine = engine
         self._background = BackgroundJobs(engine)
-        self._turns = TurnQueue(self.add)
+        self._turns = TurnQueue(self.add, engine.epoch)
         self._health = HealthCheck(engine)
 
     @classmethod
@@ -137,6 +137,7 @@ class Memory(Areas):
         expires_at: datetime | None = None,
         trust: float = 1.0,
         idempotency_key: str | None = None,
+        epoch: str | None = None,
         wait: bool = True,
         actor: str = "user",
     ) -> Receipt:
@@ -147,7 +148,8 @@ class Memory(Areas):
         accepted the messages; `wait=False` does not wait for that, and `jobs.status` and `jobs.wait` follow it.
 
         `trust` is how far the source is trusted, a web page less than the user. Less trusted memories never confirm,
-        end or extend more trusted ones, and `min_trust` filters them out of a search.
+        end or extend more trusted ones, and `min_trust` filters them out of a search. With an `epoch` (`jobs.epoch`),
+        nothing is saved if the user was deleted since then.
 
             await memory.add("I moved to Berlin in May", user_id="mei")
             await memory.add([{"role": "user", "content": "下周三去上海出差"}], user_id="mei", session_id="s1")
@@ -156,22 +158,21 @@ class Memory(Areas):
         from .write.add import add
         from .write.build import Context
 
-        context = Context(
-            user_id=validation.name("user_id", user_id),
-            session_id=validation.optional_name("session_id", session_id),
-            agent_id=validation.optional_name("agent_id", agent_id),
-            group_id=validation.optional_name("group_id", group_id),
-            memory_type=None if memory_type is None else validation.memory_type("memory_type", memory_type),
-            importance=None if importance is None else validation.share("importance", importance),
-            tags=() if tags is None else validation.tags("tags", tags),
-            metadata={} if metadata is None else validation.json_object("metadata", metadata),
-            occurred_at=validation.optional_time("occurred_at", occurred_at),
-            expires_at=validation.optional_time("expires_at", expires_at),
-            trust=validation.share("trust", trust),
+        context = Context.parse(
+            user_id=user_id,
+            session_id=session_id,
+            agent_id=agent_id,
+            group_id=group_id,
+            memory_type=memory_type,
+            importance=importance,
+            tags=tags,
+            metadata=metadata,
+            occurred_at=occurred_at,
+            expires_at=expires_at,
+            trust=trust,
+            epoch=epoch,
         )
         accepted = accept(what)
-        if accepted.messages and memory_type is not None:
-            raise InvalidInput("memory_type", "is for statements; messages are kept verbatim, as type message")
         key, actor = validation.optional_name("idempotency_key", idempotency_key), validation.name("actor", actor)
         with self._engine.meter.timing("add"):
             receipt = await add(accepted, context, idempotency_key=key, actor=actor, flow=self._engine.pipeline)
@@ -259,7 +260,7 @@ class Memory(Areas):
         return await engine.forget_traces(user_id, done, lines)
 
     async def delete_all(self, user_id: str) -> Deletion:
-        """Delete everything of exactly this user. This cannot be undone."""
+        """Delete everything of exactly this user. This cannot be undone. Work that began before it saves nothing."""
         from .keep.erase import erase_all
 
         engine, user_id = self._engine, validation.name("user_id", user_id)

@@ -215,7 +215,7 @@ class ServerSettings(Section):
     receive_timeout_s: float = Field(default=20.0, gt=0, description="maximum seconds between parts of a request")
     shutdown_timeout_s: float = Field(default=30.0, gt=0, description="seconds that open requests get at shutdown")
     upload_dir: Path | None = Field(
-        default=None, description="folder for uploaded files; default: `imports` in the data directory"
+        default=None, description="folder for uploaded files, in the data directory unless absolute; default: `imports`"
     )
 
 

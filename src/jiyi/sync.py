@@ -52,6 +52,7 @@ class Area:
 
 
 class Jobs(Area):
+    epoch = _verb(jobs.Jobs.epoch)
     status = _verb(jobs.Jobs.status)
     wait = _verb(jobs.Jobs.wait)
     list = _verb(jobs.Jobs.list)

@@ -8,6 +8,7 @@ from time import monotonic
 
 from .. import validation
 from ..engine import Engine
+from ..errors import NotFound, UserErased
 from ..models import Job, JobCounts, Receipt, ReceiptState, utc_now
 from .background import BackgroundJobs, maintain, new_worker
 
@@ -39,14 +40,31 @@ class Jobs:
         """
         deadline = monotonic() + wait_seconds(timeout, self._engine.settings.jobs.wait_timeout_s)
         pause = FIRST_POLL_S
+        epoch = await self._engine.epoch(user_id)
         self._background.wake()
         while True:
-            now = await self.status(receipt, user_id=user_id)
+            try:
+                now = await self.status(receipt, user_id=user_id)
+            except NotFound:
+                if await self._engine.epoch(user_id) != epoch:
+                    raise UserErased(user_id=user_id) from None
+                raise
             left = deadline - monotonic()
             if now.state is not ReceiptState.ACCEPTED or left <= 0:
                 return now
             await asyncio.sleep(min(pause, left))
             pause = min(2 * pause, LONGEST_POLL_S)
+
+    async def epoch(self, *, user_id: str) -> str:
+        """Return the user's erasure epoch, which changes when all data of the user is deleted.
+
+        A program that queues writes reads it when it queues one, and passes it to `add` later: nothing is saved if the
+        user was deleted in between.
+
+            epoch = await memory.jobs.epoch(user_id="mei")
+            await memory.add("I moved to Berlin in May", user_id="mei", epoch=epoch)
+        """
+        return await self._engine.epoch(user_id)
 
     async def list(
         self, *, user_id: str | None = None, state: ReceiptState | str | None = None, limit: int = 100

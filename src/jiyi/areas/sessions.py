@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import JsonValue
 
 from .. import validation
-from ..errors import InvalidInput, StoreUnavailable
+from ..errors import InvalidInput, JiyiError, StoreUnavailable
 from ..languages.words import language
 from ..models import CandidateMemory, Message, Observed, Receipt
 
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 MAX_QUEUED = 1_000  # turns; further ones wait for room
 RETRY_PAUSES_S = (0.2, 1.0, 5.0)
+MAX_EPOCH_WAIT_S = 0.05  # for the erasure epoch, which is read as long as it takes; `observe` returns at once
 
 Add = Callable[..., Awaitable[Receipt]]
+EpochOf = Callable[[str], Awaitable[str]]
 
 logger = logging.getLogger(__name__)
 
@@ -132,15 +134,17 @@ def turn_of(user_text: str, assistant_text: str | None) -> list[dict[str, str]]:
 @dataclass(frozen=True, slots=True)
 class QueuedTurn:
     user_id: str
-    add: Callable[[], Awaitable[Any]]
+    epoch: asyncio.Task[str | None]  # erasure epoch of the user when it was queued
+    add: Add
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class TurnQueue:
     """Observed turns, stored one after the other in the background."""
 
-    def __init__(self, add: Add) -> None:
+    def __init__(self, add: Add, epoch_of: EpochOf) -> None:
         self._add = add
+        self._epoch_of = epoch_of
         self._queue: deque[QueuedTurn] = deque()
         self._task: asyncio.Task[None] | None = None
         self._accepted = self._failed = 0
@@ -150,9 +154,19 @@ class TurnQueue:
         while len(self._queue) >= MAX_QUEUED:
             await self._queue[0].done.wait()
         options |= {"user_id": user_id, "wait": False, "actor": "observe"}
-        self._queue.append(QueuedTurn(user_id, partial(self._add, list(messages), **options)))
+        began = asyncio.create_task(self._began(user_id))
+        self._queue.append(QueuedTurn(user_id, began, partial(self._add, list(messages), **options)))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="jiyi-observe")
+        await asyncio.wait({began}, timeout=MAX_EPOCH_WAIT_S)
+
+    async def _began(self, user_id: str) -> str | None:
+        """Return the user's erasure epoch; None if it cannot be read, so that the turn begins when it is stored."""
+        try:
+            return await self._epoch_of(user_id)
+        except JiyiError as error:
+            logger.info("the erasure epoch of an observed turn is not known: %s", error)
+            return None
 
     def counts(self) -> Observed:
         return Observed(accepted=self._accepted, failed=self._failed, waiting=len(self._queue))
@@ -178,14 +192,15 @@ class TurnQueue:
 
     async def _store(self, turn: QueuedTurn) -> None:
         """Store a turn; repeat that while the store is locked or full, because then nothing was written."""
+        epoch = await turn.epoch
         for pause in RETRY_PAUSES_S:
             try:
-                await turn.add()
+                await turn.add(epoch=epoch)
                 return
             except StoreUnavailable as error:
                 logger.warning("an observed turn is stored in %s s: %s", pause, error)
                 await asyncio.sleep(pause)
-        await turn.add()
+        await turn.add(epoch=epoch)
 
 
 def _step(argument: str, step: object) -> dict[str, JsonValue]:

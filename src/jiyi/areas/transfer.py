@@ -80,6 +80,7 @@ class Transfer:
         user_id: str,
         agent_id: str | None = None,
         group_id: str | None = None,
+        epoch: str | None = None,
         progress: Progress | None = None,
         actor: str = "import",
     ) -> ImportReport:
@@ -87,7 +88,8 @@ class Transfer:
         and OpenAI-style messages in JSON or JSONL; a file, or a folder of them.
 
         Everything is read and checked before anything is stored. Known messages are not stored twice, so an import can
-        be interrupted and started again.
+        be interrupted and started again. If the user is deleted meanwhile, or since the `epoch`, it ends with
+        `UserErased`.
 
             report = await memory.transfer.import_chats("conversations.json", user_id="mei")
         """
@@ -100,6 +102,7 @@ class Transfer:
             user_id=user_id,
             agent_id=agent_id,
             group_id=group_id,
+            epoch=await self._engine.epoch(user_id) if epoch is None else epoch,
             progress=progress,
             actor=actor,
         )
@@ -109,6 +112,7 @@ class Transfer:
         path: str | Path,
         *,
         user_id: str | None = None,
+        epoch: str | None = None,
         progress: Advance | None = None,
         actor: str = "import",
     ) -> MemoryImportReport:
@@ -117,16 +121,14 @@ class Transfer:
 
         Everything is read and checked before anything is stored. Known memories are not stored twice, so an import can
         be interrupted and started again. With `user_id`, nothing is written for anybody else: of an export of Jiyi only
-        that user's part is taken, and memories of another system become that user's.
+        that user's part is taken, and memories of another system become that user's. If a user is deleted meanwhile, or
+        since the `epoch` of `user_id`, it ends with `UserErased`.
 
             report = await memory.transfer.import_memories("mei.jsonl")
         """
-        from ..transfer.imports import import_export, import_memories, is_jiyi_export, select
-
         validation.optional_name("user_id", user_id)
         validation.name("actor", actor)
-        advance = progress or no_progress
-        engine = self._engine
+        epoch_of = await self._epochs(user_id, epoch)
         if str(path).startswith(("mongodb://", "mongodb+srv://")):
             from ..engines.mongodb import fetch
 
@@ -134,10 +136,35 @@ class Transfer:
                 fetched = Path(folder) / "mongodb.jsonl"
                 if not await fetch(str(path), fetched):
                     raise InvalidInput("path", "this database has none of the known collections (docs/import.md)")
-                return await self.import_memories(fetched, user_id=user_id, progress=progress, actor=actor)
-        selected = await asyncio.to_thread(select, Path(path), "memories")
+                return await self._import_memories(fetched, user_id, epoch_of, progress or no_progress, actor)
+        return await self._import_memories(Path(path), user_id, epoch_of, progress or no_progress, actor)
+
+    async def _import_memories(
+        self, path: Path, user_id: str | None, epoch_of: Callable[[str], str], advance: Advance, actor: str
+    ) -> MemoryImportReport:
+        from ..transfer.imports import import_export, import_memories, is_jiyi_export, select
+
+        engine = self._engine
+        selected = await asyncio.to_thread(select, path, "memories")
         if is_jiyi_export(selected):
-            return await import_export(selected, engine.store, engine.rules, user_id=user_id, progress=advance)
+            return await import_export(
+                selected, engine.store, engine.rules, user_id=user_id, epoch_of=epoch_of, progress=advance
+            )
         return await import_memories(
-            selected, self._add, user_id=user_id, default_user=engine.settings.user, actor=actor, progress=advance
+            selected,
+            self._add,
+            user_id=user_id,
+            default_user=engine.settings.user,
+            epoch_of=epoch_of,
+            actor=actor,
+            progress=advance,
         )
+
+    async def _epochs(self, user_id: str | None, epoch: str | None) -> Callable[[str], str]:
+        """Return the erasure epochs of users as they are now; of one user the one that is given."""
+        if user_id is not None:
+            of_user = await self._engine.epoch(user_id) if epoch is None else epoch
+            return lambda _: of_user
+        if epoch is not None:
+            raise InvalidInput("epoch", "is one user's: name the user_id")
+        return (await self._engine.store.erasures.epochs()).of

@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from ..errors import IdempotencyConflict, InvalidInput, JiyiError, NotFound, VersionConflict
+from ..errors import IdempotencyConflict, InvalidInput, JiyiError, NotFound, UserErased, VersionConflict
 from . import edit, hooks, jobs, maintenance, search, server, synonyms, transfer, workspace
 from . import options as opt
 from .install import install
@@ -95,7 +95,8 @@ def version() -> None:
 
 
 OTHER_ERROR = 1
-EXIT_CODES: dict[type[JiyiError], int] = {InvalidInput: 2, NotFound: 3, VersionConflict: 4, IdempotencyConflict: 4}
+CONFLICTS = (VersionConflict, IdempotencyConflict, UserErased)
+EXIT_CODES: dict[type[JiyiError], int] = {InvalidInput: 2, NotFound: 3, **dict.fromkeys(CONFLICTS, 4)}
 
 
 # Names of commands in other programs.

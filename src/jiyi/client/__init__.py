@@ -68,8 +68,8 @@ class Memory:
         self.relations = areas.Relations(self._server)
         self.workspace = areas.Workspace(self._server)
         self.maintenance = areas.Maintenance(self._server)
-        self.transfer = areas.Transfer(self._server, self.add, self.count, settings)
-        self._turns = TurnQueue(self.add)
+        self.transfer = areas.Transfer(self._server, self.add, self.count, self.jobs, settings)
+        self._turns = TurnQueue(self.add, lambda user_id: self.jobs.epoch(user_id=user_id))
         self.sessions = Sessions(self.add, cast("Jobs", self.jobs), self._turns)
         self.usage = areas.Usage(self._server, self._turns)
 
@@ -143,9 +143,18 @@ class Memory:
 
     @like(engine.Memory.add)
     async def add(
-        self, what: What, user_id: str, idempotency_key: str | None, wait: bool, actor: str, **fields: Any
+        self,
+        what: What,
+        user_id: str,
+        idempotency_key: str | None,
+        epoch: str | None,
+        wait: bool,
+        actor: str,
+        **fields: Any,
     ) -> Receipt:
         accepted = accept(what)
+        if epoch is not None:  # which older servers do not know
+            fields["epoch"] = epoch
         for name in ("occurred_at", "expires_at"):
             fields[name] = validation.optional_time(name, fields[name])
         receipt = await self._server.ask(

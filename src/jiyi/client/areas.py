@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from .. import validation
 from ..areas import jobs, keys, maintenance, relations, sessions, synonyms, transfer, usage, workspace
 from ..areas.transfer import FORMATS
-from ..errors import AccessDenied, InvalidInput
+from ..errors import AccessDenied, InvalidInput, NotFound, UserErased
 from ..keep.compress import CompressPlan, CompressReport
 from ..keep.maintain import MaintenanceReport
 from ..keep.undo import UndoPlan, UndoReport
@@ -62,6 +62,7 @@ class Jobs(Area):
         super().__init__(server)
         self._settings = settings.jobs
 
+    epoch = served(jobs.Jobs.epoch, "GET", "/v1/epoch", str, field="epoch")
     list = served(jobs.Jobs.list, "GET", "/v1/jobs", tuple[Job, ...], field="items", all_users=True)
     get = served(jobs.Jobs.get, "GET", "/v1/jobs/{job_id}", Job)
     retry = served(jobs.Jobs.retry, "POST", "/v1/jobs/{job_id}/retry", Job)
@@ -214,10 +215,11 @@ class Usage(Area):
 
 
 class Transfer(Area):
-    def __init__(self, server: Connection, add: Add, count: Count, settings: Settings) -> None:
+    def __init__(self, server: Connection, add: Add, count: Count, jobs: Jobs, settings: Settings) -> None:
         super().__init__(server)
         self._add = add
         self._count = count
+        self._jobs = jobs
         self._default_user = settings.user
 
     backup = unsupported(transfer.Transfer.backup, "run `jiyi backup` next to the store")
@@ -249,32 +251,50 @@ class Transfer(Area):
         return ExportReport(path=str(target), format=format, records=records, size_bytes=target.stat().st_size)
 
     @like(transfer.Transfer.import_chats)
-    async def import_chats(self, path: str | Path, **options: Any) -> ImportReport:
-        return await import_chats(Path(path), self._add, self._count, **options)
+    async def import_chats(self, path: str | Path, user_id: str, epoch: str | None, **options: Any) -> ImportReport:
+        epoch = await self._jobs.epoch(user_id=user_id) if epoch is None else epoch
+        return await import_chats(Path(path), self._add, self._count, user_id=user_id, epoch=epoch, **options)
 
     @like(transfer.Transfer.import_memories)
     async def import_memories(
-        self, path: str | Path, user_id: str | None, progress: Advance | None, actor: str
+        self, path: str | Path, user_id: str | None, epoch: str | None, progress: Advance | None, actor: str
     ) -> MemoryImportReport:
         validation.optional_name("user_id", user_id)
         validation.name("actor", actor)
         advance = progress or no_progress
+        if user_id is not None:
+            epoch = await self._jobs.epoch(user_id=user_id) if epoch is None else epoch
+        elif epoch is not None:
+            raise InvalidInput("epoch", "is one user's: name the user_id")
         selected = await asyncio.to_thread(select, Path(path), "memories")
         if is_jiyi_export(selected):
-            return await self._upload(selected.files[0][0].path, user_id, advance)
+            return await self._upload(selected.files[0][0].path, user_id, epoch, advance)
         return await import_memories(
-            selected, self._add, user_id=user_id, default_user=self._default_user, actor=actor, progress=advance
+            selected,
+            self._add,
+            user_id=user_id,
+            default_user=self._default_user,
+            epoch_of=lambda _: epoch,  # None for a file of several users: each batch begins by itself
+            actor=actor,
+            progress=advance,
         )
 
-    async def _upload(self, path: Path, user_id: str | None, advance: Advance) -> MemoryImportReport:
+    async def _upload(self, path: Path, user_id: str | None, epoch: str | None, advance: Advance) -> MemoryImportReport:
         user_id = user_id or await asyncio.to_thread(_user_of, path)
         if user_id is None:
             raise AccessDenied("an export of all users is not taken by a server: name one, with user_id")
         params = {"user_id": validation.name("user_id", user_id)}
-        now = await self._server.upload("/v1/imports", {**params, "filename": path.name}, _chunks(path), _Import)
+        epoch = await self._jobs.epoch(user_id=user_id) if epoch is None else epoch
+        given = {**params, "filename": path.name, "epoch": epoch}
+        now = await self._server.upload("/v1/imports", given, _chunks(path), _Import)
         while now.state == "running":
             await asyncio.sleep(IMPORT_POLL_S)
-            now = await self._server.get(f"/v1/imports/{now.id}", _Import, **params)
+            try:
+                now = await self._server.get(f"/v1/imports/{now.id}", _Import, **params)
+            except NotFound:
+                if await self._jobs.epoch(user_id=user_id) != epoch:
+                    raise UserErased(user_id=user_id) from None
+                raise
             advance("importing", now.done, now.total or now.done)
         if now.memories is None:
             raise InvalidInput(str(path), (now.problem or "was not imported").removeprefix(f"{path.name}: "))

@@ -38,16 +38,24 @@ class _Batch:
 
 
 async def apply_to_index(
-    store: Store, embedder: Embedder, rules: KeywordRules, workspace: str, plan: Plan, with_facts: bool
+    store: Store,
+    embedder: Embedder,
+    rules: KeywordRules,
+    workspace: str,
+    plan: Plan,
+    *,
+    epoch: str,
+    with_facts: bool,
 ) -> list[str]:
-    """Write the changes of the files into the index. Return problems; raise `Stale` if a memory has changed."""
+    """Write the changes of the files into the index. Return problems; raise `Stale` if a memory has changed, and
+    `UserErased` if the user was deleted since the files were read."""
     rewritten = {step.memory_id for step in plan.of(Rewrite)}
     with_facts = with_facts and len(plan.of(Create)) <= MOST_COMPARED
     problems: dict[str, None] = {}
     for batch in _batches(plan):
         now = utc_now()
         changes, change_problem = await _changes(store, embedder, rules, plan.user_id, batch.changes)
-        additions, problem = await _additions(embedder, rules, plan.user_id, batch.creates, now, with_facts)
+        additions, problem = await _additions(embedder, rules, plan.user_id, epoch, batch.creates, now, with_facts)
         problems |= dict.fromkeys(filter(None, (change_problem, problem)))
         agreed = [
             AgreedEntry(
@@ -59,6 +67,7 @@ async def apply_to_index(
         await store.files.apply(
             FileWork(
                 user_id=plan.user_id,
+                epoch=epoch,
                 workspace=workspace,
                 at=now,
                 changes=tuple(changes),
@@ -128,7 +137,13 @@ def _change(memory: MemoryItem, step: Update | Archive, rules: KeywordRules) -> 
 
 
 async def _additions(
-    embedder: Embedder, rules: KeywordRules, user_id: str, steps: Sequence[Create], now: datetime, with_facts: bool
+    embedder: Embedder,
+    rules: KeywordRules,
+    user_id: str,
+    epoch: str,
+    steps: Sequence[Create],
+    now: datetime,
+    with_facts: bool,
 ) -> tuple[list[Addition], str | None]:
     if not steps:
         return [], None
@@ -146,6 +161,7 @@ async def _additions(
         Addition(
             id=new_id(),
             user_id=user_id,
+            epoch=epoch,
             agent_id=agent_id,
             group_id=group_id,
             session_id=session_id,

@@ -8,14 +8,14 @@ without a line gets one.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ..embed import Embedder, embed_documents
-from ..errors import WorkspaceError
+from ..errors import UserErased, WorkspaceError
 from ..ids import new_id
 from ..models import MemoryItem, utc_now
 from ..store.contract import Agreed, AgreedEntry, FileLook, IndexEntry, Stale
@@ -84,24 +84,37 @@ async def sync_user(
     dry_run: bool = False,
     files_win: bool = False,
 ) -> SyncReport:
-    """Sync a user's files with the index; with `dry_run`, only report the plan."""
+    """Sync a user's files with the index; with `dry_run`, only report the plan. If the user is deleted meanwhile,
+    nothing is saved, and `UserErased` is raised."""
     if dry_run:
         planned = await plan_sync(context, user_id, confirm=confirm, restore=restore)
         return make_report(planned.plan, dry_run=True)
     SYNCING.set(True)
     await asyncio.to_thread(context.workspace.check)
     async with locked(context.workspace, user_id):
+        epoch = await context.store.erasures.epoch(user_id)
         for _ in range(TRIES):
             planned = await plan_sync(context, user_id, confirm=confirm, restore=restore, files_win=files_win)
             if _unsettled(planned):
                 await asyncio.sleep(SETTLED_S)
                 continue
             try:
-                problems = await apply(context, planned)
+                problems = await apply(context, planned, epoch)
             except (Stale, safe.Changed):
                 continue
+            except UserErased:
+                await _remove_erased(context, user_id)
+                raise
             return make_report(planned.plan, problems=problems)
     raise WorkspaceError(f"{context.workspace.root}: the files change while they are read: try again")
+
+
+async def _remove_erased(context: SyncContext, user_id: str) -> None:
+    """Remove the lines of a deleted user, which this sync may have written; what fails is left to the next one."""
+    planned = await plan_sync(context, user_id)
+    removing = replace(planned.plan, steps=tuple(planned.plan.of(Remove)))
+    with suppress(safe.Changed):
+        await asyncio.to_thread(apply_to_files, context.workspace, removing, planned.scan, context.cache)
 
 
 @asynccontextmanager
@@ -175,13 +188,19 @@ def _unsettled(planned: PlannedSync) -> bool:
     return any(0 <= age < SETTLED_S for age in ages)
 
 
-async def apply(context: SyncContext, planned: PlannedSync) -> list[str]:
+async def apply(context: SyncContext, planned: PlannedSync, epoch: str) -> list[str]:
     """Apply a plan. Return problems."""
     plan, agreed = planned.plan, planned.index.agreed
     if plan.quiet and not plan.steps and not plan.gone and _is_known(planned, agreed):
         return []
     problems = await apply_to_index(
-        context.store, context.embedder, context.rules, context.workspace.id, plan, context.with_facts
+        context.store,
+        context.embedder,
+        context.rules,
+        context.workspace.id,
+        plan,
+        epoch=epoch,
+        with_facts=context.with_facts,
     )
     written = await asyncio.to_thread(apply_to_files, context.workspace, plan, planned.scan, context.cache)
     entries = list(_new_agreements(plan, written))
@@ -194,6 +213,7 @@ async def apply(context: SyncContext, planned: PlannedSync) -> list[str]:
     await context.store.files.agree(
         plan.user_id,
         context.workspace.id,
+        epoch=epoch,
         entries=entries,
         gone=gone,
         checksums=written.checksums,

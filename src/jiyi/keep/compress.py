@@ -104,10 +104,10 @@ class Compressor:
 
     async def plan(self, user_id: str, now: datetime, *, limit: int | None = None) -> CompressPlan:
         """Plan all bundles, or the first few."""
+        epoch = await self.store.erasures.epoch(user_id)
         found = await asyncio.to_thread(self._groups, await self._old(user_id, now), now)
-        return CompressPlan(
-            user_id=user_id, made_at=now, bundles=tuple([await self._bundle(group, user_id) for group in found[:limit]])
-        )
+        bundles = [await self._bundle(group, user_id, epoch) for group in found[:limit]]
+        return CompressPlan(user_id=user_id, made_at=now, bundles=tuple(bundles))
 
     async def _old(self, user_id: str, now: datetime) -> list[Held]:
         """Read the oldest memories that may be compressed."""
@@ -163,12 +163,12 @@ class Compressor:
             parts[-1] += ("\n" if parts[-1] else "") + line
         return tuple(parts)
 
-    async def _bundle(self, group: Group, user_id: str) -> Bundle:
+    async def _bundle(self, group: Group, user_id: str, epoch: str) -> Bundle:
         first = group.members[0]
         texts, made_by, note = self._texts(group.members), EXTRACT, None
         if self.llm is not None and texts:
             try:
-                texts, made_by = await self._condensed_by_llm(group.members, self.llm, user_id)
+                texts, made_by = await self._condensed_by_llm(group.members, self.llm, user_id, epoch)
             except LlmError as error:
                 note = str(error)
         return Bundle(
@@ -185,12 +185,12 @@ class Compressor:
         )
 
     async def _condensed_by_llm(
-        self, members: Sequence[Held], llm: LLMClient, user_id: str
+        self, members: Sequence[Held], llm: LLMClient, user_id: str, epoch: str
     ) -> tuple[tuple[str, ...], str]:
         """Condense with a language model. Small models return one text per memory: those become lines of one text."""
         from .condense_llm import condense_with_llm
 
-        lines, made_by = await condense_with_llm(dated_texts(members), llm, user_id=user_id)
+        lines, made_by = await condense_with_llm(dated_texts(members), llm, user_id=user_id, epoch=epoch)
         texts = self._packed(lines, members)
         if len(texts) >= len(members):
             raise LlmBadReply("the compressed memories are not fewer than before")
@@ -198,6 +198,7 @@ class Compressor:
 
     async def apply(self, plan: CompressPlan, *, now: datetime, actor: str) -> CompressReport:
         """Apply the plan. A member changed meanwhile is left out; the rest is condensed again if it is large enough."""
+        epoch = await self.store.erasures.epoch(plan.user_id)
         done: list[Bundle] = []
         made: list[str] = []
         left: list[str] = []
@@ -212,7 +213,7 @@ class Compressor:
                 changed = [one.id for one in bundle.members if versions.get(one.id) != one.version]
                 if not changed:
                     try:
-                        made += await self._write(bundle, current, plan.user_id, at, actor)
+                        made += await self._write(bundle, current, plan.user_id, epoch, at, actor)
                         done.append(bundle)
                         break
                     except Stale:
@@ -236,7 +237,7 @@ class Compressor:
         return bundle.model_copy(update={"members": members, "texts": texts, "made_by": EXTRACT, "note": None})
 
     async def _write(
-        self, bundle: Bundle, members: Sequence[Held], user_id: str, now: datetime, actor: str
+        self, bundle: Bundle, members: Sequence[Held], user_id: str, epoch: str, now: datetime, actor: str
     ) -> list[str]:
         new = [_new(bundle, text, at, members) for at, text in enumerate(bundle.texts)]
         entries, _ = await asyncio.to_thread(
@@ -249,6 +250,7 @@ class Compressor:
         addition = Addition(
             id=new_id(),
             user_id=user_id,
+            epoch=epoch,
             session_id=bundle.session_id,
             agent_id=bundle.agent_id,
             group_id=bundle.group_id,

@@ -50,12 +50,12 @@ class _Texts(BaseModel):
 
 
 async def condense_with_llm(
-    memories: Sequence[DatedText], llm: LLMClient, *, user_id: str
+    memories: Sequence[DatedText], llm: LLMClient, *, user_id: str, epoch: str | None = None
 ) -> tuple[tuple[str, ...], str]:
     """Return the texts and an id of the model and prompt; raise `LlmError` if they are refused."""
     tongue: PromptLanguage = "en" if language(" ".join(one.text for one in memories)) in ("en", "other") else "zh"
     prompt = llm.prompts.get("compress", tongue)
-    reply = await llm.ask(prompt.request(SCHEMA, memories=_numbered(memories)), user_id=user_id)
+    reply = await llm.ask(prompt.request(SCHEMA, memories=_numbered(memories)), user_id=user_id, epoch=epoch)
     read = read_object(reply.text, "memories")
     if reply.cut_off or read.cut_off or read.damaged:
         raise LlmBadReply("the compressed memories were cut off")

@@ -19,8 +19,12 @@ from .prompts import Prompts
 class Ledger(Protocol):
     """Counts usage by user and hour."""
 
-    async def count_llm_usage(self, user_id: str, hour: datetime, usage: Usage) -> Usage:
-        """Add usage (negative: refund) to a user's hour. Return the new total."""
+    async def epoch(self, user_id: str) -> str:
+        """Return the erasure epoch of a user."""
+
+    async def count_llm_usage(self, user_id: str, hour: datetime, usage: Usage, epoch: str) -> Usage:
+        """Add usage (negative: refund) to a user's hour. Return the new total. Raise `UserErased` if the user was
+        deleted since this was their epoch."""
 
 
 class RamLedger:
@@ -29,7 +33,10 @@ class RamLedger:
     def __init__(self) -> None:
         self._used: dict[tuple[str, datetime], Usage] = defaultdict(Usage)
 
-    async def count_llm_usage(self, user_id: str, hour: datetime, usage: Usage) -> Usage:
+    async def epoch(self, user_id: str) -> str:
+        return ""
+
+    async def count_llm_usage(self, user_id: str, hour: datetime, usage: Usage, epoch: str = "") -> Usage:
         self._used[user_id, hour] += usage
         return self._used[user_id, hour]
 
@@ -77,25 +84,29 @@ class LLMClient:
         self.id = model.id
         self.prompts = Prompts(settings.prompts, settings.prompt_set)
 
-    async def ask(self, request: LLMRequest, *, user_id: str, timeout_s: float | None = None) -> Reply:
+    async def ask(
+        self, request: LLMRequest, *, user_id: str, epoch: str | None = None, timeout_s: float | None = None
+    ) -> Reply:
         """Send a request on a user's budget. `timeout_s`: one try within this time. The input is counted before the
         call and the output after it, so that several processes cannot all spend the last tokens. A refused request is
-        refunded."""
+        refunded. Raise `UserErased` if the user was deleted since their `epoch`, by default the current one."""
+        if epoch is None:
+            epoch = await self._ledger.epoch(user_id)
         now = utc_now()
         hour = start_of_hour(now)
         expected = Usage(1, token_bound(request.system) + token_bound(request.user), 0)
-        used = await self._ledger.count_llm_usage(user_id, hour, expected)
+        used = await self._ledger.count_llm_usage(user_id, hour, expected, epoch)
         try:
             check_budget(self._tokens_per_hour, used, expected, now)
             with self._meter.timing("llm", request.task):
                 reply = await self._with_retries(request) if timeout_s is None else await self._once(request, timeout_s)
         except (LlmRefused, LlmUnavailable, LlmOverBudget) as error:
             if not isinstance(error.__cause__, TimeoutError):  # a request that timed out may still be charged
-                await self._ledger.count_llm_usage(user_id, hour, Usage(-1, -expected.input_tokens, 0))
+                await self._ledger.count_llm_usage(user_id, hour, Usage(-1, -expected.input_tokens, 0), epoch)
             raise
         usage = reply.usage or Usage(1, expected.input_tokens, token_bound(reply.text))
         rest = Usage(usage.calls - 1, usage.input_tokens - expected.input_tokens, usage.output_tokens)
-        await self._ledger.count_llm_usage(user_id, hour, rest)
+        await self._ledger.count_llm_usage(user_id, hour, rest, epoch)
         self._meter.count("llm_tokens_total", "in", by=usage.input_tokens)
         self._meter.count("llm_tokens_total", "out", by=usage.output_tokens)
         return Reply(text=reply.text, cut_off=reply.cut_off, usage=usage)

@@ -23,6 +23,14 @@ QueryText = Annotated[str, Field(min_length=1, max_length=validation.MAX_QUERY)]
 Names = Annotated[list[Name], Field(max_length=validation.MAX_TAGS)]
 Limit = Annotated[int, Field(ge=1, le=validation.MAX_LIMIT)]
 Actor = Annotated[str | None, Field(default=None, min_length=1, max_length=128, description="for the history")]
+Epoch = Annotated[
+    str | None,
+    Field(
+        default=None,
+        max_length=validation.MAX_NAME,
+        description="of `GET /v1/epoch`: nothing is saved if the user was deleted since then",
+    ),
+]
 Object = dict[str, JsonValue]
 
 
@@ -57,6 +65,7 @@ class AddBody(Body):
     expires_at: Time | None = None
     trust: Share = Field(default=1.0, description="how far the source is trusted")
     wait: bool = Field(default=False, description="wait until extraction is done, at most `jobs.wait_timeout_s`")
+    epoch: Epoch = None
     actor: Actor = None
 
     @model_validator(mode="after")

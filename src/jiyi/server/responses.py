@@ -55,6 +55,10 @@ class Users(BaseModel):
     users: list[str]
 
 
+class EpochReply(BaseModel):
+    epoch: str = Field(description="changes when all data of the user is deleted")
+
+
 ImportState = Literal["running", "done", "failed"]
 
 

@@ -1,5 +1,6 @@
 """Uploaded files of chats or memories. A file is on disk before its upload is acknowledged; if the server ends, the
-next one starts the import again, which is idempotent. Other server processes read the progress from the disk."""
+next one starts the import again, which is idempotent. Other server processes read the progress from the disk. An upload
+has the erasure epoch of its user: whoever deletes the user removes its folder, and it is not imported afterwards."""
 
 import asyncio
 import logging
@@ -12,17 +13,19 @@ from time import monotonic
 from typing import TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from ..durable import flush, make_folder
 from ..engine import runtime
-from ..errors import InvalidInput, JiyiError, NotFound
+from ..errors import InvalidInput, JiyiError, NotFound, UserErased
 from ..ids import new_id
 from ..memory import Memory
 from ..models import ImportReport, utc_now
+from ..store.erasures import NEVER
 from ..transfer.export import replace_file
 from ..transfer.imports import MemoryImportReport
 from ..transfer.readers import kind_of
-from ..transfer.spool import SPOOL_STATUS, spool_of
+from ..transfer.spool import SPOOL_STATUS, remove_folder, spool_of
 from .errors import HttpError
 from .responses import Import, ImportState
 from .spool import Spool
@@ -43,6 +46,8 @@ class Upload(Import):
     agent_id: str | None
     group_id: str | None
     actor: str
+    epoch: str = NEVER  # erasure epoch of the user when it began
+    received: bool = True  # the whole file is on disk
 
     def public(self) -> Import:
         return Import(**{name: getattr(self, name) for name in Import.model_fields})
@@ -81,9 +86,12 @@ class Uploads:
         filename: str,
         agent_id: str | None,
         group_id: str | None,
+        epoch: str | None,
         actor: str,
     ) -> Import:
-        """Store an uploaded file and start to import it."""
+        """Store an uploaded file and start to import it. Raise `UserErased` if the user is deleted meanwhile."""
+        if epoch is None:
+            epoch = await self._memory.jobs.epoch(user_id=user_id)
         waiting = sum(one.state == "running" for one in await self.list(user_id))
         if waiting >= MAX_WAITING:
             raise HttpError(429, "too_many_requests", f"{waiting} imports of this user are not done: try again later")
@@ -94,16 +102,24 @@ class Uploads:
             agent_id=agent_id,
             group_id=group_id,
             actor=actor,
+            epoch=epoch,
+            received=False,
         )
         folder = self._dir(upload)
         try:
             await asyncio.to_thread(make_folder, folder)
+            await asyncio.to_thread(self._write_status, upload)  # names the user to whoever deletes them meanwhile
             size = await self._store(folder / upload.filename, chunks)
             if not size:
                 raise InvalidInput("body", "is empty")
+            upload.received = True
             await asyncio.to_thread(self._write_status, upload)
+            if await self._memory.jobs.epoch(user_id=user_id) != epoch:
+                raise UserErased(user_id=user_id)
+        except FileNotFoundError:  # whoever deletes the user removes the folder
+            raise UserErased(user_id=user_id) from None
         except BaseException:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            await asyncio.to_thread(remove_folder, folder)
             raise
         self._uploads[upload.id] = upload
         self._start_task(upload)
@@ -129,24 +145,30 @@ class Uploads:
         if own is not None:
             return own if folder.exists() else None
         try:
-            return Upload.model_validate_json((folder / SPOOL_STATUS).read_bytes())
+            found = Upload.model_validate_json((folder / SPOOL_STATUS).read_bytes())
         except (OSError, ValidationError):
             return None
+        return found if found.received else None
 
     async def forget(self, user_id: str) -> None:
-        """Delete the uploads of a user."""
-        mine = [upload for upload in self._uploads.values() if upload.user_id == user_id]
+        """Delete the uploads of a user that began before the last deletion of all their data."""
+        epoch = await self._memory.jobs.epoch(user_id=user_id)
+        mine = [upload for upload in self._uploads.values() if upload.user_id == user_id and upload.epoch != epoch]
         for upload in mine:
             task = self._tasks.pop(upload.id, None)
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
-            del self._uploads[upload.id]
+            self._uploads.pop(upload.id, None)
             await self._remove(upload)
 
-    def export_folder(self) -> Path:
-        """Make a folder for an export; what a killed server leaves there is removed when the next one starts."""
-        return self._spool.export_folder()
+    async def export_folder(self, user_id: str | None) -> Path:
+        """Make a folder for an export, of one user or of all; what a killed server leaves there is removed when the
+        next one starts, or with its user."""
+        epoch = NEVER if user_id is None else await self._memory.jobs.epoch(user_id=user_id)
+        folder = await asyncio.to_thread(self._spool.export_folder)
+        (folder / SPOOL_STATUS).write_bytes(to_json({"user_id": user_id, "epoch": epoch, "state": "export"}))
+        return folder
 
     def _start_task(self, upload: Upload) -> None:
         task = self._tasks[upload.id] = asyncio.create_task(self._run(upload), name="jiyi-import")
@@ -159,8 +181,6 @@ class Uploads:
 
             def progress(done: int, total: int) -> None:
                 nonlocal told_at
-                if not file.exists():  # another process deleted the user
-                    raise NotFound("the upload was deleted")
                 upload.done, upload.total, upload.updated_at = done, total, utc_now()
                 if monotonic() - told_at > TELL_S:
                     told_at = monotonic()
@@ -171,6 +191,8 @@ class Uploads:
                 upload.report = _without_path(upload.report, file)
                 upload.memories = _without_path(upload.memories, file)
                 await self._end(upload, "done")
+            except UserErased:
+                await self._end_erased(upload)
             except JiyiError as error:
                 upload.problem = _shortened(str(error), file)
                 await self._end(upload, "failed")
@@ -187,6 +209,7 @@ class Uploads:
                 user_id=upload.user_id,
                 agent_id=upload.agent_id,
                 group_id=upload.group_id,
+                epoch=upload.epoch,
                 progress=progress,
                 actor=upload.actor,
             )
@@ -194,6 +217,7 @@ class Uploads:
             upload.memories = await self._memory.transfer.import_memories(
                 file,
                 user_id=upload.user_id,
+                epoch=upload.epoch,
                 progress=lambda _, done, total: progress(done, total),
                 actor=upload.actor,
             )
@@ -201,17 +225,26 @@ class Uploads:
     async def _end(self, upload: Upload, state: ImportState) -> None:
         """Remove the file; the result is remembered until the server stops."""
         ended = upload.model_copy(update={"state": state, "updated_at": utc_now()})
-        if await asyncio.to_thread(self._dir(upload).exists):  # otherwise its user was deleted
+        try:
             await asyncio.to_thread(self._write_status, ended)
-            await asyncio.to_thread((self._dir(upload) / upload.filename).unlink, missing_ok=True)
+        except UserErased:
+            await self._end_erased(upload)
+            return
+        await asyncio.to_thread((self._dir(upload) / upload.filename).unlink, missing_ok=True)
         self._uploads[upload.id] = ended
         finished = sorted((one for one in self._uploads.values() if one.state != "running"), key=lambda one: one.id)
         for old in finished[:-MAX_FINISHED]:
             del self._uploads[old.id]
             await self._remove(old)
 
+    async def _end_erased(self, upload: Upload) -> None:
+        """Forget an upload whose user was deleted, by this process or another one."""
+        logger.info("import %s ended: its user was deleted", upload.id)
+        self._uploads.pop(upload.id, None)
+        await self._remove(upload)
+
     async def _remove(self, upload: Upload) -> None:
-        await asyncio.to_thread(shutil.rmtree, self._dir(upload), ignore_errors=True)
+        await asyncio.to_thread(remove_folder, self._dir(upload))
 
     def _dir(self, upload: Upload) -> Path:
         return self._spool.folder_of(upload.id)
@@ -226,16 +259,22 @@ class Uploads:
         return size
 
     def _write_status(self, upload: Upload) -> None:
-        with replace_file(self._dir(upload) / SPOOL_STATUS) as part:
-            part.write_text(upload.model_dump_json(), encoding="utf-8")
+        """Write the state for other processes. Raise `UserErased` if one of them has removed the folder."""
+        try:
+            with replace_file(self._dir(upload) / SPOOL_STATUS) as part:
+                part.write_text(upload.model_dump_json(), encoding="utf-8")
+        except InvalidInput:
+            if self._dir(upload).exists():
+                raise
+            raise UserErased(user_id=upload.user_id) from None
 
     def _unfinished(self) -> Sequence[Upload]:
         found = []
         for folder in self._spool.take_over():
             upload = self._read(folder)
-            if upload is not None and upload.state == "running":
+            if upload is not None and upload.state == "running" and folder == self._dir(upload):
                 found.append(upload)
-            else:  # finished, or incomplete and never acknowledged
+            else:  # finished, or incomplete and never acknowledged, or being removed
                 shutil.rmtree(folder, ignore_errors=True)
         return found
 

@@ -1,6 +1,7 @@
 """SQL repositories: `open_store` turns a path or URL into a `Store`."""
 
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 from ..errors import MissingExtra, SettingsError
 from ..settings import Settings
@@ -32,6 +33,17 @@ def file_of(where: str | Path | None) -> Path:
     raise SettingsError(
         f"url: {scheme}:// is not supported by this version; use a path, sqlite:///PATH or postgresql://…"
     )
+
+
+def location_of(where: str | Path | None) -> str:
+    """Return a name of the database that is the same in every process, whatever its working directory and its user."""
+    if str(where or "").partition("://")[0] not in POSTGRES:
+        return str(file_of(where).resolve())
+    parts = urlsplit(str(where))
+    given = dict(parse_qsl(parts.query))
+    host = parts.hostname or given.get("host", "")
+    host = "localhost" if host in ("", "127.0.0.1", "::1") else host
+    return f"postgresql://{host}:{parts.port or given.get('port', 5432)}{parts.path}"
 
 
 def _postgres(url: str, settings: Settings) -> Store:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from sqlalchemy import and_, bindparam, select, update
 
-from ..errors import ConnectionLost, InvalidInput
+from ..errors import ConnectionLost, InvalidInput, UserErased
 from ..models import MemoryItem, Receipt, ReceiptState, from_micros, utc_now
 from . import jobs
 from .contract import NOT_INDEXED, Addition, Change, Effects, Lease, NewMemory, SlotEntry, Source, Stale
@@ -141,7 +141,10 @@ def _job_memories(user_id: str, job_id: str, ids: Sequence[str], *, first: int) 
 
 
 def _check(addition: Addition, found: Dependencies) -> None:
-    """Raise `Stale` if something that the addition was derived from has changed meanwhile."""
+    """Raise `UserErased` if the user was deleted since the addition began, and `Stale` if something that it was derived
+    from has changed."""
+    if found.epoch != addition.epoch:
+        raise UserErased(user_id=addition.user_id)
     effects = addition.effects
     unchanged = {
         "follows": addition.follows is None or addition.follows.message_id == found.last_message,

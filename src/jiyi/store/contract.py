@@ -214,6 +214,7 @@ class Addition:
 
     id: str
     user_id: str
+    epoch: str  # erasure epoch of the user when it began
     session_id: str | None
     agent_id: str | None
     group_id: str | None
@@ -312,6 +313,7 @@ class FileWork:
     """Changes of memories that edits in files cause, in one transaction. Void if a memory has changed meanwhile."""
 
     user_id: str
+    epoch: str  # erasure epoch of the user when the sync began
     workspace: str
     at: datetime
     changes: tuple[tuple[ChangedMemory, int], ...] = ()  # with the expected version

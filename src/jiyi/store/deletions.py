@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import and_, delete, func, insert, or_, select, update
 
-from ..ids import erased
+from ..ids import erased, new_id
 from ..models import utc_now
 from . import jobs
 from .changes import tell
@@ -15,11 +15,13 @@ from .contract import REST_OF, Change, IndexEntry, Unembedded
 from .database import ITS_USER, Repository, chunks, from_row, writes
 from .edits import bring_back, reopen, revision_values
 from .entries import insert_index
+from .erasures import ERASE
 from .memories import known_by_hash
 from .messages import delete_messages
 from .projections import request_erasure
 from .session import Session
 from .tables import (
+    ChangeRow,
     EmbeddingRow,
     KeywordRow,
     MemoryRow,
@@ -359,8 +361,10 @@ class Deletions(Repository):
         for table in reversed(METADATA.sorted_tables):
             if "user_id" in table.columns:
                 mine = table.columns["user_id"] == user_id
+                if table.name == ChangeRow.__tablename__:  # the mark of another user may have this user's name
+                    mine = and_(mine, table.columns["action"] != ERASE)
                 done.removed[names.get(table.name, table.name)] += await _count(session, table, mine)
                 await session.execute(delete(table).where(mine))
         await request_erasure(session, user_id)
-        await tell(session, erased(user_id), [""], "erase")
+        await tell(session, erased(user_id), [new_id()], ERASE)
         return done

@@ -10,11 +10,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ..ids import erased
 from .contract import BY_A_PERSON, SCOPE, Addition, SlotEntry, Source
 from .database import chunks, from_row
+from .erasures import LAST_ERASURE, NEVER
 from .memories import IS_KNOWN
 from .session import Session
-from .tables import EmbeddingRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow, UnitRow
+from .tables import ChangeRow, EmbeddingRow, MemoryRow, MemorySourceRow, MessageRow, RelationRow, RevisionRow, UnitRow
 from .types import Instant
 
 AT_ONCE = 500  # values in one IN list
@@ -24,6 +26,7 @@ AT_ONCE = 500  # values in one IN list
 class Dependencies:
     """The current state of everything that an addition depends on."""
 
+    epoch: str = NEVER  # erasure epoch of the user
     last_message: str | None = None
     messages: set[str] = field(default_factory=set)  # cited ones that exist
     delivered: bool = False  # one of the new messages is stored already
@@ -65,6 +68,7 @@ _vector_of_memory = (
     .correlate(MemoryRow)
     .scalar_subquery()
 )
+_ERASED = _part("epoch", sa.literal(""), ChangeRow.memory_id).where(LAST_ERASURE)
 _PARTS: dict[str, sa.Select[Any]] = {
     "cited": _part("cited", _message.id, _message.id).where(_message.user_id == _USER, _message.id.in_(_in("cited"))),
     "delivered": _part("delivered", _message.id, _message.id).where(
@@ -110,7 +114,7 @@ _PARTS: dict[str, sa.Select[Any]] = {
 def _statement(parts: tuple[str, ...], nulls: tuple[str, ...] | None) -> Any:
     """Return the union of some parts; built once, because building costs as much as running it. `nulls`: the columns of
     the message's scope that are NULL; None if the last message of the scope is not needed."""
-    selects = [_PARTS[name] for name in parts]
+    selects = [_ERASED, *(_PARTS[name] for name in parts)]
     if nulls is not None:
         scope = [
             column.is_(None) if name in nulls else column == sa.bindparam(name)
@@ -140,6 +144,7 @@ async def look_up(session: Session, addition: Addition) -> Dependencies:
     }
     common = {
         "user_id": addition.user_id,
+        "erased": erased(addition.user_id),
         "session_id": addition.session_id,
         "agent_id": addition.agent_id,
         "group_id": addition.group_id,
@@ -152,11 +157,14 @@ async def look_up(session: Session, addition: Addition) -> Dependencies:
     while True:
         some = {name: values[start : start + AT_ONCE] for name, values in lists.items() if len(values) > start}
         nulls = tuple(name for name in SCOPE if common[name] is None) if follows and start == 0 else None
-        if not some and nulls is None:
+        if not some and nulls is None and start:
             return found
         [lines] = await session.select((_statement(tuple(some), nulls), {**common, **some}))
         for line in lines:
-            _note(found, *line)
+            if line[0] == "epoch":
+                found.epoch = line[2]
+            else:
+                _note(found, *line)
         start += AT_ONCE
 
 

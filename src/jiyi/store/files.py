@@ -6,11 +6,11 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
 
-from ..ids import erased
 from .additions import add_memories
 from .contract import Agreed, AgreedEntry, Filed, FiledMemory, FileLook, FileWork, NewMemory, Stale
 from .database import Inserts, Repository, chunks, from_row
 from .edits import apply_changes, retire_expired
+from .erasures import check_epoch, last_erasure
 from .memories import known_by_hash, memory_rows
 from .session import Session
 from .tables import ChangeRow, FileEntryRow, FileRow, MemoryRow
@@ -79,6 +79,7 @@ async def _select(session: Session, where: Sequence[ColumnElement[bool]]) -> lis
 
 async def apply_work(session: Session, work: FileWork) -> None:
     """Write the edits."""
+    await check_epoch(session, work.user_id, work.epoch)
     there = await memory_rows(session, work.user_id, [changed.id for changed, _ in work.changes])
     if any(changed.id not in there or there[changed.id].version != version for changed, version in work.changes):
         raise Stale
@@ -228,13 +229,13 @@ class Files(Repository):
                 ids |= dict.fromkeys([*changed, *(await _ended(session, wanted, now) if wanted.ended else ())])
             for some in chunks([name for name in ids if name not in found]):
                 found |= {memory.id: memory for memory in await _by_id(session, user_id, some)}
-            erasure = select(func.max(ChangeRow.changed_at)).where(ChangeRow.user_id == erased(user_id))
+            _, erased_at = await last_erasure(session, user_id)
             return Filed(
                 memories=found,
                 missing=tuple(name for name in ids if name not in found),
                 complete=changed is None,
                 tip=tip,
-                erased_at=await session.scalar(erasure),
+                erased_at=erased_at,
             )
 
     async def apply(self, work: FileWork) -> None:
@@ -245,6 +246,7 @@ class Files(Repository):
         user_id: str,
         workspace: str,
         *,
+        epoch: str,
         entries: Sequence[AgreedEntry],
         gone: Sequence[str],
         checksums: Mapping[str, str],
@@ -252,6 +254,7 @@ class Files(Repository):
         at: datetime,
     ) -> None:
         async def note(session: Session) -> None:
+            await check_epoch(session, user_id, epoch)
             await agree(session, user_id, workspace, entries, gone)
             await note_files(session, user_id, workspace, checksums, seen, at)
 

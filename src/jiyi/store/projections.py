@@ -23,13 +23,12 @@ from sqlalchemy import (
     update,
 )
 
-from ..ids import erased
+from ..ids import MARKS
 from .database import Repository, from_row
 from .session import Session
 from .tables import SHARED, ChangeRow, EngineRow, EngineUserRow, MemoryRow
 
 MOST_COUNTED = 200_000  # memories of a user
-_ERASED = erased("").partition(":")[0] + ":"  # begins the name of an erased user in the change feed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +268,7 @@ def _values(state: EngineUser) -> dict[str, Any]:
 
 def is_user(name: str) -> bool:
     """Return False for names in the change feed that stand for an erased user or for all users."""
-    return name != SHARED and not name.startswith(_ERASED)
+    return name != SHARED and not name.startswith(MARKS)
 
 
 def users_in(names: Sequence[str]) -> list[str]:

@@ -14,6 +14,7 @@ from .changes import tell
 from .contract import IndexEntry
 from .database import Inserts, Repository, chunks
 from .entries import insert_index
+from .erasures import check_epoch
 from .session import Session
 from .tables import (
     SHARED,
@@ -180,6 +181,7 @@ class Arriving:
     """The state of an import, for one user."""
 
     user_id: str
+    epoch: str  # erasure epoch of the user when the import began
     renamed: dict[str, str] = field(default_factory=dict)  # ids in this store by ids of the export
     new: int = 0
     left_out: dict[str, int] = field(default_factory=dict)  # number by reason
@@ -194,6 +196,7 @@ class Arriving:
 
 async def take_in(session: Session, arriving: Arriving, some: Sequence[r.Line], indexed: Sequence[IndexEntry]) -> None:
     """Write records of one kind of one user, with the index entries of memories."""
+    await check_epoch(session, arriving.user_id, arriving.epoch)
     kind, records = some[0].kind, cast(Any, some)
     match kind:
         case "memory":

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .deletions import Deletions
     from .edits import Edits, History
     from .entries import IndexEntries
+    from .erasures import Erasures
     from .files import Files
     from .jobs import Jobs
     from .keys import Keys
@@ -49,6 +50,7 @@ class Store:
     deletions: Deletions
     edits: Edits
     entries: IndexEntries
+    erasures: Erasures
     files: Files
     history: History
     jobs: Jobs

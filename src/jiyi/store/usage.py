@@ -27,6 +27,7 @@ from ..llm import Usage
 from ..models import EPOCH, Recall, Stats
 from .database import Inserts, Repository, chunks, from_row
 from .entries import coverage
+from .erasures import Erasures, check_epoch
 from .memories import all_users
 from .session import Session
 from .tables import LlmUsageRow, MemoryRow, RecallRow
@@ -122,8 +123,15 @@ async def count_usage(session: Session, user_id: str, hour: datetime, usage: Usa
 class LlmUsage(Repository):
     """Calls and tokens of language models, by user and hour."""
 
-    async def count_llm_usage(self, user_id: str, hour: datetime, usage: Usage) -> Usage:
-        return await self._database.write([user_id], lambda session: count_usage(session, user_id, hour, usage))
+    async def epoch(self, user_id: str) -> str:
+        return await Erasures(self._database).epoch(user_id)
+
+    async def count_llm_usage(self, user_id: str, hour: datetime, usage: Usage, epoch: str) -> Usage:
+        async def count(session: Session) -> Usage:
+            await check_epoch(session, user_id, epoch)
+            return await count_usage(session, user_id, hour, usage)
+
+        return await self._database.write([user_id], count)
 
 
 MOST_COUNTED = 2_000_000_000  # a counter stops here rather than overflow

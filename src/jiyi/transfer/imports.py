@@ -110,6 +110,7 @@ async def import_chats(
     user_id: str,
     agent_id: str | None,
     group_id: str | None,
+    epoch: str,
     progress: Callable[[int, int], None] | None,
     actor: str,
 ) -> ImportReport:
@@ -136,6 +137,7 @@ async def import_chats(
                 group_id=group_id,
                 metadata=metadata,
                 idempotency_key=sha256(repr(content).encode()).hexdigest(),
+                epoch=epoch,
                 actor=actor,
                 wait=False,
             )
@@ -184,19 +186,29 @@ def _check_conversations(selected: Selected) -> _Totals:
 
 
 async def import_memories(
-    selected: Selected, add: Add, *, user_id: str | None, default_user: str, actor: str, progress: Progress
+    selected: Selected,
+    add: Add,
+    *,
+    user_id: str | None,
+    default_user: str,
+    epoch_of: Callable[[str], str | None],
+    actor: str,
+    progress: Progress,
 ) -> MemoryImportReport:
-    """Add the memories of another system. Known memories are not stored twice."""
+    """Add the memories of another system. Known memories are not stored twice. `epoch_of` returns the erasure epoch of
+    a user when the import began."""
     total = await asyncio.to_thread(_check_memories, selected)
     done = new = 0
     problems: Counter[str] = Counter()
     async for batch in _in_thread(_memory_batches(selected)):
         first = batch[0]
+        owner = user_id or first.user_id or default_user
         receipt = await add(
             [imported.memory for imported in batch],
-            user_id=user_id or first.user_id or default_user,
+            user_id=owner,
             agent_id=first.agent_id,
             session_id=first.session_id,
+            epoch=epoch_of(owner),
             actor=actor,
         )
         new += receipt.created
@@ -244,7 +256,13 @@ def _memory_batches(selected: Selected) -> Iterator[list[ImportedMemory]]:
 
 
 async def import_export(
-    selected: Selected, store: Store, rules: KeywordRules, *, user_id: str | None, progress: Progress
+    selected: Selected,
+    store: Store,
+    rules: KeywordRules,
+    *,
+    user_id: str | None,
+    epoch_of: Callable[[str], str],
+    progress: Progress,
 ) -> MemoryImportReport:
     """Restore the records of an export; with a user, only that user's. Known records are not written again."""
     total = await asyncio.to_thread(_check_lines, selected, progress)
@@ -256,7 +274,7 @@ async def import_export(
     async for batch in _in_thread(_line_batches(selected, user_id)):
         first = batch[0]
         if arriving is None or arriving.user_id != first.user_id:
-            arriving = Arriving(user_id=first.user_id)
+            arriving = Arriving(user_id=first.user_id, epoch=epoch_of(first.user_id))
         before = arriving.new
         entries = await asyncio.to_thread(_index_entries, batch, rules)
         await store.records.add(arriving, batch, entries)

@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 from pydantic import JsonValue, TypeAdapter
 
 from ..embed import Embedder
-from ..errors import StoreError, StoreUnavailable
+from ..errors import InvalidInput, StoreError, StoreUnavailable
 from ..ids import identity, new_id
 from ..index.search_index import SearchIndex
 from ..languages.words import normalise
@@ -19,6 +19,7 @@ from ..metrics import Meter
 from ..models import Receipt, ReceiptState, utc_now
 from ..settings import ExtractionSettings
 from ..store.contract import NO_EFFECTS, Addition, Effects, NewMemory, NewMessage, Stale, StoredMessage, UnitPart
+from ..store.erasures import NEVER
 from ..store.store import Store
 from .accept import Accepted, identify
 from .build import Context, derived, stated, verbatim
@@ -74,7 +75,11 @@ class Made:
 
 
 async def add(accepted: Accepted, context: Context, *, idempotency_key: str | None, actor: str, flow: Flow) -> Receipt:
-    """Add messages or statements. With a language model, a job for it is written with the messages."""
+    """Add messages or statements. With a language model, a job for it is written with the messages. Raise `UserErased`
+    if the user is deleted meanwhile."""
+    if accepted.messages and context.memory_type is not None:
+        raise InvalidInput("memory_type", "is for statements; messages are kept verbatim, as type message")
+    context = await begun(context, flow.store)
     request_hash = ""
     if idempotency_key is not None:  # checked again inside the transaction; here it saves the work
         request_hash = identity(repr(accepted), repr(context))
@@ -91,6 +96,11 @@ async def add(accepted: Accepted, context: Context, *, idempotency_key: str | No
         await flow.index.keep_up(context.user_id, len(addition.memories))
         return receipt
     raise StoreUnavailable(f"others keep writing into this session of user {context.user_id!r}: try again")
+
+
+async def begun(context: Context, store: Store) -> Context:
+    """Return the context with the erasure epoch of its user, the current one if it has none."""
+    return context if context.epoch is not None else replace(context, epoch=await store.erasures.epoch(context.user_id))
 
 
 async def _derive_addition(
@@ -121,6 +131,7 @@ async def _derive_addition(
     return Addition(
         id=new_id(),
         user_id=context.user_id,
+        epoch=context.epoch or NEVER,
         session_id=context.session_id,
         agent_id=context.agent_id,
         group_id=context.group_id,
@@ -150,7 +161,7 @@ def _payload(
         "messages": [message.id for message in messages],
         "saved": saved,
         "actor": actor,
-        "context": CONTEXT.dump_python(context, mode="json"),
+        "context": CONTEXT.dump_python(context, mode="json", exclude={"epoch"}),  # the job goes with its user
     }
 
 

@@ -1,11 +1,13 @@
 """New memories from statements, messages (verbatim) and drafts of extractors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Self
 
 from pydantic import JsonValue
 
+from .. import validation
 from ..ids import identity, new_id, trust_parts
 from ..languages.terms import exact_hash
 from ..languages.words import normalise
@@ -39,6 +41,40 @@ class Context:
     occurred_at: datetime | None
     expires_at: datetime | None
     trust: float = 1.0
+    # Erasure epoch of the user when this began; None: not read yet. The hash of a request is made without it.
+    epoch: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        user_id: str,
+        session_id: str | None,
+        agent_id: str | None,
+        group_id: str | None,
+        memory_type: str | None,
+        importance: float | None,
+        tags: Sequence[str] | None,
+        metadata: dict[str, JsonValue] | None,
+        occurred_at: datetime | None,
+        expires_at: datetime | None,
+        trust: float,
+        epoch: str | None,
+    ) -> Self:
+        return cls(
+            user_id=validation.name("user_id", user_id),
+            session_id=validation.optional_name("session_id", session_id),
+            agent_id=validation.optional_name("agent_id", agent_id),
+            group_id=validation.optional_name("group_id", group_id),
+            memory_type=None if memory_type is None else validation.memory_type("memory_type", memory_type),
+            importance=None if importance is None else validation.share("importance", importance),
+            tags=() if tags is None else validation.tags("tags", tags),
+            metadata={} if metadata is None else validation.json_object("metadata", metadata),
+            occurred_at=validation.optional_time("occurred_at", occurred_at),
+            expires_at=validation.optional_time("expires_at", expires_at),
+            trust=validation.share("trust", trust),
+            epoch=epoch and validation.name("epoch", epoch),
+        )
 
     @property
     def place(self) -> Scope:

@@ -43,6 +43,7 @@ class Unit:
     user_id: str  # owner; an unnamed speaker of role user is this person
     session_id: str | None = None
     group_id: str | None = None
+    epoch: str | None = None  # erasure epoch of the user when the work began
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

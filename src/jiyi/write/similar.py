@@ -56,7 +56,9 @@ Pair = tuple[DatedText, DatedText]  # new, old
 class Judge(Protocol):
     """Judges pairs of a new memory and an old one."""
 
-    def __call__(self, pairs: Sequence[Pair], *, user_id: str) -> Awaitable[Sequence[Judgement | None]]: ...
+    def __call__(
+        self, pairs: Sequence[Pair], *, user_id: str, epoch: str | None = None
+    ) -> Awaitable[Sequence[Judgement | None]]: ...
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, cast
 
 from ..errors import JiyiError, LlmError, LlmOverBudget, StoreError
@@ -18,8 +19,9 @@ from ..metrics import Meter
 from ..models import ReceiptState, utc_now
 from ..settings import JobSettings
 from ..store.contract import Addition, Lease, LeaseLost, NewMessage, Stale
+from ..store.erasures import NEVER
 from ..store.store import Store
-from .add import CONTEXT, Flow, Made, index, make
+from .add import CONTEXT, Flow, Made, begun, index, make
 from .build import Context
 from .drafts import Draft, Extracted, Extractor, Unit
 from .repeats import merge_repeated
@@ -170,10 +172,12 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int, answers: Answe
     """Derive memories from accepted messages, or judge saved texts, without a lock; write the result if the lease still
     holds."""
     left: dict[str, Any] = lease.payload
-    context, at = CONTEXT.validate_python(left["context"]), lease.accepted_at
+    # The epoch is read before the messages: if the user was deleted before that, there are none.
+    context, at = await begun(CONTEXT.validate_python(left["context"]), flow.store), lease.accepted_at
     known = answers.of(lease.job_id)
-    slow = _once(flow.slow_extractor, lambda unit: ("unit", _said_in(unit)), known)
-    flow = replace(flow, slow_extractor=slow, judge=_once(flow.judge, repr, {}))
+    slow = _once(_since(flow.slow_extractor, context.epoch), lambda unit: ("unit", _said_in(unit)), known)
+    judge = None if flow.judge is None else partial(flow.judge, epoch=context.epoch)
+    flow = replace(flow, slow_extractor=slow, judge=_once(judge, repr, {}))
     while True:
         if left.get("saved"):
             judged = await judge_saved(left["saved"], context, at, flow)
@@ -187,6 +191,7 @@ async def run_job(lease: Lease, flow: Flow, *, max_attempts: int, answers: Answe
         addition = Addition(
             id=lease.job_id,
             user_id=lease.user_id,
+            epoch=context.epoch or NEVER,
             session_id=lease.session_id,
             agent_id=context.agent_id,
             group_id=context.group_id,
@@ -221,6 +226,11 @@ def _once(ask: Callable[..., Awaitable[Any]] | None, key_of: Callable[[Any], obj
         return known[key]
 
     return asked
+
+
+def _since(extract: Extractor | None, epoch: str | None) -> Callable[[Unit], Awaitable[Any]] | None:
+    """Tell an extractor when the work began: it asks a model for nothing once the user was deleted."""
+    return None if extract is None else lambda unit: extract(replace(unit, epoch=epoch))
 
 
 def _said_in(unit: Unit) -> object:

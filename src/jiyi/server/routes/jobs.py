@@ -9,7 +9,7 @@ from ...models import Job, Receipt, ReceiptState
 from ..auth import AllUsers, Reader, UserId, UserReader, UserWriter
 from ..events import follow, stream
 from ..requests import Limit
-from ..responses import Listing
+from ..responses import EpochReply, Listing
 from . import Id, make_router
 
 router = make_router("jobs")
@@ -29,6 +29,11 @@ async def list_jobs(
 ) -> Listing[Job]:
     user = caller.access.one_or_all(user_id, all_users)
     return Listing(items=await caller.memory.jobs.list(user_id=user, state=state, limit=limit))
+
+
+@router.get("/epoch", summary="The erasure epoch of a user, for writes that are queued elsewhere")
+async def get_epoch(caller: UserWriter) -> EpochReply:
+    return EpochReply(epoch=await caller.memory.jobs.epoch(user_id=caller.user_id))
 
 
 @router.get("/jobs/{job_id}", summary="One job")

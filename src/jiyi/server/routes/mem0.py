@@ -109,8 +109,8 @@ class BatchBody(BaseModel):
 
 def _api(caller: Caller) -> Mem0:
     async def erase(user_id: str) -> Deletion:
-        await caller.app.uploads.forget(user_id)
         deletion = await caller.memory.delete_all(user_id)
+        await caller.app.uploads.forget(user_id)
         await log_deletion(caller, "user.delete", None, deletion)
         return deletion
 

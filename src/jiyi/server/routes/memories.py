@@ -92,8 +92,8 @@ async def delete_everything(
 ) -> Deletion:
     if not all_:
         raise InvalidInput("all", "must be true: this deletes everything of the user")
-    await caller.app.uploads.forget(caller.user_id)
     deletion = await caller.memory.delete_all(caller.user_id)
+    await caller.app.uploads.forget(caller.user_id)
     await log_deletion(caller, "user.delete", None, deletion)
     return deletion
 

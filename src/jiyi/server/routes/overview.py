@@ -94,7 +94,7 @@ async def verify(caller: UserReader) -> VerifyReport:
 )
 async def backup(caller: Admin) -> Response:
     caller.access.need_all_users()
-    folder = await asyncio.to_thread(caller.app.uploads.export_folder)
+    folder = await caller.app.uploads.export_folder(None)
     try:
         written = await caller.memory.transfer.backup(folder / "memories")
         await caller.memory.keys.log("store.backup", by=caller.access.key_id)

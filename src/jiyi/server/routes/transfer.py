@@ -11,6 +11,7 @@ from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from ... import validation
+from ...errors import InvalidInput, UserErased
 from ..auth import UserReader, UserWriter
 from ..events import follow, stream
 from ..requests import Name
@@ -45,6 +46,7 @@ async def start_import(
     filename: Annotated[Name, Query(description="ends in .json, .jsonl, .gz, .zip or .md")],
     agent_id: Name | None = None,
     group_id: Name | None = None,
+    epoch: Annotated[str | None, Query(max_length=validation.MAX_NAME, description="as in `POST /v1/memories`")] = None,
 ) -> Response:
     started = await caller.app.uploads.start_import(
         request.stream(),
@@ -52,6 +54,7 @@ async def start_import(
         filename=filename,
         agent_id=validation.optional_name("agent_id", agent_id),
         group_id=validation.optional_name("group_id", group_id),
+        epoch=epoch,
         actor=caller.access.actor("import"),
     )
     return json_response(started, 202, {"Location": f"/v1/imports/{started.id}"})
@@ -88,10 +91,13 @@ async def follow_import(caller: UserReader, import_id: Id) -> Response:
 )
 async def export(caller: UserReader, format_: Annotated[ExportFormat, Query(alias="format")] = "jsonl") -> Response:
     """`jsonl` is complete, and `POST /v1/imports` accepts it; `markdown` is for reading."""
-    folder = await asyncio.to_thread(caller.app.uploads.export_folder)
+    folder = await caller.app.uploads.export_folder(caller.user_id)
     try:
         written = await caller.memory.transfer.export(folder / "memories", user_id=caller.user_id, format=format_)
-    except BaseException:
+    except BaseException as error:
+        removed = not folder.exists()  # by whoever deletes the user
+        if removed and isinstance(error, (InvalidInput, OSError)):
+            raise UserErased(user_id=caller.user_id) from None
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         raise
     headers = {

@@ -132,7 +132,7 @@ async def _ask(task: str, conversation: Transcript, unit: Unit, llm: LLMClient) 
         earlier=conversation.earlier,
         participants=("、" if conversation.language == "zh" else ", ").join(conversation.participants),
     )
-    reply = await llm.ask(request, user_id=unit.user_id)
+    reply = await llm.ask(request, user_id=unit.user_id, epoch=unit.epoch)
     read = read_object(reply.text, task)
     made_by: dict[str, JsonValue] = {"extractor": "llm", "model": llm.id, "prompt": prompt.version}
     checker = Checker(conversation, unit.history, made_by, unit.known)

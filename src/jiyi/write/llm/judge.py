@@ -18,13 +18,15 @@ from .transcript import Transcript
 NEW, OLD = {"zh": "新记忆", "en": "New memory"}, {"zh": "已存在的记忆", "en": "Old memory"}
 
 
-async def judge(pairs: Sequence[Pair], llm: LLMClient, *, user_id: str) -> list[Judgement | None]:
+async def judge(
+    pairs: Sequence[Pair], llm: LLMClient, *, user_id: str, epoch: str | None = None
+) -> list[Judgement | None]:
     """Return a judgement for each pair; None if it is unusable and the rules decide. Raise `LlmError` if no judgement
     is usable."""
     spoken = prompt_language(pairs[0][0].text)
     prompt = llm.prompts.get("judge", spoken)
     request = prompt.request(JUDGEMENTS, pairs=_render(pairs, spoken))
-    reply = await llm.ask(request, user_id=user_id)
+    reply = await llm.ask(request, user_id=user_id, epoch=epoch)
     read = read_object(reply.text, "judgements")
     given = read.value["judgements"]
     if not isinstance(given, list):
