@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torture import attacker, concurrency, engine_kills, kills, soak
+from torture import attacker, concurrency, engine_kills, kills, soak, standing
 from torture.mutant import mutants_of
 from torture.trial import Trial
 from torture.trials import TRIALS
@@ -137,6 +137,14 @@ async def test_an_attacker_finds_nothing_unless_a_protection_is_off(without: str
     await attacker.run(made)
     assert bool(made.broken) == (without is not None), made.broken
     assert without is not None or len(made.counts) == 8
+
+
+@pytest.mark.parametrize("without", [None, *standing.PROTECTIONS])
+async def test_a_running_process_has_every_limit(without: str | None, tmp_path: Path) -> None:
+    made = trial("standing", tmp_path, without=without)
+    await standing.run(made)
+    assert bool(made.broken) == (without is not None), made.broken
+    assert made.counts == {"limits by this process": 4, "limits by another process": 4}
 
 
 def test_mutants_know_the_lines_that_run_with_them() -> None:

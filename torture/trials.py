@@ -15,6 +15,7 @@ TRIALS: dict[str, str] = {
     "endpoints": "language models and embedders that misbehave in every way",
     "model": "the whole public face against a dictionary, with crashes, moves and undo",
     "isolation": "every verb, tool, command and route with foreign ids and names that look alike",
+    "standing": "allergies and wishes that are imported, edited, restored or committed late, by any process",
     "poisoning": "orders hidden in memories, as a web page or a mail would bring them",
     "attacker": "foreign roles, forged imports, long runs, lost files, bombs, slow clients, look-alikes of the fence",
     "mutants": "mistakes put into the code that writes, reads, stores and authorises: do the tests notice?",

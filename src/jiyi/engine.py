@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from . import validation
 from .cache import resolve as resolve_caches
 from .embed import CachedQueries, Embedder, resolve
 from .errors import JiyiError
@@ -25,6 +26,7 @@ from .read.rerank import resolve as resolve_reranker
 from .read.search import KEPT, Period, Searcher
 from .scope import Lifetimes, Scope
 from .settings import EngineSettings, Settings
+from .store.contract import FeedPosition
 from .store.store import Store
 from .text_cache import clear_text_caches
 from .transfer.spool import forget_uploads, spool_of
@@ -65,6 +67,21 @@ async def ids_in(memory: Any, place: Scope) -> list[str]:
     """Return the ids of all memories of an agent, session or group, also of those that no listing shows."""
     engine: Engine = memory._engine
     return await engine.store.memories.ids_in(place)
+
+
+async def feed_position(memory: Any, user_id: str) -> FeedPosition | None:
+    """Return the user's position in the change feed, after edits in workspace files are applied."""
+    engine: Engine = memory._engine
+    await engine.sync_files(validation.name("user_id", user_id))
+    return await engine.store.changes.position(user_id)
+
+
+async def changed_since(
+    memory: Any, user_id: str, seen: FeedPosition | None, memory_types: Sequence[str]
+) -> list[str] | None:
+    """Return the ids of memories that changed after a position; None if all have to be read again."""
+    engine: Engine = memory._engine
+    return await engine.store.changes.changed_since(user_id, seen, memory_types)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self, cast
 
+from pydantic import BaseModel
+
 from .. import memory as engine
 from .. import validation
 from ..areas.jobs import Jobs
@@ -141,6 +143,20 @@ class Memory:
     delete = served(engine.Memory.delete, "DELETE", ONE, Deletion)
     delete_all = served(engine.Memory.delete_all, "DELETE", "/v1/memories", Deletion, extra={"all": True})
 
+    async def standing(
+        self,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+    ) -> Sequence[MemoryItem]:
+        """List the wishes and limits of a user that apply to every answer, newest first. The server keeps them, because
+        a client cannot follow the change feed."""
+        scope = {"session_id": session_id, "agent_id": agent_id, "group_id": group_id}
+        params = {"user_id": validation.name("user_id", user_id), **scope}
+        return (await self._server.get("/v1/standing", _Standing, **params)).items
+
     @like(engine.Memory.add)
     async def add(
         self, what: What, user_id: str, idempotency_key: str | None, wait: bool, actor: str, **fields: Any
@@ -188,6 +204,10 @@ class Memory:
             headers={} if version is None else {"If-Match": f'"{version}"'},
             repeatable=version is not None,  # the version makes a second request fail
         )
+
+
+class _Standing(BaseModel):
+    items: tuple[MemoryItem, ...]
 
 
 def _header_key(key: str | None) -> str:
