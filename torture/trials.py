@@ -16,6 +16,7 @@ TRIALS: dict[str, str] = {
     "model": "the whole public face against a dictionary, with crashes, moves and undo",
     "isolation": "every verb, tool, command and route with foreign ids and names that look alike",
     "standing": "allergies and wishes that are imported, edited, restored or committed late, by any process",
+    "mem0_calls": "calls of mem0's API that delete and change, with any mixture of right and wrong arguments",
     "poisoning": "orders hidden in memories, as a web page or a mail would bring them",
     "attacker": "foreign roles, forged imports, long runs, lost files, bombs, slow clients, look-alikes of the fence",
     "mutants": "mistakes put into the code that writes, reads, stores and authorises: do the tests notice?",
