@@ -29,6 +29,7 @@ from .settings import EngineSettings, Settings
 from .store.contract import FeedPosition
 from .store.memories import Places
 from .store.store import Store
+from .text.fence import Fence
 from .text_cache import clear_text_caches
 from .transfer.spool import forget_uploads, spool_of
 
@@ -51,12 +52,19 @@ class Runtime:
     where: str | None  # as given to `open`; None: as in the settings
     meter: Meter
     llm: LLMClient | None = None  # None for a client: the server's is not accessible
+    fence: Fence | None = None  # of a client; a store has its own secret
 
 
 def runtime(memory: Any) -> Runtime:
     """Return the settings and services of a `Memory`, be it local, synchronous or a client."""
     found: Runtime = memory._runtime
     return found
+
+
+async def fence_of(memory: Any) -> Fence:
+    """Return the fence for blocks with memories of a `Memory`, be it local, synchronous or a client."""
+    found = runtime(memory)
+    return found.fence or await memory._engine.fence()
 
 
 async def owner_of(memory: Any, memory_id: str) -> str | None:
@@ -266,6 +274,10 @@ class Engine:
         await self.searcher.close()
         await self.index.close()
         await self.store.close()
+
+    async def fence(self) -> Fence:
+        """Return the fence with the store's secret."""
+        return Fence(await self.store.secrets.fence())
 
     async def sync_files(self, user_id: str) -> str | None:
         """Apply edits that people made in workspace files before reading. Returns the problem, if any."""

@@ -40,6 +40,7 @@ from ..models import (
 from ..read.rerank import Reranker
 from ..scope import explain_arguments
 from ..settings import Settings, load_settings
+from ..text.fence import Fence
 from ..write.accept import Accepted, What, accept
 from ..write.change import changed_fields
 from ..write.drafts import Extractor
@@ -61,9 +62,12 @@ class Memory:
     def __init__(self, url: str, *, key: str | None = None, settings: Settings | None = None) -> None:
         """Nothing is sent before it is opened or used. Without `key`, the setting `client.key` counts."""
         settings = settings or load_settings()
-        self._runtime = Runtime(settings=settings, where=url, meter=Meter())
         secret = settings.client.key
-        self._server = Connection(url, key or (None if secret is None else secret.get_secret_value()), settings.client)
+        key = key or (None if secret is None else secret.get_secret_value())
+        # The store's secret stays on the server. Without a key, blocks differ between processes.
+        fence = Fence() if key is None else Fence.derived(key)
+        self._runtime = Runtime(settings=settings, where=url, meter=Meter(), fence=fence)
+        self._server = Connection(url, key, settings.client)
         self.jobs = areas.Jobs(self._server, settings)
         self.keys = areas.Keys(self._server)
         self.synonyms = areas.Synonyms(self._server, settings)

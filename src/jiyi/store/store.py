@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .projections import Projections
     from .record_io import Records
     from .relations import Relations
+    from .secrets import Secrets
     from .synonyms import Synonyms
     from .units import Units
     from .usage import LlmUsage, Recalls, Statistics
@@ -63,6 +64,7 @@ class Store:
     recalls: Recalls
     records: Records
     relations: Relations
+    secrets: Secrets
     statistics: Statistics
     synonyms: Synonyms
     units: Units
