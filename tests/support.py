@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import json
 import math
 import os
 import random
+import re
 import socket
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -182,13 +184,14 @@ async def _ask_postgres(url: str, statement: str) -> list[tuple[Any, ...]]:
 
 
 def dump(place: Place) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of every table of a store."""
+    """Every row of every table of a store, but its secrets, which no other store has."""
     listing = (
         "SELECT name FROM sqlite_master WHERE type = 'table'"
         if isinstance(place, Path)
         else "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
     )
-    return {table: sorted(ask(place, f'SELECT * FROM "{table}"'), key=repr) for (table,) in ask(place, listing)}
+    tables = [table for (table,) in ask(place, listing) if table != "secrets"]
+    return {table: sorted(ask(place, f'SELECT * FROM "{table}"'), key=repr) for table in tables}
 
 
 def rows_with(place: Place, *needles: str) -> dict[str, int]:
@@ -232,3 +235,25 @@ def verbs(memory: type) -> dict[str, Callable[..., Any]]:
         members = inspect.getmembers(kind, inspect.iscoroutinefunction)
         found |= {f"{area}.{name}": verb for name, verb in members if name[0] != "_"}
     return found
+
+
+QUOTED = re.compile(r'"(?:[^"\\<]|\\.)*"')
+BLOCK = re.compile(r"<jiyi-memory-([a-z]{8})>\n(?P<inside>.*?)\n</jiyi-memory-\1>", re.DOTALL)
+
+
+def blocks_in(text: str) -> list[str]:
+    """Return the inside of each block of recalled memories; there is no other mark, and no tag inside."""
+    found = [block["inside"] for block in BLOCK.finditer(text)]
+    assert text.count("<jiyi-memory") == text.count("</jiyi-memory") == len(found), text
+    assert not any("<" in inside for inside in found), text
+    return found
+
+
+def unquoted(text: str) -> str:
+    """Return the text with the content of its JSON strings instead of them."""
+    return QUOTED.sub(lambda found: str(json.loads(found[0])), text)
+
+
+def skeleton(text: str) -> str:
+    """Return the text with empty JSON strings: what is left is ours."""
+    return QUOTED.sub('""', text)

@@ -42,8 +42,8 @@ from jiyi.agents.tools import MEMORY_TOOLS_SYSTEM_PROMPTS
 from jiyi.engine import runtime
 from jiyi.settings import load_settings
 from jiyi.testing import FailingEmbedder, WordEmbedder
-from jiyi.text.fence import CLOSING, OPENING
-from support import stored
+from jiyi.text.fence import is_context, strip_context
+from support import blocks_in, stored
 
 INFO = ModelInfo(
     vision=False, function_calling=True, json_output=False, family=ModelFamily.UNKNOWN, structured_output=False
@@ -125,13 +125,13 @@ async def test_ten_turns_do_not_make_the_system_messages_grow(memory: Memory) ->
     assert [len(system(messages)) for messages in given] == [2] * 20
     assert all(isinstance(message, SystemMessage) for messages in given for message in messages[:2])
     blocks = [system(messages)[1] for messages in given]
-    assert all(block.count(OPENING) == block.count(CLOSING) == 1 for block in blocks)
+    assert all(len(blocks_in(block)) == 1 for block in blocks)
     assert all(1 <= block.count("\n- [") <= runtime(memory).settings.tools.max_results_per_search for block in blocks)
     assert max(map(len, blocks)) < len(MEMORY_TOOLS_SYSTEM_PROMPTS["en"]) + 2500
     # Only the present turn's answers of tools are told in full.
     full = [
         sum(
-            OPENING in result.content
+            len(blocks_in(result.content))
             for message in messages
             if isinstance(message, FunctionExecutionResultMessage)
             for result in message.content
@@ -162,7 +162,7 @@ async def test_dumped_and_loaded_it_behaves_the_same(memory: Memory, path: Path)
     assert json.loads(loaded.dump_component().model_dump_json()) == written
     one, other = await converse(built), await converse(loaded)
     assert [type(message) for message in one] == [type(message) for message in other]
-    assert system(one)[-1].split(OPENING)[0] == system(other)[-1].split(OPENING)[0]
+    assert strip_context(system(one)[-1]) == strip_context(system(other)[-1])
     for messages in (one, other):
         assert "allergic to peanuts" in str(messages[-1].content)
 
@@ -278,8 +278,8 @@ async def test_injected_instructions_stay_data(memory: Memory) -> None:
     context = MemoryContext(memory, user_id="mei")
     await context.add_message(user("likes tea"))
     [front] = system(await context.get_messages())
-    assert front.count(OPENING) == front.count(CLOSING) == 1
-    assert front.rstrip().endswith(CLOSING)
+    assert len(blocks_in(front)) == 1
+    assert not strip_context(front).partition("full text):")[2].strip()
     assert "\nSystem:" not in front
     assert "<|im_start|>" not in front
 
@@ -458,7 +458,7 @@ async def test_a_team_of_a_recalling_and_an_answering_agent(memory: Memory) -> N
     # What the recaller recalled is not taken in as if it were new.
     kept = [item.content for item in await stored(memory, memory_types=["message"])]
     assert kept
-    assert not any(OPENING in text for text in kept)
+    assert not any(is_context(text) for text in kept)
 
 
 async def test_streaming_agents_remember_too(memory: Memory) -> None:
@@ -504,7 +504,7 @@ async def test_two_memories_side_by_side_keep_their_blocks(memory: Memory) -> No
     for task in ("something green?", "something else green?"):
         await agent.run(task=task)
         told = "\n".join(system(seen(client)))
-        assert told.count(OPENING) == 2
+        assert len(blocks_in(told)) == 2
         assert "green tea" in told
         assert "green apples" in told
 

@@ -14,7 +14,7 @@ from jiyi import InvalidInput, Memory
 from jiyi.agents.langchain import LANGMEM_NAMES, langchain_tools
 from jiyi.agents.tools import TOOLS
 from jiyi.testing import WordEmbedder
-from jiyi.text.fence import CLOSING, OPENING
+from support import blocks_in
 
 
 def by_name(tools: Any) -> dict[str, Any]:
@@ -93,7 +93,7 @@ async def test_injected_instructions_stay_data(memory: Memory) -> None:
     tools = by_name(langchain_tools(memory, user_id="mei", only=["search_memories", "search_memory"]))
     for name, tool in tools.items():
         message = await tool.ainvoke(call(name, query="likes tea"))
-        assert message.content.count(OPENING) == message.content.count(CLOSING) == 1
+        assert len(blocks_in(message.content)) == 1
         for rendering in (message.content, str(message.artifact)):
             assert "\nSystem:" not in rendering
             assert "<|im_start|>" not in rendering

@@ -19,6 +19,7 @@ from jiyi.agents.mcp.server import make_server
 from jiyi.agents.tools import TOOLS
 from jiyi.cli.app import app
 from jiyi.http_server import is_loopback
+from support import blocks_in
 
 OWN = [tool.name for tool in TOOLS]
 ALL = [*OWN, "search", "fetch"]
@@ -91,7 +92,7 @@ async def test_every_tool_can_be_called_and_its_data_fits_its_schema(memory: Mem
         assert results.keys() == set(ALL)
         assert results["save_memory"].structured_content["outcome"] == "known"
         assert "豆豆" in text_of(results["search_memories"])
-        assert text_of(results["search_memories"]).startswith("<jiyi-memory>")
+        assert text_of(results["search_memories"]).startswith("<jiyi-memory-")
 
 
 async def test_other_clients_get_no_tools_for_chatgpt(memory: Memory) -> None:
@@ -246,16 +247,17 @@ async def test_instructions_inside_a_memory_stay_data_in_every_answer(memory: Me
         ]
         for answer in answers:
             assert "cats" in answer
-            assert answer.count("</jiyi-memory>") == 1
+            assert len(blocks_in(answer)) == 1
             assert "\nSystem:" not in answer
             assert "<|im_start|>" not in answer
         for name, arguments in {"search": {"query": "cats"}, "fetch": {"id": made.id}}.items():
-            data = (await call(client, name, **arguments)).structured_content
+            result = await call(client, name, **arguments)
+            data = result.structured_content
             told = data["text"] if name == "fetch" else data["results"][0]["title"]
             assert "cats" in told
-            assert "</jiyi-memory>" not in told
-            assert "\nSystem:" not in told
-            assert "<|im_start|>" not in told
+            assert "<" not in told
+            written = text_of(result)  # JSON: every line of a memory is inside a string
+            assert json.loads(written) == data and "\n" not in written
 
 
 # -- resources and the prompt -----------------------------------------------------------------------------------------

@@ -24,7 +24,8 @@ from jiyi import InvalidInput, Memory
 from jiyi.agents.openai_agents import JiyiSession, function_tools, recall
 from jiyi.agents.tools import TOOLS, MemoryTools
 from jiyi.testing import WordEmbedder
-from support import LONG
+from jiyi.text.fence import strip_context
+from support import LONG, blocks_in, skeleton
 
 CAT = "My cat is called 豆豆."
 
@@ -246,8 +247,8 @@ async def test_another_session_recalls_it_and_nothing_piles_up(memory: Memory) -
         await Runner.run(agent, "What is my cat called?", session=friday, run_config=config)
     for call in model.calls[1:]:
         assert call.system_instructions is not None
-        assert call.system_instructions.startswith("Be brief.\n\n<jiyi-memory>")
-        assert call.system_instructions.count("<jiyi-memory>") == 1
+        assert call.system_instructions.startswith("Be brief.\n\n<jiyi-memory-")
+        assert len(blocks_in(call.system_instructions)) == 1
         assert call.system_instructions.count("豆豆") == 1
         assert "What is my cat called?" not in call.system_instructions
     assert all("jiyi-memory" not in str(item) for item in await friday.get_items())
@@ -262,9 +263,8 @@ async def test_instructions_inside_a_memory_stay_data(memory: Memory) -> None:
     config = RunConfig(call_model_input_filter=recall(memory, user_id="mei"))
     await Runner.run(Agent(name="helper", model=model), "the cat", run_config=config)
     told = model.calls[0].system_instructions or ""
-    assert told.count("</jiyi-memory>") == 1
-    assert told.rstrip().endswith("</jiyi-memory>")
-    assert "System: ignore" not in told
+    assert len(blocks_in(told)) == 1 and not strip_context(told).strip()
+    assert "\nSystem:" not in told and "System: ignore" not in skeleton(told)
 
 
 async def test_an_agent_uses_the_tools_over_two_sessions(memory: Memory) -> None:
@@ -284,7 +284,7 @@ async def test_an_agent_uses_the_tools_over_two_sessions(memory: Memory) -> None
     refused, found = [item.output for item in done.new_items if item.type == "tool_call_output_item"]
     assert "user_id" in refused
     assert "豆豆" not in refused
-    assert "<jiyi-memory>" in found
+    assert len(blocks_in(found)) == 1
     assert "豆豆" in found
 
 

@@ -16,8 +16,7 @@ from jiyi import InvalidInput, Memory
 from jiyi.agents.openai import remember
 from jiyi.agents.tools import MemoryTools
 from jiyi.testing import ScriptedModel, WordEmbedder
-from jiyi.text.fence import CLOSING, OPENING
-from support import stored
+from support import blocks_in, stored
 
 ASK: list[Any] = [{"role": "user", "content": "What tea do I like?"}]
 
@@ -172,7 +171,7 @@ async def test_injected_instructions_stay_data(memory: Memory) -> None:
             await client.responses.create(model="m", input="likes tea")
     for request in model.requests:
         told = system_of(request)
-        assert told.count(OPENING) == told.count(CLOSING) == 1
+        assert len(blocks_in(told)) == 1
         assert "\nSystem:" not in told
 
 

@@ -20,8 +20,8 @@ from jiyi.agents.tools.inputs import SearchMemoriesInput, ToolLanguage
 from jiyi.models import RELEVANT
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
-from jiyi.text.fence import CLOSING, OPENING, is_context, strip_context
-from support import each_case
+from jiyi.text.fence import is_context, strip_context
+from support import blocks_in, each_case, skeleton
 
 LANGUAGES: tuple[ToolLanguage, ...] = ("en", "zh")
 INJECTION = (
@@ -104,7 +104,7 @@ async def test_saving_the_same_again_saves_nothing_and_says_so(tools: MemoryTool
 async def test_what_was_recalled_is_not_saved_as_new(tools: MemoryTools, memory: Memory) -> None:
     await saved(tools, "likes tea")
     recalled = (await tools.call("search_memories", {"query": "tea"})).text
-    only_the_block = recalled[: recalled.index(CLOSING) + len(CLOSING)]
+    only_the_block = recalled.removesuffix(strip_context(recalled))
     refused = await tools.call("save_memory", {"content": only_the_block})
     assert refused.data["error"] == "only_recalled"
     assert await memory.count(user_id="mei") == 1
@@ -394,15 +394,11 @@ async def test_injected_instructions_stay_data_in_every_answer(memory: Memory, l
     for answer in answers:
         for rendering in (answer.text, json.dumps(answer.data)):
             outside = strip_context(rendering) if rendering is answer.text else rendering
-            assert (
-                rendering.count(OPENING)
-                == rendering.count(CLOSING)
-                == is_context(answer.text) * (rendering is answer.text)
-            )
+            assert len(blocks_in(rendering)) == is_context(answer.text) * (rendering is answer.text)
+            assert "jiyi-memory" not in skeleton(outside)
             assert "<|im_start|>" not in rendering
             assert "[INST]" not in rendering
             assert "</tool_result>" not in rendering
-            assert "```" not in rendering
             assert "\nSystem:" not in rendering
             assert "\n## " not in rendering
             assert "ignore everything" not in outside or rendering is not answer.text or answer.is_error

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torture import attacker, concurrency, engine_kills, erasure, folder, growth, kills, soak
+from torture import attacker, concurrency, engine_kills, erasure, folder, growth, kills, mem0_calls, soak, standing
 from torture.forks import in_process
 from torture.mutant import mutants_of
 from torture.trial import Trial
@@ -166,6 +166,22 @@ async def test_a_hostile_folder_gets_nothing_unless_a_protection_is_off(without:
     await folder.run(made)
     assert bool(made.broken) == (without is not None), made.broken
     assert made.counts["commands"] and made.counts["hooks"]
+
+
+@pytest.mark.parametrize("without", [None, *standing.PROTECTIONS])
+async def test_a_running_process_has_every_limit(without: str | None, tmp_path: Path) -> None:
+    made = trial("standing", tmp_path, without=without)
+    await standing.run(made)
+    assert bool(made.broken) == (without is not None), made.broken
+    assert made.counts == {"limits by this process": 4, "limits by another process": 4}
+
+
+@pytest.mark.parametrize("without", [None, *mem0_calls.PROTECTIONS])
+async def test_a_call_of_mem0_deletes_what_it_names(without: str | None, tmp_path: Path) -> None:
+    made = trial("mem0_calls", tmp_path, without=without)
+    await mem0_calls.run(made)
+    assert bool(made.broken) == (without is not None), made.broken
+    assert made.counts["calls that delete or change"] == 30
 
 
 def test_mutants_know_the_lines_that_run_with_them() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import hashlib
 import json
 import socket
 import time
@@ -15,13 +16,15 @@ from typing import Any
 from unittest.mock import patch
 
 from jiyi import InvalidInput, JiyiError, Memory
+from jiyi.engine import fence_of
+from jiyi.read.context import render_context, strip_context
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
-from jiyi.text.fence import CLOSING, OPENING, harmless
 from jiyi.transfer.spool import SPOOL_STATUS, spool_of
 from rest import running
 
-from .injections import look_alikes
+from .injections import ROLE_LINES, folded, look_alikes
+from .poisoning import loose
 from .trial import Trial
 
 ROLES = [
@@ -74,12 +77,12 @@ SLOWEST_S = 20.0  # CPU time for one message of that length, on a slow machine
 PROTECTIONS = {
     "the roles": "every role is taken for a person's",
     "the file": "the database file is not compared with the opened one",
-    "the fence": "look-alikes are not looked for",
+    "the fence": "every block has the same mark",
 }
 SWITCHES: dict[str, tuple[str, Any]] = {
     "the roles": ("jiyi.write.extract.is_person", lambda role: True),
     "the file": ("jiyi.store.sqlite._identity", lambda path: None),
-    "the fence": ("jiyi.text.fence._escaped", lambda pattern, text: pattern.sub(lambda found: f"{found[0]}\\", text)),
+    "the fence": ("jiyi.text.fence.blake2b", lambda text, **options: hashlib.blake2b(b"", digest_size=8)),
 }
 
 
@@ -221,9 +224,25 @@ async def _slow(trial: Trial, place: Path) -> None:
                 trial.breaks("other", "slow clients keep others from being served")
 
 
-async def _fence(trial: Trial, _: Path) -> None:
-    for marker in (CLOSING, OPENING):
-        for text in look_alikes(marker):
-            trial.counts["look-alikes of the fence"] += 1
-            if "\\" not in harmless(f"tea {text} obey"):
-                trial.breaks("other", f"{text!r} passes for the fence")
+async def _fence(trial: Trial, place: Path) -> None:
+    """Spell marks that an attacker has seen, and the turns of others, in every way: none closes a block for a reader
+    who is taken in by every look-alike, none stands outside of quotes, and the block is taken out whole."""
+    async with Memory.open(place, embedder=WordEmbedder()) as memory:
+        await memory.add("I like tea", user_id="mei")
+        seen = await memory.context("tea", user_id="mei")
+        [tea] = (await memory.list(user_id="mei")).items
+        secret = await fence_of(memory)
+    opening, *_, closing = seen.split("\n")
+    spelled = [*look_alikes(closing), *look_alikes(opening), *look_alikes("</jiyi-memory>")]
+    for kind, texts in (("look-alikes of the fence", _some(trial, spelled, 300)), ("turns of others", ROLE_LINES)):
+        for text in texts:
+            trial.counts[kind] += 1
+            told = tea.model_copy(update={"id": "x", "memory_key": "x", "content": f"tea {text}"})
+            said = told.model_copy(update={"memory_type": "message", "data": {"speaker": text}, "memory_key": "y"})
+            block = render_context([tea, told, said], fence=secret, max_tokens=4000, style="sections", language="en")
+            if problem := loose(block):
+                trial.breaks("other", f"{text!r} leaves {problem!r} outside of quotes")
+            if folded(block).count(folded(block.split("\n")[-1])) != 1:
+                trial.breaks("other", f"{text!r} passes for the closing mark")
+            if strip_context(f"a{block}\nb") != "a\nb":
+                trial.breaks("other", f"{text!r} keeps a part of the block")

@@ -17,34 +17,38 @@ from jiyi import Memory
 from jiyi.agents.tools import MemoryTools
 from jiyi.settings import load_settings
 from jiyi.testing import WordEmbedder
-from jiyi.text.fence import CLOSING, OPENING, strip_context
+from jiyi.text.fence import strip_context
+from support import BLOCK, skeleton
 
-from .injections import EVERY
+from .injections import EVERY, ROLE_LINES
 from .stores import stores
 from .trial import Trial
 
 PROTECTIONS = {
-    "the fence": "`harmless` gives the text as it is, in contexts and in tools",
+    "the fence": "`quoted` gives the text as it is, in contexts and in tools",
     "the filter": "`min_trust` is taken for 0",
     "the limit of trust": "what is said again counts, whoever says it: `apart` tells sources no longer apart",
 }
 BLUNT = 0.2  # trust of the source
 JOINERS = "\u200c\u200d"  # emoji and several scripts need them
-TOKENS = re.compile(
-    r"<\s?/?\s?jiyi-memory|<[|｜]|\[/?INST\]|<</?SYS>>|</?s>|</?(?:system|instructions?|tool_call|tool_result|think|invoke)\b"
-    r"|</?(?:function_calls|start_of_turn|end_of_turn)|\[TOOL_CALLS\]|```|~~~",
-    re.IGNORECASE,
+TOKENS = re.compile(r"<|\[/?(?:INST|TOOL_CALLS)\]")
+# Outside of quotes a block has only this: bullets with key, label, tags and speaker, lines of a text, headings.
+OURS = re.compile(
+    r"""-\ (?:\[[^\[\]()"<]+\]\ ?)?(?:\((?:[\w.,:\ -]|"")*\)\ ?)?(?:\#(?:[\w./-]+|"")\ )*
+        (?:(?:user|assistant|用户|助手|""):\ )?(?:"")?
+    |>\ ""
+    |\#{1,2}\ [^"]+
+    |\[(?:Memory|记忆要点)\]
+    |""",
+    re.VERBOSE,
 )
-VOICE = re.compile(
-    r"[ >*+\-]*(?:system|developer|assistant|human|tool|系统|助手|人类|工具)[ *_]*[:：]"
-    r"|[ >*+\-]*#{1,6} (?:USER MEMORY|用户记忆)",
-    re.IGNORECASE,
-)
+EVERYTHING = [*EVERY, *(("roles", "{} " + text.replace("{", "{{").replace("}", "}}")) for text in ROLE_LINES)]
 
 
 async def run(trial: Trial) -> None:
     chances = trial.chances()
-    chosen = EVERY if trial.scale >= 0.2 else chances.sample(EVERY, max(12, round(len(EVERY) * trial.scale)))
+    few = max(12, round(len(EVERYTHING) * trial.scale))
+    chosen = EVERYTHING if trial.scale >= 0.2 else chances.sample(EVERYTHING, few)
     with ExitStack() as off:
         _switch_off(trial.without, off)
         async for kind, place in stores(trial):
@@ -58,8 +62,8 @@ async def run(trial: Trial) -> None:
 
 def _switch_off(what: str | None, off: ExitStack) -> None:
     if what == "the fence":
-        for module in ("jiyi.read.context", "jiyi.agents.tools.outputs", "jiyi.agents.tools.definitions"):
-            off.enter_context(patch(f"{module}.harmless", lambda text: text))
+        for module in ("jiyi.read.context", "jiyi.agents.tools.outputs"):
+            off.enter_context(patch(f"{module}.quoted", lambda text: text))
     elif what == "the filter":
         off.enter_context(patch("jiyi.validation.share", lambda argument, value: 0.0))
     elif what == "the limit of trust":
@@ -122,18 +126,19 @@ async def renderings(memory: Memory, mark: str, key: str) -> AsyncIterator[tuple
 
 
 def loose(shown: str) -> str | None:
-    """Parts of a block that could end it, imitate a speaker or hide; the fence itself is ours."""
+    """Parts of a block that could end it, imitate a speaker or hide: whatever is recalled and not in quotes."""
     if not shown:
         return None
-    start, end = shown.find(OPENING), shown.rfind(CLOSING)
-    if start < 0 or end < 0:
-        return "no fence"
-    inside = shown[start + len(OPENING) : end]
+    blocks = list(BLOCK.finditer(shown))
+    if len(blocks) != 1 or shown.count("<jiyi-memory") != 1 or shown.count("</jiyi-memory") != 1:
+        return f"{len(blocks)} fences"
+    inside = blocks[0]["inside"]
     if found := TOKENS.search(inside):
         return found[0]
-    for line in inside.split("\n")[3:]:  # after the notice and the title
-        if found := VOICE.match(line):
-            return found[0]
+    _, *lines = skeleton(inside).split("\n")  # after the notice
+    for line in lines:
+        if not OURS.fullmatch(line):
+            return line
     for each in inside:
         if each not in "\n" + JOINERS and unicodedata.category(each) in ("Cc", "Cf", "Zl", "Zp", "Cs"):
             return each

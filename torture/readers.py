@@ -27,7 +27,7 @@ from jiyi.models import CandidateMemory, Message
 from jiyi.read.query import asks_assistant, interpret, people_named, without_names
 from jiyi.scope import Filter
 from jiyi.synonyms import parse_synonyms
-from jiyi.text.fence import CLOSING, NOTICES, OPENING, blank_context, harmless, is_context, strip_context
+from jiyi.text.fence import NOTICES, Fence, blank_context, harmless, is_context, one_line, quoted, strip_context
 from jiyi.transfer.readers import find_reader
 from jiyi.transfer.readers.markdown import read_note as read_markdown
 from jiyi.transfer.records import Conversation, ImportedMemory
@@ -225,13 +225,18 @@ def _statement(text: str) -> None:
             assert 0 <= (one.start or 0) <= (len(text) if one.end is None else one.end) <= len(text), "evidence outside"
 
 
+FENCE = Fence(b"a secret of the trial")
+
+
 def _fence(text: str) -> None:
     """Recalled text cannot end its fence, and a block is recognised and removed completely."""
-    line = harmless(text)
-    assert len(line.splitlines()) <= 1, "more than one line"
-    assert OPENING not in line and CLOSING not in line, "a fence inside"
-    block = f"{OPENING}\n{NOTICES['en']}\n# USER MEMORY\n- {line}\n{CLOSING}"
-    assert is_context(block) and strip_context(block) == "", "a block is not taken out whole"
+    line = quoted(text)
+    assert len(line.splitlines()) == 1 and len(harmless(text).splitlines()) <= 1, "more than one line"
+    assert json.loads(line) == one_line(text), "not the text"
+    assert "<" not in line and "<" not in harmless(text), "a tag inside"
+    block = FENCE.block((NOTICES["en"], "# USER MEMORY", f"- {line}"))
+    assert block.count(block[block.rindex("\n") :]) == 1, "closed twice"
+    assert is_context(block) and strip_context(f"a{block}\nb") == "a\nb", "a block is not taken out whole"
     assert len(blank_context(text)) == len(text), "blanking changes the length"
     assert is_context(text) or strip_context(text) == text, "something was taken out that is no block"
 

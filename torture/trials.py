@@ -17,6 +17,8 @@ TRIALS: dict[str, str] = {
     "endpoints": "language models and embedders that misbehave in every way",
     "model": "the whole public face against a dictionary, with crashes, moves and undo",
     "isolation": "every verb, tool, command and route with foreign ids and names that look alike",
+    "standing": "allergies and wishes that are imported, edited, restored or committed late, by any process",
+    "mem0_calls": "calls of mem0's API that delete and change, with any mixture of right and wrong arguments",
     "poisoning": "orders hidden in memories, as a web page or a mail would bring them",
     "attacker": "foreign roles, forged imports, long runs, lost files, bombs, slow clients, look-alikes of the fence",
     "folder": "a hostile folder: every setting, in every kind of settings file, with every command and hook",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -24,9 +24,12 @@ from .read.presets import PRESETS, TYPE_PRIORITIES, Ranking
 from .read.rerank import Reranker
 from .read.rerank import resolve as resolve_reranker
 from .read.search import KEPT, Period, Searcher
-from .scope import Lifetimes, Scope
+from .scope import Lifetimes
 from .settings import EngineSettings, Settings
+from .store.contract import FeedPosition
+from .store.memories import Places
 from .store.store import Store
+from .text.fence import Fence
 from .text_cache import clear_text_caches
 from .transfer.spool import forget_uploads, spool_of
 
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from .llm.client import LLMClient
     from .llm.keywords import Expander
     from .write.add import Flow
+    from .write.change import WantedChange
     from .write.drafts import Extractor
     from .write.index import KeywordRules
 
@@ -48,6 +52,7 @@ class Runtime:
     where: str | None  # as given to `open`; None: as in the settings
     meter: Meter
     llm: LLMClient | None = None  # None for a client: the server's is not accessible
+    fence: Fence | None = None  # of a client; a store has its own secret
 
 
 def runtime(memory: Any) -> Runtime:
@@ -56,16 +61,70 @@ def runtime(memory: Any) -> Runtime:
     return found
 
 
+async def fence_of(memory: Any) -> Fence:
+    """Return the fence for blocks with memories of a `Memory`, be it local, synchronous or a client."""
+    found = runtime(memory)
+    return found.fence or await memory._engine.fence()
+
+
 async def owner_of(memory: Any, memory_id: str) -> str | None:
     """Return the user of a memory, for protocols that name a memory without its user."""
     engine: Engine = memory._engine
     return await engine.store.memories.owner(memory_id)
 
 
-async def ids_in(memory: Any, place: Scope) -> list[str]:
-    """Return the ids of all memories of an agent, session or group, also of those that no listing shows."""
+async def ids_in(memory: Any, user_id: str, places: Places) -> list[str]:
+    """Return the ids of all memories of agents, sessions or groups, also of those that no listing shows."""
     engine: Engine = memory._engine
-    return await engine.store.memories.ids_in(place)
+    return await engine.store.memories.ids_in(user_id, places)
+
+
+async def users_in(memory: Any, places: Places) -> list[str]:
+    """Return the users who have memories of agents, sessions or groups."""
+    engine: Engine = memory._engine
+    return await engine.store.memories.users_in(places)
+
+
+async def delete_many(
+    memory: Any, wanted: Mapping[str, Sequence[str]], *, with_sources: bool, all_or_none: bool
+) -> dict[str, Deletion]:
+    """Delete memories of users in one transaction; with `all_or_none` nothing if one of them does not exist."""
+    from .keep.erase import erase_each
+
+    engine: Engine = memory._engine
+    lines = {user_id: await engine.before_delete(user_id) for user_id in wanted}
+    parts = (engine.store, engine.embedder, engine.rules)
+    done = await erase_each(*parts, wanted, with_sources=with_sources, all_or_none=all_or_none)
+    return {user_id: await engine.forget_traces(user_id, one, lines[user_id]) for user_id, one in done.items()}
+
+
+async def update_many(memory: Any, wanted: Sequence[WantedChange], *, actor: str) -> list[MemoryItem]:
+    """Change memories of users in one transaction, or none of them."""
+    from .write.change import change_all
+
+    engine: Engine = memory._engine
+    return await change_all(wanted, actor=actor, store=engine.store, embedder=engine.embedder, rules=engine.rules)
+
+
+def has_reranker(memory: Any) -> bool:
+    """Return True if searches are reranked."""
+    engine: Engine = memory._engine
+    return engine.searcher.reranker is not None
+
+
+async def feed_position(memory: Any, user_id: str) -> FeedPosition | None:
+    """Return the user's position in the change feed, after edits in workspace files are applied."""
+    engine: Engine = memory._engine
+    await engine.sync_files(validation.name("user_id", user_id))
+    return await engine.store.changes.position(user_id)
+
+
+async def changed_since(
+    memory: Any, user_id: str, seen: FeedPosition | None, memory_types: Sequence[str]
+) -> list[str] | None:
+    """Return the ids of memories that changed after a position; None if all have to be read again."""
+    engine: Engine = memory._engine
+    return await engine.store.changes.changed_since(user_id, seen, memory_types)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,6 +278,10 @@ class Engine:
     async def epoch(self, user_id: str) -> str:
         """Return the erasure epoch of a user, which changes when all data of the user is deleted."""
         return await self.store.erasures.epoch(validation.name("user_id", user_id))
+
+    async def fence(self) -> Fence:
+        """Return the fence with the store's secret."""
+        return Fence(await self.store.secrets.fence())
 
     async def sync_files(self, user_id: str) -> str | None:
         """Apply edits that people made in workspace files before reading. Returns the problem, if any."""

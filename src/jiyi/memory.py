@@ -353,7 +353,7 @@ class Memory(Areas):
         memories = [to_the_point(memory, query) for memory in as_they_were(memories, at)]
         spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
         options: Any = {"max_tokens": max_tokens, "style": style, "as_of": at, "weak": weak}
-        return context.render_context(memories, language=spoken, **options)
+        return context.render_context(memories, fence=await self._engine.fence(), language=spoken, **options)
 
     def _search_filter(self, user_id: str, asked_at: datetime | None, filters: Filters) -> Filter:
         where = Filter.parse(user_id=user_id, asked_at=asked_at, lifetimes=self._engine.lifetimes, **filters)

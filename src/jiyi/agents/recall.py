@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from .. import sync, validation
-from ..engine import runtime
+from ..engine import fence_of, runtime
 from ..errors import InvalidInput, JiyiError, NotFound
 from ..languages.words import language as language_of
 from ..memory import Memory
@@ -26,7 +26,7 @@ from ..models import RELEVANT, Hit, MemoryItem, Message, SearchResult
 from ..read.accesses import asked_by
 from ..read.context import ContextLanguage, Style, log_degraded, render_context, sharing_words
 from ..roles import role_kind
-from ..text.fence import strip_context
+from ..text.fence import Fence, own_words, strip_context
 from ..write.classify import classify, is_small_talk
 from .chat import part
 from .standing import is_instruction, standing_memories
@@ -296,6 +296,7 @@ class Conversation:
         recalled = await self.recall(said, limit=limit, skip_session=skip_session)
         block = render_context(
             [*recalled.standing, *await self.current([hit.id for hit in recalled.hits])],
+            fence=await self.fence(),
             max_tokens=max_tokens,
             style=style,
             language=language or ("zh" if language_of(said) == "zh" else "en"),
@@ -303,6 +304,14 @@ class Conversation:
             standing={memory.id for memory in recalled.standing},
         )
         return replace(recalled, block=block)
+
+    async def fence(self) -> Fence:
+        """Return the fence for blocks: the store's, or one of this process if it cannot be read."""
+        try:
+            return await fence_of(self.memory)
+        except JiyiError as error:
+            logger.warning("the store's secret could not be read: %s", error)
+            return Fence()
 
     async def current(self, ids: Sequence[str]) -> list[MemoryItem]:
         """Read recalled memories again, without those that were forgotten meanwhile."""
@@ -317,7 +326,7 @@ class Conversation:
 
     async def observe(self, messages: Iterable[Message]) -> None:
         """Queue messages to be stored, without recalled blocks in them; `Memory.sessions.flush` waits for that."""
-        said = [message.model_copy(update={"text": strip_context(message.text)}) for message in messages]
+        said = [message.model_copy(update={"text": own_words(message.text)}) for message in messages]
         said = [message for message in said if message.text.strip()]
         if said:
             await self.memory.sessions.observe(said, **self.scope)

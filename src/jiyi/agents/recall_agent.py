@@ -11,9 +11,10 @@ from functools import partial
 from importlib.resources import files
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from .. import validation
+from ..engine import fence_of
 from ..errors import InvalidInput
 from ..languages.dates import dates
 from ..languages.sentences import split_sentences
@@ -21,7 +22,7 @@ from ..languages.terms import query_keywords
 from ..languages.words import language as language_of
 from ..memory import Memory
 from ..models import RELEVANT, Hit, SearchMode, SearchResult, Value, utc_now
-from ..text.fence import harmless
+from ..text.fence import Fence, harmless, named
 from .chat import Chat, ask
 from .tools import ToolLanguage, notes
 from .tools.inputs import SearchMemoriesInput
@@ -69,6 +70,7 @@ class Recollection(Value):
     searches: tuple[PlannedSearch, ...]
     planned_by: Literal["rules", "model"]
     problems: tuple[str, ...] = ()
+    fence: Fence = Field(default_factory=Fence, exclude=True, repr=False)  # of the store
 
     def text(self, language: ToolLanguage | None = None) -> str:
         """Render for a model or a person; text of memories is fenced as data."""
@@ -76,9 +78,9 @@ class Recollection(Value):
         texts = _TEXTS[language]
         lines = [texts["nothing"]]
         if self.hits:
-            lines = [texts["found"].format(count=len(self.hits)), notes(self.hits, language)]
+            lines = [texts["found"].format(count=len(self.hits)), notes(self.hits, language, self.fence)]
         if self.missing:
-            lines.append(texts["missing"].format(missing="; ".join(map(harmless, self.missing))))
+            lines.append(texts["missing"].format(missing="; ".join(map(named, self.missing))))
         return "\n".join(lines)
 
 
@@ -99,6 +101,7 @@ class MemRecallAgent:
     ) -> None:
         validation.name("user_id", user_id)
         self._chat = chat
+        self._memory = memory
         self._search = partial(memory.search, user_id=user_id, agent_id=agent_id, group_id=group_id)
 
     async def recall(self, need: str, *, limit: int = 8, min_relevance_score: float = 0.0) -> Recollection:
@@ -120,6 +123,7 @@ class MemRecallAgent:
             searches=tuple(searches),
             planned_by=planned_by,
             problems=(*problems, *degraded),
+            fence=await fence_of(self._memory),
         )
 
     async def _run(self, search: PlannedSearch, least: float, limit: int) -> SearchResult:

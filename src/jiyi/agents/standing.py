@@ -1,31 +1,39 @@
 """Standing wishes and limits of a user, such as "always answer in Chinese" and allergies. They matter for requests that
 share no word with them, so a recall has them always."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from ..engine import changed_since, feed_position
 from ..languages import cue
 from ..memory import Memory
 from ..models import MemoryItem, utc_now
+from ..store.contract import FeedPosition
+from ..validation import MAX_LIMIT
 from ..write.classify import classify
+
+if TYPE_CHECKING:
+    from ..client import Memory as Client
 
 TYPES = ("preference", "fact", "profile", "pattern", "lesson", "instruction", "constraint")
 LONGEST = 300  # characters; a longer memory is no wish
 FIRST_SCAN = 1_000  # newest memories that are read for the first recall of a user
-PAGE = 20
 SURE = 0.5
-KEPT = 50  # ids of a user
+MAX_RETURNED = 50
 MAX_USERS = 10_000
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Known:
-    """Ids of standing memories, newest first, and the newest id that was looked at."""
+    """Ids of the standing memories at a position of the user's change feed, newest first."""
 
-    ids: list[str] = field(default_factory=list)
-    newest: str = ""
+    position: FeedPosition | None
+    ids: tuple[str, ...]
 
 
 _known: WeakKeyDictionary[Memory, dict[tuple[Any, ...], Known]] = WeakKeyDictionary()
@@ -53,29 +61,52 @@ def is_instruction(memory: MemoryItem) -> bool:
     return memory.memory_type == "preference" and classify(memory.content).probability("instruction") >= SURE
 
 
-async def standing_memories(memory: Memory, user_id: str, filters: Mapping[str, Any]) -> list[MemoryItem]:
-    """Return the standing memories, newest first. The memories of a user are read once; later calls read the new ones,
-    whose ids are higher."""
+async def standing_memories(memory: Memory | Client, user_id: str, filters: Mapping[str, Any]) -> list[MemoryItem]:
+    """Return the standing memories, newest first. The memories of a user are read once; later calls read those that
+    the change feed names, whoever changed them."""
+    if not isinstance(memory, Memory):
+        return list(await memory.standing(user_id=user_id, **filters))
     users = _known.setdefault(memory, {})
-    known = users.setdefault((user_id, *filters.values()), Known())
+    key = user_id, *sorted((name, value) for name, value in filters.items() if value is not None)
+    known = await _current(memory, user_id, filters, users.get(key))
+    users.pop(key, None)
+    users[key] = known  # as the last one: the first ones leave
     while len(users) > MAX_USERS:
         users.pop(next(iter(users)))
-    new: list[MemoryItem] = []
-    cursor, limit, scanned = None, PAGE if known.newest else FIRST_SCAN, 0
-    while scanned < FIRST_SCAN:
-        page = await memory.list(user_id=user_id, memory_types=TYPES, limit=limit, cursor=cursor, **filters)
-        fresh = [one for one in page.items if one.id > known.newest]
-        new += fresh
-        scanned += len(page.items)
-        cursor = page.next_cursor
-        if cursor is None or len(fresh) < len(page.items):
-            break
-    if new:
-        known.newest = new[0].id
-    candidates = [one.id for one in new if is_standing(one)]
-    known.ids = [*candidates, *(one for one in known.ids if one not in candidates)]
-    if not known.ids:
-        return []
-    there = await memory.get_many(known.ids[:KEPT], user_id=user_id)
-    known.ids = [one.id for one in there]
-    return [one for one in there if is_standing(one)]
+    ids = known.ids
+    while ids:
+        found = await memory.get_many(ids[:MAX_RETURNED], user_id=user_id)
+        standing = [one for one in found if is_standing(one)]
+        if len(standing) == len(ids[:MAX_RETURNED]):
+            return standing
+        ids = (*(one.id for one in standing), *ids[MAX_RETURNED:])  # some ended by now
+    return []
+
+
+async def _current(memory: Memory, user_id: str, filters: Mapping[str, Any], known: Known | None) -> Known:
+    """Return the ids at the present position of the change feed."""
+    # The position is read first: what is committed while memories are read is then looked at again, not missed.
+    position = await feed_position(memory, user_id)
+    if known is not None and known.position == position:
+        return known
+    changed = None if known is None else await changed_since(memory, user_id, known.position, TYPES)
+    if known is None or changed is None:
+        return Known(position, await _first_scan(memory, user_id, filters))
+    found: list[str] = []
+    for start in range(0, len(changed), MAX_LIMIT):
+        page = await memory.get_many(changed[start : start + MAX_LIMIT], user_id=user_id)
+        found += await asyncio.to_thread(_standing_ids, [one for one in page if _matches(one, filters)])
+    return Known(position, tuple(sorted({*known.ids, *found} - ({*changed} - {*found}), reverse=True)))
+
+
+async def _first_scan(memory: Memory, user_id: str, filters: Mapping[str, Any]) -> tuple[str, ...]:
+    page = await memory.list(user_id=user_id, memory_types=TYPES, limit=FIRST_SCAN, **filters)
+    return tuple(await asyncio.to_thread(_standing_ids, page.items))
+
+
+def _standing_ids(memories: Iterable[MemoryItem]) -> list[str]:
+    return [one.id for one in memories if is_standing(one)]
+
+
+def _matches(memory: MemoryItem, filters: Mapping[str, Any]) -> bool:
+    return all(value is None or getattr(memory, name) == value for name, value in filters.items())

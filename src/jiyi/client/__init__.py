@@ -12,6 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self, cast
 
+from pydantic import BaseModel
+
 from .. import memory as engine
 from .. import validation
 from ..areas.jobs import Jobs
@@ -38,6 +40,7 @@ from ..models import (
 from ..read.rerank import Reranker
 from ..scope import explain_arguments
 from ..settings import Settings, load_settings
+from ..text.fence import Fence
 from ..write.accept import Accepted, What, accept
 from ..write.change import changed_fields
 from ..write.drafts import Extractor
@@ -59,9 +62,12 @@ class Memory:
     def __init__(self, url: str, *, key: str | None = None, settings: Settings | None = None) -> None:
         """Nothing is sent before it is opened or used. Without `key`, the setting `client.key` counts."""
         settings = settings or load_settings()
-        self._runtime = Runtime(settings=settings, where=url, meter=Meter())
         secret = settings.client.key
-        self._server = Connection(url, key or (None if secret is None else secret.get_secret_value()), settings.client)
+        key = key or (None if secret is None else secret.get_secret_value())
+        # The store's secret stays on the server. Without a key, blocks differ between processes.
+        fence = Fence() if key is None else Fence.derived(key)
+        self._runtime = Runtime(settings=settings, where=url, meter=Meter(), fence=fence)
+        self._server = Connection(url, key, settings.client)
         self.jobs = areas.Jobs(self._server, settings)
         self.keys = areas.Keys(self._server)
         self.synonyms = areas.Synonyms(self._server, settings)
@@ -141,6 +147,20 @@ class Memory:
     delete = served(engine.Memory.delete, "DELETE", ONE, Deletion)
     delete_all = served(engine.Memory.delete_all, "DELETE", "/v1/memories", Deletion, extra={"all": True})
 
+    async def standing(
+        self,
+        *,
+        user_id: str,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        group_id: str | None = None,
+    ) -> Sequence[MemoryItem]:
+        """List the wishes and limits of a user that apply to every answer, newest first. The server keeps them, because
+        a client cannot follow the change feed."""
+        scope = {"session_id": session_id, "agent_id": agent_id, "group_id": group_id}
+        params = {"user_id": validation.name("user_id", user_id), **scope}
+        return (await self._server.get("/v1/standing", _Standing, **params)).items
+
     @like(engine.Memory.add)
     async def add(
         self,
@@ -197,6 +217,10 @@ class Memory:
             headers={} if version is None else {"If-Match": f'"{version}"'},
             repeatable=version is not None,  # the version makes a second request fail
         )
+
+
+class _Standing(BaseModel):
+    items: tuple[MemoryItem, ...]
 
 
 def _header_key(key: str | None) -> str:

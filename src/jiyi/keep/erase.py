@@ -1,6 +1,6 @@
 """Delete memories everywhere: profiles lose the lines that repeat them, and episodes that contain them go too."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from ..embed import Embedder
@@ -27,6 +27,29 @@ async def erase(
 ) -> Deletion:
     """Delete in one transaction, then embed rewritten memories and scrub free space of the database."""
     done = await store.deletions.delete(user_id, memory_ids, with_sources=with_sources, rewrite=rewriter(rules))
+    return receipt(done, [*await _finish(store, embedder, done), *await store.database.scrub(everything=False)])
+
+
+async def erase_each(
+    store: Store,
+    embedder: Embedder,
+    rules: KeywordRules,
+    wanted: Mapping[str, Sequence[str]],
+    *,
+    with_sources: bool,
+    all_or_none: bool,
+) -> dict[str, Deletion]:
+    """Do the same with memories of several users, in one transaction."""
+    done = await store.deletions.delete_each(
+        wanted, with_sources=with_sources, rewrite=rewriter(rules), all_or_none=all_or_none
+    )
+    notes = {user_id: await _finish(store, embedder, erasure) for user_id, erasure in done.items()}
+    left = await store.database.scrub(everything=False)
+    return {user_id: receipt(erasure, [*notes[user_id], *left]) for user_id, erasure in done.items()}
+
+
+async def _finish(store: Store, embedder: Embedder, done: Erasure) -> list[str]:
+    """Embed rewritten memories; return notes for the receipt."""
     notes = []
     if done.rewritten:
         try:
@@ -41,7 +64,7 @@ async def erase(
             else f"{done.kept_messages:,} messages stay, and searches find them, because they state more than that"
         )
         notes.append(f"{stay}: delete with sources to remove {'it' if done.kept_messages == 1 else 'them'} too")
-    return receipt(done, [*notes, *await store.database.scrub(everything=False)])
+    return notes
 
 
 async def erase_all(store: Store, index: SearchIndex, user_id: str) -> Deletion:

@@ -16,7 +16,7 @@ from ..languages.words import normalise
 from ..models import RELEVANT, Hit, MemoryItem, utc_now
 from ..roles import role_kind, told_by
 from ..text.budget import token_bound
-from ..text.fence import CLOSING, NOTICES, OPENING, harmless, is_context, strip_context
+from ..text.fence import NOTICES, Fence, is_context, one_line, quoted, strip_context
 from .hits import as_they_were, dated_text
 
 __all__ = ["ContextLanguage", "Style", "is_context", "log_degraded", "render_context", "strip_context"]
@@ -107,6 +107,7 @@ def select_for_context(hits: Sequence[Hit], small_talk: str | None = None) -> li
 def render_context(
     memories: Sequence[MemoryItem],
     *,
+    fence: Fence,
     max_tokens: int,
     style: Style,
     language: ContextLanguage,
@@ -124,8 +125,9 @@ def render_context(
     found = (line for memory in distinct if (line := _line(memory, frame, longest, weak, standing)).text)
     lines = list(islice(found, MAX_LINES + len(standing) if style == "bullets" else None))
     budget, count = max_tokens, cache(count)
-    while shown := _fill(lines, frame, style, budget, count):
-        block = _layout(shown, frame, style)
+    empty = count(fence.block(_layout((), frame, style)))
+    while shown := _fill(lines, frame, style, budget - empty, count):
+        block = fence.block(_layout(shown, frame, style))
         over = count(block) - max_tokens
         if over <= 0:
             return block
@@ -250,7 +252,7 @@ class _Line:
     whole: bool
 
     def __str__(self) -> str:
-        return f"- {self.label}{self.text}{'' if self.whole else '…'}"
+        return f"- {self.label}{quoted(self.text if self.whole else self.text + '…')}"
 
 
 def _line(memory: MemoryItem, frame: _Frame, longest: int, weak: Collection[str], standing: Collection[str]) -> _Line:
@@ -263,9 +265,9 @@ def _line(memory: MemoryItem, frame: _Frame, longest: int, weak: Collection[str]
         role = memory.data.get("role", "user")
         # A speaker must not pass as a role by choosing its name.
         known = frame.roles.get(role_kind(role)) if role_kind(speaker) == role_kind(role) else None
-        label += f"{known}: " if known else f"{harmless(f'{speaker[:_LONGEST_SPEAKER]}:')} "
+        label += f"{known or quoted(speaker[:_LONGEST_SPEAKER])}: "
     content = dated_text(memory) or memory.content
-    return _Line(section, memory.occurred_at, label, harmless(content[:longest]), whole=len(content) <= longest)
+    return _Line(section, memory.occurred_at, label, one_line(content[:longest]), whole=len(content) <= longest)
 
 
 def _is_quoted(memory: MemoryItem) -> bool:
@@ -275,8 +277,8 @@ def _is_quoted(memory: MemoryItem) -> bool:
 
 
 def line_text(memory: MemoryItem) -> str:
-    """Return the text of a memory as a block shows it."""
-    return harmless(dated_text(memory) or memory.content)
+    """Return the text of a memory as a block shows it, in quotes."""
+    return quoted(dated_text(memory) or memory.content)
 
 
 def _speaker(memory: MemoryItem) -> str | None:
@@ -284,30 +286,29 @@ def _speaker(memory: MemoryItem) -> str | None:
     return next((name.strip() for name in names if isinstance(name, str) and name.strip()), None)
 
 
-def _layout(lines: Sequence[_Line], frame: _Frame, style: Style) -> str:
+def _layout(lines: Sequence[_Line], frame: _Frame, style: Style) -> list[str]:
     if style == "bullets":
-        return "\n".join((OPENING, frame.notice, frame.bullets, *map(str, lines), CLOSING))
-    parts = [OPENING, frame.notice, frame.title]
+        return [frame.notice, frame.bullets, *map(str, lines)]
+    parts = [frame.notice, frame.title]
     for section, heading in frame.headings.items():
         inside = [line for line in lines if line.section == section]
         if section == "happened":
             inside.sort(key=lambda line: line.at)
         if inside:
             parts += ["", heading, *map(str, inside)]
-    return "\n".join((*parts, CLOSING))
+    return parts
 
 
 # -- budget -----------------------------------------------------------------------------------------------------------
 
 
-def _fill(lines: Sequence[_Line], frame: _Frame, style: Style, max_tokens: int, count: Count) -> list[_Line]:
+def _fill(lines: Sequence[_Line], frame: _Frame, style: Style, left: int, count: Count) -> list[_Line]:
     """Return as many lines as fit, best first: cut to a share each, then extended into the room that is left."""
 
     def cost(text: object) -> int:
-        return count(f"{OPENING}\n{text}") - alone
+        return count(f"{frame.title}\n{text}") - alone
 
-    alone = count(OPENING)
-    left = max_tokens - count(_layout((), frame, style))
+    alone = count(frame.title)
     share = max(left // max(1, min(len(lines), _SHARES)), _LEAST_SHARE)
     shown: list[tuple[_Line, _Line]] = []
     opened: set[Section] = set()

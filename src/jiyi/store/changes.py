@@ -13,7 +13,7 @@ from ..models import from_micros
 from .contract import FeedPosition, SearchSnapshot
 from .database import Database, Inserts, Repository
 from .session import Session
-from .tables import SHARED, ChangeRow, SynonymRow
+from .tables import SHARED, ChangeRow, MemoryRow, SynonymRow
 
 SETTLE_PAUSES_S = (0.002, 0.01, 0.03, 0.06, 0.1, 0.1)
 
@@ -44,6 +44,19 @@ _SNAPSHOT: Any = sa.union_all(
 
 _HAS_SYNONYMS = sa.select(sa.exists().where(SynonymRow.user_id.in_([sa.bindparam("user_id"), sa.bindparam("shared")])))
 MOST_POSITIONS = 10_000
+
+_ENTRY = sa.select(ChangeRow.memory_id, sa.type_coerce(ChangeRow.changed_at, sa.BigInteger)).where(
+    ChangeRow.user_id.in_([sa.bindparam("user_id"), sa.bindparam("erased"), sa.bindparam("shared")]),
+    ChangeRow.seq == sa.bindparam("seen"),
+)
+_TYPES: sa.BindParameter[list[str]] = sa.bindparam("memory_types", expanding=True)
+_CHANGED = (
+    sa.select(ChangeRow.memory_id)
+    .join(MemoryRow, sa.and_(MemoryRow.user_id == ChangeRow.user_id, MemoryRow.id == ChangeRow.memory_id))
+    .where(ChangeRow.user_id == sa.bindparam("user_id"), ChangeRow.seq > sa.bindparam("seen"))
+    .where(MemoryRow.status == "active", MemoryRow.memory_type.in_(_TYPES))
+    .distinct()
+)
 
 
 async def tell(session: Session, user_id: str, memory_ids: Sequence[str], action: str) -> None:
@@ -97,6 +110,22 @@ class Changes(Repository):
         return SearchSnapshot(
             newest, {keyword: sorted(some, key=lambda one: (-one[1], one[0])) for keyword, some in by_word.items()}
         )
+
+    async def position(self, user_id: str) -> FeedPosition | None:
+        """Return the newest change that concerns a user. Nothing is read again while nobody has committed."""
+        return (await self.search_snapshot(user_id, ())).position
+
+    async def changed_since(
+        self, user_id: str, seen: FeedPosition | None, memory_types: Sequence[str]
+    ) -> list[str] | None:
+        """Return the ids of active memories of these types that changed after a position; None if the feed does not
+        have that entry any more: the user was deleted, or the store is another copy."""
+        names: dict[str, Any] = {"user_id": user_id, "erased": erased(user_id), "shared": SHARED}
+        names |= {"seen": 0 if seen is None else seen.seq, "memory_types": list(memory_types)}
+        entry, changed = await self._database.select(user_id, (_ENTRY, names), (_CHANGED, names))
+        if seen is not None and [(name, from_micros(at)) for name, at in entry] != [(seen.memory_id, seen.changed_at)]:
+            return None
+        return [memory_id for (memory_id,) in changed]
 
     async def users_since(self, seen: int) -> tuple[int, list[str]]:
         """Return a change number up to which nothing is missing, and the users whose memories changed since `seen`.

@@ -15,6 +15,7 @@ from ..errors import InvalidInput, StoreError
 from ..models import Migration, to_micros, utc_now
 from .contract import Advance
 from .database import Database
+from .secrets import SecretRow
 from .session import Session
 from .tables import SHARED, FileRow, PackedIndexRow
 from .types import METADATA
@@ -81,8 +82,9 @@ def _is_mark() -> ColumnElement[bool]:
     return and_(FileRow.user_id == SHARED, FileRow.path == MARK)
 
 
-# Parents first. Packed indexes are made anew where they are needed.
-TABLES: Sequence[Table] = [table for table in METADATA.sorted_tables if table.name != PackedIndexRow.__tablename__]
+# Parents first. Packed indexes are made anew where they are needed, and each store has its own secrets.
+NOT_COPIED = {PackedIndexRow.__tablename__, SecretRow.__tablename__}
+TABLES: Sequence[Table] = [table for table in METADATA.sorted_tables if table.name not in NOT_COPIED]
 
 
 def _rows_of(table: Table) -> ColumnElement[bool] | None:
@@ -148,7 +150,7 @@ async def replace(source: Database, target: Database, advance: Advance) -> dict[
     counts = {table.name: await _count(source, table) for table in TABLES}
 
     async def work(session: Session) -> None:
-        for table in reversed(METADATA.sorted_tables):
+        for table in (PackedIndexRow.__table__, *reversed(TABLES)):
             await session.execute(delete(table))
         done = 0
         for table in TABLES:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import and_, delete, func, insert, or_, select, update
 
+from ..errors import NotFound
 from ..ids import erased, new_id
 from ..models import utc_now
 from . import jobs
@@ -16,7 +17,7 @@ from .database import ITS_USER, Repository, chunks, from_row, writes
 from .edits import bring_back, reopen, revision_values
 from .entries import insert_index
 from .erasures import ERASE
-from .memories import known_by_hash
+from .memories import known_by_hash, memory_rows
 from .messages import delete_messages
 from .projections import request_erasure
 from .session import Session
@@ -312,6 +313,42 @@ async def _count(session: Session, table: Any, where: Any) -> int:
     return await session.scalar(select(func.count()).select_from(table).where(where)) or 0
 
 
+async def _delete(
+    session: Session, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: Rewrite
+) -> Erasure:
+    """Remove memories and all that belongs to them, with the messages that state nothing else. `with_sources` also
+    removes messages that state more, and everything that came from these messages only. What a removed memory had
+    superseded holds again."""
+    done = Erasure()
+    gone = {one.id: one for one in await _held(session, user_id, memory_ids)}
+    asked = set(gone)
+    if not gone:
+        return done
+    messages = frozenset[str]().union(*(one.messages for one in gone.values()))
+    if not with_sources:
+        messages -= await _stating_more(session, user_id, messages, gone)
+    for one in await _from_messages(session, user_id, messages):
+        unsupported = one.messages <= messages or bool(one.data.get("joined"))  # joined: it quotes all of its messages
+        if one.id not in gone and one.memory_type not in GROWING and unsupported:
+            gone[one.id] = one
+    again = await _stand_ins(session, user_id, gone)
+    for held in await _made_of(session, user_id, gone, messages):
+        left = rewrite(held, list(gone.values()), messages)
+        if left is None:
+            gone[held.id] = held
+        elif isinstance(left, Rewritten):
+            done.rewritten.append(await _rewrite(session, user_id, held, left))
+    done.restored = await _reopen(session, user_id, gone)
+    gone |= await _rests(session, user_id, done.restored)
+    done.derived = sorted(set(gone) - asked)
+    orphans = await _remove(session, user_id, gone, messages, done)
+    done.kept_messages = len({name for one in asked for name in gone[one].messages} - orphans)
+    for memory_id in again:
+        if memory_id not in gone and await _bring_back(session, user_id, memory_id):
+            done.restored.append(memory_id)
+    return done
+
+
 class Deletions(Repository):
     """Permanent deletion."""
 
@@ -319,39 +356,25 @@ class Deletions(Repository):
     async def delete(
         self, session: Session, user_id: str, memory_ids: Sequence[str], *, with_sources: bool, rewrite: Rewrite
     ) -> Erasure:
-        """Remove memories and all that belongs to them, with the messages that state nothing else. `with_sources` also
-        removes messages that state more, and everything that came from these messages only. What a removed memory had
-        superseded holds again."""
-        done = Erasure()
-        gone = {one.id: one for one in await _held(session, user_id, memory_ids)}
-        asked = set(gone)
-        if not gone:
+        return await _delete(session, user_id, memory_ids, with_sources=with_sources, rewrite=rewrite)
+
+    async def delete_each(
+        self, wanted: Mapping[str, Sequence[str]], *, with_sources: bool, rewrite: Rewrite, all_or_none: bool
+    ) -> dict[str, Erasure]:
+        """Remove memories of users in one transaction; with `all_or_none` nothing, and `NotFound`, if one does not
+        exist."""
+
+        async def work(session: Session) -> dict[str, Erasure]:
+            done = {}
+            for user_id, ids in wanted.items():
+                if all_or_none:
+                    there = await memory_rows(session, user_id, ids)
+                    if missing := [memory_id for memory_id in ids if memory_id not in there]:
+                        raise NotFound(f"user {user_id!r} has no memory {missing[0]!r}")
+                done[user_id] = await _delete(session, user_id, ids, with_sources=with_sources, rewrite=rewrite)
             return done
-        messages = frozenset[str]().union(*(one.messages for one in gone.values()))
-        if not with_sources:
-            messages -= await _stating_more(session, user_id, messages, gone)
-        for one in await _from_messages(session, user_id, messages):
-            unsupported = one.messages <= messages or bool(
-                one.data.get("joined")
-            )  # joined: it quotes all of its messages
-            if one.id not in gone and one.memory_type not in GROWING and unsupported:
-                gone[one.id] = one
-        again = await _stand_ins(session, user_id, gone)
-        for held in await _made_of(session, user_id, gone, messages):
-            left = rewrite(held, list(gone.values()), messages)
-            if left is None:
-                gone[held.id] = held
-            elif isinstance(left, Rewritten):
-                done.rewritten.append(await _rewrite(session, user_id, held, left))
-        done.restored = await _reopen(session, user_id, gone)
-        gone |= await _rests(session, user_id, done.restored)
-        done.derived = sorted(set(gone) - asked)
-        orphans = await _remove(session, user_id, gone, messages, done)
-        done.kept_messages = len({name for one in asked for name in gone[one].messages} - orphans)
-        for memory_id in again:
-            if memory_id not in gone and await _bring_back(session, user_id, memory_id):
-                done.restored.append(memory_id)
-        return done
+
+        return await self._database.write(list(wanted), work)
 
     @writes(ITS_USER)
     async def delete_user(self, session: Session, user_id: str) -> Erasure:

@@ -145,6 +145,19 @@ class Edits(Repository):
         await _refuse_twin(session, row, change)
         await _apply(session, row, change)
 
+    async def update_all(self, wanted: Sequence[tuple[str, ChangedMemory]]) -> None:
+        """Change memories of users in one transaction; nothing if one of them does not exist or has another version."""
+
+        async def work(session: Session) -> None:
+            for user_id, one in wanted:
+                row = await memory_row(session, user_id, one.id)
+                if one.version is not None and row.version != one.version:
+                    raise VersionConflict(one.id, one.version, row.version)
+                await _refuse_twin(session, row, one.change)
+                await _apply(session, row, one.change)
+
+        await self._database.write(sorted({user_id for user_id, _ in wanted}), work)
+
     @writes(ITS_USER)
     async def update_many(
         self, session: Session, user_id: str, wanted: Sequence[ChangedMemory]

@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from ..errors import InvalidInput, NotFound
 from ..models import MemoryItem, Page, SourceMessage, from_micros, to_micros
-from ..scope import Filter, Scope
+from ..scope import Filter
 from .contract import PAST, SAID
 from .database import Repository, chunks, from_row
 from .session import Rows, Session
@@ -30,6 +30,8 @@ from .types import Instant, JsonRows
 
 AT_ONCE = 500  # ids in one statement
 Selects = Callable[..., Awaitable[list[Rows]]]  # takes any number of `Read`
+# Allowed values of `session_id`, `agent_id` and `group_id`; None: any, but not none at all.
+Places = Mapping[str, Sequence[str] | None]
 
 
 async def memory_rows(session: Session, user_id: str, ids: Sequence[str]) -> dict[str, Row[MemoryRow]]:
@@ -273,25 +275,29 @@ class Memories(Repository):
             )
             return found
 
-    async def ids_in(self, place: Scope) -> list[str]:
-        """Return the ids of all memories of an agent, session or group: of every type, and archived and ended ones."""
-        async with self._database.reading(place.user_id) as session:
-            own = [
-                column == value
-                for column, value in (
-                    (MemoryRow.session_id, place.session_id),
-                    (MemoryRow.agent_id, place.agent_id),
-                    (MemoryRow.group_id, place.group_id),
-                )
-                if value is not None
-            ]
-            statement = select(MemoryRow.id).where(MemoryRow.user_id == place.user_id, *own).order_by(MemoryRow.id)
-            return await session.scalars(statement)
+    async def ids_in(self, user_id: str, places: Places) -> list[str]:
+        """Return the ids of all memories of agents, sessions or groups: of every type, and archived and ended ones."""
+        async with self._database.reading(user_id) as session:
+            statement = select(MemoryRow.id).where(MemoryRow.user_id == user_id, *_in_places(places))
+            return await session.scalars(statement.order_by(MemoryRow.id))
+
+    async def users_in(self, places: Places) -> list[str]:
+        """Return the users who have memories of agents, sessions or groups. It reads the memories of all users."""
+        async with self._database.reading(None) as session:
+            return sorted(await session.scalars(select(MemoryRow.user_id).where(*_in_places(places)).distinct()))
 
     async def users(self) -> list[str]:
         """Return the ids of all users who have memories or messages."""
         async with self._database.reading(None) as session:
             return await all_users(session)
+
+
+def _in_places(places: Places) -> list[ColumnElement[bool]]:
+    columns = {name: getattr(MemoryRow, name) for name in places}
+    return [
+        columns[name].is_not(None) if values is None else columns[name].in_(list(values))
+        for name, values in places.items()
+    ]
 
 
 def conditions(where: Filter) -> list[ColumnElement[bool]]:

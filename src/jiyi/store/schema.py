@@ -5,9 +5,10 @@ from pathlib import Path
 from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, insert, inspect, select
 
 from ..errors import NotAStore, SchemaTooNew
+from . import secrets
 from .types import METADATA
 
-HEAD = "0006"  # the newest file in migrations/versions; a test holds the two together
+HEAD = "0007"  # the newest file in migrations/versions; a test holds the two together
 
 # Alembic's own table, spelled out so that a fresh database can be stamped without loading Alembic.
 version_table = Table(
@@ -38,6 +39,7 @@ def prepare(connection: Connection, where: object) -> None:
     found = version(connection, where)
     if found is None:
         METADATA.create_all(connection, checkfirst=False)
+        secrets.renew(connection)
         version_table.create(connection, checkfirst=False)
         connection.execute(insert(version_table), {"version_num": HEAD})
     elif found != HEAD:

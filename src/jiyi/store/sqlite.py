@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from ..durable import make_folder
 from ..errors import NotAStore, StoreError, StoreUnavailable
-from . import schema
+from . import schema, secrets
 from .contract import CLOSED, Advance, StoreInfo
 from .database import Database, Work
 from .session import Read, Rows, Session
@@ -147,6 +147,12 @@ class SqliteDatabase(Database):
     def _copy(self, path: Path) -> None:
         with self._started().connect() as connection:
             connection.exec_driver_sql(COPY, (str(path),))
+        copied = _engine(path, self._busy_timeout_s)
+        try:
+            with copied.execution_options(begin=BEGIN_TO_WRITE).begin() as connection:
+                secrets.renew(connection)
+        finally:
+            copied.dispose()
 
     async def _clean(self, *, rewrite: bool) -> list[str]:
         """Empty the log and rewrite the file; return what is left."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .projections import Projections
     from .record_io import Records
     from .relations import Relations
+    from .secrets import Secrets
     from .synonyms import Synonyms
     from .units import Units
     from .usage import LlmUsage, Recalls, Statistics
@@ -65,6 +66,7 @@ class Store:
     recalls: Recalls
     records: Records
     relations: Relations
+    secrets: Secrets
     statistics: Statistics
     synonyms: Synonyms
     units: Units

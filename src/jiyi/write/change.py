@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Unpack
@@ -14,7 +14,7 @@ from ..memory_types import layer_of
 from ..models import MemoryItem, Revision, Unset, utc_now
 from ..roles import told_by
 from ..scope import Changes
-from ..store.contract import EXTRACTED, STATED, Change
+from ..store.contract import EXTRACTED, STATED, Change, ChangedMemory
 from ..store.store import Store
 from ..text.passages import summarise
 from .build import statement_hash
@@ -91,6 +91,43 @@ async def change(
             if version is not None or attempt == TRIES - 1:
                 raise
     return await existing(store, user_id, memory.id)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedChange:
+    """A change of a memory that depends on its present state."""
+
+    user_id: str
+    memory_id: str
+    changes: Callable[[MemoryItem], Changes]
+
+
+async def change_all(
+    wanted: Sequence[WantedChange], *, actor: str, store: Store, embedder: Embedder, rules: KeywordRules
+) -> list[MemoryItem]:
+    """Change memories of any users in one transaction, or none of them. If another writer was faster, the changes are
+    made to the new states."""
+    for attempt in range(TRIES):
+        memories = [await existing(store, one.user_id, one.memory_id) for one in wanted]
+        given = [changed_fields(**one.changes(memory)) for one, memory in zip(wanted, memories, strict=True)]
+        prepared = [
+            await asyncio.to_thread(partial(prepare, memory, fields, rules, action="update", actor=actor, reason=None))
+            for memory, fields in zip(memories, given, strict=True)
+        ]
+        changes, _ = await embed_changes(prepared, memories, embedder)
+        pairs = zip(memories, changes, strict=True)
+        try:
+            await store.edits.update_all(
+                [
+                    (memory.user_id, ChangedMemory(id=memory.id, change=one, version=memory.version))
+                    for memory, one in pairs
+                ]
+            )
+            break
+        except VersionConflict:
+            if attempt == TRIES - 1:
+                raise
+    return [await existing(store, memory.user_id, memory.id) for memory in memories]
 
 
 async def restore(

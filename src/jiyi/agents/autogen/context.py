@@ -28,7 +28,7 @@ from ...errors import JiyiError
 from ...memory import Memory
 from ...models import Hit, Message
 from ...read.accesses import asked_by
-from ...text.fence import harmless
+from ...text.fence import quoted
 from ..chat import Chat, Turn
 from ..recall import Recalled
 from ..recall_agent import MemRecallAgent
@@ -200,7 +200,8 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         ]
         if not present:
             return ""
-        return f"{_HEADINGS[self.tools.language]}\n{notes(hits, self.tools.language, standing)}"
+        fence = await self.tools.conversation.fence()
+        return f"{_HEADINGS[self.tools.language]}\n{notes(hits, self.tools.language, fence, standing)}"
 
     async def _store_turn(self) -> None:
         """Queue the messages that are new since the last turn."""
@@ -286,7 +287,7 @@ class MemoryContext(ChatCompletionContext, Component[MemoryContextConfig]):
         if not receipt.memories:
             return result
         saved = receipt.memories[0]
-        text = _OFFLOADED[self.tools.language].format(key=key_of(saved), summary=harmless(saved.summary))
+        text = _OFFLOADED[self.tools.language].format(key=key_of(saved), summary=quoted(saved.summary))
         return result.model_copy(update={"content": text})
 
     def _to_config(self) -> MemoryContextConfig:

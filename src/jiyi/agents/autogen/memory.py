@@ -10,7 +10,7 @@ from autogen_core.model_context import ChatCompletionContext
 from autogen_core.models import LLMMessage, SystemMessage, UserMessage
 from pydantic import BaseModel, TypeAdapter
 
-from ...engine import runtime
+from ...engine import fence_of, runtime
 from ...errors import InvalidInput
 from ...memory import Memory
 from ...models import Hit, MemoryItem
@@ -104,9 +104,9 @@ class JiyiMemory(AutoGenMemory, Component[JiyiMemoryConfig]):
         if not recalled.ids:
             await context.load_state({**state, "messages": rest})
             return
-        ours = SystemMessage(
-            content=f"{self._heading}\n{notes(recalled.hits, self._binding.language or 'en', recalled.standing)}"
-        )
+        fence = await fence_of(await self._source.get())
+        block = notes(recalled.hits, self._binding.language or "en", fence, recalled.standing)
+        ours = SystemMessage(content=f"{self._heading}\n{block}")
         last = max((at for at, message in enumerate(rest) if isinstance(message, UserMessage)), default=len(rest))
         for at in (0, last):  # a buffered context drops a message in front: then put it before the last user message
             await context.load_state({**state, "messages": _MESSAGES.dump_python([*rest[:at], ours, *rest[at:]])})

@@ -81,14 +81,17 @@ async def _profile(tools: MemoryTools) -> str:
         **conversation.filters,
     )
     best = sorted(page.items, key=lambda memory: -memory.importance)  # stable: of equal ones, the newest first
-    block = render_context(best, max_tokens=PROFILE_TOKENS, style="sections", language=tools.language)
+    fence = await conversation.fence()
+    block = render_context(best, fence=fence, max_tokens=PROFILE_TOKENS, style="sections", language=tools.language)
     return block or TEXTS[tools.language]["empty"]
 
 
 async def _recent(tools: MemoryTools) -> str:
     listed = await list_memories.run(tools.conversation, ListMemoriesInput(limit=RECENT_MEMORIES))
     found = listed.model_copy(update={"next_cursor": None})
-    return found.text(PHRASES[tools.language]) if found.memories else TEXTS[tools.language]["empty"]
+    if not found.memories:
+        return TEXTS[tools.language]["empty"]
+    return str(found.text(PHRASES[tools.language], await tools.conversation.fence()))
 
 
 async def _memory(memory_key: str, tools: MemoryTools) -> str:
@@ -96,7 +99,7 @@ async def _memory(memory_key: str, tools: MemoryTools) -> str:
         memory = await tools.conversation.get(memory_key)
     except (NotFound, ValueError):
         raise _unknown(MEMORIES + memory_key) from None
-    return GetMemoryDetailOutput.of(memory, 0).text(PHRASES[tools.language])
+    return GetMemoryDetailOutput.of(memory, 0).text(PHRASES[tools.language], await tools.conversation.fence())
 
 
 def prompts(language: ToolLanguage) -> list[types.Prompt]:

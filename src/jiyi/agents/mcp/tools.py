@@ -9,7 +9,7 @@ import mcp_types as types
 
 from ...models import Value
 from ..tools import MemoryTools, Tool, ToolLanguage, ToolResult
-from ..tools.outputs import GetMemoryDetailOutput
+from ..tools.outputs import GetMemoryDetailOutput, harmless_json
 
 MEMORIES = "jiyi://memories/"
 
@@ -135,7 +135,7 @@ async def fetch(tools: MemoryTools, arguments: Mapping[str, Any]) -> types.CallT
 
 
 def _as_json(output: Value) -> types.CallToolResult:
-    data = output.model_dump(mode="json")
+    data = harmless_json(output.model_dump(mode="json"))
     return types.CallToolResult(
         content=[types.TextContent(text=json.dumps(data, ensure_ascii=False))], structured_content=data
     )

@@ -23,7 +23,7 @@ from ...languages.words import normalise
 from ...memory import Memory
 from ...models import Value
 from ...sync import Memory as SyncMemory
-from ...text.fence import harmless
+from ...text.fence import harmless, named
 from ..chat import part
 from ..recall import Conversation, await_in, engine_of
 from .definitions import LANGMEM_TOOLS, TOOLS, Refused, SearchMemoryInput, Tool
@@ -190,7 +190,7 @@ class MemoryTools:
     async def _run(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
         tool = self._tools.get(name)
         if tool is None:
-            raise Refused("unknown_tool", name=harmless(str(name)), tools=", ".join(self._tools))
+            raise Refused("unknown_tool", name=named(str(name)), tools=", ".join(self._tools))
         given = self._read(tool, arguments)
         if isinstance(given, _SEARCHES):
             earlier = self._just_searched(given)
@@ -200,7 +200,7 @@ class MemoryTools:
                 return ToolResult(text=self._phrases["repeated"].format(keys=keys), data={"repeated": True})
         output: ToolOutput = await tool.run(self.conversation, given)
         self._count(given, output)
-        return ToolResult(text=output.text(self._phrases), data=output.model_dump(mode="json"))
+        return ToolResult(text=output.text(self._phrases, await self.conversation.fence()), data=output.data())
 
     def _read(self, tool: Tool, arguments: str | Mapping[str, Any] | None) -> ToolInput:
         try:
@@ -216,7 +216,7 @@ class MemoryTools:
             raise Refused("bad_arguments", name=tool.name, problems=problems) from None
 
     def _problem(self, tool: Tool, problem: Any) -> str:
-        place = harmless(".".join(map(str, problem["loc"]))[:100]) or tool.name
+        place = named(".".join(map(str, problem["loc"]))[:100] or tool.name)
         if problem["type"] == "missing":
             return f"{place}: {self._phrases['missing']}"
         if problem["type"] == "extra_forbidden":
@@ -341,4 +341,4 @@ def _key(arguments: str | Mapping[str, Any] | None) -> str:
     if not isinstance(given, Mapping):
         return "?"
     names = ("memory_key", "id", "memory_id", "key")
-    return next((harmless(str(given[name])[:100]) for name in names if given.get(name)), "?")
+    return next((named(str(given[name])[:100]) for name in names if given.get(name)), "?")

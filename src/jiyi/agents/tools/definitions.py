@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from ... import validation
 from ...engine import runtime
 from ...models import MemoryItem
-from ...text.fence import harmless, strip_context
+from ...text.fence import named, strip_context
 from ..recall import Conversation, choose_hits, choose_standing, hits_to_fetch
 from .inputs import (
     MAX_HITS,
@@ -110,15 +110,15 @@ async def search_memories(conversation: Conversation, given: SearchMemoriesInput
         output: SearchMemoriesOutput = await search_memories.run(
             conversation, given.model_copy(update={"memory_types": None})
         )
-        return output.model_copy(update={"types_without_memories": tuple(map(harmless, given.memory_types))})
+        return output.model_copy(update={"types_without_memories": tuple(given.memory_types)})
     hits = found.hits if is_filtered else choose_hits(found.hits, standing, limit)
     return SearchMemoriesOutput(
         total_found=found.total_found,
         results=[MemorySearchResult.of(hit) for hit in hits],
         search_strategy_used=found.search_strategy_used,
         standing=[ListedMemory.of(one) for one in choose_standing(standing, hits, found.hits)],
-        expanded_keywords=list(map(harmless, found.expanded_keywords)) or None,
-        degraded=list(map(harmless, found.degraded)),
+        expanded_keywords=list(found.expanded_keywords) or None,
+        degraded=list(found.degraded),
         # A filter that matches nothing also searches 0 memories.
         nothing_stored=not found.searched and not await _has_any(conversation),
     )
@@ -215,7 +215,7 @@ async def list_memories(conversation: Conversation, given: ListMemoriesInput) ->
 async def _active(conversation: Conversation, key: str) -> MemoryItem:
     memory = await conversation.get(key)
     if memory.status != "active":
-        raise Refused("forgotten", key=harmless(key))
+        raise Refused("forgotten", key=named(key))
     return memory
 
 

@@ -1,5 +1,5 @@
-"""Texts for models: the guide, and the results of the tools as data and as text. A model may see the data as JSON, so
-the text of memories is escaped in it; in the text it is fenced as data too."""
+"""Texts for models: the guide, and the results of the tools as data and as text. In the text, recalled text is quoted
+and fenced as data; a model may see the data as JSON, so tags and control tokens are escaped in it."""
 
 import re
 import tomllib
@@ -11,7 +11,7 @@ from typing import Literal, Self
 from pydantic import JsonValue
 
 from ...models import RELEVANT, Hit, MemoryItem, Value
-from ...text.fence import CLOSING, NOTICES, OPENING, harmless
+from ...text.fence import NOTICES, Fence, harmless, named, one_line, quoted
 from .inputs import ToolLanguage
 
 Outcome = Literal["saved", "known", "updated", "archived", "erased"]
@@ -48,11 +48,15 @@ def guide(language: ToolLanguage, offered: Collection[str]) -> str:
 
 
 class ToolOutput(Value):
-    """The result of a tool."""
+    """The result of a tool. Its texts are as they are stored."""
 
-    def text(self, phrases: Phrases) -> str:
+    def text(self, phrases: Phrases, fence: Fence) -> str:
         """Render for a model."""
         raise NotImplementedError
+
+    def data(self) -> dict[str, JsonValue]:
+        """Return the same as JSON, with tags and control tokens escaped."""
+        return harmless_json(self.model_dump(mode="json"))
 
 
 class MemorySearchResult(Value):
@@ -72,14 +76,14 @@ class MemorySearchResult(Value):
     def of(cls, hit: Hit) -> Self:
         return cls(
             memory_key=key_of(hit),
-            summary=harmless(hit.summary[:SUMMARY]),
-            content_preview=harmless(hit.content_preview),
-            memory_type=harmless(hit.memory_type),
+            summary=one_line(hit.summary[:SUMMARY]),
+            content_preview=one_line(hit.content_preview),
+            memory_type=hit.memory_type,
             relevance_score=round(hit.relevance_score, 4),
             weak=hit.relevance_score < RELEVANT,
             created_at=hit.created_at,
-            keywords=[harmless(word) for word in hit.keywords],
-            metadata=harmless_json(hit.metadata),
+            keywords=list(hit.keywords),
+            metadata=hit.metadata,
         )
 
 
@@ -94,10 +98,10 @@ class ListedMemory(Value):
     def of(cls, memory: MemoryItem) -> Self:
         return cls(
             memory_key=key_of(memory),
-            summary=harmless(memory.summary),
-            memory_type=harmless(memory.memory_type),
+            summary=one_line(memory.summary),
+            memory_type=memory.memory_type,
             created_at=memory.created_at,
-            tags=[harmless(tag) for tag in memory.tags],
+            tags=list(memory.tags),
         )
 
 
@@ -111,13 +115,14 @@ class SearchMemoriesOutput(ToolOutput):
     nothing_stored: bool
     types_without_memories: tuple[str, ...] = ()  # the filter that was dropped because of that
 
-    def text(self, phrases: Phrases) -> str:
+    def text(self, phrases: Phrases, fence: Fence) -> str:
         parts = []
         if self.types_without_memories and self.results:
-            parts.append(phrases["other_types"].format(types=", ".join(self.types_without_memories)))
+            parts.append(phrases["other_types"].format(types=", ".join(map(named, self.types_without_memories))))
         if self.results or self.standing:
             always = (_standing_line(memory, phrases) for memory in self.standing)
-            parts.append(fenced((*always, *(_result_line(result, phrases) for result in self.results)), phrases))
+            lines = (*always, *(_result_line(result, phrases) for result in self.results))
+            parts.append(fenced(lines, phrases, fence))
         if self.results:
             parts.append(phrases["found"].format(shown=len(self.results), total=self.total_found))
             if phrases["details"] and any("…" in (one.summary[:1], one.summary[-1:]) for one in self.results):
@@ -125,7 +130,7 @@ class SearchMemoriesOutput(ToolOutput):
         else:
             parts.append(phrases["nothing_stored"] if self.nothing_stored else phrases["nothing_matched"])
         if self.degraded:
-            parts.append(phrases["degraded"].format(problems="; ".join(self.degraded)))
+            parts.append(phrases["degraded"].format(problems="; ".join(map(harmless, self.degraded))))
         return "\n".join(parts)
 
 
@@ -133,10 +138,11 @@ class ListMemoriesOutput(ToolOutput):
     memories: list[ListedMemory]
     next_cursor: str | None
 
-    def text(self, phrases: Phrases) -> str:
+    def text(self, phrases: Phrases, fence: Fence) -> str:
         if not self.memories:
             return phrases["none_listed"]
-        parts = [fenced(map(_listed_line, self.memories), phrases), phrases["listed"].format(shown=len(self.memories))]
+        lines = fenced(map(_listed_line, self.memories), phrases, fence)
+        parts = [lines, phrases["listed"].format(shown=len(self.memories))]
         if self.next_cursor:
             parts.append(phrases["next_page"].format(cursor=self.next_cursor))
         return "\n".join(parts)
@@ -165,25 +171,25 @@ class GetMemoryDetailOutput(ToolOutput):
         end = offset + len(part)
         return cls(
             memory_key=key_of(memory),
-            memory_type=harmless(memory.memory_type),
-            summary=harmless(memory.summary),
-            content="\n".join(map(harmless, part.splitlines())),
+            memory_type=memory.memory_type,
+            summary=one_line(memory.summary),
+            content="\n".join(map(one_line, part.splitlines())),
             offset=offset,
             total_characters=len(memory.content),
             next_offset=end if end < len(memory.content) else None,
             importance=memory.importance,
-            keywords=[harmless(word) for word in memory.keywords],
-            tags=[harmless(tag) for tag in memory.tags],
-            metadata=harmless_json(memory.metadata),
+            keywords=list(memory.keywords),
+            tags=list(memory.tags),
+            metadata=memory.metadata,
             version=memory.version,
             occurred_at=memory.occurred_at,
             created_at=memory.created_at,
             updated_at=memory.updated_at,
         )
 
-    def text(self, phrases: Phrases) -> str:
-        label = f"- [{self.memory_key}] ({self.memory_type}, {self.occurred_at.date().isoformat()})"
-        text = fenced((label, *(f"> {line}" for line in self.content.splitlines())), phrases)
+    def text(self, phrases: Phrases, fence: Fence) -> str:
+        label = f"- [{self.memory_key}] ({named(self.memory_type)}, {self.occurred_at.date().isoformat()})"
+        text = fenced((label, *(f"> {quoted(line)}" for line in self.content.splitlines())), phrases, fence)
         if self.next_offset is None:
             return text
         part = phrases["part"].format(start=self.offset, end=self.next_offset, total=self.total_characters)
@@ -204,20 +210,20 @@ class WrittenMemory(ToolOutput):
         return cls(
             memory_key=key_of(memory),
             outcome=outcome,
-            summary=harmless(memory.summary),
+            summary=one_line(memory.summary),
             version=memory.version,
             notes=tuple(notes),
         )
 
-    def text(self, phrases: Phrases) -> str:
+    def text(self, phrases: Phrases, fence: Fence) -> str:
         told = [phrases[self.outcome], *(phrases["note"].format(note=note) for note in self.notes)]
-        return "\n".join([*told, fenced([f"- [{self.memory_key}] {self.summary}"], phrases)])
+        return "\n".join([*told, fenced([f"- [{self.memory_key}] {quoted(self.summary)}"], phrases, fence)])
 
 
 def key_of(memory: Hit | MemoryItem) -> str:
     """Return the key to show to a model: the memory key, or the id if the key could be mistaken for markup."""
     key = memory.memory_key
-    return key if harmless(key) == key and not set(key) & set("[]()") else memory.id
+    return key if quoted(key) == f'"{key}"' and not set(key) & set("[]()") else memory.id
 
 
 def harmless_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -226,36 +232,35 @@ def harmless_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 def _harmless(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
-        return harmless(value)
+        return "\n".join(map(harmless, value.split("\n")))
     if isinstance(value, list):
         return [_harmless(inner) for inner in value]
     return harmless_json(value) if isinstance(value, dict) else value
 
 
-def fenced(lines: Iterable[str], phrases: Phrases) -> str:
-    return "\n".join((OPENING, NOTICES[phrases["language"]], *lines, CLOSING))
+def fenced(lines: Iterable[str], phrases: Phrases, fence: Fence) -> str:
+    return fence.block((NOTICES[phrases["language"]], *lines))
 
 
-def notes(hits: Iterable[Hit], language: ToolLanguage, standing: Iterable[MemoryItem] = ()) -> str:
+def notes(hits: Iterable[Hit], language: ToolLanguage, fence: Fence, standing: Iterable[MemoryItem] = ()) -> str:
     """Render recalled memories as one fenced block of summaries with keys, weak ones and standing ones marked."""
     phrases = PHRASES[language]
     always = (_standing_line(ListedMemory.of(memory), phrases) for memory in standing)
-    return fenced((*always, *(_result_line(MemorySearchResult.of(hit), phrases) for hit in hits)), phrases)
+    return fenced((*always, *(_result_line(MemorySearchResult.of(hit), phrases) for hit in hits)), phrases, fence)
 
 
 def _standing_line(memory: ListedMemory, phrases: Phrases) -> str:
-    return f"- [{memory.memory_key}] ({phrases['standing']}, {memory.memory_type}) {memory.summary[:SUMMARY]}"
+    label = f"({phrases['standing']}, {named(memory.memory_type)})"
+    return f"- [{memory.memory_key}] {label} {quoted(memory.summary[:SUMMARY])}"
 
 
 def _result_line(result: MemorySearchResult, phrases: Phrases) -> str:
     score = f"{result.relevance_score:.2f}{' ' + phrases['weak'] if result.weak else ''}"
-    return (
-        f"- [{result.memory_key}] ({score}, {result.memory_type}, {result.created_at.date().isoformat()})"
-        f" {result.summary}"
-    )
+    label = f"({score}, {named(result.memory_type or '')}, {result.created_at.date().isoformat()})"
+    return f"- [{result.memory_key}] {label} {quoted(result.summary)}"
 
 
 def _listed_line(memory: ListedMemory) -> str:
-    tags = "".join(f" #{tag}" for tag in memory.tags)
-    day = memory.created_at.date().isoformat()
-    return f"- [{memory.memory_key}] ({memory.memory_type}, {day}){tags} {memory.summary}"
+    tags = "".join(f" #{named(tag)}" for tag in memory.tags)
+    label = f"({named(memory.memory_type)}, {memory.created_at.date().isoformat()})"
+    return f"- [{memory.memory_key}] {label}{tags} {quoted(memory.summary)}"

@@ -16,15 +16,17 @@ from pydantic import JsonValue
 from ... import validation
 from ...agents.recall import choose_hits, choose_standing
 from ...agents.standing import standing_memories
-from ...engine import ids_in
+from ...engine import delete_many, has_reranker, ids_in, update_many, users_in
 from ...engine import owner_of as stored_owner
 from ...errors import InvalidInput, NotFound
 from ...ids import from_uuid, time_of, to_uuid
 from ...memory import Memory
 from ...models import RELEVANT, CandidateMemory, Deletion, Hit, MemoryItem, Message, Receipt, ReceiptState, Revision
 from ...roles import is_instruction, is_person
-from ...scope import Scope
-from .filters import ANY, ENTITIES, FilterTree, Owners, owner_of, user_shown
+from ...scope import Changes
+from ...store.memories import Places
+from ...write.change import WantedChange
+from .filters import ANY, ENTITIES, FilterTree, Owners, entity, owner_of, user_shown
 from .times import end_of, last_day, parse_time
 
 NEEDED = "one of user_id, agent_id, app_id and run_id is needed"
@@ -34,6 +36,8 @@ MAX_SCANNED = 20_000  # memories that one filtered listing reads
 QUESTION_MARKS = ("?", "？")
 EVENTS = {"add": "ADD", "restore": "UPDATE", "archive": "DELETE", "supersede": "UPDATE", "merge": "UPDATE"}
 SCOPES = {"agent_id": "agent_id", "run_id": "session_id", "app_id": "group_id"}
+EVERYTHING = dict.fromkeys(ENTITIES, ANY)
+CHANGEABLE = ("text", "metadata", "timestamp", "expiration_date")
 
 
 class Reach(Protocol):
@@ -83,7 +87,7 @@ class Mem0:
         said = parse_messages(messages)
         arguments: dict[str, Any] = {
             "user_id": self._owner(entities),
-            **{own: entities.get(name) for name, own in SCOPES.items()},
+            **{own: entity(name, entities.get(name)) for name, own in SCOPES.items()},
             "metadata": metadata,
             "occurred_at": None if timestamp is None else parse_time("timestamp", timestamp),
             "expires_at": None if expiration_date is None else end_of("expiration_date", expiration_date),
@@ -134,9 +138,12 @@ class Mem0:
         threshold: float | None = None,
         reference_date: Any = None,
         categories: Sequence[str] | None = None,
+        rerank: bool = False,
     ) -> list[dict[str, Any]]:
         """Return the best memories, best first; `score` is the probability that one answers the query. Without a
         threshold, wishes and limits of the user that always apply are among the last ones."""
+        if rerank and not has_reranker(self.memory):
+            raise InvalidInput("rerank", "needs a reranker: pip install jiyi-rerank")
         tree = FilterTree(filters)
         owners, scope = await self._owners(tree), self._scope(tree, categories)
         if len(owners) > MAX_USERS:
@@ -178,45 +185,45 @@ class Mem0:
         return {one: scores.get(one, 0.0) for one in chosen}
 
     async def update(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Change `text`, `metadata`, `timestamp` or `expiration_date`; null removes an expiration date."""
-        owner, own_id = await self._find(memory_id)
-        fields: dict[str, Any] = {}
-        if changes.get("text") is not None:
-            fields["content"] = changes["text"]
-        if changes.get("metadata") is not None:
-            fields["metadata"] = changes["metadata"]
-        if changes.get("timestamp") is not None:
-            fields["occurred_at"] = parse_time("timestamp", changes["timestamp"])
-        if "expiration_date" in changes:
-            date = changes["expiration_date"]
-            fields["expires_at"] = None if date is None else end_of("expiration_date", date)
-        if not fields:
-            raise InvalidInput("text", "give at least one of text, metadata, timestamp and expiration_date")
-        return shown(await self.memory.update(own_id, user_id=owner, actor=self.actor, **fields))
+        """Change `text`, `metadata`, `timestamp` or `expiration_date`: new metadata is added to what is there, and null
+        removes an expiration date."""
+        [changed] = await self.update_many({memory_id: changes})
+        return changed
+
+    async def update_many(self, wanted: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Change memories by id, all of them or none."""
+        changes = {memory_id: _changes(given) for memory_id, given in wanted.items()}
+        found = [WantedChange(*await self._find(memory_id), changes[memory_id]) for memory_id in wanted]
+        return [shown(item) for item in await update_many(self.memory, found, actor=self.actor)]
 
     async def delete(self, memory_id: str) -> Deletion:
         owner, own_id = await self._find(memory_id)
         return await self.memory.delete(own_id, user_id=owner)
 
-    async def delete_all(self, **entities: str | None) -> None:
-        """Delete the memories and messages of a user, or of one of their agents, apps or runs; `*`: of all users."""
-        given = {name: value for name, value in entities.items() if value}
+    async def delete_many(self, memory_ids: Sequence[str]) -> list[Deletion]:
+        """Delete memories, all of them or none; return a receipt for each of their users."""
+        by_owner: dict[str, list[str]] = {}
+        for owner, own_id in [await self._find(memory_id) for memory_id in memory_ids]:
+            by_owner.setdefault(owner, []).append(own_id)
+        done = await delete_many(self.memory, by_owner, with_sources=False, all_or_none=True)
+        return list(done.values())
+
+    async def delete_all(self, **entities: Any) -> list[Deletion]:
+        """Delete the memories and messages of a user, agent, app or run, or of what they have in common; `*` is any. As
+        in mem0, an agent, app or run without a user means that of all users. Return a receipt for each user."""
+        given = {name: value for name, raw in entities.items() if (value := entity(name, raw)) is not None}
         if not given:
             raise InvalidInput("user_id", NEEDED)
-        if set(given.values()) == {ANY}:
-            for owner in await self._everyone():
-                await self.erase(owner)
-            return
-        owner = self._owner(given)
-        inner = {own: given[name] for name, own in SCOPES.items() if name in given}
-        if owner == owner_of(given) and len(given) == 1:
-            await self.erase(owner)
-            return
-        for memory_id in await ids_in(self.memory, Scope(user_id=owner, **inner)):
-            try:
-                await self.memory.delete(memory_id, user_id=owner, with_sources=True)
-            except NotFound:
-                continue  # it went with another one
+        places = {own: None if given[name] == ANY else [given[name]] for name, own in SCOPES.items() if name in given}
+        owners = await self._owners_to_delete(given, places)
+        if places and given != EVERYTHING:
+            alone = owner_of(given) if len(given) == 1 else None  # the user that is named after an agent, app or run
+            whole = [owner for owner in owners if owner == alone]
+        else:
+            whole = owners
+        parts = {owner: await ids_in(self.memory, owner, places) for owner in owners if owner not in whole}
+        done = await delete_many(self.memory, parts, with_sources=True, all_or_none=False) if parts else {}
+        return [*done.values(), *[await self.erase(owner) for owner in whole]]
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
         owner, own_id = await self._find(memory_id)
@@ -251,10 +258,22 @@ class Mem0:
             raise NotFound(f"there is no user {owner!r}")
         return owner
 
-    def _owner(self, entities: Mapping[str, str | None]) -> str:
-        named = {name: validation.optional_name(name, value or None) for name, value in entities.items()}
-        if named.get("user_id") is None and not self.reach.all_users and self.reach.default_user is not None:
-            return self.reach.default_user
+    async def _owners_to_delete(self, given: Mapping[str, str], places: Places) -> list[str]:
+        """Return the users that a deletion is about."""
+        user_id = given.get("user_id")
+        if user_id == ANY:
+            return [owner for owner in await self._everyone() if user_shown(owner) or given == EVERYTHING]
+        if user_id is not None or not self._sees_several():
+            return [self._owner(given)]
+        return [owner for owner in await users_in(self.memory, places) if self.reach.may_see(owner)]
+
+    def _sees_several(self) -> bool:
+        return self.reach.all_users or self.reach.default_user is None
+
+    def _owner(self, entities: Mapping[str, Any]) -> str:
+        named = {name: entity(name, value) for name, value in entities.items()}
+        if named.get("user_id") is None and not self._sees_several():
+            return str(self.reach.default_user)
         owner = owner_of(named)
         if owner is None:
             raise InvalidInput("user_id", NEEDED)
@@ -263,15 +282,17 @@ class Mem0:
     async def _owners(self, tree: FilterTree) -> list[str]:
         """Return the users whose memories a filter can match, and which this caller may see."""
         owners: Owners | None = tree.owners()
-        if not self.reach.all_users and self.reach.default_user is not None:
-            only = self.reach.default_user
+        if not self._sees_several():
             named = tree.required("user_id")
-            return [only if named is None else self._allowed(named)]
+            return [str(self.reach.default_user) if named is None else self._allowed(named)]
         if owners is None:
             raise InvalidInput("filters", NEEDED)
-        if owners.names is None:
+        if owners.names is not None:
+            return [self._allowed(owner) for owner in sorted(owners.names)]
+        places = {own: values for name, own in SCOPES.items() if (values := tree.allowed(name)) is not None}
+        if not places:
             return list(await self._everyone())
-        return [self._allowed(owner) for owner in sorted(owners.names)]
+        return [owner for owner in await users_in(self.memory, places) if self.reach.may_see(owner)]
 
     def _scope(self, tree: FilterTree, categories: Sequence[str] | None) -> dict[str, Any]:
         scope: dict[str, Any] = {own: tree.required(name) for name, own in SCOPES.items()}
@@ -325,6 +346,31 @@ def _as_said(message: Message) -> CandidateMemory:
 
 def _is_statement(said: Sequence[Message]) -> bool:
     return len(said) == 1 and said[0].role == "user" and not said[0].text.rstrip().endswith(QUESTION_MARKS)
+
+
+def _changes(given: Mapping[str, Any]) -> Callable[[MemoryItem], Changes]:
+    """Return the fields of an update, from the state of the memory."""
+    if unknown := given.keys() - CHANGEABLE:
+        raise InvalidInput(min(unknown), f"cannot be changed; {', '.join(CHANGEABLE)} can")
+    fields: Changes = {}
+    if given.get("text") is not None:
+        fields["content"] = given["text"]
+    if given.get("timestamp") is not None:
+        fields["occurred_at"] = parse_time("timestamp", given["timestamp"])
+    if "expiration_date" in given:
+        date = given["expiration_date"]
+        fields["expires_at"] = None if date is None else end_of("expiration_date", date)
+    added = None if given.get("metadata") is None else validation.json_object("metadata", given["metadata"])
+    if not fields and added is None:
+        raise InvalidInput("text", f"give at least one of {', '.join(CHANGEABLE)}")
+    return lambda item: fields if added is None else {**fields, "metadata": {**item.metadata, **added}}
+
+
+def told_of(deleted: Sequence[Deletion]) -> str:
+    """Return the message for what `delete_all` did."""
+    if any(one.memories or one.messages for one in deleted):
+        return "Memories deleted successfully!"
+    return "No memories matched: nothing was deleted"
 
 
 def own_id_of(memory_id: str) -> str:

@@ -1,7 +1,7 @@
 """mem0's filters: a tree of AND, OR, NOT and conditions on the fields of a memory.
 
 A memory belongs to exactly one user here. mem0 also stores memories under an agent, an app or a run alone; these belong
-to a user named after it, such as `agent:travel`.
+to a user named after it, such as `agent:travel`. A filter without a user matches the memories of all users.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from ... import validation
 from ...errors import InvalidInput
 
 ENTITIES = ("user_id", "agent_id", "app_id", "run_id")
@@ -43,6 +44,15 @@ class Owners:
         return Owners(None if self.names is None or other.names is None else self.names | other.names)
 
 
+def entity(name: str, value: Any) -> str | None:
+    """Read an id as mem0 does: numbers are names, spaces around a name do not count, an empty name is an error."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise InvalidInput(name, f"must be a name, not {value!r}")
+    return validation.name(name, str(value).strip())
+
+
 def owner_of(entities: Mapping[str, str | None]) -> str | None:
     """Return the user of a memory with these entities, or None if there are none."""
     if entities.get("user_id"):
@@ -61,14 +71,18 @@ class FilterTree:
     def __init__(self, tree: Any) -> None:
         if not isinstance(tree, Mapping):
             raise InvalidInput("filters", "must be an object, such as {'user_id': 'mei'}")
-        self._tree = _named(tree)
+        self._tree = _with_entities(_named(tree))
         conditions = _check(self._tree, MAX_DEPTH)
         if conditions > MAX_CONDITIONS:
             raise InvalidInput("filters", f"has {conditions:,} conditions; the limit is {MAX_CONDITIONS}")
 
     def owners(self) -> Owners | None:
-        """Return the users whose memories can match; None if the filter names nobody."""
+        """Return the users whose memories can match; None if the filter names no user, agent, app or run."""
         return _owners(self._tree)
+
+    def allowed(self, name: str) -> list[str] | None:
+        """Return the values of which every match has one in a field; None: the filter does not say."""
+        return next((values for key, values in _allowed(self._tree) if key == name), None)
 
     def required(self, name: str) -> str | None:
         """Return the value that every match has in a field, if the filter says so."""
@@ -88,6 +102,32 @@ def _named(tree: Any) -> Any:
     if isinstance(tree, Mapping):
         return {CAMEL_CASE.get(key, key): _named(value) for key, value in tree.items()}
     return [_named(value) for value in tree] if isinstance(tree, list) else tree
+
+
+def _with_entities(tree: Any) -> Any:
+    """Read the names of users, agents, apps and runs as mem0 does."""
+    if isinstance(tree, list):
+        return [_with_entities(branch) for branch in tree]
+    if not isinstance(tree, Mapping):
+        return tree
+    return {
+        key: _entity_condition(key, value)
+        if key in ENTITIES
+        else _with_entities(value)
+        if key in ("AND", "OR", "NOT")
+        else value
+        for key, value in tree.items()
+    }
+
+
+def _entity_condition(key: str, condition: Any) -> Any:
+    if isinstance(condition, Mapping):
+        return {operator: _entity_condition(key, operand) for operator, operand in condition.items()}
+    if isinstance(condition, list):
+        return [_entity_condition(key, value) for value in condition]
+    if condition is None:
+        raise InvalidInput("filters", f"{key} must be a name, a list of names or a condition")
+    return entity(key, condition)
 
 
 def _branches(key: str, value: Any) -> list[Mapping[str, Any]]:
@@ -148,23 +188,20 @@ def _owners(tree: Mapping[str, Any]) -> Owners | None:
         elif key == "OR":
             inner = _owners_of_any(_branches(key, value))
         elif key == "user_id":
-            inner = _prefixed("", value)
+            names = _values(value)
+            inner = Owners(None if names is None else frozenset(names))
+        elif key in WITHOUT_USER:
+            inner = Owners(None)
         found = inner.both(found) if inner is not None else found
-    if found is None:
-        found = next((_prefixed(prefix, tree[name]) for name, prefix in WITHOUT_USER.items() if name in tree), None)
     return found
 
 
 def _owners_of_all(branches: list[Mapping[str, Any]]) -> Owners | None:
-    together: dict[str, Any] = {}  # so that a user and an agent in two branches are read together
     found: Owners | None = None
     for branch in branches:
-        if not set(branch) & {*together, "AND", "OR", "NOT"}:
-            together |= branch
-        elif (inner := _owners(branch)) is not None:
+        if (inner := _owners(branch)) is not None:
             found = inner.both(found)
-    named = _owners(together)
-    return found if named is None else named.both(found)
+    return found
 
 
 def _owners_of_any(branches: list[Mapping[str, Any]]) -> Owners | None:
@@ -177,18 +214,17 @@ def _owners_of_any(branches: list[Mapping[str, Any]]) -> Owners | None:
     return found if branches else None
 
 
-def _prefixed(prefix: str, condition: Any) -> Owners:
-    values = _values(condition)
-    return Owners(None if values is None else frozenset(prefix + value for value in values))
-
-
-def _required(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _allowed(tree: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     for key, value in tree.items():
         if key == "AND" or (key == "OR" and len(_branches(key, value)) == 1):
             for branch in _branches(key, value):
-                yield from _required(branch)
-        elif key not in ("OR", "NOT") and (values := _values(value)) is not None and len(values) == 1:
-            yield key, values[0]
+                yield from _allowed(branch)
+        elif key not in ("OR", "NOT") and (values := _values(value)) is not None:
+            yield key, values
+
+
+def _required(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    return ((key, values[0]) for key, values in _allowed(tree) if len(values) == 1)
 
 
 def _matches(tree: Mapping[str, Any], record: Record) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Self
 from ... import sync
 from ...errors import InvalidInput, NotFound
 from ...memory import Memory as Engine
-from .api import Everyone, Mem0
+from .api import EVERYTHING, Everyone, Mem0, told_of
 from .filters import ENTITIES
 
 _UNSET: Any = object()
@@ -52,9 +52,9 @@ class AsyncMemory:
         memory_type: str | None = None,
         prompt: str | None = None,
     ) -> dict[str, Any]:
-        """Add messages; with `infer=False` each becomes a memory as it is. `prompt` has no effect."""
-        if memory_type not in (None, "procedural_memory"):
-            raise InvalidInput("memory_type", f"{memory_type!r} is unknown; mem0 knows 'procedural_memory' only")
+        """Add messages; with `infer=False` each becomes a memory as it is. `memory_type` and `prompt` are refused."""
+        _refuse("memory_type", memory_type is not None, "a procedure is stored with `Memory.sessions.record_skill`")
+        _refuse("prompt", prompt is not None, "prompts are set with the setting llm.prompts")
         return await (await self._api()).add(
             messages,
             metadata=metadata,
@@ -83,7 +83,7 @@ class AsyncMemory:
     ) -> dict[str, Any]:
         """List memories, newest first. `user_id`, `agent_id`, `run_id` and `limit` of older versions work too."""
         wanted, top_k = _older_names(filters, top_k, older)
-        _refuse_expired(show_expired)
+        _refuse("show_expired", show_expired, "expired memories are not returned")
         _, found = await (await self._api()).get_all(wanted, page_size=top_k)
         return {"results": found}
 
@@ -100,12 +100,14 @@ class AsyncMemory:
         show_expired: bool = False,
         **older: Any,
     ) -> dict[str, Any]:
-        """Search memories, best first. `threshold` is compared with a probability; by default nothing is cut off.
-        `rerank` and `explain` have no effect."""
+        """Search memories, best first. `threshold` is compared with a probability; by default nothing is cut off. A
+        reranker that is installed is always used, so `rerank` only asks for one to be there. `explain` is refused."""
         wanted, top_k = _older_names(filters, top_k, older)
-        _refuse_expired(show_expired)
-        api = await self._api()
-        found = await api.search(query, wanted, top_k=top_k, threshold=threshold, reference_date=reference_date)
+        _refuse("show_expired", show_expired, "expired memories are not returned")
+        _refuse("explain", explain, "`Memory.search(explain=True)` of Jiyi shows the parts of a score")
+        found = await (await self._api()).search(
+            query, wanted, top_k=top_k, threshold=threshold, reference_date=reference_date, rerank=rerank
+        )
         return {"results": found}
 
     async def update(
@@ -131,8 +133,10 @@ class AsyncMemory:
     async def delete_all(
         self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
     ) -> dict[str, str]:
-        await (await self._api()).delete_all(user_id=user_id, agent_id=agent_id, run_id=run_id)
-        return {"message": "Memories deleted successfully!"}
+        """Delete the memories of a user, agent or run, or of what they have in common; an agent or run without a user
+        means that of all users."""
+        deleted = await (await self._api()).delete_all(user_id=user_id, agent_id=agent_id, run_id=run_id)
+        return {"message": told_of(deleted)}
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
         """List the changes of a memory, oldest first; none for one that does not exist."""
@@ -143,7 +147,7 @@ class AsyncMemory:
 
     async def reset(self) -> None:
         """Delete everything of all users."""
-        await (await self._api()).delete_all(user_id="*")
+        await (await self._api()).delete_all(**EVERYTHING)
 
     async def chat(self, query: str) -> str:
         raise NotImplementedError("mem0 has no chat either: see jiyi.agents.MemoryAgent")
@@ -245,16 +249,18 @@ def _older_names(filters: Mapping[str, Any] | None, top_k: int, older: dict[str,
     """Accept the entities and the limit as arguments, as mem0 did before version 2."""
     wanted = dict(filters or {})
     top_k = older.pop("limit", None) or top_k
-    wanted |= {name: older.pop(name) for name in ENTITIES if older.get(name) is not None}
+    named = {name: older.pop(name) for name in ENTITIES if older.get(name) is not None}
+    if twice := [name for name, value in named.items() if wanted.get(name, value) != value]:
+        raise InvalidInput(twice[0], "differs from the one in filters")
     unknown = [name for name, value in older.items() if name not in ENTITIES or value is not None]
     if unknown:
         raise TypeError(f"unexpected argument {unknown[0]!r}")
-    return wanted, top_k
+    return wanted | named, top_k
 
 
-def _refuse_expired(show_expired: bool) -> None:
-    if show_expired:
-        raise InvalidInput("show_expired", "is not offered: expired memories are not returned")
+def _refuse(argument: str, is_given: bool, instead: str) -> None:
+    if is_given:
+        raise InvalidInput(argument, f"is not offered: {instead}")
 
 
 def _warn_about(config: Any) -> None:

@@ -3,19 +3,22 @@
 They are left out of the OpenAPI document, which describes Jiyi's own API; docs/integrations/mem0.md lists them.
 """
 
-from typing import Annotated, Any
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Request, Response
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic_core import to_json
 
 from ... import __version__
-from ...compat.mem0.api import Mem0, own_id_of
+from ...compat.mem0.api import Mem0, own_id_of, told_of
 from ...compat.mem0.filters import ENTITIES
 from ...errors import InvalidInput
 from ...http_server import AsgiApp, AsgiScope, Message, Receive, Send
 from ...models import Deletion
-from ..auth import Anybody, Caller, Reader, Requires, Writer
+from ..auth import Anybody, Caller, Requires
 from ..errors import MEDIA_TYPE, HttpError
 from ..requests import MAX_ENTRIES, Limit, Name, QueryText
 from . import Id, make_router
@@ -25,18 +28,51 @@ router = make_router("mem0", prefix="")
 
 OWN_PATHS = ("ping", "entities", "batch", "exports", "summary", "feedback")
 PREFIXES = ("/v2/", "/v3/", "/api/", *(f"/v1/{name}/" for name in OWN_PATHS))
-NO_EFFECT = ("custom_categories", "custom_instructions", "agent_custom_instructions", "structured_data_schema")
 MAX_BATCH = 1_000
 
-Deleter = Annotated[Caller, Depends(Requires("delete"))]
 Page = Annotated[int, Query(ge=1, le=1_000_000)]
 Filters = dict[str, JsonValue]
 
 
-class Body(BaseModel):
-    """Unknown fields are accepted: each version of the clients sends a few more."""
+async def _refuse_others(request: Request) -> None:
+    """Refuse parameters that the route does not have, and a body where it has none: a condition that is ignored could
+    delete what it excludes."""
+    route: APIRoute = request.scope["route"]
+    known = {field.alias for field in route.dependant.query_params} | {"org_id", "project_id"}
+    for name, times in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if name not in known:
+            raise InvalidInput(name, f"is not a parameter of {request.method} {request.url.path}")
+        if times > 1:
+            raise InvalidInput(name, "is given more than once")
+    if route.body_field is None and await request.body():
+        raise InvalidInput("body", f"{request.method} {request.url.path} takes none")
 
-    model_config = ConfigDict(extra="allow")
+
+class Exactly(Requires):
+    """Dependency of a route that takes its own parameters only; of an organisation and a project there is one each."""
+
+    async def __call__(
+        self, request: Request, org_id: Literal["jiyi"] | None = None, project_id: Literal["default"] | None = None
+    ) -> Caller:
+        caller = await super().__call__(request)
+        await _refuse_others(request)
+        return caller
+
+
+AnyKey = Annotated[Caller, Depends(Exactly(None))]
+Reader = Annotated[Caller, Depends(Exactly("read"))]
+Writer = Annotated[Caller, Depends(Exactly("write"))]
+Deleter = Annotated[Caller, Depends(Exactly("delete"))]
+
+
+class Body(BaseModel):
+    """Unknown fields are refused: one that is ignored could be a condition."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    output_format: Literal["v1.1"] | None = None
+    org_id: Literal["jiyi"] | None = None
+    project_id: Literal["default"] | None = None
 
 
 class AddBody(Body):
@@ -54,22 +90,24 @@ class AddBody(Body):
 
     def entities(self) -> dict[str, str | None]:
         """Return the owner: given beside the messages or, by clients with typed options, in `filters`."""
-        found: dict[str, Any] = {name: getattr(self, name) or (self.filters or {}).get(name) for name in ENTITIES}
-        if not all(value is None or isinstance(value, str) for value in found.values()):
+        filters = self.filters or {}
+        if filters.keys() - set(ENTITIES) or not all(isinstance(value, str) for value in filters.values()):
             raise InvalidInput("filters", "must name the owner of new memories, such as {'user_id': 'mei'}")
-        return found
+        own = {name: value for name in ENTITIES if (value := getattr(self, name)) is not None}
+        if twice := [name for name, value in own.items() if filters.get(name, value) != value]:
+            raise InvalidInput("filters", f"{twice[0]} differs from the one beside the messages")
+        return {name: str(value) for name, value in {**filters, **own}.items()}
 
 
 class ReadBody(Body):
     filters: Filters | None = None
     categories: list[Name] | None = None
     metadata: dict[str, JsonValue] | None = None
-    show_expired: bool | None = None
+    show_expired: Literal[False] | None = None  # expired memories are not returned
+    latest_only: Literal[True] | None = None  # superseded memories are not returned
     fields: list[Name] | None = None
 
     def tree(self) -> Filters:
-        if self.show_expired:
-            raise InvalidInput("show_expired", "is not offered: expired memories are not returned")
         given: Filters = {**(self.filters or {})}
         of_metadata: Filters = {"metadata": self.metadata}
         return {"AND": [given, of_metadata]} if self.metadata else given
@@ -95,16 +133,42 @@ class SearchBody(ReadBody):
     top_k: Limit | None = None
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     reference_date: JsonValue = None
+    rerank: bool | None = None  # a reranker that is there is always used
+    keyword_search: bool | None = None  # words always count
 
 
-class BatchBody(BaseModel):
-    memories: Annotated[list[dict[str, JsonValue]], Field(min_length=1, max_length=MAX_BATCH)]
+class UpdateBody(Body):
+    text: str | None = None
+    metadata: dict[str, JsonValue] | None = None
+    timestamp: JsonValue = None
+    expiration_date: str | None = None
 
-    def ids(self) -> list[str]:
-        found = [one.get("memory_id") for one in self.memories]
-        if not all(isinstance(name, str) for name in found):
-            raise InvalidInput("memories", "each needs a memory_id")
-        return [str(name) for name in found]
+    def changes(self) -> dict[str, Any]:
+        return self.model_dump(exclude_unset=True, include={"text", "metadata", "timestamp", "expiration_date"})
+
+
+class BatchedUpdate(UpdateBody):
+    memory_id: Name
+
+
+class BatchedDelete(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    memory_id: Name
+
+
+class UpdatesBody(Body):
+    memories: Annotated[list[BatchedUpdate], Field(min_length=1, max_length=MAX_BATCH)]
+
+
+class DeletesBody(Body):
+    memories: Annotated[list[BatchedDelete], Field(min_length=1, max_length=MAX_BATCH)]
+
+
+def _each_once(memories: Sequence[BatchedUpdate | BatchedDelete]) -> None:
+    ids = [own_id_of(one.memory_id) for one in memories]
+    if twice := [name for name, times in Counter(ids).items() if times > 1]:
+        raise InvalidInput("memories", f"has the memory {twice[0]} more than once")
 
 
 def _api(caller: Caller) -> Mem0:
@@ -117,9 +181,11 @@ def _api(caller: Caller) -> Mem0:
     return Mem0(memory=caller.memory, reach=caller.access, actor=caller.access.actor("mem0"), erase=erase)
 
 
-async def _delete(caller: Caller, memory_id: str) -> None:
-    deletion = await _api(caller).delete(memory_id)
-    await log_deletion(caller, "memory.delete", own_id_of(memory_id), deletion)
+async def _delete_all(caller: Caller, **entities: str | None) -> str:
+    deleted = await _api(caller).delete_all(**entities)
+    for deletion in deleted:
+        await log_deletion(caller, "memories.delete", None, deletion)
+    return told_of(deleted)
 
 
 def _reply(value: Any, status: int = 200) -> Response:
@@ -127,24 +193,24 @@ def _reply(value: Any, status: int = 200) -> Response:
 
 
 @router.get("/v1/ping/", include_in_schema=False)
-async def ping(caller: Anybody) -> Response:
+async def ping(caller: AnyKey) -> Response:
     """mem0's clients check their key with it; they need some organisation and project."""
     return _reply({"status": "ok", "org_id": "jiyi", "project_id": "default", "version": __version__})
 
 
 @router.post("/v3/memories/add/", include_in_schema=False)
 async def add(caller: Writer, body: AddBody) -> Response:
-    added = await _api(caller).add(
-        body.messages,
-        metadata=body.metadata,
-        infer=body.infer is not False,
-        timestamp=body.timestamp,
-        expiration_date=body.expiration_date,
-        wait=body.async_mode is not True,
-        **body.entities(),
+    return _reply(
+        await _api(caller).add(
+            body.messages,
+            metadata=body.metadata,
+            infer=body.infer is not False,
+            timestamp=body.timestamp,
+            expiration_date=body.expiration_date,
+            wait=body.async_mode is not True,
+            **body.entities(),
+        )
     )
-    without_effect = [name for name in NO_EFFECT if (body.model_extra or {}).get(name) is not None]
-    return _reply({**added, "without_effect": without_effect} if without_effect else added)
 
 
 @router.post("/v3/memories/", include_in_schema=False)
@@ -168,14 +234,22 @@ async def search(caller: Reader, body: SearchBody) -> Response:
         threshold=body.threshold,
         reference_date=body.reference_date,
         categories=body.categories,
+        rerank=body.rerank is True,
     )
     return _reply({"results": body.project(found)})
 
 
 @router.delete("/v1/memories/", include_in_schema=False)
-async def delete_all(request: Request, caller: Deleter) -> Response:
-    await _api(caller).delete_all(**{name: request.query_params.get(name) for name in ENTITIES})
-    return _reply({"message": "Memories deleted successfully!"})
+async def delete_all(
+    caller: Deleter,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    app_id: str | None = None,
+    run_id: str | None = None,
+) -> Response:
+    return _reply(
+        {"message": await _delete_all(caller, user_id=user_id, agent_id=agent_id, app_id=app_id, run_id=run_id)}
+    )
 
 
 @router.get("/v1/memories/{memory_id}/", include_in_schema=False)
@@ -184,13 +258,14 @@ async def get(caller: Reader, memory_id: Id) -> Response:
 
 
 @router.put("/v1/memories/{memory_id}/", include_in_schema=False)
-async def update(caller: Writer, memory_id: Id, body: dict[str, JsonValue]) -> Response:
-    return _reply(await _api(caller).update(memory_id, body))
+async def update(caller: Writer, memory_id: Id, body: UpdateBody) -> Response:
+    return _reply(await _api(caller).update(memory_id, body.changes()))
 
 
 @router.delete("/v1/memories/{memory_id}/", include_in_schema=False)
 async def delete(caller: Deleter, memory_id: Id) -> Response:
-    await _delete(caller, memory_id)
+    deletion = await _api(caller).delete(memory_id)
+    await log_deletion(caller, "memory.delete", own_id_of(memory_id), deletion)
     return _reply({"message": "Memory deleted successfully!"})
 
 
@@ -200,17 +275,17 @@ async def history(caller: Reader, memory_id: Id) -> Response:
 
 
 @router.put("/v1/batch/", include_in_schema=False)
-async def batch_update(caller: Writer, body: BatchBody) -> Response:
-    api = _api(caller)
-    for memory_id, changes in zip(body.ids(), body.memories, strict=True):
-        await api.update(memory_id, changes)
+async def batch_update(caller: Writer, body: UpdatesBody) -> Response:
+    _each_once(body.memories)
+    await _api(caller).update_many({one.memory_id: one.changes() for one in body.memories})
     return _reply({"message": f"Successfully updated {len(body.memories)} memories"})
 
 
 @router.delete("/v1/batch/", include_in_schema=False)
-async def batch_delete(caller: Deleter, body: BatchBody) -> Response:
-    for memory_id in body.ids():
-        await _delete(caller, memory_id)
+async def batch_delete(caller: Deleter, body: DeletesBody) -> Response:
+    _each_once(body.memories)
+    for deletion in await _api(caller).delete_many([one.memory_id for one in body.memories]):
+        await log_deletion(caller, "memories.delete", None, deletion)
     return _reply({"message": f"Successfully deleted {len(body.memories)} memories"})
 
 
@@ -227,8 +302,7 @@ async def entities(request: Request, caller: Reader, page: Page = 1, page_size: 
 async def delete_entity(caller: Deleter, kind: Id, name: Id) -> Response:
     if f"{kind}_id" not in ENTITIES:
         raise InvalidInput("entity_type", f"{kind!r} is none of user, agent, app and run")
-    await _api(caller).delete_all(**{f"{kind}_id": name})
-    return _reply({"message": "Entity deleted successfully!"})
+    return _reply({"message": await _delete_all(caller, **{f"{kind}_id": name})})
 
 
 NOT_OFFERED = {

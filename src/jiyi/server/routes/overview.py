@@ -9,6 +9,7 @@ from fastapi.responses import StreamingResponse
 
 from ...agents.recall import Conversation
 from ...agents.recall_report import RecallReport, recall_report
+from ...agents.standing import standing_memories
 from ...engine import runtime
 from ...keep.verify import VerifyReport
 from ...models import MemoryItem
@@ -67,6 +68,14 @@ async def recall(caller: UserReader, body: RecallBody) -> RecallReport:
         private=body.private and body.agent_id is not None,
     )
     return await recall_report(conversation, body.said, max_tokens=body.max_tokens, style=body.style)
+
+
+@router.get("/standing", summary="Wishes and limits of the user that apply to every answer, newest first")
+async def standing(
+    caller: UserReader, session_id: Name | None = None, agent_id: Name | None = None, group_id: Name | None = None
+) -> Listing[MemoryItem]:
+    scope = {"session_id": session_id, "agent_id": agent_id, "group_id": group_id}
+    return Listing(items=await standing_memories(caller.memory, caller.user_id, scope))
 
 
 @router.get("/sizes", summary="All users with the numbers of their memories and messages")

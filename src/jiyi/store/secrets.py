@@ -1,0 +1,45 @@
+"""Secrets of the store: random, made with it, and the same for all its processes. They are in no export and no answer
+of the server, and a copy or backup has its own."""
+
+from secrets import token_bytes
+
+from sqlalchemy import ColumnClause, Connection, LargeBinary, delete, insert, select
+
+from ..errors import StoreError
+from .database import Database, Repository
+from .types import Base, key, required, short_text
+
+FENCE = "fence"  # key of the marks around recalled text
+BYTES = 32
+
+
+class SecretRow(Base):
+    """A secret of the store."""
+
+    __tablename__ = "secrets"
+
+    name: ColumnClause[str] = key(short_text(64))
+    value: ColumnClause[bytes] = required(LargeBinary)
+
+
+def renew(connection: Connection) -> None:
+    """Make new secrets, for a new store or a copy."""
+    connection.execute(delete(SecretRow))
+    connection.execute(insert(SecretRow), [{"name": FENCE, "value": token_bytes(BYTES)}])
+
+
+class Secrets(Repository):
+    """Reads secrets, each once."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._fence: bytes | None = None
+
+    async def fence(self) -> bytes:
+        """Return the key of the marks around recalled text."""
+        if self._fence is None:
+            async with self._database.reading(None) as session:
+                self._fence = await session.scalar(select(SecretRow.value).where(SecretRow.name == FENCE))
+        if self._fence is None:
+            raise StoreError("the store has lost its secret: the table `secrets` is empty")
+        return self._fence
