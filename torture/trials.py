@@ -16,6 +16,7 @@ TRIALS: dict[str, str] = {
     "model": "the whole public face against a dictionary, with crashes, moves and undo",
     "isolation": "every verb, tool, command and route with foreign ids and names that look alike",
     "poisoning": "orders hidden in memories, as a web page or a mail would bring them",
+    "foreign_words": "pasted text and speakers with the user's name: they end nothing and wish nothing for the user",
     "attacker": "foreign roles, forged imports, long runs, lost files, bombs, slow clients, look-alikes of the fence",
     "mutants": "mistakes put into the code that writes, reads, stores and authorises: do the tests notice?",
 }

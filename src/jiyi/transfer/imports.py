@@ -112,6 +112,7 @@ async def import_chats(
     group_id: str | None,
     progress: Callable[[int, int], None] | None,
     actor: str,
+    user_names: Sequence[str] | None = None,
 ) -> ImportReport:
     """Add the conversations of a file or folder. Known messages are not stored twice."""
     user_id = validation.name("user_id", user_id)
@@ -137,6 +138,7 @@ async def import_chats(
                 metadata=metadata,
                 idempotency_key=sha256(repr(content).encode()).hexdigest(),
                 actor=actor,
+                user_names=user_names,
                 wait=False,
             )
             waiting += receipt.state is ReceiptState.ACCEPTED
