@@ -140,6 +140,7 @@ async def fill(memory: Memory, story: Story) -> list[Receipt]:
             ],
             user_id=story.id,
             session_id=f"{story.id}-{number}",
+            user_names=[story.user],
             wait=False,
         )
         receipts.append(await memory.jobs.wait(receipt, user_id=story.id, timeout=LONGEST_WAIT_S))

@@ -30,7 +30,8 @@ def read(
 
 def slot(draft: Draft) -> tuple[Any, ...]:
     flags = ("single" * draft.single, "ended" * draft.ended)
-    return draft.subject, draft.attribute, draft.value, *filter(None, flags)
+    whom = (draft.subject, f"of {draft.owner}") if draft.owner else (draft.subject,)
+    return *whom, draft.attribute, draft.value, *filter(None, flags)
 
 
 @each_case(
@@ -47,7 +48,7 @@ def slot(draft: Draft) -> tuple[Any, ...]:
             "My dog is called Rex, and my sister's name is Lena.",
             [
                 ("My dog is called Rex", ("user", None, None), (0, 20)),
-                ("my sister's name is Lena.", ("user: sister", "name", "Lena", "single"), (26, 51)),
+                ("my sister's name is Lena.", ("sister", "of user", "name", "Lena", "single"), (26, 51)),
             ],
         ),
         ("I no longer work at Acme.", [("I no longer work at Acme.", ("user", "employer", "Acme", "ended"), (0, 25))]),

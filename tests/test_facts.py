@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from jiyi.scope import Scope
 from jiyi.store.contract import NewMemory, Source
-from jiyi.write.facts import Fact, Line, Timeline, fact_of, person, placed
+from jiyi.write.facts import Fact, Line, Timeline, fact_of, placed
 from support import DAY, each_case
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -71,42 +72,59 @@ def test_facts_say_the_same_or_more(new: Fact, old: Fact, same: bool, refines: b
     assert (new.says_the_same(old), new.refines(old)) == (same, refines)
 
 
-@each_case(
-    ("subject", "speaker", "expected"),
-    [
-        (None, None, ""),
-        ("user", None, ""),
-        ("Mei", None, ""),  # a name of the user
-        ("Tom", None, "tom"),
-        ("Tom", "Mei", "tom"),
-        ("Tom", "Tom", "tom"),
-        ("Tom", "Ann", "ann about tom"),
-        (None, "Ann", "ann about "),
-        ("Ann: brother", "Ann", "ann: brother"),
-        ("Annie: brother", "Ann", "ann about annie: brother"),
-    ],
-)
-def test_hearsay_has_slots_of_its_own(subject: str | None, speaker: str | None, expected: str) -> None:
-    assert person(subject, speaker, frozenset({"mei"})) == expected
+PLACE = Scope(user_id="mei")
+
+
+def slot(*, on: int = 0, trust: float = 1.0, agent: str | None = None, **data: str | bool | None) -> str:
+    day = (START + on * DAY).date() if on else None
+    place = Scope(user_id="mei", agent_id=agent)
+    found = fact_of({"attribute": "home", **data}, place, user_names=["Mei Lin"], on=day, trust=trust)
+    assert found is not None
+    return found.slot
+
+
+def test_each_teller_has_timelines_of_their_own() -> None:
+    """The user's are apart from those of everybody else, whatever they call themselves and whoever they speak of."""
+    of_user = [
+        slot(),
+        slot(subject="user"),
+        slot(subject="mei", speaker="mei"),
+        slot(subject="Mei Lin"),
+        slot(subject="Mei", speaker="Mei", by_user=True),
+    ]
+    assert len(set(of_user)) == 1
+    assert slot(subject="husband", owner="user") == slot(subject="husband", owner="Mei", speaker="Mei", by_user=True)
+    assert slot(subject="husband", owner="user") == slot(subject="user: husband"), "as older versions wrote it"
+    others = [
+        slot(subject="Tom"),
+        slot(subject="husband", owner="user"),
+        slot(subject="Tom", speaker="Tom"),
+        slot(subject="Tom", speaker="Ann"),
+        slot(subject="Ann", speaker="Ann"),
+        slot(subject="user", speaker="Ann"),
+        slot(subject="husband", owner="Ann", speaker="Ann"),
+        slot(subject="husband", speaker="Ann"),
+        slot(subject="user", speaker="user"),
+        slot(subject="Mei", speaker="Mei"),
+        slot(subject="husband", owner="user", speaker="user"),
+        slot(subject="user: husband", speaker="user: husband"),
+        slot(subject="user", role="assistant"),
+        slot(subject="user", speaker="assistant"),
+    ]
+    assert len({*of_user, *others}) == 1 + len(others)
+    assert slot(subject="Ann", speaker="Ann") == slot(speaker="Ann")
 
 
 def test_a_fact_needs_an_attribute_and_a_subject_that_is_a_name() -> None:
-    where = {"agent_id": None, "group_id": None}
-    assert fact_of({"value": "x"}, **where) is None and fact_of({"attribute": 5}, **where) is None
-    assert fact_of({"attribute": "home", "subject": 5}, **where) is None
-    read = fact_of({"attribute": "home", "value": "  New   York ", "single": 1, "replaces": 5}, **where)
+    assert fact_of({"value": "x"}, PLACE) is None and fact_of({"attribute": 5}, PLACE) is None
+    assert fact_of({"attribute": "home", "subject": 5}, PLACE) is None
+    read = fact_of({"attribute": "home", "value": "  New   York ", "single": 1, "replaces": 5}, PLACE)
     assert read is not None and (read.value, read.single, read.ended, read.replaces) == ("new york", True, False, None)
-    codes = [fact_of({"attribute": "code", "value": value}, **where) for value in ("aBc1", "abc1")]
+    codes = [fact_of({"attribute": "code", "value": value}, PLACE) for value in ("aBc1", "abc1")]
     assert codes[0] != codes[1], "in codes case counts"
 
 
 def test_slots_differ_by_subject_attribute_day_place_and_trust() -> None:
-    def slot(*, on: int = 0, trust: float = 1.0, agent: str | None = None, **data: str) -> str:
-        day = (START + on * DAY).date() if on else None
-        found = fact_of({"attribute": "home", **data}, agent_id=agent, group_id=None, on=day, trust=trust)
-        assert found is not None
-        return found.slot
-
     others = [slot(subject="Tom"), slot(attribute="work"), slot(on=1), slot(on=2), slot(trust=0.5), slot(agent="a")]
     assert len({slot(), *others}) == 7 and slot() == slot(subject="user", attribute="Home")
 

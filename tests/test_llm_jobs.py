@@ -119,6 +119,7 @@ def open_at(server: FaultServer, path: Path, *, attempts: int = 2, **llm: Any) -
         llm={"model": "m", "api_key": "k", "base_url": server.url, "timeout_s": 60, "retries": 0, **llm},
         jobs={"retry_delay_s": 0.001, "max_attempts": attempts, "wait_timeout_s": 120},
         extraction={"fallback": False},  # what a model did wrong must show
+        user_names=("Mei",),
     )
     return Memory.open(path, settings=settings, embedder=WordEmbedder())
 

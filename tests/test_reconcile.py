@@ -223,7 +223,7 @@ def test_any_order_and_any_division_read_the_same(order: list[int], values: list
 
 
 def fact_in(memory: NewMemory) -> Fact:
-    found = fact_of(memory.data, agent_id=None, group_id=None)
+    found = fact_of(memory.data, Scope(user_id="mei"))
     assert found is not None
     return found
 
@@ -231,7 +231,7 @@ def fact_in(memory: NewMemory) -> Fact:
 def test_the_user_has_many_names() -> None:
     names = [None, "user", "The user", "用户", "Mei", "mei"]
     slots = {
-        fact_of({"subject": name, "attribute": "home"}, agent_id=None, group_id=None, is_user=frozenset({"mei"})).slot  # type: ignore[union-attr]
+        fact_of({"subject": name, "attribute": "home"}, Scope(user_id="mei"), user_names=["Mei"]).slot  # type: ignore[union-attr]
         for name in names
     }
     assert len(slots) == 1

@@ -116,7 +116,8 @@ async def test_nobody_else_ends_the_users_facts(path: Path) -> None:
             after = {item.id: item for item in await stored(memory)}
             assert [after.get(item.id) for item in before] == before, outsider
         assert (await memory.maintenance.verify()).drift == {}
-        await memory.add([{"role": "user", "name": "Mei", "content": "I live in Oslo now."}], user_id="mei")
+        mei = {"role": "user", "name": "Mei", "content": "I live in Oslo now."}
+        await memory.add([mei], user_id="mei", user_names=["Mei"])
         held = {item.content for item in await facts_of(memory, "mei")}
         assert "I live in Oslo now." in held and "I live in Berlin." not in held, "Mei herself is heard"
 

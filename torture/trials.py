@@ -20,6 +20,7 @@ TRIALS: dict[str, str] = {
     "standing": "allergies and wishes that are imported, edited, restored or committed late, by any process",
     "mem0_calls": "calls of mem0's API that delete and change, with any mixture of right and wrong arguments",
     "poisoning": "orders hidden in memories, as a web page or a mail would bring them",
+    "foreign_words": "pasted text and speakers with the user's name: they end nothing and wish nothing for the user",
     "attacker": "foreign roles, forged imports, long runs, lost files, bombs, slow clients, look-alikes of the fence",
     "folder": "a hostile folder: every setting, in every kind of settings file, with every command and hook",
     "mutants": "mistakes put into the code that writes, reads, stores and authorises: do the tests notice?",

@@ -136,6 +136,7 @@ class Memory(Areas):
         occurred_at: datetime | None = None,
         expires_at: datetime | None = None,
         trust: float = 1.0,
+        user_names: Sequence[str] | None = None,
         idempotency_key: str | None = None,
         epoch: str | None = None,
         wait: bool = True,
@@ -150,6 +151,9 @@ class Memory(Areas):
         `trust` is how far the source is trusted, a web page less than the user. Less trusted memories never confirm,
         end or extend more trusted ones, and `min_trust` filters them out of a search. With an `epoch` (`jobs.epoch`),
         nothing is saved if the user was deleted since then.
+
+        A message is the user's if it has no name, or exactly the `user_id`, one of `user_names` or one of the setting
+        `user_names` as its name. With any other name it is another person's: it ends only what that person said.
 
             await memory.add("I moved to Berlin in May", user_id="mei")
             await memory.add([{"role": "user", "content": "下周三去上海出差"}], user_id="mei", session_id="s1")
@@ -171,6 +175,7 @@ class Memory(Areas):
             expires_at=expires_at,
             trust=trust,
             epoch=epoch,
+            user_names=(*self._engine.settings.user_names, *(user_names or ())),
         )
         accepted = accept(what)
         key, actor = validation.optional_name("idempotency_key", idempotency_key), validation.name("actor", actor)

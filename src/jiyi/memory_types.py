@@ -13,6 +13,7 @@ LAYERS: dict[str, Layer] = {
     "behavior": "episodic",
     "command_output": "episodic",
     "file": "episodic",
+    "quote": "episodic",
     "preference": "semantic",
     "fact": "semantic",
     "pattern": "semantic",

@@ -285,6 +285,9 @@ class Settings(BaseSettings):
         " default: `memory.db` in the data directory",
     )
     user: str = Field(default="default", description="user of the command line")
+    user_names: tuple[str, ...] = Field(
+        default=(), description="names that mean the user in messages, besides the user's id, as a JSON list; exact"
+    )
     embedder: str = Field(default="builtin", description="`builtin`, `openai:MODEL` or `sentence-transformers:MODEL`")
     busy_timeout_s: float = Field(default=30.0, gt=0, description="maximum seconds to wait for another writer")
     cache_mb: int = Field(default=512, ge=0, description="RAM in MiB for the indexes of recently searched users")

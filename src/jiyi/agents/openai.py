@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar, cast
 
@@ -46,15 +46,22 @@ def remember(
     max_tokens: int = MAX_TOKENS,
     style: Style = "sections",
     observe: bool = True,
+    user_names: Sequence[str] = (),
 ) -> C:
     """Wrap a client: `OpenAI` with a `jiyi.sync.Memory`, `AsyncOpenAI` with a `jiyi.Memory`. `create` and `parse` of
-    `chat.completions` and `responses` recall and store, streaming included. With `observe=False` they only recall."""
+    `chat.completions` and `responses` recall and store, streaming included. With `observe=False` they only recall.
+    `user_names`: names of the user in the messages."""
     is_async = any(kind.__name__.startswith("Async") for kind in type(client).__mro__)
     if is_async == isinstance(memory, sync.Memory):
         wanted = "jiyi.Memory" if is_async else "jiyi.sync.Memory"
         raise InvalidInput("memory", f"must be a {wanted} for {type(client).__name__}")
     conversation = Conversation(
-        memory=engine_of(memory), user_id=user_id, agent_id=agent_id, session_id=session_id, group_id=group_id
+        memory=engine_of(memory),
+        user_id=user_id,
+        agent_id=agent_id,
+        session_id=session_id,
+        group_id=group_id,
+        user_names=tuple(user_names),
     )
     validation.whole("max_tokens", max_tokens, highest=1_000_000)
     return cast(C, RememberingClient(client, memory, Turns(conversation, max_tokens, style, observe)))

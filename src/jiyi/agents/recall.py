@@ -112,10 +112,16 @@ async def observe(
     session_id: str | None = None,
     agent_id: str | None = None,
     group_id: str | None = None,
+    user_names: Sequence[str] = (),
 ) -> None:
     """Queue the messages of a turn to be stored, without recalled blocks in them."""
     conversation = Conversation(
-        memory=engine_of(memory), user_id=user_id, agent_id=agent_id, session_id=session_id, group_id=group_id
+        memory=engine_of(memory),
+        user_id=user_id,
+        agent_id=agent_id,
+        session_id=session_id,
+        group_id=group_id,
+        user_names=tuple(user_names),
     )
     read = [message for one in messages if (message := _message(one)) is not None]
     await await_in(memory, conversation.observe(read))
@@ -171,8 +177,8 @@ def _is_noise(hit: Hit) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
     """A conversation of a user with an agent. `agent_id`, `session_id` and `group_id` mark what is stored; a `private`
-    conversation reads only the memories of its agent and group. `recall`, `context` and `observe` log a failing memory
-    instead of raising, to not break a chat."""
+    conversation reads only the memories of its agent and group. `user_names` are names of the user in messages.
+    `recall`, `context` and `observe` log a failing memory instead of raising, to not break a chat."""
 
     memory: Memory
     user_id: str
@@ -180,6 +186,7 @@ class Conversation:
     session_id: str | None = None
     group_id: str | None = None
     private: bool = False
+    user_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         validation.name("user_id", self.user_id)
@@ -329,7 +336,7 @@ class Conversation:
         said = [message.model_copy(update={"text": own_words(message.text)}) for message in messages]
         said = [message for message in said if message.text.strip()]
         if said:
-            await self.memory.sessions.observe(said, **self.scope)
+            await self.memory.sessions.observe(said, **self.scope, user_names=self.user_names)
 
     async def search(self, query: str, **options: Any) -> SearchResult:
         """Search what this conversation may read. The recall is recorded with its session and agent."""

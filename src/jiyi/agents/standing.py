@@ -13,6 +13,7 @@ from ..engine import changed_since, feed_position
 from ..languages import cue
 from ..memory import Memory
 from ..models import MemoryItem, utc_now
+from ..roles import teller_of
 from ..store.contract import FeedPosition
 from ..validation import MAX_LIMIT
 from ..write.classify import classify
@@ -40,9 +41,11 @@ _known: WeakKeyDictionary[Memory, dict[tuple[Any, ...], Known]] = WeakKeyDiction
 
 
 def is_standing(memory: MemoryItem) -> bool:
-    """Return True for a wish or limit that a trusted source stated and that still holds."""
+    """Return True for a wish or limit that the user stated, or a trusted source for the user, and that still holds."""
     ended = any(end is not None and end <= utc_now() for end in (memory.valid_to, memory.expires_at))
     if memory.status != "active" or ended or memory.superseded_by or memory.trust < 1 or len(memory.content) > LONGEST:
+        return False
+    if teller_of(memory.data, memory.user_id) is not None:
         return False
     return is_instruction(memory) or memory.memory_type == "constraint" or is_limit(memory.content)
 

@@ -24,6 +24,7 @@ from ..read.overview import (
 from ..read.profile import TYPES as PROFILE
 from ..read.profile import distinct_lines
 from ..read.units import MemUnitPage, to_unit
+from ..roles import teller_of
 from ..scope import Filter
 
 MOST_READ = 20_000  # newest memories that an overview reads
@@ -80,7 +81,8 @@ class Overview:
     async def profile(
         self, *, user_id: str, group_id: str | None = None, limit: int = 100, cursor: str | None = None
     ) -> Page:
-        """List the current facts, preferences and patterns of a user or of one of their groups, each once.
+        """List the current facts, preferences and patterns of a user or of one of their groups, each once. The profile
+        of a user has the user's own statements only, that of a group those of everybody in it.
 
         page = await memory.usage.profile(user_id="mei", group_id="team")
         """
@@ -89,7 +91,8 @@ class Overview:
         where = Filter.parse(user_id=user_id, group_id=group_id, memory_types=PROFILE, lifetimes=lifetimes)
         await self._engine.sync_files(where.user_id)
         page = await self._engine.store.memories.page(where, cursor=cursor, limit=limit)
-        return page.model_copy(update={"items": tuple(distinct_lines(page.items))})
+        told = [one for one in page.items if group_id is not None or teller_of(one.data, one.user_id) is None]
+        return page.model_copy(update={"items": tuple(distinct_lines(told))})
 
     async def subjects(self, *, user_id: str) -> Sequence[Subject]:
         """List the people, places, organisations, projects and things that memories name, most mentioned first.

@@ -115,10 +115,11 @@ class Sessions:
         agent_id: str | None = None,
         group_id: str | None = None,
         metadata: dict[str, JsonValue] | None = None,
+        user_names: Sequence[str] | None = None,
     ) -> None:
         """Add the messages of a turn in the background; like `Memory.observe`, for turns of any form."""
         scope = {"session_id": session_id, "agent_id": agent_id, "group_id": group_id}
-        await self._turns.put(messages, user_id=user_id, **scope, metadata=metadata)
+        await self._turns.put(messages, user_id=user_id, **scope, metadata=metadata, user_names=user_names)
 
     async def flush(self, *, user_id: str | None = None) -> Observed:
         """Wait until every observed turn, or those of one user, was stored or has failed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,13 +83,14 @@ class Transfer:
         epoch: str | None = None,
         progress: Progress | None = None,
         actor: str = "import",
+        user_names: Sequence[str] | None = None,
     ) -> ImportReport:
         """Import past chats with their original times: exports of ChatGPT and Claude (also the zip as downloaded),
         and OpenAI-style messages in JSON or JSONL; a file, or a folder of them.
 
         Everything is read and checked before anything is stored. Known messages are not stored twice, so an import can
         be interrupted and started again. If the user is deleted meanwhile, or since the `epoch`, it ends with
-        `UserErased`.
+        `UserErased`. `user_names` are names of the user in the messages, as in `Memory.add`.
 
             report = await memory.transfer.import_chats("conversations.json", user_id="mei")
         """
@@ -105,6 +106,7 @@ class Transfer:
             epoch=await self._engine.epoch(user_id) if epoch is None else epoch,
             progress=progress,
             actor=actor,
+            user_names=user_names,
         )
 
     async def import_memories(

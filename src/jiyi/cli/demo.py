@@ -87,7 +87,7 @@ class Show:
                 "sent_at": begins + timedelta(minutes=minute),
             }
             session = f"demo {begins:%Y-%m-%d}"
-            receipts.append(await self._memory.add([message], user_id=WHO, session_id=session))
+            receipts.append(await self._memory.add([message], user_id=WHO, session_id=session, user_names=[USER]))
             self._line(speaker, text, "bold cyan" if speaker == USER else "magenta")
         return receipts
 

@@ -33,6 +33,7 @@ def add(
     occurred_at: opt.OccurredAt = None,
     expires_at: opt.ExpiresAt = None,
     trust: opt.Trust = 1.0,
+    user_names: opt.UserNames = None,
     idempotency_key: opt.IdempotencyKey = None,
     session_id: opt.Session = None,
     agent_id: opt.Agent = None,

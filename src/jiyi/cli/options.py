@@ -93,6 +93,8 @@ Until = Annotated[datetime | None, _time("--until", "Only what happened before t
 Days = Annotated[int | None, _option("--days", metavar="N", help="Only the last N days.")]
 TRUST = "Trust in the source; default 1."
 Trust = Annotated[float, _option("--trust", metavar="0..1", help=TRUST)]
+USER_NAMES = "A name of the user in messages, besides the user's id; repeatable."
+UserNames = Annotated[list[str] | None, _option("--user-name", metavar="NAME", help=USER_NAMES)]
 AsOf = Annotated[datetime | None, _time("--as-of", "Only what was valid at that time")]
 AskedAt = Annotated[datetime | None, _time("--asked-at", "The time that counts as now")]
 Status = Annotated[str, _option("--status", metavar="STATUS", help="active or archived.")]

@@ -33,7 +33,13 @@ TargetStore = Annotated[str, typer.Argument(metavar="TO", help=TO)]
 
 
 @general(STORE, JSON)
-def import_(path: Chats, agent_id: opt.Agent = None, group_id: opt.Group = None, user: Whose = None) -> None:
+def import_(
+    path: Chats,
+    agent_id: opt.Agent = None,
+    group_id: opt.Group = None,
+    user_names: opt.UserNames = None,
+    user: Whose = None,
+) -> None:
     """Import past chats, or memories of another system, with their times.
 
     Examples:
@@ -71,6 +77,7 @@ def import_(path: Chats, agent_id: opt.Agent = None, group_id: opt.Group = None,
                 agent_id=agent_id,
                 group_id=group_id,
                 progress=lambda done, total: advance("messages", done, total),
+                user_names=user_names,
             ),
             user=user,
             create=True,

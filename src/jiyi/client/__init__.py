@@ -177,6 +177,8 @@ class Memory:
             fields["epoch"] = epoch
         for name in ("occurred_at", "expires_at"):
             fields[name] = validation.optional_time(name, fields[name])
+        own = (*self._runtime.settings.user_names, *(fields["user_names"] or ()))
+        fields["user_names"] = validation.names("user_names", own) or None
         receipt = await self._server.ask(
             "POST",
             "/v1/memories",

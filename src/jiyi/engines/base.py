@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from ..languages.words import normalise
 from ..models import to_micros
+from ..roles import subject_text
 from ..store.projected import ProjectedMemory
 from ..text.passages import COMPRESSED
 
@@ -86,7 +87,7 @@ def micros(at: datetime | None) -> int:
 def speaker_of(memory: ProjectedMemory) -> str | None:
     """Return the normalised speaker, as the index takes it in."""
     said_by = None if memory.data.get("extractor") == "llm" else memory.data.get("speaker")
-    said_by = said_by or memory.data.get("subject")
+    said_by = said_by or subject_text(memory.data)
     return normalise(said_by) if isinstance(said_by, str) else None
 
 

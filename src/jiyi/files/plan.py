@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ..ids import time_of
+from ..roles import teller_of
 from ..store.contract import Agreed, AgreedEntry, Filed, FiledMemory, Past
 from ..write.build import statement_hash
 from .format import FIELDS, Labels, Note, labels_of, note_of, read_labels
@@ -337,9 +338,10 @@ class _Planner:
         )
 
     def _belongs(self, memory: FiledMemory, before: AgreedEntry | None) -> bool:
-        """Return True if a memory has a line, by its type or because a person wrote one."""
+        """Return True if a memory has a line: the user told it and its type has lines, or a person wrote one."""
         by_hand = before is not None and before.digests.get("memory_type") == memory.memory_type
-        return by_hand or self.workspace.belongs(memory.memory_type, memory.layer)
+        own = teller_of(memory.data, self.user_id) is None
+        return by_hand or (own and self.workspace.belongs(memory.memory_type, memory.layer))
 
     def _day(self, line: Line) -> datetime | None:
         """Return the day of a daily file other than today's."""

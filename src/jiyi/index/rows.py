@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 from ..languages.words import normalise
-from ..roles import is_person
+from ..roles import is_person, subject_text
 from ..store.contract import EXTRACTED
 from ..store.database import chunks
 from ..store.entries import vector_of_memory
@@ -176,7 +176,7 @@ def index_row(*values: Any) -> IndexRow:
     data, tags = values[6:8]
     by_model = data.get("extractor") == "llm"  # its text names people itself: who said it is no evidence
     speaker = None if by_model else data.get("speaker")
-    speaker = speaker or data.get("subject")
+    speaker = speaker or subject_text(data)
     assistant, derived = "role" in data and not is_person(data["role"]), "extractor" in data
     known = (
         _normal(speaker) if isinstance(speaker, str) else None,

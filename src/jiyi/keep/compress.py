@@ -22,6 +22,7 @@ from ..languages.words import width
 from ..llm.client import LLMClient
 from ..memory_types import layer_of
 from ..models import ReceiptState, Time, Value
+from ..roles import BY_USER
 from ..settings import MaintenanceSettings
 from ..store.contract import Addition, Change, ChangedMemory, Effects, NewMemory, NewRelation, Source, Stale
 from ..store.maintenance import Aged, Held
@@ -285,7 +286,7 @@ def _new(bundle: Bundle, text: str, at: int, members: Sequence[Held]) -> NewMemo
     """Build the replacement: as important as the most important member, as certain and trusted as the least."""
     memory_id = new_id()
     # `extractor` marks derived memories, which rank below messages also when both are compressed.
-    copied = ("role", "speaker", "subject", "extractor")
+    copied = ("role", "speaker", BY_USER, "subject", "owner", "extractor")
     same = {name: value for name, value in members[0].data.items() if name in copied}
     data = {name: value for name, value in same.items() if all(one.data.get(name) == value for one in members)}
     shared = members[0].metadata.items()

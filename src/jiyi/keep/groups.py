@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+from ..roles import subject_text
 from ..store.maintenance import Held
 
 MIN_SIMILARITY = 0.45  # cosine; very old memories are grouped with the nearest ones whatever their similarity
@@ -16,6 +17,7 @@ MAX_MEMBERS = 24
 MESSAGE = "message"
 MaxLength = Callable[[int], int]  # of a text, by its compression level
 Size = Callable[[Held], int]  # length of a memory's condensation
+Teller = tuple[str | None, str | None]  # role and name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,21 +28,27 @@ class Group:
 
 def subject_of(memory: Held) -> str | None:
     """Person that a memory is about; the speaker of a message."""
-    named = memory.data.get("subject") or memory.data.get("speaker") or memory.data.get("role")
+    named = subject_text(memory.data) or memory.data.get("speaker") or memory.data.get("role")
     return named if isinstance(named, str) else None
+
+
+def _teller(memory: Held) -> Teller:
+    """Return whose words a memory has: those of two people never become one memory, which would be nobody's."""
+    return memory.data.get("role"), memory.data.get("speaker")
 
 
 def groups(
     memories: Sequence[Held], *, smallest: int, max_length: MaxLength, very_old: datetime, size: Size
 ) -> Iterator[Group]:
-    """Yield groups of one type and subject. Memories without informative sentences form one group. Very old memories
-    that match no others are grouped across subjects, except messages, which stay with their speaker."""
-    kinds: dict[tuple[str, str | None, str | None, str | None], list[Held]] = defaultdict(list)
+    """Yield groups of one type, teller and subject. Memories without informative sentences form one group. Very old
+    memories that match no others are grouped across subjects, except messages."""
+    kinds: dict[tuple[str, Teller, str | None, str | None, str | None], list[Held]] = defaultdict(list)
     for memory in sorted(memories, key=lambda one: (one.occurred_at, one.id)):
-        kinds[memory.memory_type, subject_of(memory), memory.agent_id, memory.group_id].append(memory)
-    ungrouped: dict[tuple[str, str | None, str | None], list[Held]] = defaultdict(list)
+        place = memory.agent_id, memory.group_id
+        kinds[memory.memory_type, _teller(memory), subject_of(memory), *place].append(memory)
+    ungrouped: dict[tuple[str, Teller, str | None, str | None], list[Held]] = defaultdict(list)
     sizes = {memory.id: size(memory) for memory in memories}
-    for (memory_type, subject, agent_id, group_id), some in kinds.items():
+    for (memory_type, teller, subject, agent_id, group_id), some in kinds.items():
         empty = [memory for memory in some if not sizes[memory.id]]
         if len(empty) >= smallest:
             yield Group(members=tuple(empty), subject=subject)
@@ -51,7 +59,7 @@ def groups(
             yield Group(members=tuple(part), subject=subject)
         if memory_type != MESSAGE:
             left = [memory for memory in informative if memory.id not in grouped and memory.occurred_at <= very_old]
-            ungrouped[memory_type, agent_id, group_id] += left
+            ungrouped[memory_type, teller, agent_id, group_id] += left
     for some in ungrouped.values():
         some.sort(key=lambda one: (one.occurred_at, one.id))
         for part in _similar(some, smallest, max_length, very_old, sizes):

@@ -6,30 +6,30 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from ..embed import Embedder, embed_documents
-from ..ids import identity, trust_parts
 from ..languages.terms import term_hash
 from ..languages.words import normalise
 from ..models import Coverage, Value
-from ..roles import told_by
+from ..roles import BY_USER, USER_SUBJECTS, told_by
+from ..scope import Scope
 from ..store.checks import Checked, Repair
 from ..store.contract import EXTRACTED, PAST, SAID, STATED, IndexEntry, Unembedded
 from ..store.records import MemoryRecord
 from ..store.store import Store
 from ..text.passages import passages
 from ..write.build import statement_hash
-from ..write.facts import person
+from ..write.facts import slot_of
 from ..write.index import KeywordRules, embed_each
 from ..write.reconcile import DATED
 from .maintain import index_entries_of
 
 BATCH = 200
 MAX_EXAMPLES = 20
-HALF = 16  # characters of a slot: the subject, then the attribute
 SAME_VECTOR = 0.99  # cosine of vectors that differ only by rounding
 
 Progress = Callable[[str, int, int], None]  # step, done, total
@@ -217,26 +217,37 @@ def expected_hash(memory: Checked | MemoryRecord) -> str | None:
     if stored.startswith((SAID, PAST)):
         return None
     own_key = memory.memory_key if memory.memory_key != memory.id else None
-    by = told_by(memory.data, memory.user_id)
     place = memory.agent_id, memory.group_id
-    return statement_hash(memory.content, memory.memory_type, *place, own_key, memory.trust, by)
+    hashes = [
+        statement_hash(memory.content, memory.memory_type, *place, own_key, memory.trust, told_by(data, memory.user_id))
+        for data in _readings(memory)
+    ]
+    return stored if stored in hashes else hashes[0]
 
 
 def expected_slot(memory: Checked | MemoryRecord) -> str | None:
-    """Compute the slot; None if it has none or its subject is unknown. Whether a name means the user was decided when
-    the memory was added, so both ways are right."""
+    """Compute the slot; None if it has none or its subject is unknown. Whether the subject is a name of the user was
+    decided when the memory was added, so both ways are right."""
     attribute, subject = memory.data.get("attribute"), memory.data.get("subject")
     if memory.slot is None or not isinstance(attribute, str) or not isinstance(subject, str | None):
         return None
-    on = memory.occurred_at.date().isoformat() if memory.memory_type in DATED else None
-    what = identity("what", normalise(attribute), on)[:HALF]
-    speaker = memory.data.get("speaker")
-    names = [normalise(name) for name in (subject, speaker) if isinstance(name, str)]
-    subjects = [
-        identity("whom", memory.agent_id, memory.group_id, person(subject, speaker, users), *trust_parts(memory.trust))
-        for users in (frozenset[str](), *(frozenset({name}) for name in names))
+    place = Scope(user_id=memory.user_id, agent_id=memory.agent_id, group_id=memory.group_id)
+    on = memory.occurred_at.date() if memory.memory_type in DATED else None
+    slots = [
+        slot_of(data, attribute, place, user_names=names, on=on, trust=memory.trust)
+        for data in _readings(memory)
+        for names in ((), () if subject is None else (subject,))
     ]
-    return next((one[:HALF] for one in subjects if memory.slot.startswith(one[:HALF])), subjects[0][:HALF]) + what
+    return memory.slot if memory.slot in slots else slots[0]
+
+
+def _readings(memory: Checked | MemoryRecord) -> Iterator[dict[str, Any]]:
+    """Yield the data of a memory, and as older versions read it: a speaker whose name was like the user's was the
+    user."""
+    yield memory.data
+    speaker = memory.data.get("speaker")
+    if isinstance(speaker, str) and normalise(speaker) in {normalise(memory.user_id), *USER_SUBJECTS}:
+        yield {**memory.data, BY_USER: True}
 
 
 def _repair(memory: Checked, entry: IndexEntry, kinds: Sequence[str]) -> Repair:

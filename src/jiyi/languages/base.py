@@ -88,7 +88,9 @@ class Language:
     arranged: str = NEVER  # booked, postponed: a day beside it is still to come
     instruction: str = NEVER  # from now on, call me: how to answer or address the user
     limit: str = NEVER  # allergic to, I never fly: it matters for requests that do not name it
-    reported: str = NEVER  # says:, translate: what follows, in the first person, is somebody else's
+    own_label: str = NEVER  # Update, As I said: before a colon, they introduce the speaker's own words
+    own_thing: str = NEVER  # my new address: before a colon, it names a thing of the speaker's
+    text_request: str = NEVER  # translate, fix the grammar: what follows is a text to work on
     ending: str = NEVER  # Mochi died, we sold the car; a group that begins with `thing` is what has ended
     ending_words: tuple[str, ...] = ()  # of which every ending has one, in lower case: a quick test
     moving: str = NEVER  # the lunch was moved to §, where § is a time; such a group is what takes place then

@@ -14,7 +14,7 @@ from ..languages import cue
 from ..languages.terms import content_hash, hamming, near_hash, non_overlapping, tokens
 from ..languages.words import normalise
 from ..models import RELEVANT, Hit, MemoryItem, utc_now
-from ..roles import role_kind, told_by
+from ..roles import USER_SUBJECTS, role_kind, teller_of
 from ..text.budget import token_bound
 from ..text.fence import NOTICES, Fence, is_context, one_line, quoted, strip_context
 from .hits import as_they_were, dated_text
@@ -33,6 +33,7 @@ _SECTION_OF: dict[str, Section] = {
     "preference": "preferences", "fact": "facts", "profile": "facts", "pattern": "patterns",
     "skill": "skills", "lesson": "skills", "task": "tasks",
     "message": "happened", "episode": "happened", "event": "happened", "command_output": "happened", "file": "happened",
+    "quote": "happened",
 }  # fmt: skip
 
 
@@ -43,6 +44,8 @@ class _Frame:
     bullets: str
     headings: dict[Section, str]
     roles: dict[str, str]
+    other: str  # before a name that reads like a role
+    quoted: str
 
 
 def _headings(names: str) -> dict[Section, str]:
@@ -59,6 +62,8 @@ _FRAMES: dict[ContextLanguage, _Frame] = {
             "/Proven Skills/Tasks/What Happened/Other/Possibly Related"
         ),
         roles={"person": "user", "assistant": "assistant"},
+        other="another person,",
+        quoted="passed on by the user",
     ),
     "zh": _Frame(
         NOTICES["zh"],
@@ -68,8 +73,12 @@ _FRAMES: dict[ContextLanguage, _Frame] = {
             "用户的要求与限制（适用时遵守）/用户偏好/已知事实/行为模式/有效技能/任务/发生过的事/其他/可能相关"
         ),
         roles={"person": "用户", "assistant": "助手"},
+        other="另一个人，",
+        quoted="用户转述",
     ),
 }
+
+_OF_USER = ("preferences", "patterns")  # sections for what the user tells of himself
 
 MAX_LINES = 6
 MAX_WEAK_LINES = 2
@@ -257,23 +266,40 @@ class _Line:
 
 def _line(memory: MemoryItem, frame: _Frame, longest: int, weak: Collection[str], standing: Collection[str]) -> _Line:
     section: Section = "weak" if memory.id in weak else _SECTION_OF.get(memory.memory_type, "other")
+    if section in _OF_USER and _is_told_by_other(memory):
+        section = "happened"
     section = "standing" if memory.id in standing else section
     dated = memory.layer == "episodic" or abs(memory.occurred_at - memory.created_at) > _DAY
     label = f"({memory.occurred_at.date().isoformat()}) " if dated else ""
-    speaker = _speaker(memory)
-    if speaker and (section in ("happened", "weak") or _is_quoted(memory)):
-        role = memory.data.get("role", "user")
-        # A speaker must not pass as a role by choosing its name.
-        known = frame.roles.get(role_kind(role)) if role_kind(speaker) == role_kind(role) else None
-        label += f"{known or quoted(speaker[:_LONGEST_SPEAKER])}: "
+    if section in ("happened", "weak") or _is_quoted(memory):
+        label += _speaker_label(memory, frame)
     content = dated_text(memory) or memory.content
     return _Line(section, memory.occurred_at, label, one_line(content[:longest]), whole=len(content) <= longest)
+
+
+def _speaker_label(memory: MemoryItem, frame: _Frame) -> str:
+    """Return who says a line. Somebody must not pass as a role by choosing a name."""
+    if memory.memory_type == "quote":
+        return f"{frame.quoted}: "
+    speaker = _speaker(memory)
+    if speaker is None:
+        return ""
+    known = frame.roles.get(role_kind(speaker)) if memory.data.get("speaker") is None else None
+    if known is not None:
+        return f"{known}: "
+    name = f"{quoted(speaker[:_LONGEST_SPEAKER])}:"
+    forged = _is_told_by_other(memory) and normalise(speaker) in USER_SUBJECTS.union(frame.roles.values())
+    return f"{frame.other} {name} " if forged else f"{name} "
+
+
+def _is_told_by_other(memory: MemoryItem) -> bool:
+    return teller_of(memory.data, memory.user_id) is not None
 
 
 def _is_quoted(memory: MemoryItem) -> bool:
     """Return True for a fact in the words of somebody else, who means himself by "I"; a model words facts so that they
     stand alone."""
-    return memory.data.get("extractor") != "llm" and told_by(memory.data, memory.user_id) is not None
+    return memory.data.get("extractor") != "llm" and _is_told_by_other(memory)
 
 
 def line_text(memory: MemoryItem) -> str:

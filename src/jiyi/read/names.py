@@ -11,6 +11,7 @@ from functools import cache
 
 from ..languages.words import language
 from ..models import MemoryItem
+from ..roles import subject_text
 from .rank import RankedHit
 
 # Each line is one relation.
@@ -163,7 +164,7 @@ def unnamed(text: str, found: Mapping[str, MemoryItem]) -> frozenset[str]:
     names = {*_WORD.findall(text)}
     if not names:
         return frozenset()
-    about = {memory_id: str(memory.data.get("subject") or "") for memory_id, memory in found.items()}
+    about = {memory_id: subject_text(memory.data) or "" for memory_id, memory in found.items()}
     names.intersection_update(_WORD.findall(" ".join(about.values())))
     if not names:
         return frozenset()

@@ -12,6 +12,7 @@ from ..languages.terms import content_hash
 from ..languages.words import normalise
 from ..languages.zh.words import proper_names
 from ..models import MemoryItem, Value, utc_now
+from ..roles import subject_text, teller_of
 from ..store.overview import LoggedChange, Told
 
 ChangeKind = Literal["learned", "changed", "ended", "forgotten", "restored"]
@@ -156,10 +157,10 @@ def subject_names(told: Told, user_id: str) -> dict[str, SubjectKind]:
     if isinstance(subject, str) and subject:
         other = subject.removeprefix("user:").strip() if subject.startswith("user:") else subject
         named = re.search(rf"{_WORD}(?: {_WORD})*$", other)  # "sister Ana" is Ana
-        found[user_id if subject == "user" else named[0] if named else other] = (
-            "user" if subject == "user" else "person"
-        )
-        if attribute == "name" and isinstance(value, str) and subject != "user":  # "my daughter is called Mia"
+        of_user = teller_of(told.data, user_id) is None and not told.data.get("owner")
+        own = of_user and subject in ("user", told.data.get("speaker"))
+        found[user_id if own else named[0] if named else other] = "user" if own else "person"
+        if attribute == "name" and isinstance(value, str) and not own:  # "my daughter is called Mia"
             found = {value: "person"}
     for name, kind in proper_names(told.content).items():
         found.setdefault(name, kind)
@@ -240,9 +241,9 @@ def to_review(
     slots: dict[tuple[str, str], dict[str, str]] = {}
     texts: dict[str, list[str]] = {}
     for one in open_:
-        subject, attribute, value = (one.data.get(name) for name in ("subject", "attribute", "value"))
+        attribute, value = one.data.get("attribute"), one.data.get("value")
         if one.data.get("single") and isinstance(attribute, str) and isinstance(value, str) and not says_end(one.data):
-            slots.setdefault((str(subject), attribute), {}).setdefault(normalise(value), one.id)
+            slots.setdefault((str(subject_text(one.data)), attribute), {}).setdefault(normalise(value), one.id)
         texts.setdefault(content_hash(one.content), []).append(one.id)
     for values in slots.values():
         if len(values) > 1:

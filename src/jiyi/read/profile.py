@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from ..languages.words import normalise
 from ..models import MemoryItem
+from ..roles import subject_text, teller_of
 
 TYPES = ("fact", "preference", "pattern")
 _TOGETHER = re.compile(r"\W{0,4}(?:we|our|us|let['’]s|everyone|everybody)\b|我们|咱们?|大家", re.IGNORECASE)
@@ -16,7 +17,8 @@ def distinct_lines(memories: Iterable[MemoryItem]) -> Iterator[MemoryItem]:
     seen: set[tuple[object, ...]] = set()
     for memory in memories:
         data = memory.data
-        whose = None if _TOGETHER.match(memory.content) else data.get("subject") or data.get("speaker")
+        teller = teller_of(data, memory.user_id)
+        whose = None if _TOGETHER.match(memory.content) else (teller, subject_text(data) or data.get("speaker"))
         keys: set[tuple[object, ...]] = {(whose, normalise(memory.content).strip("。.!！ "))}
         if isinstance(value := data.get("value"), str) and data.get("attribute"):
             keys.add((whose, data["attribute"], normalise(value)))

@@ -64,6 +64,9 @@ class AddBody(Body):
     occurred_at: Time | None = None
     expires_at: Time | None = None
     trust: Share = Field(default=1.0, description="how far the source is trusted")
+    user_names: Names | None = Field(
+        default=None, description="names of the user in `messages`, besides the user's id; other names are other people"
+    )
     wait: bool = Field(default=False, description="wait until extraction is done, at most `jobs.wait_timeout_s`")
     epoch: Epoch = None
     actor: Actor = None
@@ -311,6 +314,7 @@ class MemorizeRequest(Body):
     history_raw_data_list: Annotated[list[Message], Field(max_length=MAX_ENTRIES)] = []
     new_raw_data_list: Annotated[list[Message], Field(min_length=1, max_length=MAX_ENTRIES)]
     user_id_list: Annotated[list[Name], Field(max_length=100)] = []
+    user_names: Names | None = Field(default=None, description="names of the user in the messages, of one user only")
     source_type: Literal["CONVERSATION"] = "CONVERSATION"
     group_id: Name | None = None
     session_id: Name | None = None

@@ -255,6 +255,7 @@ class FiledMemory:
     occurred_at: datetime
     valid_to: datetime | None
     expires_at: datetime | None
+    data: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,6 +113,7 @@ async def import_chats(
     epoch: str,
     progress: Callable[[int, int], None] | None,
     actor: str,
+    user_names: Sequence[str] | None = None,
 ) -> ImportReport:
     """Add the conversations of a file or folder. Known messages are not stored twice."""
     user_id = validation.name("user_id", user_id)
@@ -139,6 +140,7 @@ async def import_chats(
                 idempotency_key=sha256(repr(content).encode()).hexdigest(),
                 epoch=epoch,
                 actor=actor,
+                user_names=user_names,
                 wait=False,
             )
             waiting += receipt.state is ReceiptState.ACCEPTED

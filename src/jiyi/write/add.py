@@ -14,7 +14,6 @@ from ..embed import Embedder
 from ..errors import InvalidInput, StoreError, StoreUnavailable
 from ..ids import identity, new_id
 from ..index.search_index import SearchIndex
-from ..languages.words import normalise
 from ..metrics import Meter
 from ..models import Receipt, ReceiptState, utc_now
 from ..settings import ExtractionSettings
@@ -22,7 +21,7 @@ from ..store.contract import NO_EFFECTS, Addition, Effects, NewMemory, NewMessag
 from ..store.erasures import NEVER
 from ..store.store import Store
 from .accept import Accepted, identify
-from .build import Context, derived, stated, verbatim
+from .build import Context, derived, stated, teller_data, verbatim
 from .derive import HISTORY_MESSAGES, UNIT_MESSAGES, derive
 from .drafts import READ_AT_ONCE, Extractor
 from .index import KeywordRules, embed_entries, index_entries
@@ -179,8 +178,6 @@ async def make(
     messages of the scope, if they have been read."""
     place = context.place
     made = Made()
-    # Another name is another person, even if nobody else speaks in the conversation.
-    is_user = frozenset({normalise(context.user_id)})
     compared = flow.settings.enabled and len(stated) <= MOST_COMPARED
     proposed = await _read([one.content for one in stated], _stated, stated, context) if compared else _plain(stated)
     if messages and flow.settings.enabled:
@@ -190,12 +187,13 @@ async def make(
         before = [message for message in tail if message.id not in ids][-REACH:]
         asks_model = flow.slow_extractor is not None and flow.slow_extractor in extractors
         known = partial(known_memories, place=place, at=at, flow=flow) if asks_model else None
-        found = await derive(messages, before, place, extractors, flow.settings, known)
-        sent_at = {message.id: message.sent_at for message in [*before, *messages]}
+        found = await derive(messages, before, context, extractors, flow.settings, known)
+        said = {message.id: message for message in [*before, *messages]}
         for draft in found.drafts:
-            memory = derived(draft, context)
-            told_at = max(sent_at[source.message_id] for source in memory.sources)
-            fact = fact_told(memory, place, is_user)
+            by = said[draft.source.message_id]
+            memory = derived(draft, context, teller_data(by.role, by.speaker, context))
+            told_at = max(said[source.message_id].sent_at for source in memory.sources)
+            fact = fact_told(memory, context)
             proposed.append(Proposed(memory=memory, facts=(fact,) if fact else (), told_at=told_at, ends=draft.ends))
         made = Made(
             units=found.units,

@@ -1,6 +1,6 @@
 """New memories from statements, messages (verbatim) and drafts of extractors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Self
@@ -13,7 +13,7 @@ from ..languages.terms import exact_hash
 from ..languages.words import normalise
 from ..memory_types import layer_of
 from ..models import CandidateMemory
-from ..roles import THE_USER, is_instruction, is_person, role_kind, told_by
+from ..roles import BY_USER, USER_SUBJECTS, is_instruction, is_person, is_the_user, role_kind, told_by
 from ..scope import Scope
 from ..store.contract import EXTRACTED, PAST, SAID, STATED, NewMemory, NewMessage, Source
 from ..text.fence import own_words
@@ -41,6 +41,7 @@ class Context:
     occurred_at: datetime | None
     expires_at: datetime | None
     trust: float = 1.0
+    user_names: tuple[str, ...] = ()  # names of the user in messages, besides the user_id
     # Erasure epoch of the user when this began; None: not read yet. The hash of a request is made without it.
     epoch: str | None = field(default=None, repr=False)
 
@@ -59,6 +60,7 @@ class Context:
         occurred_at: datetime | None,
         expires_at: datetime | None,
         trust: float,
+        user_names: Sequence[str],
         epoch: str | None,
     ) -> Self:
         return cls(
@@ -73,6 +75,7 @@ class Context:
             occurred_at=validation.optional_time("occurred_at", occurred_at),
             expires_at=validation.optional_time("expires_at", expires_at),
             trust=validation.share("trust", trust),
+            user_names=validation.names("user_names", user_names),
             epoch=epoch and validation.name("epoch", epoch),
         )
 
@@ -104,7 +107,8 @@ def verbatim(message: NewMessage, context: Context) -> NewMemory | None:
     if is_instruction(message.role) or not said.strip():
         return None
     memory_id = new_id()
-    data: dict[str, JsonValue] = {"role": message.role, "speaker": _speaker(message, context)}
+    data: dict[str, JsonValue] = {"speaker": None, **teller_data(message.role, message.speaker, context)}
+    data["role"] = message.role
     dated = with_dates_of(said, message.sent_at) if len(said) <= LONGEST_DATED else said
     if dated != said:
         data["dated"] = dated
@@ -134,12 +138,17 @@ def _trust_in(role: object, trust: float) -> float:
     return min(trust, UNTRUSTED) if role_kind(role) in ("tool", "unknown") else trust
 
 
-def _speaker(message: NewMessage, context: Context) -> str | None:
-    """Return the name of the speaker; a tool or an agent cannot pass as the user by its name."""
-    if message.speaker is None or is_person(message.role):
-        return message.speaker
-    claimed = normalise(message.speaker)
-    return None if claimed in THE_USER or claimed == normalise(context.user_id) else message.speaker
+def teller_data(role: str, speaker: str | None, context: Context) -> dict[str, JsonValue]:
+    """Return the data that says who told a memory: a name, if it is the user's, and a role other than a person's."""
+    if is_person(role):
+        if speaker is None:
+            return {}
+        own = speaker != context.user_id and is_the_user(role, speaker, context.user_id, context.user_names)
+        return {"speaker": speaker, BY_USER: True} if own else {"speaker": speaker}
+    # A tool or an agent is not shown by a name that reads like the user's.
+    names = {normalise(name) for name in (context.user_id, *context.user_names)} | USER_SUBJECTS
+    named: dict[str, JsonValue] = {} if speaker is None or normalise(speaker) in names else {"speaker": speaker}
+    return {**named, "role": role}
 
 
 def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMemory:
@@ -147,10 +156,12 @@ def stated(candidate: CandidateMemory, context: Context, at: datetime) -> NewMem
     memory_id = new_id()
     memory_type = candidate.type or context.memory_type or "fact"
     occurred_at = candidate.occurred_at or context.occurred_at or at
-    data = candidate.data or {}
+    data = {name: value for name, value in (candidate.data or {}).items() if name != BY_USER}
     trust = context.trust if candidate.trust is None else candidate.trust
     if data.get("role") is not None:
         trust = _trust_in(data["role"], trust)
+    if data.get("speaker") in context.user_names:
+        data[BY_USER] = True
     by, key = told_by(data, context.user_id), candidate.memory_key
     said = statement_hash(candidate.text, memory_type, context.agent_id, context.group_id, key, trust, by)
     if candidate.valid_to is not None:
@@ -184,10 +195,12 @@ def _origin(candidate: CandidateMemory) -> dict[str, JsonValue]:
     return {} if named is None else {"source_session_id": named}
 
 
-def derived(draft: Draft, context: Context) -> NewMemory:
-    """Return the memory of an extractor's draft."""
-    memory_id, data = new_id(), {**draft.data, **_about(draft)}
-    by = told_by(data, context.user_id)
+def derived(draft: Draft, context: Context, teller: Mapping[str, JsonValue]) -> NewMemory:
+    """Return the memory of an extractor's draft. `teller`: data that says who told it, as `teller_data` returns it."""
+    memory_id = new_id()
+    own = {name: value for name, value in draft.data.items() if name not in ("speaker", BY_USER)}
+    data = {**own, **teller, **_about(draft)}
+    by, trust = told_by(data, context.user_id), _trust_in(data.get("role", "user"), context.trust) * draft.trust
     return NewMemory(
         id=memory_id,
         memory_key=memory_id,
@@ -201,14 +214,14 @@ def derived(draft: Draft, context: Context) -> NewMemory:
         confidence=draft.confidence,
         tags=tuple(dict.fromkeys((*context.tags, *draft.tags))),
         dedupe_hash=statement_hash(
-            draft.content, draft.memory_type, context.agent_id, context.group_id, trust=context.trust, by=by
+            draft.content, draft.memory_type, context.agent_id, context.group_id, trust=trust, by=by
         ),
         occurred_at=draft.occurred_at,
         valid_from=draft.valid_from or draft.occurred_at,
         valid_to=draft.valid_to,
         expires_at=draft.expires_at or context.expires_at,
         source=EXTRACTED,
-        trust=context.trust,
+        trust=trust,
         sources=_sources(draft.evidence),
     )
 
@@ -217,6 +230,7 @@ def _about(draft: Draft) -> dict[str, JsonValue]:
     """Return subject, attribute and value as comparable data."""
     told: dict[str, JsonValue] = {
         "subject": draft.subject,
+        "owner": draft.owner,
         "attribute": draft.attribute,
         "value": draft.value,
         "replaces": draft.replaces,

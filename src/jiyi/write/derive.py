@@ -18,13 +18,14 @@ from ..errors import InvalidInput
 from ..ids import new_id
 from ..languages.terms import exact_hash, tokens
 from ..roles import is_instruction, is_person
-from ..scope import Scope
 from ..settings import ExtractionSettings
 from ..store.contract import NewMessage, StoredMessage, UnitPart
 from ..text.fence import blank_context
 from ..text.passages import summarise
 from ..text_cache import text_cache
-from .drafts import Draft, Extracted, Extractor, Known, Said, Unit
+from .build import Context
+from .drafts import READ_AT_ONCE, Draft, Extracted, Extractor, Known, Said, Unit
+from .quotes import in_whose_words
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ class Derived:
 async def derive(
     new: Sequence[NewMessage],
     before: Sequence[StoredMessage],
-    place: Scope,
+    context: Context,
     extractors: Sequence[Extractor],
     settings: ExtractionSettings,
     known: Callable[[Sequence[Said]], Awaitable[tuple[Known, ...]]] | None = None,
@@ -75,9 +76,10 @@ async def derive(
                 messages=tuple(messages),
                 history=tuple(earlier[-HISTORY_MESSAGES:]),
                 known=() if known is None else await known(messages),
-                user_id=place.user_id,
-                session_id=place.session_id,
-                group_id=place.group_id,
+                user_id=context.user_id,
+                user_names=context.user_names,
+                session_id=context.session_id,
+                group_id=context.group_id,
             )
         )
         earlier.extend(messages)
@@ -85,7 +87,10 @@ async def derive(
         some if isinstance(some, Extracted) else Extracted(drafts=tuple(some))
         for some in await _all_of(extract(unit) for extract in extractors for unit in units)
     ]
-    drafts, problems = _checked([draft for some in found for draft in some.drafts], [*said, *earlier], settings)
+    proposed = [draft for some in found for draft in some.drafts]
+    short = sum(len(one.text) for one in said) <= READ_AT_ONCE
+    checking = proposed, [*said, *earlier], settings
+    drafts, problems = _checked(*checking) if short else await asyncio.to_thread(_checked, *checking)
     problems += [problem for some in found for problem in some.problems]
     in_a_unit = {message.id for message in new if isinstance(message, StoredMessage) and message.unit_id}
     parts = [_part(unit, in_a_unit) for unit in units]
@@ -180,16 +185,21 @@ def _checked(
     drafts: Iterable[Draft], said: Sequence[Said], settings: ExtractionSettings
 ) -> tuple[list[Draft], list[str]]:
     """Return the drafts that are valid, important and certain enough, and the problems of invalid ones."""
+    by_id = {message.id: message for message in said}
     texts = {message.id: message.text for message in said}
-    kept: dict[tuple[str, str, str | None], Draft] = {}
+    kept: dict[tuple[str | None, ...], Draft] = {}
     wrong: Counter[str] = Counter()
-    for draft in drafts:
-        problem = _problem(draft, texts)
+    for proposed in drafts:
+        problem = _problem(proposed, texts)
         if problem is not None:
             wrong[problem] += 1
-        elif draft.importance >= settings.min_importance and draft.confidence >= settings.min_confidence:
+        elif proposed.importance >= settings.min_importance and proposed.confidence >= settings.min_confidence:
+            by = by_id[proposed.source.message_id]
+            draft = in_whose_words(proposed, by.text)
+            if draft is None:
+                continue
             moment = draft.occurred_at.isoformat() if draft.attribute else None  # a fact can become true twice
-            key = (draft.memory_type, exact_hash(draft.content), moment)
+            key = (draft.memory_type, exact_hash(draft.content), moment, by.role, by.speaker)
             first = kept.get(key)
             kept[key] = draft if first is None else replace(first, evidence=(*first.evidence, *draft.evidence))
     return list(kept.values()), [f"{number} finds were rejected: {problem}" for problem, number in wrong.items()]
@@ -206,7 +216,7 @@ def _problem(draft: Draft, texts: dict[str, str]) -> str | None:
         validation.share("confidence", draft.confidence)
         validation.tags("tags", draft.tags)
         validation.json_object("data", draft.data)
-        for name in ("subject", "attribute", "value", "replaces"):
+        for name in ("subject", "owner", "attribute", "value", "replaces"):
             validation.optional_name(name, getattr(draft, name))
     except InvalidInput as error:
         return str(error)

@@ -40,7 +40,8 @@ class Unit:
     messages: tuple[Said, ...]
     history: tuple[Said, ...] = ()
     known: tuple[Known, ...] = ()  # given to language models only
-    user_id: str  # owner; an unnamed speaker of role user is this person
+    user_id: str  # owner; a person without a name, or with this one, is the user
+    user_names: tuple[str, ...] = ()  # further names of the user
     session_id: str | None = None
     group_id: str | None = None
     epoch: str | None = None  # erasure epoch of the user when the work began
@@ -67,6 +68,7 @@ class Draft:
     occurred_at: datetime
     summary: str | None = None  # by default the beginning of the content
     subject: str | None = None
+    owner: str | None = None  # whose relative the subject is: in "my husband", the speaker
     attribute: str | None = None
     value: str | None = None
     single: bool = False  # a new value of this attribute ends the old one
@@ -75,11 +77,17 @@ class Draft:
     ends: tuple[str, ...] = ()  # ids of `Unit.known` that no longer hold
     importance: float = 0.5
     confidence: float = 1.0
+    trust: float = 1.0  # times the trust in the messages; lower for words that are not the speaker's own
     valid_from: datetime | None = None  # by default when it occurred
     valid_to: datetime | None = None
     expires_at: datetime | None = None
     tags: tuple[str, ...] = ()
     data: dict[str, JsonValue] = field(default_factory=dict)  # e.g. extractor and version
+
+    @property
+    def source(self) -> Evidence:
+        """The words that state it: the first evidence with a position, or else the first message."""
+        return next((one for one in self.evidence if one.start is not None), self.evidence[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from ..roles import is_person
 from .classify import Classification, classify
 from .dated import with_dates
 from .drafts import READ_AT_ONCE, Draft, Evidence, Extracted, Said, Unit
+from .own_words import is_own
 from .slots import SlotValue, ended_things, self_introduced, slot_values
 
 VERSION = "builtin-2"
@@ -51,11 +52,6 @@ _OTHER_CLAUSE = re.compile(
     r"|[，；](?=(?:今年|平时|现在|每[天周年]|还|也)?(?:住在?|在.{1,12}(?:上班|工作|上学|读书|当|做)|[有养](?:了|着)?[一两三四个只]|喜欢|不喜欢|爱|对.{1,8}过敏))"
 )
 _BARE_VERB = re.compile(r"(?!my |our |I\b|the )[a-z]+ ")
-_PASTED = re.compile(
-    r"^[ \t]{0,3}>[^\n]*|^```.*?(?:^```|\Z)|[\"“「『](?=(?:I|I['’]m|My|We|Our)\b|[我咱俺])[^\"”」』\n]{8,600}[\"”」』]",
-    re.MULTILINE | re.DOTALL,
-)
-QUOTED = 0.4  # share of a statement from which on it is not the speaker's own
 _QUESTION = re.compile(r"[?？]\W*$")
 _PLAIN_KINDS = ("fact", "preference", "plan", "event", "decision", "instruction")
 
@@ -93,24 +89,11 @@ def extract(unit: Unit, left: set[str] | None = None, cut: set[str] | None = Non
     return found
 
 
-def quoted_parts(text: str) -> list[tuple[int, int]]:
-    """Return where a text repeats words of others: quoted lines, blocks of code, and reports in the first person."""
-    return [found.span() for pattern in (_PASTED, cue("reported")) for found in pattern.finditer(text)]
-
-
-def _is_quoted(one: Statement, quoted: Sequence[tuple[int, int]]) -> bool:
-    share = QUOTED * (one.end - one.start)
-    return any(min(one.end, end) - max(one.start, start) > share for start, end in quoted)
-
-
 def _of_message(said: Said, earlier: Sequence[Said], cut: set[str] | None) -> Iterator[Draft]:
-    quoted = quoted_parts(said.text)
     found = statements(said.text, "user")
     if cut is not None and found and said.text[found[-1].end :].strip():
         cut.add(said.id)
     for at, one in enumerate(found):
-        if quoted and _is_quoted(one, quoted):
-            continue
         corrected = _corrected(one, said, earlier) if at == 0 else None
         if corrected is not None:
             yield _correction(one, said, corrected)
@@ -139,6 +122,8 @@ def stated_in(text: str) -> list[tuple[str, str]]:
 def _corrected(one: Statement, said: Said, earlier: Sequence[Said]) -> Said | None:
     """Return the message that a short correction ("no wait, 81") is about: the speaker's last one, a moment ago."""
     if len(one.text) > LONGEST_CORRECTION or one.found.probability("correction") < SURE_CORRECTION:
+        return None
+    if not is_own(said.text, one.start):
         return None
     own = [other for other in earlier[-3:] if is_person(other.role) and other.speaker == said.speaker]
     if not own or said.sent_at - own[-1].sent_at > A_MOMENT:
@@ -238,7 +223,8 @@ def _draft(part: tuple[Statement, SlotValue | None], said: Said, follows: str | 
         evidence=(Evidence(message_id=said.id, start=one.start, end=one.end),),
         occurred_at=said.sent_at if slot else occurred_at,
         valid_from=said.sent_at,
-        subject=_subject(slot, said),
+        subject=said.speaker or "user" if slot is None or slot.subject is None else slot.subject,
+        owner=said.speaker or "user" if slot is not None and slot.is_relative else None,
         attribute=slot.slot if slot else None,
         value=slot.value if slot else None,
         single=slot is not None and not slot.ended,
@@ -248,14 +234,6 @@ def _draft(part: tuple[Statement, SlotValue | None], said: Said, follows: str | 
         confidence=round(one.found.salience, 2),
         data={name: value for name, value in data.items() if value is not None},
     )
-
-
-def _subject(slot: SlotValue | None, said: Said) -> str | None:
-    """Return the person a statement is about: the speaker, or somebody related to them."""
-    speaker = said.speaker or "user"
-    if slot is None or slot.subject is None:
-        return speaker
-    return slot.subject if slot.subject[:1].isupper() else f"{speaker}: {slot.subject}"
 
 
 def _plain_kind(found: Classification) -> str:

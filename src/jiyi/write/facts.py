@@ -1,7 +1,7 @@
 """Comparable facts (subject, attribute and value), and timelines of those of one subject and attribute."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, Self
@@ -10,7 +10,8 @@ from unicodedata import normalize
 from ..ids import identity, new_id, trust_parts
 from ..languages.words import HAN, normalise
 from ..memory_types import layer_of
-from ..roles import THE_USER
+from ..roles import USER_SUBJECTS, teller_of
+from ..scope import Scope
 from ..store.contract import PAST, NewMemory, NewRelation, SlotEntry, Source
 
 _HALF = 16
@@ -58,24 +59,19 @@ class Fact:
 
 def fact_of(
     data: Mapping[str, Any],
+    place: Scope,
     *,
-    agent_id: str | None,
-    group_id: str | None,
-    is_user: frozenset[str] = frozenset(),
+    user_names: Collection[str] = (),
     on: date | None = None,
     trust: float = 1.0,
 ) -> Fact | None:
-    """Return the fact in a memory's data. `is_user`: normalised names of the user. `on`: the day of an event or task,
-    which on another day is another one."""
+    """Return the fact in a memory's data. `user_names`: names of the user besides the id. `on`: the day of an event or
+    task, which on another day is another one."""
     attribute, value, replaces = data.get("attribute"), data.get("value"), data.get("replaces")
-    subject = data.get("subject")
-    if not isinstance(attribute, str) or not isinstance(subject, str | None):
+    if not isinstance(attribute, str) or not isinstance(data.get("subject"), str | None):
         return None
     return Fact(
-        slot=identity("whom", agent_id, group_id, person(subject, data.get("speaker"), is_user), *trust_parts(trust))[
-            :_HALF
-        ]
-        + identity("what", normalise(attribute), on.isoformat() if on else None)[:_HALF],
+        slot=slot_of(data, attribute, place, user_names=user_names, on=on, trust=trust),
         value=_written(value) if isinstance(value, str) else None,
         single=bool(data.get("single")),
         ended=bool(data.get("ended")),
@@ -83,26 +79,42 @@ def fact_of(
     )
 
 
+def slot_of(
+    data: Mapping[str, Any],
+    attribute: str,
+    place: Scope,
+    *,
+    user_names: Collection[str] = (),
+    on: date | None = None,
+    trust: float = 1.0,
+) -> str:
+    """Return the timeline of an attribute of a person, as one teller tells it: others end only what they said
+    themselves."""
+    whom = (place.agent_id, place.group_id, *_person(data, place.user_id, user_names), *trust_parts(trust))
+    return (
+        identity("whom", *whom)[:_HALF] + identity("what", normalise(attribute), on.isoformat() if on else None)[:_HALF]
+    )
+
+
+def _person(data: Mapping[str, Any], user_id: str, user_names: Collection[str]) -> tuple[str | None, ...]:
+    """Return the person that a memory is about, and who told it if that was not the user."""
+    subject, speaker, owner = data.get("subject"), data.get("speaker"), data.get("owner")
+    teller = teller_of(data, user_id)
+    if teller is not None:
+        about = None if subject in (None, speaker) else normalise(str(subject))
+        return "told by", teller.kind, teller.name, "relative" if owner else "person", about
+    name = "" if subject in (None, speaker, user_id, *user_names) else normalise(str(subject))
+    return (f"user: {name}" if owner else "" if name in USER_SUBJECTS else name,)
+
+
 def several_slot(agent_id: str | None, group_id: str | None, trust: float) -> str:
     """Return the slot of all statements with several facts."""
     return identity("several facts", agent_id, group_id, *trust_parts(trust))
 
 
-def person(subject: str | None, speaker: object, is_user: frozenset[str]) -> str:
-    """Return the person of a slot; "" is the user.
-
-    Only the user and the person themself state facts about a person; hearsay has slots of its own, so that it ends
-    nothing that they said.
-    """
-    who, told_by = (normalise(name) if isinstance(name, str) else "" for name in (subject, speaker))
-    who, told_by = ("" if name in THE_USER | is_user else name for name in (who, told_by))
-    own = told_by in ("", who) or who.startswith(f"{told_by}: ")
-    return who if own else f"{told_by} about {who}"
-
-
 def fact_in(entry: SlotEntry) -> Fact:
     """Return the fact of a stored memory, in the slot that it was stored with."""
-    found = fact_of(entry.data, agent_id=None, group_id=None) or Fact(slot=entry.slot, value=None)
+    found = fact_of(entry.data, Scope(user_id="")) or Fact(slot=entry.slot, value=None)
     return replace(found, slot=entry.slot)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..languages.terms import tokens
-from ..languages.words import normalise
+from ..roles import BY_USER
 from ..store.contract import NewMemory
 from ..text_cache import text_cache
 from .build import Context, derived
@@ -113,14 +113,9 @@ def names_told(over: Iterable[Line], context: Context) -> Iterator[NewMemory]:
                 attribute=own.slot if own else None,
                 value=own.value if own else None,
                 single=own is not None,
-                data={name: said.data[name] for name in ("extractor", "speaker") if name in said.data},
+                data={name: said.data[name] for name in ("extractor",) if name in said.data},
             )
-            memory, is_user = derived(draft, context), frozenset({normalise(context.user_id)})
-            fact = fact_of(
-                memory.data,
-                agent_id=context.agent_id,
-                group_id=context.group_id,
-                is_user=is_user,
-                trust=memory.trust,
-            )
+            teller = {name: said.data[name] for name in ("speaker", "role", BY_USER) if name in said.data}
+            memory = derived(draft, context, teller)
+            fact = fact_of(memory.data, context.place, user_names=context.user_names, trust=memory.trust)
             yield replace(memory, slot=fact.slot) if fact else memory

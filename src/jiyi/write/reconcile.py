@@ -13,7 +13,7 @@ from datetime import datetime
 
 from ..ids import identity, new_id
 from ..models import MemoryItem
-from ..roles import is_person, told_by
+from ..roles import is_person, teller_of, told_by
 from ..scope import Filter, Scope
 from ..store.contract import (
     BY_A_PERSON,
@@ -35,11 +35,11 @@ from .classify import classify
 from .facts import Fact, Line, Timeline, fact_in, fact_of, line_of, partial_line, placed, several_slot
 from .nearest import Told, nearest, rarity_of
 from .parts import Part, nearest_part, parts_of, rest_of
+from .quotes import ENDING
 from .slots import ended_things, is_dated, moved_things, names
 
 ACTOR = "jiyi"
 DATED = frozenset({"event", "task"})  # the same on another day is another one
-ENDING = frozenset({"change", "end", "correction"})
 LASTING = frozenset({"instruction", "plan"})  # to stop something later is no ending
 PLACES = frozenset({"home", "hometown", "birthday", "name"})  # a cancelled Berlin marathon ends no home in Berlin
 CAN_END = ("fact", "preference", "pattern", "task", "event")
@@ -75,19 +75,17 @@ class Reconciled:
     problems: tuple[str, ...] = ()
 
 
-def fact_told(memory: NewMemory | MemoryItem, place: Scope, is_user: frozenset[str]) -> Fact | None:
+def fact_told(memory: NewMemory | MemoryItem, context: Context) -> Fact | None:
     """Return the fact of a new memory, if it has one."""
     on = memory.occurred_at.date() if memory.memory_type in DATED else None
-    return fact_of(
-        memory.data, agent_id=place.agent_id, group_id=place.group_id, is_user=is_user, on=on, trust=memory.trust
-    )
+    return fact_of(memory.data, context.place, user_names=context.user_names, on=on, trust=memory.trust)
 
 
 def facts_in(memory: NewMemory | MemoryItem, context: Context) -> tuple[Fact, ...]:
     """Return the facts of a statement."""
     if not _by_a_person(memory):
         return ()
-    own = fact_told(memory, context.place, frozenset())
+    own = fact_told(memory, context)
     if own is not None:
         return (own,)
     return tuple(fact for part in parts_of(memory.content) if (fact := part_fact(part, memory, context.place)))
@@ -103,7 +101,7 @@ def stated_facts(memory: NewMemory, context: Context) -> Proposed:
     """Propose a statement with the attributes that it states, changes or ends."""
     plain = Proposed(memory=memory, told_at=memory.occurred_at, stated=True)
     facts = facts_in(memory, context)
-    if facts and fact_told(memory, context.place, frozenset()) is None and len(parts_of(memory.content)) > 1:
+    if facts and fact_told(memory, context) is None and len(parts_of(memory.content)) > 1:
         slot = several_slot(context.agent_id, context.group_id, memory.trust)
         memory = replace(memory, slot=slot)
     return replace(plain, memory=memory, facts=facts)
@@ -123,8 +121,7 @@ def part_fact(part: Part, whole: NewMemory | MemoryItem | SlotEntry, place: Scop
         "replaces": one.replaces,
     }
     on = whole.valid_from.date() if whole.memory_type in DATED else None
-    data = {**whole.data, **about}
-    return fact_of(data, agent_id=place.agent_id, group_id=place.group_id, on=on, trust=whole.trust)
+    return fact_of({**whole.data, **about}, place, on=on, trust=whole.trust)
 
 
 async def settle(proposed: Sequence[Proposed], place: Scope, at: datetime, store: Store) -> Reconciled:
@@ -248,12 +245,15 @@ def _changed(line: Line, stored: SlotEntry, at: datetime) -> ChangedMemory:
 async def end_named(
     found: Reconciled, ends: Mapping[str, tuple[str, ...]], place: Scope, at: datetime, store: Store
 ) -> Reconciled:
-    """End the stored memories that new ones name, unless they are newer, less trusted or edited by a person."""
+    """End the stored memories that new ones name, unless they are newer, less trusted or edited by a person. Words of
+    others end only what the same person said."""
     changed = {one.id for one in found.effects.changes}
     for new in [one for one in found.memories if one.id in ends]:
+        teller = teller_of(new.data, place.user_id)
         for old in await store.memories.get(place.user_id, [one for one in ends[new.id] if one not in changed]):
             older = old.valid_to is None and old.valid_from < new.valid_from and old.trust == new.trust
-            if older and not await edited(old, store):
+            may_end = teller is None or teller == teller_of(old.data, place.user_id)
+            if older and may_end and not await edited(old, store):
                 found = end_statement(found, old, new, at)
                 changed.add(old.id)
     return found
@@ -349,7 +349,7 @@ async def supersede(found: Reconciled, place: Scope, at: datetime, store: Store)
         if item.id not in changed and (item.agent_id, item.group_id) == (place.agent_id, place.group_id)
     ]
     there += [memory for memory in found.memories if memory.valid_to is None]
-    about = {one.id: _may_end(one, there, things.get(one.id, []), moved[one.id]) for one in news}
+    about = {one.id: _may_end(one, there, things.get(one.id, []), moved[one.id], place.user_id) for one in news}
     words, rarity = rarity_of([*there, *news]) if any(about.values()) else ({}, {})
     over: set[str] = set()
     for new in news:
@@ -370,15 +370,20 @@ def _changes_something(new: NewMemory) -> bool:
 
 
 def _may_end(
-    new: NewMemory, there: Sequence[Told], things: Sequence[frozenset[str]], moved: Sequence[frozenset[str]]
+    new: NewMemory,
+    there: Sequence[Told],
+    things: Sequence[frozenset[str]],
+    moved: Sequence[frozenset[str]],
+    user_id: str,
 ) -> list[tuple[Told, bool]]:
     """Return the earlier statements that a new one may be about, with True if it names them."""
     found: list[tuple[Told, bool]] = []
+    teller = teller_of(new.data, user_id)
     ends_alike = not new.data.get("only_ends") and new.data.get("kind") in ENDING
     for old in there:
         if old.id == new.id or old.valid_from >= new.valid_from or old.trust != new.trust:
             continue
-        if old.data.get("speaker") != new.data.get("speaker") or old.data.get("kind") == "instruction":
+        if teller_of(old.data, user_id) != teller or old.data.get("kind") == "instruction":
             continue
         named = any(names(str(old.data.get("value") or old.content), thing) for thing in things) or (
             is_dated(old.content) and any(names(old.content, thing) for thing in moved)

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from ..languages import cue
 from ..languages.base import word_set
 from ..models import MemoryItem
+from ..roles import teller_of
 from ..scope import Scope
 from ..store.contract import EXTRACTED, NOT_INDEXED, STATED, ChangedMemory, Effects, NewMemory, Source
 from ..text_cache import text_cache
@@ -209,7 +210,7 @@ def _mergeable(new: NewMemory, old: MemoryItem, place: Scope) -> bool:
         return False
     if old.valid_to is not None or old.status != "active" or old.memory_type != new.memory_type:
         return False
-    if old.expires_at != new.expires_at or old.data.get("speaker") != new.data.get("speaker"):
+    if old.expires_at != new.expires_at or teller_of(old.data, place.user_id) != teller_of(new.data, place.user_id):
         return False
     if new.memory_type in DATED and old.occurred_at.date() != new.occurred_at.date():
         return False

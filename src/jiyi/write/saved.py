@@ -15,6 +15,7 @@ from ..errors import LlmError
 from ..index.query import IndexQuery
 from ..languages.terms import tokens
 from ..models import MemoryItem
+from ..roles import teller_of
 from ..scope import Filter, Scope
 from ..store.contract import STATED, Change, ChangedMemory, Effects, NewMemory, NewRelation
 from .build import Context
@@ -85,6 +86,7 @@ async def _pairs(
         likeness = {str(near.ids[at_]): float(near.semantic[at_]) for at_ in nearest}
         for old in await flow.store.memories.get(place.user_id, list(likeness)):
             own = (old.agent_id, old.group_id, old.trust) == (place.agent_id, place.group_id, new.trust)
+            own = own and teller_of(old.data, place.user_id) == teller_of(new.data, place.user_id)
             if own and _current(old) and likeness[old.id] >= MIN_LIKENESS and not await edited(old, flow.store):
                 found.append((likeness[old.id], new, old))
                 taken.add(old.id)

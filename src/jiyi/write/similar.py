@@ -17,6 +17,7 @@ from ..errors import LlmError
 from ..index.query import IndexQuery
 from ..languages.terms import hamming
 from ..models import MemoryItem
+from ..roles import teller_of
 from ..scope import Filter, Scope
 from ..store.contract import Change, ChangedMemory, Effects, NewMemory, NewRelation, Source
 from ..text.passages import summarise
@@ -131,7 +132,7 @@ async def _pairs(
 def _similar(new: NewMemory, old: MemoryItem, likeness: float, place: Scope, flow: Flow) -> bool:
     if (old.agent_id, old.group_id) != (place.agent_id, place.group_id) or old.valid_to is not None:
         return False
-    if old.trust != new.trust:
+    if old.trust != new.trust or teller_of(old.data, place.user_id) != teller_of(new.data, place.user_id):
         return False
     if likeness >= MIN_SIMILARITY:
         return True

@@ -14,6 +14,7 @@ from importlib.resources import files
 
 from ..languages import LANGUAGES, cue, dates
 from ..languages.base import word_set
+from .own_words import is_own
 from .values import is_value
 
 
@@ -27,6 +28,11 @@ class SlotValue:
     ended: bool = False
     replaces: str | None = None
     at: tuple[int, int] = (0, 0)
+
+    @property
+    def is_relative(self) -> bool:
+        """Return True if the subject is a relative of the speaker ("my sister"), not a person by name."""
+        return self.subject is not None and not self.subject[:1].isupper()
 
 
 _PERSON = (
@@ -66,7 +72,7 @@ _PARTS = {
         rf"(?:[小阿][\u4e00-\u9fff]|(?P<two>[\u4e00-\u9fff])(?P=two)|[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}?)?(?:一起|都)*)?"
     ),
     "is": (
-        r"(?:is|was changed to|went up to|goes up to|went down to|has changed to|changed to|is now|=|:|will be)"
+        r"(?: (?:is|was changed to|went up to|goes up to|went down to|has changed to|changed to|is now|=|:|will be)|:)"
         r"(?: now| currently)?"
     ),
     "zis": rf"(?:现在|已经|改成了?|换成了?|变成了?|涨到了?|降到了?|调到了?|是|{_CALLED}|：|:|为|有)+",
@@ -119,7 +125,7 @@ def _matches(text: str, lower: str, *, ended: bool) -> Iterator[SlotValue]:
                 break
         else:
             continue
-        found = pattern.search(text)
+        found = next((one for one in pattern.finditer(text) if is_own(text, one.start())), None)
         if found is None:
             continue
         groups = found.groupdict()
@@ -298,6 +304,8 @@ def _things(text: str, change: str, mark: str, chinese_mark: str) -> list[frozen
         text = f"{text[: span.at[0]]}{chinese_mark if _HAN.match(span.text) else mark}{text[span.at[1] :]}"
     found = []
     for match in cue(change).finditer(text):
+        if not is_own(text, match.start()):
+            continue
         named = next((value for value in match.groupdict().values() if value), "").lower()
         words = frozenset(_LATIN.findall(named)) - _NOT_NAMED | frozenset(_HAN.findall(named))
         if words:

@@ -28,6 +28,7 @@ class ScopeOptions(TypedDict, total=False):
     session_id: str | None
     group_id: str | None
     private: bool
+    user_names: tuple[str, ...]
     language: ToolLanguage | None
 
 
@@ -42,6 +43,7 @@ class Binding(BaseModel):
     session_id: str | None = None
     group_id: str | None = None
     private: bool = False
+    user_names: tuple[str, ...] = ()
     language: ToolLanguage | None = None  # that of the user's words
 
 

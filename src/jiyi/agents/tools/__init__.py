@@ -76,9 +76,9 @@ class ToolResult(Value):
 class MemoryTools:
     """The tools for one conversation of an agent with a user. The user and the scope are set here, so a model cannot
     choose them. `agent_id`, `session_id` and `group_id` mark saved memories; `private` tools see only the memories of
-    their agent and group. `only` names the tools to offer. `language` is that of the guide, the descriptions and the
-    results; by default it follows the words that `listen` was given. A call never raises because of what a model wrote.
-    With a `jiyi.sync.Memory` there is also `call_sync`."""
+    their agent and group. `user_names` are names of the user in observed messages. `only` names the tools to offer.
+    `language` is that of the guide, the descriptions and the results; by default it follows the words that `listen` was
+    given. A call never raises because of what a model wrote. With a `jiyi.sync.Memory` there is also `call_sync`."""
 
     def __init__(
         self,
@@ -89,6 +89,7 @@ class MemoryTools:
         session_id: str | None = None,
         group_id: str | None = None,
         private: bool = False,
+        user_names: Sequence[str] = (),
         language: ToolLanguage | None = None,
         only: Sequence[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -101,6 +102,7 @@ class MemoryTools:
             session_id=session_id,
             group_id=group_id,
             private=private,
+            user_names=tuple(user_names),
         )
         self.language: ToolLanguage = "en"
         self._follows = language is None

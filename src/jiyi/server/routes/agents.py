@@ -130,12 +130,15 @@ async def memorize(
 ) -> Response:
     """Messages of the history that are stored already are not added again."""
     users = [_user(caller, user_id, named) for named in dict.fromkeys(body.user_id_list)]
+    if body.user_names and len(users) > 1:
+        raise InvalidInput("user_names", "are those of one user; name the messages of several users by their ids")
     receipts = [
         await caller.memory.add(
             [*body.history_raw_data_list, *body.new_raw_data_list],
             user_id=user,
             session_id=body.session_id,
             group_id=body.group_id,
+            user_names=body.user_names,
             idempotency_key=idempotency_key,
             wait=False,
             actor=caller.access.actor("memorize"),

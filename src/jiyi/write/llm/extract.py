@@ -34,7 +34,7 @@ from .grounding import (
 from .retold import check_attributions, check_wording, is_advice, share_said
 from .schema import EPISODES, MEMORIES, ProposedEpisode, ProposedMemory
 from .spoken import beginnings
-from .transcript import LABELS, Transcript, name_of, render_known, transcript
+from .transcript import LABELS, Transcript, render_known, transcript
 from .values import plain_value
 
 SCHEMAS: dict[str, dict[str, Any]] = {"memories": MEMORIES, "episodes": EPISODES}
@@ -302,7 +302,7 @@ class Checker:
         if not (by_a_person or advice or found.type in ANY_SOURCE):
             raise Unsupported("not said by a person")
         well_formed(found.text, languages_of(cited))
-        speakers = [name_of(said, self._transcript.language) for said in cited if is_person(said.role)]
+        speakers = self._transcript.speakers([said for said in cited if is_person(said.role)])
         quote = where.text[proof.start : proof.end]
         check_wording(found.text, quote, where, speakers, self._people)
         dated = found.type in ("event", "task")  # these occur on their day, also in the future

@@ -166,8 +166,7 @@ class Grounding:
         at = self._all.index(cited[0]) if cited[0] in self._all else 0
         answered = strip_context(self._all[at - 1].text) if at else ""
         speaking = [said for said in cited if is_person(said.role)] or cited
-        speakers = [name_of(said, self._transcript.language) for said in speaking]
-        speakers += [words["user"] for words in LABELS.values()]
+        speakers = self._transcript.speakers(speaking)
 
         def fail(reason: str, detail: str) -> None:
             raise Ungrounded(reason, detail[:80])

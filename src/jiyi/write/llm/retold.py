@@ -11,7 +11,7 @@ from ..drafts import Said
 from .cues import ASSISTANT, FILLERS, FIRST_PERSON, YOU
 from .grounding import Ungrounded, Unsupported, contains
 from .spoken import clauses, content_words
-from .transcript import LABELS
+from .transcript import USER_LABELS
 
 UNSURE = 0.3  # salience below which words are not worth remembering
 COPIED = 4  # content words of a clause that are no coincidence
@@ -121,8 +121,8 @@ def _is_speaker(who: str, where: Said, speakers: Sequence[str]) -> bool:
         return not is_person(where.role) or YOU.search(where.text) is not None
     if _SAYS_SO.search(where.text) and is_person(where.role):
         return True  # it reports what others say
-    labels = [words["user"] for words in LABELS.values()]
-    return is_person(where.role) and who.casefold() in {name.casefold() for name in (*speakers, *labels, "user")}
+    names = {name.casefold() for name in speakers} | ({"user"} if USER_LABELS[0] in speakers else set())
+    return is_person(where.role) and who.casefold() in names
 
 
 def attributed_words(text: str, names: Iterable[str]) -> str | None:

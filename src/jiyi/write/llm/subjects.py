@@ -8,6 +8,10 @@ from collections.abc import Callable, Sequence
 from ...languages.en import ENGLISH
 from . import cues
 from .spoken import Clause, Spoken, content_words, depends
+from .transcript import USER_LABELS
+
+
+_USER = tuple(label.casefold() for label in USER_LABELS)
 
 
 class Subjects:
@@ -163,6 +167,8 @@ class Subjects:
                 if rest[:2] in ("'s", "’s") or rest[:1] in ("的", "和", "、", "与", "跟") or rest[:4] == "and ":
                     return False if any(group.search(rest[:16]) for group in cues.KINS) else None
                 return not any(group.match(rest) for group in cues.KINS)
+        if text.casefold().startswith(_USER):
+            return False  # none of the speakers is the user
         found = cues.CAPITALISED.match(text)
         if found is None:
             return False if re.match(r"[\u4e00-\u9fff]", text) and self._spoken.speakers and claim is not None else None

@@ -1,11 +1,11 @@
 """A unit as text for a model: numbered lines, so that the model can cite its sources."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ...languages.words import prompt_language
+from ...languages.words import normalise, prompt_language
 from ...llm.prompts import PromptLanguage
-from ...roles import is_instruction, is_person, role_kind
+from ...roles import USER_SUBJECTS, is_instruction, is_person, is_the_user, role_kind
 from ...text.fence import strip_context
 from ..drafts import Known, Said, Unit
 
@@ -14,9 +14,10 @@ MAX_TOOL_OUTPUT = 600
 MAX_UNIT = 48_000
 MAX_HISTORY = 4_000
 LABELS: dict[PromptLanguage, dict[str, str]] = {
-    "en": {"user": "The user", "assistant": "Assistant", "nobody": "(nothing)"},
-    "zh": {"user": "用户", "assistant": "助手", "nobody": "（无）"},
+    "en": {"user": "The user", "assistant": "Assistant", "nobody": "(nothing)", "other": "Another person"},
+    "zh": {"user": "用户", "assistant": "助手", "nobody": "（无）", "other": "另一个人"},
 }
+USER_LABELS = [words["user"] for words in LABELS.values()]
 WEEKDAYS: dict[PromptLanguage, Sequence[str]] = {
     "en": ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"),
     "zh": ("周一", "周二", "周三", "周四", "周五", "周六", "周日"),
@@ -33,9 +34,15 @@ class Transcript:
     text: str
     earlier: str
     notes: tuple[str, ...]
+    others: frozenset[str] = frozenset()  # ids of the messages of other people than the user
 
     def by_people(self) -> tuple[Said, ...]:
         return tuple(said for said in self.messages if is_person(said.role))
+
+    def speakers(self, cited: Sequence[Said]) -> list[str]:
+        """Return the names of the people who said some messages; only the user is also "the user"."""
+        names = [name_of(said, self.language) for said in cited]
+        return names + USER_LABELS if any(said.id not in self.others for said in cited) else names
 
 
 def transcript(unit: Unit) -> Transcript | None:
@@ -48,6 +55,10 @@ def transcript(unit: Unit) -> Transcript | None:
         return None
     sample = " ".join(strip_context(said.text)[:MAX_MESSAGE] for said in people)
     spoken = prompt_language(sample)
+    others = frozenset(said.id for said in people if not _is_user(said, unit))
+    renamed = _with_distinct_names(unit, spoken)
+    messages = tuple(renamed[said.id] for said in messages)
+    people = [renamed[said.id] for said in people]
     lines, notes, room = [], [], MAX_UNIT
     for number, said in enumerate(messages, 1):
         shown = _shown(said, min(room, MAX_MESSAGE))
@@ -61,9 +72,27 @@ def transcript(unit: Unit) -> Transcript | None:
         messages=messages,
         participants=tuple(dict.fromkeys(name_of(said, spoken) for said in people)),
         text="\n".join(lines),
-        earlier=_earlier(unit.history, spoken),
+        earlier=_earlier([renamed[said.id] for said in unit.history], spoken),
         notes=tuple(notes),
+        others=others,
     )
+
+
+def _is_user(said: Said, unit: Unit) -> bool:
+    return is_the_user(said.role, said.speaker, unit.user_id, unit.user_names)
+
+
+def _with_distinct_names(unit: Unit, spoken: PromptLanguage) -> dict[str, Said]:
+    """Return the messages by id; other people whose names a model could take for the user's have another one."""
+    said = [*unit.history, *unit.messages]
+    shown = [one.speaker for one in said if one.speaker is not None and _is_user(one, unit)]
+    taken = USER_SUBJECTS | {normalise(name) for name in (*USER_LABELS, *shown)}
+    return {
+        one.id: replace(one, speaker=LABELS[spoken]["other"])
+        if one.speaker is not None and normalise(one.speaker) in taken and not _is_user(one, unit)
+        else one
+        for one in said
+    }
 
 
 def name_of(said: Said, spoken: PromptLanguage) -> str:
