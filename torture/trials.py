@@ -17,5 +17,6 @@ TRIALS: dict[str, str] = {
     "isolation": "every verb, tool, command and route with foreign ids and names that look alike",
     "poisoning": "orders hidden in memories, as a web page or a mail would bring them",
     "attacker": "foreign roles, forged imports, long runs, lost files, bombs, slow clients, look-alikes of the fence",
+    "stalls": "requests of 200 kB of every kind while somebody else asks, and SIGTERM during each",
     "mutants": "mistakes put into the code that writes, reads, stores and authorises: do the tests notice?",
 }

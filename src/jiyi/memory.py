@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast, get_args
 
 from pydantic import JsonValue
 
-from . import validation
+from . import threads, validation
 from .areas import Areas
 from .areas.background import BackgroundJobs
 from .areas.sessions import TurnQueue, turn_of
@@ -292,7 +292,9 @@ class Memory(Areas):
         """
         engine, settings = self._engine, self._engine.settings
         where = self._search_filter(user_id, asked_at, filters)
-        parsed = interpret(
+        parsed = await threads.run(
+            len(validation.text("query", query, longest=validation.MAX_QUERY)),
+            interpret,
             query,
             where,
             mode=settings.search.default_mode if search_mode is None else search_mode,
@@ -339,8 +341,7 @@ class Memory(Areas):
 
         validation.whole("max_tokens", max_tokens, highest=1_000_000)
         validation.choice("style", style, get_args(context.Style))
-        if language is not None:
-            validation.choice("language", language, get_args(context.ContextLanguage))
+        validation.choice("language", "en" if language is None else language, get_args(context.ContextLanguage))
         least, at = min_relevance_score, filters.get("as_of") or asked_at
         found = await self.search(
             query, user_id=user_id, min_relevance_score=least, limit=context.MAX_LINES, asked_at=asked_at, **filters
@@ -351,8 +352,8 @@ class Memory(Areas):
         memories = await self.get_many([hit.id for hit in chosen], user_id=user_id) if chosen else ()
         memories = [to_the_point(memory, query) for memory in as_they_were(memories, at)]
         spoken: ContextLanguage = language or ("zh" if language_of(query) == "zh" else "en")
-        options: Any = {"max_tokens": max_tokens, "style": style, "as_of": at, "weak": weak}
-        return context.render_context(memories, language=spoken, **options)
+        block = context.context_block
+        return await block(memories, max_tokens=max_tokens, style=style, language=spoken, as_of=at, weak=weak)
 
     def _search_filter(self, user_id: str, asked_at: datetime | None, filters: Filters) -> Filter:
         where = Filter.parse(user_id=user_id, asked_at=asked_at, lifetimes=self._engine.lifetimes, **filters)

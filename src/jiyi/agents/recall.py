@@ -24,7 +24,7 @@ from ..languages.words import language as language_of
 from ..memory import Memory
 from ..models import RELEVANT, Hit, MemoryItem, Message, SearchResult
 from ..read.accesses import asked_by
-from ..read.context import ContextLanguage, Style, log_degraded, render_context, sharing_words
+from ..read.context import ContextLanguage, Style, context_block, log_degraded, sharing_words
 from ..roles import role_kind
 from ..text.fence import strip_context
 from ..write.classify import classify, is_small_talk
@@ -294,7 +294,7 @@ class Conversation:
     ) -> Recalled:
         """Recall, with the block for a prompt, by default in the language of the message."""
         recalled = await self.recall(said, limit=limit, skip_session=skip_session)
-        block = render_context(
+        block = await context_block(
             [*recalled.standing, *await self.current([hit.id for hit in recalled.hits])],
             max_tokens=max_tokens,
             style=style,

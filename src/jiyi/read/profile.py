@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
+from .. import threads
 from ..languages.words import normalise
 from ..models import MemoryItem
 
@@ -15,6 +16,7 @@ def distinct_lines(memories: Iterable[MemoryItem]) -> Iterator[MemoryItem]:
     of all of them (We meet on Tuesdays) is one."""
     seen: set[tuple[object, ...]] = set()
     for memory in memories:
+        threads.check()
         data = memory.data
         whose = None if _TOGETHER.match(memory.content) else data.get("subject") or data.get("speaker")
         keys: set[tuple[object, ...]] = {(whose, normalise(memory.content).strip("。.!！ "))}

@@ -140,9 +140,11 @@ def strip_context(text: str) -> str:
 
 def blank_context(text: str) -> str:
     """Replace blocks of recalled memories by spaces, so that offsets stay valid."""
-    for start, stop in list(_blocks(text)):
-        text = text[:start] + " " * (stop - start) + text[stop:]
-    return text
+    parts, end = [], 0
+    for start, stop in _blocks(text):
+        parts += (text[end:start], " " * (stop - start))
+        end = stop
+    return "".join((*parts, text[end:]))
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:

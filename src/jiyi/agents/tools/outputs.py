@@ -94,7 +94,7 @@ class ListedMemory(Value):
     def of(cls, memory: MemoryItem) -> Self:
         return cls(
             memory_key=key_of(memory),
-            summary=harmless(memory.summary),
+            summary=harmless(memory.summary[:SUMMARY]),
             memory_type=harmless(memory.memory_type),
             created_at=memory.created_at,
             tags=[harmless(tag) for tag in memory.tags],
@@ -166,7 +166,7 @@ class GetMemoryDetailOutput(ToolOutput):
         return cls(
             memory_key=key_of(memory),
             memory_type=harmless(memory.memory_type),
-            summary=harmless(memory.summary),
+            summary=harmless(memory.summary[:SUMMARY]),
             content="\n".join(map(harmless, part.splitlines())),
             offset=offset,
             total_characters=len(memory.content),
@@ -204,7 +204,7 @@ class WrittenMemory(ToolOutput):
         return cls(
             memory_key=key_of(memory),
             outcome=outcome,
-            summary=harmless(memory.summary),
+            summary=harmless(memory.summary[:SUMMARY]),
             version=memory.version,
             notes=tuple(notes),
         )
@@ -226,7 +226,7 @@ def harmless_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 def _harmless(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
-        return harmless(value)
+        return harmless(value[:DETAIL])
     if isinstance(value, list):
         return [_harmless(inner) for inner in value]
     return harmless_json(value) if isinstance(value, dict) else value

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
-from pydantic_core import to_json
 
 from ... import __version__
 from ...compat.mem0.api import Mem0, own_id_of
@@ -17,6 +16,7 @@ from ...http_server import AsgiApp, AsgiScope, Message, Receive, Send
 from ...models import Deletion
 from ..auth import Anybody, Caller, Reader, Requires, Writer
 from ..errors import MEDIA_TYPE, HttpError
+from ..json_body import json_response
 from ..requests import MAX_ENTRIES, Limit, Name, QueryText
 from . import Id, make_router
 from .memories import log_deletion
@@ -122,14 +122,10 @@ async def _delete(caller: Caller, memory_id: str) -> None:
     await log_deletion(caller, "memory.delete", own_id_of(memory_id), deletion)
 
 
-def _reply(value: Any, status: int = 200) -> Response:
-    return Response(to_json(value), status, media_type="application/json")
-
-
 @router.get("/v1/ping/", include_in_schema=False)
 async def ping(caller: Anybody) -> Response:
     """mem0's clients check their key with it; they need some organisation and project."""
-    return _reply({"status": "ok", "org_id": "jiyi", "project_id": "default", "version": __version__})
+    return await json_response({"status": "ok", "org_id": "jiyi", "project_id": "default", "version": __version__})
 
 
 @router.post("/v3/memories/add/", include_in_schema=False)
@@ -144,7 +140,7 @@ async def add(caller: Writer, body: AddBody) -> Response:
         **body.entities(),
     )
     without_effect = [name for name in NO_EFFECT if (body.model_extra or {}).get(name) is not None]
-    return _reply({**added, "without_effect": without_effect} if without_effect else added)
+    return await json_response({**added, "without_effect": without_effect} if without_effect else added)
 
 
 @router.post("/v3/memories/", include_in_schema=False)
@@ -156,7 +152,9 @@ async def get_all(request: Request, caller: Reader, body: ListBody, page: Page =
 
     following = link(page + 1) if page * page_size < total else None
     previous = link(page - 1) if page > 1 else None
-    return _reply({"count": total, "next": following, "previous": previous, "results": body.project(found)})
+    return await json_response(
+        {"count": total, "next": following, "previous": previous, "results": body.project(found)}
+    )
 
 
 @router.post("/v3/memories/search/", include_in_schema=False)
@@ -169,34 +167,34 @@ async def search(caller: Reader, body: SearchBody) -> Response:
         reference_date=body.reference_date,
         categories=body.categories,
     )
-    return _reply({"results": body.project(found)})
+    return await json_response({"results": body.project(found)})
 
 
 @router.delete("/v1/memories/", include_in_schema=False)
 async def delete_all(request: Request, caller: Deleter) -> Response:
     await _api(caller).delete_all(**{name: request.query_params.get(name) for name in ENTITIES})
-    return _reply({"message": "Memories deleted successfully!"})
+    return await json_response({"message": "Memories deleted successfully!"})
 
 
 @router.get("/v1/memories/{memory_id}/", include_in_schema=False)
 async def get(caller: Reader, memory_id: Id) -> Response:
-    return _reply(await _api(caller).get(memory_id))
+    return await json_response(await _api(caller).get(memory_id))
 
 
 @router.put("/v1/memories/{memory_id}/", include_in_schema=False)
 async def update(caller: Writer, memory_id: Id, body: dict[str, JsonValue]) -> Response:
-    return _reply(await _api(caller).update(memory_id, body))
+    return await json_response(await _api(caller).update(memory_id, body))
 
 
 @router.delete("/v1/memories/{memory_id}/", include_in_schema=False)
 async def delete(caller: Deleter, memory_id: Id) -> Response:
     await _delete(caller, memory_id)
-    return _reply({"message": "Memory deleted successfully!"})
+    return await json_response({"message": "Memory deleted successfully!"})
 
 
 @router.get("/v1/memories/{memory_id}/history/", include_in_schema=False)
 async def history(caller: Reader, memory_id: Id) -> Response:
-    return _reply(await _api(caller).history(memory_id))
+    return await json_response(await _api(caller).history(memory_id))
 
 
 @router.put("/v1/batch/", include_in_schema=False)
@@ -204,14 +202,14 @@ async def batch_update(caller: Writer, body: BatchBody) -> Response:
     api = _api(caller)
     for memory_id, changes in zip(body.ids(), body.memories, strict=True):
         await api.update(memory_id, changes)
-    return _reply({"message": f"Successfully updated {len(body.memories)} memories"})
+    return await json_response({"message": f"Successfully updated {len(body.memories)} memories"})
 
 
 @router.delete("/v1/batch/", include_in_schema=False)
 async def batch_delete(caller: Deleter, body: BatchBody) -> Response:
     for memory_id in body.ids():
         await _delete(caller, memory_id)
-    return _reply({"message": f"Successfully deleted {len(body.memories)} memories"})
+    return await json_response({"message": f"Successfully deleted {len(body.memories)} memories"})
 
 
 @router.get("/v1/entities/", include_in_schema=False)
@@ -219,7 +217,7 @@ async def entities(request: Request, caller: Reader, page: Page = 1, page_size: 
     found = await _api(caller).entities()
     some = found[(page - 1) * page_size : page * page_size]
     more = str(request.url.include_query_params(page=page + 1)) if page * page_size < len(found) else None
-    return _reply({"count": len(found), "next": more, "previous": None, "results": some})
+    return await json_response({"count": len(found), "next": more, "previous": None, "results": some})
 
 
 @router.delete("/v2/entities/{kind}/{name}/", include_in_schema=False)
@@ -228,7 +226,7 @@ async def delete_entity(caller: Deleter, kind: Id, name: Id) -> Response:
     if f"{kind}_id" not in ENTITIES:
         raise InvalidInput("entity_type", f"{kind!r} is none of user, agent, app and run")
     await _api(caller).delete_all(**{f"{kind}_id": name})
-    return _reply({"message": "Entity deleted successfully!"})
+    return await json_response({"message": "Entity deleted successfully!"})
 
 
 NOT_OFFERED = {
